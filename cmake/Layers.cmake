@@ -1,0 +1,68 @@
+# stretto_layer(NAME [TORCH] [USES layer...] [LIBS target...])
+#
+# One layer is one folder, one static library `stretto_NAME` and one test binary `stretto_NAME_test`. USES names every
+# layer whose headers it may include; the same list goes to layers.txt, which tests/layering_test reads to refuse any
+# other #include. TORCH marks the layers that see libtorch; they share one precompiled header.
+set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
+file(WRITE ${STRETTO_LAYERS_FILE} "")
+
+function(stretto_layer name)
+  cmake_parse_arguments(ARG "TORCH" "" "USES;LIBS" ${ARGN})
+  list(JOIN ARG_USES " " uses)
+  file(APPEND ${STRETTO_LAYERS_FILE} "${name}: ${uses}\n")
+
+  set(dir ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  if(NOT sources)
+    return()
+  endif()
+
+  set(lib stretto_${name})
+  add_library(${lib} STATIC ${sources})
+  target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(${lib} PRIVATE stretto_options PUBLIC ${ARG_LIBS})
+  foreach(used IN LISTS ARG_USES)
+    if(TARGET stretto_${used})
+      target_link_libraries(${lib} PUBLIC stretto_${used})
+    endif()
+  endforeach()
+  if(ARG_TORCH)
+    target_link_libraries(${lib} PUBLIC stretto_torch)
+    stretto_precompile(${lib})
+  endif()
+  set_target_properties(${lib} PROPERTIES UNITY_BUILD ${STRETTO_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+
+  if(STRETTO_TESTS AND tests)
+    add_executable(${lib}_test ${tests})
+    target_link_libraries(${lib}_test PRIVATE ${lib} stretto_options GTest::gmock stretto_test_main)
+    if(ARG_TORCH)
+      stretto_precompile(${lib}_test)
+    endif()
+    set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name}
+      WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  endif()
+endfunction()
+
+# The first torch target builds the precompiled header; the others reuse it.
+function(stretto_precompile target)
+  if(TARGET stretto_pch)
+    target_precompile_headers(${target} REUSE_FROM stretto_pch)
+    target_compile_options(${target} PRIVATE -fpch-preprocess -Winvalid-pch)
+    target_link_libraries(${target} PRIVATE stretto_torch)
+  endif()
+endfunction()
+
+# stretto_program(NAME LAYER FOLDER): the program whose main() is LAYER/main.cpp, put into FOLDER of the build tree.
+function(stretto_program name layer folder)
+  if(TARGET stretto_${layer})
+    add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/main.cpp)
+    target_link_libraries(${name} PRIVATE stretto_${layer} stretto_options)
+    target_compile_definitions(${name} PRIVATE STRETTO_VERSION="${PROJECT_VERSION}")
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
+  endif()
+endfunction()

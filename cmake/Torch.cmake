@@ -1,0 +1,53 @@
+# libtorch as two imported targets of our own. find_package(Torch) would add warnings, junk link directories and a
+# RUNPATH into other software; all that is needed is a folder that holds include/ and lib/.
+# Looked for in this order: STRETTO_TORCH, CMAKE_PREFIX_PATH, the private venv made by scripts/setup.
+set(STRETTO_TORCH "$ENV{STRETTO_TORCH}" CACHE PATH "A libtorch folder (holding include/ and lib/)")
+set(torch_candidates ${STRETTO_TORCH} ${CMAKE_PREFIX_PATH})
+if(NOT STRETTO_TORCH)
+  set(deps "$ENV{STRETTO_DEPS}")
+  if(NOT deps)
+    set(deps ${PROJECT_SOURCE_DIR}/.deps)
+  endif()
+  file(GLOB venv_torch ${deps}/venv/lib/python3.*/site-packages/torch)
+  list(APPEND torch_candidates ${venv_torch})
+endif()
+
+find_path(STRETTO_TORCH_INCLUDE ATen/ATen.h PATHS ${torch_candidates} PATH_SUFFIXES include ../../../include
+  NO_DEFAULT_PATH)
+if(NOT STRETTO_TORCH_INCLUDE)
+  message(FATAL_ERROR "stretto: no libtorch found. Run `make setup` (it makes a private one), or set STRETTO_TORCH to "
+    "a libtorch folder, for example: cmake -DSTRETTO_TORCH=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')")
+endif()
+get_filename_component(torch_root ${STRETTO_TORCH_INCLUDE} DIRECTORY)
+set(torch_lib ${torch_root}/lib)
+
+file(STRINGS ${STRETTO_TORCH_INCLUDE}/torch/headeronly/version.h torch_version_lines REGEX "define TORCH_VERSION ")
+string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" STRETTO_TORCH_VERSION "${torch_version_lines}")
+message(STATUS "stretto: libtorch ${STRETTO_TORCH_VERSION} in ${torch_root}")
+
+foreach(name c10 torch_cpu)
+  add_library(stretto_lib${name} SHARED IMPORTED GLOBAL)
+  set_target_properties(stretto_lib${name} PROPERTIES IMPORTED_LOCATION ${torch_lib}/lib${name}.so)
+endforeach()
+add_library(stretto_torch INTERFACE)
+target_include_directories(stretto_torch SYSTEM INTERFACE
+  ${STRETTO_TORCH_INCLUDE} ${STRETTO_TORCH_INCLUDE}/torch/csrc/api/include)
+target_compile_definitions(stretto_torch INTERFACE USE_DISTRIBUTED)
+target_link_libraries(stretto_torch INTERFACE
+  -Wl,--no-as-needed stretto_libtorch_cpu stretto_libc10 -Wl,--as-needed)
+
+# The CUDA parts are built where libtorch has CUDA and its headers are here; else their no_*.cpp twins are.
+set(STRETTO_CUDA OFF)
+find_path(STRETTO_CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDAToolkit_ROOT}/include /usr/local/cuda/include)
+find_path(STRETTO_NCCL_INCLUDE nccl.h HINTS ${torch_root}/../nvidia/nccl/include)
+if(EXISTS ${torch_lib}/libtorch_cuda.so AND STRETTO_CUDA_INCLUDE AND STRETTO_NCCL_INCLUDE)
+  set(STRETTO_CUDA ON)
+  foreach(name c10_cuda torch_cuda)
+    add_library(stretto_lib${name} SHARED IMPORTED GLOBAL)
+    set_target_properties(stretto_lib${name} PROPERTIES IMPORTED_LOCATION ${torch_lib}/lib${name}.so)
+  endforeach()
+  target_include_directories(stretto_torch SYSTEM INTERFACE ${STRETTO_CUDA_INCLUDE} ${STRETTO_NCCL_INCLUDE})
+  target_link_libraries(stretto_torch INTERFACE
+    -Wl,--no-as-needed stretto_libtorch_cuda stretto_libc10_cuda -Wl,--as-needed)
+endif()
+message(STATUS "stretto: CUDA parts ${STRETTO_CUDA}")

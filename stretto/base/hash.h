@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace stretto {
+
+// XXH3, 64 bits (https://xxhash.com): fast and well mixed, not for secrets.
+uint64_t hash64(std::string_view bytes, uint64_t seed = 0);
+
+// One number that depends on every one of `values` and on their order.
+uint64_t hash64(std::span<const uint64_t> values);
+
+// XXH3, 128 bits, as 32 hexadecimal digits: names for cached content.
+std::string hash128_hex(std::string_view bytes);
+
+}  // namespace stretto

@@ -1,0 +1,55 @@
+#include "stretto/base/json.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+
+namespace stretto {
+namespace {
+
+// The deepest nesting of brackets outside strings, found without recursion.
+int nesting_depth(std::string_view text) {
+  int depth = 0;
+  int deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+std::string reason(const std::string& what) {
+  const size_t colon = what.rfind(": ");
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth) {
+  if (nesting_depth(text) > max_depth) {
+    throw DataError("{}: JSON nested deeper than {} levels is refused", name, max_depth);
+  }
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    const std::string_view before = text.substr(0, std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0));
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+    throw DataError("{}:{}:{}: not valid JSON: {}", name, line, column, reason(error.what()));
+  }
+}
+
+nlohmann::json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }
+
+}  // namespace stretto

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace stretto {
+
+// Parses JSON from outside: at most `max_depth` levels deep, so that a hostile file cannot overflow the stack.
+// Throws DataError with `name`, line and column.
+nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth = 64);
+
+nlohmann::json read_json(const std::filesystem::path& path);
+
+}  // namespace stretto

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto {
+
+// Pieces of `text` between `separator`s; always at least one piece.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+// `text` without leading and trailing ASCII white space.
+std::string_view trim(std::string_view text);
+
+// The choice most like `word` (Damerau-Levenshtein distance, upper and lower case alike), if one is close enough to be
+// a plausible slip.
+std::optional<std::string> closest(std::string_view word, std::span<const std::string> choices);
+
+// "; did you mean \"X\"?" for closest(word, choices), or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string> choices);
+
+// 93.4 -> "1m 33s"; 0.25 -> "0.25s"; 7265 -> "2h 01m".
+std::string human_duration(double seconds);
+
+// 1536 -> "1.5 KiB".
+std::string human_bytes(double bytes);
+
+// Whole-string conversions; nothing on junk, overflow or an empty text.
+std::optional<long long> parse_int(std::string_view text);
+std::optional<double> parse_double(std::string_view text);
+
+}  // namespace stretto

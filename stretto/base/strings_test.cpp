@@ -1,0 +1,42 @@
+#include "stretto/base/strings.h"
+
+#include <gtest/gtest.h>
+
+namespace stretto {
+namespace {
+
+TEST(Strings, SplitKeepsEmptyPieces) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string_view>{"a", "", "b"}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
+}
+
+TEST(Strings, TrimRemovesOuterSpace) {
+  EXPECT_EQ(trim("  a b\r\n"), "a b");
+  EXPECT_EQ(trim(" \t "), "");
+}
+
+TEST(Strings, ClosestFindsSlipsOnly) {
+  const std::vector<std::string> optimizers = {"Adam", "AdamW", "Adamax", "SGD"};
+  EXPECT_EQ(closest("adamx", optimizers), "Adam");
+  EXPECT_EQ(closest("Admaw", optimizers), "AdamW");
+  EXPECT_EQ(closest("RMSprop", optimizers), std::nullopt);
+  EXPECT_EQ(did_you_mean("sdg", optimizers), "; did you mean \"SGD\"?");
+}
+
+TEST(Strings, HumanUnits) {
+  EXPECT_EQ(human_duration(0.25), "0.25s");
+  EXPECT_EQ(human_duration(93.4), "1m 33s");
+  EXPECT_EQ(human_duration(7265), "2h 01m");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+}
+
+TEST(Strings, NumbersAreWholeStrings) {
+  EXPECT_EQ(parse_int("-12"), -12);
+  EXPECT_EQ(parse_int("12x"), std::nullopt);
+  EXPECT_EQ(parse_int(""), std::nullopt);
+  EXPECT_EQ(parse_double("3e-5"), 3e-5);
+  EXPECT_EQ(parse_double("1e999"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stretto

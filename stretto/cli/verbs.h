@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace stretto::cli {
+
+// A verb adds its sub-command to `app`; when the user chose it, its callback does the work and leaves the process's
+// exit code in `exit_code`. One file a verb.
+void add_launch(CLI::App& app, int& exit_code);
+void add_schema(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
+
+}  // namespace stretto::cli
