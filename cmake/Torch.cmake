@@ -21,8 +21,13 @@ endif()
 get_filename_component(torch_root ${STRETTO_TORCH_INCLUDE} DIRECTORY)
 set(torch_lib ${torch_root}/lib)
 
-file(STRINGS ${STRETTO_TORCH_INCLUDE}/torch/headeronly/version.h torch_version_lines REGEX "define TORCH_VERSION ")
-string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" STRETTO_TORCH_VERSION "${torch_version_lines}")
+file(READ ${STRETTO_TORCH_INCLUDE}/torch/headeronly/version.h torch_version_text)
+set(STRETTO_TORCH_VERSION "")
+foreach(part MAJOR MINOR PATCH)
+  string(REGEX MATCH "TORCH_VERSION_${part} ([0-9]+)" unused "${torch_version_text}")
+  list(APPEND STRETTO_TORCH_VERSION ${CMAKE_MATCH_1})
+endforeach()
+list(JOIN STRETTO_TORCH_VERSION "." STRETTO_TORCH_VERSION)
 message(STATUS "stretto: libtorch ${STRETTO_TORCH_VERSION} in ${torch_root}")
 
 foreach(name c10 torch_cpu)
@@ -33,6 +38,11 @@ add_library(stretto_torch INTERFACE)
 target_include_directories(stretto_torch SYSTEM INTERFACE
   ${STRETTO_TORCH_INCLUDE} ${STRETTO_TORCH_INCLUDE}/torch/csrc/api/include)
 target_compile_definitions(stretto_torch INTERFACE USE_DISTRIBUTED)
+# libtorch ships headers of another fmt than the one we link: ours must be found first.
+find_path(STRETTO_FMT_INCLUDE fmt/format.h PATHS /usr/include NO_CMAKE_PATH)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include_first)
+file(CREATE_LINK ${STRETTO_FMT_INCLUDE}/fmt ${CMAKE_BINARY_DIR}/include_first/fmt SYMBOLIC)
+target_include_directories(stretto_torch INTERFACE ${CMAKE_BINARY_DIR}/include_first)
 target_link_libraries(stretto_torch INTERFACE
   -Wl,--no-as-needed stretto_libtorch_cpu stretto_libc10 -Wl,--as-needed)
 
@@ -51,3 +61,12 @@ if(EXISTS ${torch_lib}/libtorch_cuda.so AND STRETTO_CUDA_INCLUDE AND STRETTO_NCC
     -Wl,--no-as-needed stretto_libtorch_cuda stretto_libc10_cuda -Wl,--as-needed)
 endif()
 message(STATUS "stretto: CUDA parts ${STRETTO_CUDA}")
+
+if(EXISTS ${torch_lib}/libtorch_cpu.so)
+  # Built once by this small target, reused by every layer that sees libtorch.
+  file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
+  add_library(stretto_pch STATIC ${CMAKE_BINARY_DIR}/pch.cpp)
+  target_link_libraries(stretto_pch PRIVATE stretto_options stretto_torch)
+  target_precompile_headers(stretto_pch PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
+  target_compile_options(stretto_pch PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
+endif()

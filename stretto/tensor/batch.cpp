@@ -1,0 +1,21 @@
+#include "stretto/tensor/batch.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+const Tensor& Batch::at(const std::string& name) const {
+  const auto found = tensors.find(name);
+  if (found != tensors.end()) return found->second;
+  std::string names;
+  for (const auto& [key, value] : tensors) names += (names.empty() ? "" : ", ") + key;
+  throw DataError("the batch has no tensor \"{}\"; it holds: {}", name, names);
+}
+
+Batch Batch::to(at::Device device) const {
+  Batch moved = *this;
+  for (auto& [name, tensor] : moved.tensors) tensor = tensor.to(device);
+  return moved;
+}
+
+}  // namespace stretto

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stretto/tensor/tensor.h"
+
+namespace stretto {
+
+// What one training or evaluation step reads: tensors by name, the samples they came from, and how many of them count.
+// A packed batch of T tokens in B sequences holds
+//   ids [T], token_types [T], positions [T] (in the sequence), samples [T] (dataset index of the token's sample),
+//   cu_seqlens [B + 1] (where each sequence begins; the last is T), all int64, and labels [B] for classification.
+struct Batch {
+  std::map<std::string, Tensor> tensors;
+  std::vector<int64_t> sample_ids;  // dataset index of each sample, in the batch's order
+  int64_t count = 0;                // samples that count; 0 for the dummy a rank runs when it was left without one
+
+  // The tensor `name`. Throws DataError naming those that exist.
+  const Tensor& at(const std::string& name) const;
+  bool has(const std::string& name) const { return tensors.count(name) > 0; }
+
+  // The same batch on `device`.
+  Batch to(at::Device device) const;
+};
+
+// A sum over samples or tokens and how many there were. Losses travel as sums, so that one division by the global count
+// gives the mean over all ranks and accumulation steps, whoever held how many.
+struct Loss {
+  Tensor sum;        // scalar, with its graph
+  double count = 0;
+};
+
+}  // namespace stretto

@@ -1,0 +1,36 @@
+#include "stretto/tensor/memory.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto {
+namespace {
+
+Tensor mapped_pages(int64_t elements, at::ScalarType dtype) {
+  const size_t bytes = static_cast<size_t>(elements) * c10::elementSize(dtype);
+  if (bytes == 0) return at::empty({0}, dtype);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw IoError("cannot get {} of memory for the parameter arena: {}; use a smaller model or fewer ranks",
+                  human_bytes(static_cast<double>(bytes)), std::strerror(errno));
+  }
+  ::madvise(memory, bytes, MADV_HUGEPAGE);  // an optimisation: refusal by the kernel changes nothing else
+  return at::from_blob(
+      memory, {elements}, [bytes](void* start) { ::munmap(start, bytes); }, at::TensorOptions(dtype));
+}
+
+}  // namespace
+
+Allocator plain_memory() {
+  return [](int64_t elements, at::ScalarType dtype, at::Device device) {
+    if (device.is_cpu()) return mapped_pages(elements, dtype);
+    return at::zeros({elements}, at::TensorOptions(dtype).device(device));
+  };
+}
+
+}  // namespace stretto

@@ -1,0 +1,38 @@
+#include "stretto/tensor/tensor.h"
+
+#include <c10/core/ScalarType.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+Precision parse_precision(const std::string& name) {
+  if (name == "fp32") return Precision::fp32;
+  if (name == "bf16") return Precision::bf16;
+  if (name == "fp64") return Precision::fp64;
+  throw ConfigError("\"{}\" is not a precision that can be trained in; possible: fp32, bf16, fp64", name);
+}
+
+at::ScalarType compute_dtype(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return at::kFloat;
+    case Precision::bf16: return at::kBFloat16;
+    case Precision::fp64: return at::kDouble;
+  }
+  throw ConfigError("unknown precision");
+}
+
+at::ScalarType master_dtype(Precision precision) {
+  return precision == Precision::fp64 ? at::kDouble : at::kFloat;
+}
+
+std::string describe(at::IntArrayRef shape) {
+  return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", "));
+}
+
+std::string describe(const Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  return describe(tensor.sizes()) + " " + c10::toString(tensor.scalar_type());
+}
+
+}  // namespace stretto
