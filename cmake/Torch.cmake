@@ -39,9 +39,10 @@ target_include_directories(stretto_torch SYSTEM INTERFACE
   ${STRETTO_TORCH_INCLUDE} ${STRETTO_TORCH_INCLUDE}/torch/csrc/api/include)
 target_compile_definitions(stretto_torch INTERFACE USE_DISTRIBUTED)
 # libtorch ships headers of another fmt than the one we link: ours must be found first.
-find_path(STRETTO_FMT_INCLUDE fmt/format.h PATHS /usr/include NO_CMAKE_PATH)
+get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+list(GET fmt_include 0 fmt_include)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include_first)
-file(CREATE_LINK ${STRETTO_FMT_INCLUDE}/fmt ${CMAKE_BINARY_DIR}/include_first/fmt SYMBOLIC)
+file(CREATE_LINK ${fmt_include}/fmt ${CMAKE_BINARY_DIR}/include_first/fmt SYMBOLIC)
 target_include_directories(stretto_torch INTERFACE ${CMAKE_BINARY_DIR}/include_first)
 target_link_libraries(stretto_torch INTERFACE
   -Wl,--no-as-needed stretto_libtorch_cpu stretto_libc10 -Wl,--as-needed)
