@@ -36,17 +36,19 @@ std::string reason(const std::string& what) {
 
 }  // namespace
 
-nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth) {
+nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth, int64_t first_line) {
   if (nesting_depth(text) > max_depth) {
-    throw DataError("{}: JSON nested deeper than {} levels is refused", name, max_depth);
+    throw DataError("{}:{}: JSON nested deeper than {} levels is refused", name, first_line, max_depth);
   }
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0));
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const auto line = first_line + std::count(before.begin(), before.end(), '\n');
     const size_t column = before.size() - (before.rfind('\n') + 1) + 1;
     throw DataError("{}:{}:{}: not valid JSON: {}", name, line, column, reason(error.what()));
+  } catch (const nlohmann::json::out_of_range& error) {  // a number beyond the range of double
+    throw DataError("{}:{}: not valid JSON: {}", name, first_line, reason(error.what()));
   }
 }
 

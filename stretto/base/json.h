@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -7,8 +8,9 @@
 namespace stretto {
 
 // Parses JSON from outside: at most `max_depth` levels deep, so that a hostile file cannot overflow the stack.
-// Throws DataError with `name`, line and column.
-nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth = 64);
+// Throws DataError with `name`, line and column; `first_line` is the number of the line that `text` begins on.
+nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth = 64,
+                          int64_t first_line = 1);
 
 nlohmann::json read_json(const std::filesystem::path& path);
 

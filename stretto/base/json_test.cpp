@@ -16,6 +16,17 @@ TEST(Json, ErrorsCarryThePlace) {
   }
 }
 
+TEST(Json, NumbersBeyondDoubleAreRefused) { EXPECT_THROW(parse_json("[1e999]", "big"), DataError); }
+
+TEST(Json, PlacesCountFromTheGivenLine) {
+  try {
+    parse_json("{\"a\": }", "lines.jsonl", 64, 7);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("lines.jsonl:7:7: ", 0), 0u) << error.what();
+  }
+}
+
 TEST(Json, DeepNestingIsRefusedBeforeParsing) {
   EXPECT_THROW(parse_json(std::string(1'000'000, '['), "deep"), DataError);
   EXPECT_EQ(parse_json("[\"[[[[\"]", "flat", 1)[0], "[[[[");

@@ -57,6 +57,7 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   std::optional<std::string> best;
   for (const std::string& choice : choices) {
+    if (choice.size() > 2 * longest_word) continue;
     const size_t distance = edit_distance(wanted, lower(choice));
     if (distance < best_distance) {
       best_distance = distance;
