@@ -1,7 +1,10 @@
 # libtorch as two imported targets of our own. find_package(Torch) would add warnings, junk link directories and a
 # RUNPATH into other software; all that is needed is a folder that holds include/ and lib/.
 # Looked for in this order: STRETTO_TORCH, CMAKE_PREFIX_PATH, the private venv made by scripts/setup.
-set(STRETTO_TORCH "$ENV{STRETTO_TORCH}" CACHE PATH "A libtorch folder (holding include/ and lib/)")
+set(STRETTO_TORCH "" CACHE PATH "A libtorch folder (holding include/ and lib/)")
+if(NOT STRETTO_TORCH)
+  set(STRETTO_TORCH "$ENV{STRETTO_TORCH}")
+endif()
 set(torch_candidates ${STRETTO_TORCH} ${CMAKE_PREFIX_PATH})
 if(NOT STRETTO_TORCH)
   set(deps "$ENV{STRETTO_DEPS}")
