@@ -5,7 +5,8 @@ set(STRETTO_TORCH "" CACHE PATH "A libtorch folder (holding include/ and lib/)")
 if(NOT STRETTO_TORCH)
   set(STRETTO_TORCH "$ENV{STRETTO_TORCH}")
 endif()
-set(torch_candidates ${STRETTO_TORCH} ${CMAKE_PREFIX_PATH})
+string(REPLACE ":" ";" env_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+set(torch_candidates ${STRETTO_TORCH} ${CMAKE_PREFIX_PATH} ${env_prefixes})
 if(NOT STRETTO_TORCH)
   set(deps "$ENV{STRETTO_DEPS}")
   if(NOT deps)
@@ -15,13 +16,13 @@ if(NOT STRETTO_TORCH)
   list(APPEND torch_candidates ${venv_torch})
 endif()
 
-find_path(STRETTO_TORCH_INCLUDE ATen/ATen.h PATHS ${torch_candidates} PATH_SUFFIXES include ../../../include
+find_path(STRETTO_TORCH_INCLUDE ATen/ATen.h PATHS ${torch_candidates} PATH_SUFFIXES include ../../include
   NO_DEFAULT_PATH)
 if(NOT STRETTO_TORCH_INCLUDE)
   message(FATAL_ERROR "stretto: no libtorch found. Run `make setup` (it makes a private one), or set STRETTO_TORCH to "
     "a libtorch folder, for example: cmake -DSTRETTO_TORCH=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')")
 endif()
-get_filename_component(torch_root ${STRETTO_TORCH_INCLUDE} DIRECTORY)
+get_filename_component(torch_root ${STRETTO_TORCH_INCLUDE}/.. ABSOLUTE)
 set(torch_lib ${torch_root}/lib)
 
 file(READ ${STRETTO_TORCH_INCLUDE}/torch/headeronly/version.h torch_version_text)
