@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs the shell blocks of a README that are marked as tests, in order, as one reader would.
+
+A marked block is a ```sh fence right after a comment line <!-- test: name -->. All blocks of one run share one new
+empty folder, so that a later block can use what an earlier one made. `stretto` is on PATH and STRETTO_ROOT names the
+repository. Ends with 1 where a block fails, with 77 (skipped) where there is no README or no marked block.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+MARK = re.compile(r"\s*<!--\s*test:\s*(\S+)\s*-->\s*$")
+TIMEOUT_SECONDS = 300
+
+
+@dataclasses.dataclass
+class Block:
+    name: str
+    line: int  # of the block's first command
+    script: str
+
+
+def marked_blocks(text, file):
+    """The marked blocks of a markdown text; ValueError where a mark has no ```sh block or a name comes twice."""
+    lines = text.splitlines()
+    blocks = []
+    for index, line in enumerate(lines):
+        match = MARK.match(line)
+        if not match:
+            continue
+        begin = index + 1
+        while begin < len(lines) and not lines[begin].strip():
+            begin += 1
+        if begin == len(lines) or lines[begin].strip() != "```sh":
+            raise ValueError(f'{file}:{index + 1}: the mark "{match[1]}" is not followed by a ```sh block')
+        end = next((i for i in range(begin + 1, len(lines)) if lines[i].strip() == "```"), None)
+        if end is None:
+            raise ValueError(f"{file}:{begin + 1}: this ```sh block has no end")
+        if any(block.name == match[1] for block in blocks):
+            raise ValueError(f'{file}:{index + 1}: the mark "{match[1]}" is used twice')
+        blocks.append(Block(match[1], begin + 2, "\n".join(lines[begin + 1:end]) + "\n"))
+    return blocks
+
+
+def run_block(block, folder, environment):
+    """Exit status and whole output of a block."""
+    try:
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.script], cwd=folder, env=environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired as expired:
+        return 124, (expired.stdout or b"").decode(errors="replace") + f"\nstill ran after {TIMEOUT_SECONDS} s\n"
+    return done.returncode, done.stdout
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("readme", type=pathlib.Path)
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="the folder of the program stretto")
+    parser.add_argument("--root", type=pathlib.Path, required=True, help="the repository")
+    options = parser.parse_args(arguments)
+
+    if not options.readme.exists():
+        print(f"Skipped: there is no {options.readme.name}")
+        return SKIPPED
+    try:
+        blocks = marked_blocks(options.readme.read_text(), options.readme.name)
+    except ValueError as error:
+        print(error)
+        return 1
+    if not blocks:
+        print(f"Skipped: {options.readme.name} has no block marked <!-- test: name -->")
+        return SKIPPED
+
+    environment = dict(os.environ, STRETTO_ROOT=str(options.root.resolve()),
+                       PATH=f"{options.bin.resolve()}{os.pathsep}{os.environ['PATH']}")
+    with tempfile.TemporaryDirectory(prefix="stretto-readme-") as folder:
+        for block in blocks:
+            status, output = run_block(block, folder, environment)
+            if status != 0:
+                print(f'{options.readme.name}:{block.line}: block "{block.name}" ended with {status}:\n{block.script}\n'
+                      f"its output:\n{output}")
+                return 1
+            print(f'{options.readme.name}:{block.line}: block "{block.name}" passed')
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""run_readme.py itself: it runs what is marked, and a block that fails makes it fail."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+
+import run_readme
+
+
+class RunReadme(unittest.TestCase):
+    def run_text(self, text):
+        """Exit status and printed text for a README of that content (None: no README)."""
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "bin").mkdir()
+            program = folder / "bin" / "stretto"
+            program.write_text("#!/bin/sh\necho the program got $*\n")
+            program.chmod(0o755)
+            if text is not None:
+                (folder / "README.md").write_text(text)
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                status = run_readme.main([str(folder / "README.md"), "--bin", str(folder / "bin"), "--root", str(folder)])
+            return status, printed.getvalue()
+
+    def test_marked_blocks_run_in_order_in_one_folder(self):
+        status, printed = self.run_text(
+            "# Title\n<!-- test: one -->\n```sh\nstretto train > made\n```\ntext\n```sh\nfalse\n```\n"
+            '<!-- test: two -->\n\n```sh\ngrep "got train" made\ntest -f "$STRETTO_ROOT/README.md"\n```\n')
+        self.assertEqual(status, 0, printed)
+        self.assertIn('README.md:4: block "one" passed', printed)
+        self.assertIn('block "two" passed', printed)
+
+    def test_a_failing_block_fails_and_is_named(self):
+        status, printed = self.run_text("<!-- test: bad -->\n```sh\necho before\nls /no/such/file\necho after\n```\n")
+        self.assertEqual(status, 1)
+        self.assertIn('README.md:3: block "bad" ended with 2', printed)
+        self.assertIn("before\n", printed)
+        self.assertNotIn("\nafter\n", printed.split("its output:")[1])
+
+    def test_a_failure_inside_a_pipe_counts(self):
+        self.assertEqual(self.run_text("<!-- test: pipe -->\n```sh\nfalse | cat\n```\n")[0], 1)
+
+    def test_marks_that_mark_nothing_are_errors(self):
+        for text, message in [
+            ("<!-- test: lost -->\ntext\n", 'README.md:1: the mark "lost" is not followed'),
+            ("<!-- test: open -->\n```sh\ntrue\n", "README.md:2: this ```sh block has no end"),
+            ("<!-- test: a -->\n```sh\ntrue\n```\n<!-- test: a -->\n```sh\ntrue\n```\n", '"a" is used twice'),
+        ]:
+            status, printed = self.run_text(text)
+            self.assertEqual(status, 1)
+            self.assertIn(message, printed)
+
+    def test_nothing_to_run_is_a_skip(self):
+        self.assertEqual(self.run_text(None)[0], run_readme.SKIPPED)
+        self.assertEqual(self.run_text("# Title\n```sh\nfalse\n```\n")[0], run_readme.SKIPPED)
+
+
+if __name__ == "__main__":
+    unittest.main()
