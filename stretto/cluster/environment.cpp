@@ -1,0 +1,119 @@
+#include "stretto/cluster/environment.h"
+
+#include <cstdlib>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::cluster {
+namespace {
+
+constexpr long long max_world_size = 1 << 20;
+constexpr const char* identity[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "STRETTO_STORE"};
+
+class Variables {
+ public:
+  explicit Variables(const Getenv& getenv) : getenv_(getenv) {}
+
+  std::optional<std::string> find(const char* name) const {
+    auto value = getenv_(name);
+    if (value && value->empty()) value.reset();
+    return value;
+  }
+
+  std::string need(const char* name) const {
+    if (auto value = find(name)) return *value;
+    throw ConfigError(
+        "environment: {} is not set although {} is; start the program with `stretto launch` or torchrun, "
+        "which set "
+        "all of them, or unset {} to run one rank alone",
+        name, first_set(), first_set());
+  }
+
+  int number(const char* name, const std::string& text, long long low, long long high) const {
+    const auto value = parse_int(text);
+    if (!value) throw ConfigError("environment: {}=\"{}\" is not a whole number", name, text);
+    if (*value < low || *value > high) {
+      throw ConfigError("environment: {}={} is out of range; it must lie in {} .. {}", name, *value, low,
+                        high);
+    }
+    return static_cast<int>(*value);
+  }
+  int need_number(const char* name, long long low, long long high) const {
+    return number(name, need(name), low, high);
+  }
+  int number_or_zero(const char* name, long long high) const {
+    const auto text = find(name);
+    return text ? number(name, *text, 0, high) : 0;
+  }
+
+  const char* first_set() const {
+    for (const char* name : identity) {
+      if (find(name)) return name;
+    }
+    return nullptr;
+  }
+
+ private:
+  const Getenv& getenv_;
+};
+
+void check_below(const char* name, int value, const char* bound_name, int bound) {
+  if (value < bound) return;
+  throw ConfigError("environment: {}={} does not fit {}={}: it must lie in 0 .. {}", name, value, bound_name,
+                    bound, bound - 1);
+}
+
+std::string read_secret(const Variables& variables) {
+  if (const auto secret = variables.find("STRETTO_SECRET")) return *secret;
+  const auto path = variables.find("STRETTO_SECRET_FILE");
+  if (!path) {
+    throw ConfigError(
+        "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store "
+        "lets "
+        "nobody in without the job's secret");
+  }
+  const std::string content = read_file(*path);
+  const std::string secret(trim(content));
+  if (secret.empty()) throw ConfigError("environment: the file of STRETTO_SECRET_FILE, {}, is empty", *path);
+  return secret;
+}
+
+}  // namespace
+
+std::optional<std::string> process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+RankInfo read_rank_info(const Getenv& getenv) {
+  const Variables variables(getenv);
+  RankInfo info;
+  if (variables.first_set() == nullptr) return info;
+
+  info.launched = true;
+  info.world_size = variables.need_number("WORLD_SIZE", 1, max_world_size);
+  info.rank = variables.need_number("RANK", 0, max_world_size);
+  info.local_world_size = variables.need_number("LOCAL_WORLD_SIZE", 1, max_world_size);
+  info.local_rank = variables.need_number("LOCAL_RANK", 0, max_world_size);
+  check_below("RANK", info.rank, "WORLD_SIZE", info.world_size);
+  check_below("LOCAL_RANK", info.local_rank, "LOCAL_WORLD_SIZE", info.local_world_size);
+  if (info.local_world_size > info.world_size) {
+    throw ConfigError("environment: LOCAL_WORLD_SIZE={} is larger than WORLD_SIZE={}", info.local_world_size,
+                      info.world_size);
+  }
+  info.master_addr = variables.need("MASTER_ADDR");
+  info.master_port = variables.need_number("MASTER_PORT", 1, 65535);
+  info.group_rank = variables.number_or_zero("GROUP_RANK", max_world_size);
+  info.restart_count = variables.number_or_zero("TORCHELASTIC_RESTART_COUNT", max_world_size);
+  info.agent_store = variables.find("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (const auto store = variables.find("STRETTO_STORE")) {
+    info.store = parse_endpoint(*store, "environment: STRETTO_STORE");
+    info.secret = read_secret(variables);
+  }
+  return info;
+}
+
+}  // namespace stretto::cluster

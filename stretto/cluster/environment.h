@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "stretto/cluster/socket.h"
+
+namespace stretto::cluster {
+
+// Who this process is among the ranks of its job.
+struct RankInfo {
+  int rank = 0;              // 0 .. world_size - 1
+  int world_size = 1;        // ranks of the job
+  int local_rank = 0;        // 0 .. local_world_size - 1, on this host
+  int local_world_size = 1;  // ranks on this host
+  int group_rank = 0;        // which host
+  int restart_count = 0;     // how often the launcher has restarted the job
+  bool launched = false;     // false: no launcher, one rank alone
+
+  // Where torch's own TCPStore is or will be. Empty for a rank alone.
+  std::string master_addr;
+  int master_port = 0;
+  bool agent_store = false;  // true: torchrun itself hosts that TCPStore; false: rank 0 has to
+
+  // stretto's store; only under a launcher of stretto's.
+  std::optional<Endpoint> store;
+  std::string secret;
+};
+
+// Reads one variable; nothing when it is not set. An empty value counts as not set.
+using Getenv = std::function<std::optional<std::string>(const char* name)>;
+
+// The process's own environment.
+std::optional<std::string> process_environment(const char* name);
+
+// Reads what torchrun and `stretto launch` alike tell their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
+// TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port) with STRETTO_SECRET or
+// STRETTO_SECRET_FILE. With none of them set the process is one rank alone (MASTER_ADDR and MASTER_PORT by
+// themselves name nobody: some clusters set them everywhere). Throws ConfigError, naming the variable, where
+// they are incomplete or contradict each other.
+RankInfo read_rank_info(const Getenv& getenv = process_environment);
+
+}  // namespace stretto::cluster

@@ -1,0 +1,125 @@
+#include "stretto/cluster/environment.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto::cluster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+RankInfo read(const Variables& variables) {
+  return read_rank_info([&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+std::string refusal(const Variables& variables) {
+  try {
+    read(variables);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+Variables torchrun() {
+  return {{"RANK", "3"},
+          {"WORLD_SIZE", "4"},
+          {"LOCAL_RANK", "1"},
+          {"LOCAL_WORLD_SIZE", "2"},
+          {"GROUP_RANK", "1"},
+          {"MASTER_ADDR", "node0"},
+          {"MASTER_PORT", "29400"},
+          {"TORCHELASTIC_RESTART_COUNT", "2"},
+          {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+          {"TORCHELASTIC_RUN_ID", "none"}};
+}
+
+Variables with(Variables variables, const Variables& changes) {
+  for (const auto& [name, value] : changes) variables[name] = value;
+  return variables;
+}
+
+TEST(Environment, NothingSetIsOneRankAlone) {
+  const RankInfo info = read({{"MASTER_ADDR", "algo-1"}, {"MASTER_PORT", "7777"}, {"RANK", ""}});
+  EXPECT_FALSE(info.launched);
+  EXPECT_EQ(info.rank, 0);
+  EXPECT_EQ(info.world_size, 1);
+  EXPECT_FALSE(info.store);
+}
+
+TEST(Environment, TorchrunIsRead) {
+  const RankInfo info = read(torchrun());
+  EXPECT_TRUE(info.launched);
+  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.world_size, 4);
+  EXPECT_EQ(info.local_rank, 1);
+  EXPECT_EQ(info.local_world_size, 2);
+  EXPECT_EQ(info.group_rank, 1);
+  EXPECT_EQ(info.restart_count, 2);
+  EXPECT_EQ(info.master_addr, "node0");
+  EXPECT_EQ(info.master_port, 29400);
+  EXPECT_TRUE(info.agent_store);
+  EXPECT_FALSE(info.store);
+}
+
+TEST(Environment, StoreAndSecretAreRead) {
+  const RankInfo info =
+      read(with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:4711"}, {"STRETTO_SECRET", "s3"}}));
+  EXPECT_EQ(info.store->host, "127.0.0.1");
+  EXPECT_EQ(info.store->port, 4711);
+  EXPECT_EQ(info.secret, "s3");
+}
+
+TEST(Environment, SecretMayLieInAFile) {
+  const TempFolder folder;
+  const auto path = folder.path() / "secret";
+  const auto variables =
+      with(torchrun(), {{"STRETTO_STORE", "[::1]:80"}, {"STRETTO_SECRET_FILE", path.string()}});
+  write_file_atomic(path, "from a file\n");
+  EXPECT_EQ(read(variables).secret, "from a file");
+  EXPECT_EQ(read(variables).store->host, "::1");
+  write_file_atomic(path, " \n");
+  EXPECT_THAT(refusal(variables), AllOf(HasSubstr("STRETTO_SECRET_FILE"), HasSubstr("empty")));
+}
+
+TEST(Environment, HalfSetIsRefusedByName) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    Variables variables = torchrun();
+    variables.erase(name);
+    EXPECT_THAT(refusal(variables), HasSubstr(std::string(name) + " is not set although "));
+  }
+  EXPECT_THAT(refusal(with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:1"}})),
+              HasSubstr("nor STRETTO_SECRET_FILE"));
+  EXPECT_THAT(refusal({{"STRETTO_STORE", "127.0.0.1:1"}}),
+              HasSubstr("WORLD_SIZE is not set although STRETTO_STORE"));
+}
+
+TEST(Environment, NonsenseIsRefusedByName) {
+  EXPECT_THAT(refusal(with(torchrun(), {{"RANK", "one"}})), HasSubstr("RANK=\"one\" is not a whole number"));
+  EXPECT_THAT(refusal(with(torchrun(), {{"RANK", "4"}})), HasSubstr("RANK=4 does not fit WORLD_SIZE=4"));
+  EXPECT_THAT(refusal(with(torchrun(), {{"RANK", "-1"}})), HasSubstr("RANK=-1 is out of range"));
+  EXPECT_THAT(refusal(with(torchrun(), {{"LOCAL_RANK", "2"}})), HasSubstr("LOCAL_RANK=2 does not fit"));
+  EXPECT_THAT(refusal(with(torchrun(), {{"LOCAL_WORLD_SIZE", "5"}})), HasSubstr("larger than WORLD_SIZE=4"));
+  EXPECT_THAT(refusal(with(torchrun(), {{"WORLD_SIZE", "0"}})), HasSubstr("WORLD_SIZE=0 is out of range"));
+  EXPECT_THAT(refusal(with(torchrun(), {{"MASTER_PORT", "70000"}})), HasSubstr("MASTER_PORT=70000"));
+  for (const char* store : {"here", "127.0.0.1", "127.0.0.1:0", ":80", "::1:80", "h:99999"}) {
+    EXPECT_THAT(refusal(with(torchrun(), {{"STRETTO_STORE", store}})), HasSubstr("is not host:port"))
+        << store;
+  }
+}
+
+}  // namespace
+}  // namespace stretto::cluster

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "stretto/base/fd.h"
+
+namespace stretto::cluster {
+
+using Clock = std::chrono::steady_clock;
+
+// A TCP address: a name or number of a host, and a port (0: any free one, where one is to be bound).
+struct Endpoint {
+  std::string host;
+  int port = 0;
+  std::string text() const;  // "127.0.0.1:29500", "[::1]:29500"
+};
+
+// Reads "host:port" or "[host]:port". Throws ConfigError that begins with `what`.
+Endpoint parse_endpoint(std::string_view text, std::string_view what);
+
+// A TCP socket bound to `where` and not yet listening: the port is taken, yet a process that sets
+// SO_REUSEADDR, as servers do, can still bind and listen on it. Throws IoError.
+Fd bind_socket(const Endpoint& where);
+
+// The address a socket is bound to, as numbers. Throws IoError.
+Endpoint bound_endpoint(const Fd& socket);
+
+// The three below are for non-blocking sockets as connect_socket makes them. They return when all is done,
+// and throw DistributedError when the peer closed or `deadline` passed; the message begins with the peer's
+// address. connect_socket tries again until the deadline while the peer refuses, so that it may start a
+// little later.
+Fd connect_socket(const Endpoint& peer, Clock::time_point deadline);
+void send_all(const Fd& socket, const Endpoint& peer, std::string_view bytes, Clock::time_point deadline);
+std::string receive_exactly(const Fd& socket, const Endpoint& peer, size_t bytes, Clock::time_point deadline);
+
+// Small messages must not wait for company (Nagle). Failure is harmless and ignored.
+void set_no_delay(const Fd& socket);
+
+// Milliseconds until `deadline` for poll(), rounded up; 0 when it has passed.
+int poll_timeout(Clock::time_point deadline);
+
+}  // namespace stretto::cluster

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/base/error.h"
+#include "stretto/cluster/socket.h"
+#include "stretto/cluster/store_protocol.h"
+
+namespace stretto::cluster {
+
+// A key that was waited for did not come in time.
+struct StoreTimeout : DistributedError {
+  using DistributedError::DistributedError;
+};
+
+struct StoreClientOptions {
+  std::chrono::milliseconds connect_timeout{30'000};  // for the server to come up and greet
+  std::chrono::milliseconds answer_timeout{30'000};  // for any reply, on top of the time a call asked to wait
+};
+
+// A rank's side of the rendezvous store. Every call blocks until the server has answered, and throws
+// DistributedError where it does not, refuses, or is gone. Keys are up to 4 KiB, values any bytes up to 16
+// MiB. Thread-safe: calls of several threads run side by side, each on a connection of its own (an idle one,
+// else a new one), so one that waits for a key holds up no other.
+class StoreClient {
+ public:
+  // Connects and proves to know `secret`.
+  StoreClient(Endpoint server, std::string secret, StoreClientOptions options = {});
+
+  void set(const std::string& key, std::string_view value);
+
+  // Waits for the key. Throws StoreTimeout.
+  std::string get(const std::string& key, std::chrono::milliseconds timeout);
+
+  // Adds to the number kept as decimal text under `key`, 0 when there is none; returns the sum.
+  int64_t add(const std::string& key, int64_t summand);
+
+  // Whether all keys are there now.
+  bool check(const std::vector<std::string>& keys);
+
+  // Waits for all keys. Throws StoreTimeout.
+  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
+
+  // Sets `key` to `desired` if its value is `expected`, or if it is missing and `expected` is empty. Returns
+  // the value that is there afterwards; `expected` when the key is still missing.
+  std::string compare_set(const std::string& key, std::string_view expected, std::string_view desired);
+
+  // Returns whether there was such a key.
+  bool remove(const std::string& key);
+
+  int64_t count_keys();
+
+  const Endpoint& server() const { return server_; }
+
+ private:
+  Reply exchange(const Request& request);
+  Reply exchange_on(const Fd& socket, const Request& request, const std::string& frame);
+  Fd take_connection();
+  Fd connect();
+
+  Endpoint server_;
+  std::string secret_;
+  StoreClientOptions options_;
+  std::mutex mutex_;  // guards idle_, never held over a network operation
+  std::vector<Fd> idle_;
+};
+
+}  // namespace stretto::cluster

@@ -1,0 +1,147 @@
+#include "stretto/cluster/store_connection.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "stretto/base/log.h"
+#include "stretto/cluster/secret.h"
+
+namespace stretto::cluster {
+namespace {
+
+std::string peer_text(const Fd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  return fmt::format("{} port {}", host, port);
+}
+
+}  // namespace
+
+StoreConnection::StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline)
+    : socket_(std::move(socket)), peer_(peer_text(socket_)), deadline_(deadline) {
+  const std::string nonce = random_bytes(nonce_bytes);
+  expected_proof_ = prove(secret, nonce);
+  out_ = std::string(store_greeting) + nonce;
+  flush();
+}
+
+short StoreConnection::events() const {
+  if (!out_.empty()) return POLLOUT;
+  return phase_ == Phase::waiting ? POLLRDHUP : POLLIN;
+}
+
+Clock::time_point StoreConnection::deadline() const {
+  return phase_ == Phase::ready ? Clock::time_point::max() : deadline_;
+}
+
+void StoreConnection::serve(short events, StoreTable& table) {
+  const bool ended = (events & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+  if (ended || (phase_ == Phase::waiting && (events & POLLRDHUP) != 0)) {
+    socket_.reset();
+    return;
+  }
+  if ((events & POLLOUT) != 0) flush();
+  if ((events & POLLIN) != 0) receive();
+  if (phase_ == Phase::greeting) check_proof();
+  answer_requests(table);
+}
+
+bool StoreConnection::retry(StoreTable& table) {
+  if (closed() || phase_ == Phase::ready) return false;
+  const bool late = Clock::now() >= deadline_;
+  if (phase_ == Phase::greeting) {
+    if (late) drop("it did not prove in time to know the job's secret");
+    return false;
+  }
+  try_answer(table);
+  if (phase_ == Phase::waiting && late) {
+    phase_ = Phase::ready;
+    reply({.status = Status::timed_out});
+  }
+  const bool answered = phase_ == Phase::ready;
+  answer_requests(table);
+  return answered;
+}
+
+// Before the proof not a byte more than the proof is read, so that a stranger costs next to nothing.
+void StoreConnection::receive() {
+  char chunk[size_t{64} << 10];
+  const size_t wanted = phase_ == Phase::greeting ? proof_bytes - in_.size() : sizeof chunk;
+  const ssize_t got = ::recv(socket_.get(), chunk, wanted, 0);
+  if (got > 0) {
+    in_.append(chunk, static_cast<size_t>(got));
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    socket_.reset();
+  }
+}
+
+void StoreConnection::check_proof() {
+  if (closed() || in_.size() < proof_bytes) return;
+  if (!equal_in_constant_time(in_, expected_proof_)) {
+    out_.assign(1, store_refused);
+    flush();
+    return drop("it does not know the job's secret");
+  }
+  in_.clear();
+  phase_ = Phase::ready;
+  out_.assign(1, store_accepted);
+  flush();
+}
+
+void StoreConnection::answer_requests(StoreTable& table) {
+  while (!closed() && phase_ == Phase::ready && out_.empty() && in_.size() >= frame_header_bytes) {
+    const size_t size = payload_bytes(in_);
+    if (size > max_payload_bytes) return drop(fmt::format("it announced a request of {} bytes", size));
+    if (in_.size() < frame_header_bytes + size) return;
+    auto request = decode_request(std::string_view(in_).substr(frame_header_bytes, size));
+    if (!request) return drop("it sent a malformed request");
+    in_.erase(0, frame_header_bytes + size);
+
+    request_ = std::move(*request);
+    phase_ = Phase::waiting;
+    deadline_ = Clock::now() + wait_time(request_);
+    try_answer(table);
+  }
+}
+
+void StoreConnection::try_answer(StoreTable& table) {
+  const auto answer = table.answer(request_);
+  if (!answer) return;
+  phase_ = Phase::ready;
+  reply(*answer);
+}
+
+void StoreConnection::reply(const Reply& reply) {
+  out_ += encode(reply);
+  flush();
+}
+
+void StoreConnection::flush() {
+  while (!closed() && !out_.empty()) {
+    const ssize_t sent = ::send(socket_.get(), out_.data(), out_.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      out_.erase(0, static_cast<size_t>(sent));
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR) {
+      socket_.reset();
+    }
+  }
+}
+
+void StoreConnection::drop(const std::string& reason) {
+  log::warning("store: closed the connection from {}: {}", peer_, reason);
+  socket_.reset();
+}
+
+}  // namespace stretto::cluster

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "stretto/base/fd.h"
+#include "stretto/cluster/socket.h"
+#include "stretto/cluster/store_table.h"
+
+namespace stretto::cluster {
+
+// One client of the store server, from its greeting to its end. Owned by the server's one thread; never
+// blocks.
+//
+//   greeting --right proof--> ready <--reply-- waiting (for keys of a get or a wait)
+//       |                       |  --------------->
+//       +--wrong, silent--> closed <-- malformed frame, end of the connection
+class StoreConnection {
+ public:
+  // Greets at once; the client's proof must be here by `deadline`.
+  StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline);
+
+  int fd() const { return socket_.get(); }
+  bool closed() const { return !socket_; }
+  short events() const;                // what poll() is to watch for
+  Clock::time_point deadline() const;  // when retry() is due though nothing has happened
+
+  // To be called with what poll() found.
+  void serve(short events, StoreTable& table);
+
+  // Answers a waiting client whose keys have come or whose time is up; drops one that has not proved itself
+  // in time. Returns whether it answered: requests that stood behind that one may have changed the table.
+  bool retry(StoreTable& table);
+
+ private:
+  enum class Phase { greeting, ready, waiting };
+
+  void receive();
+  void check_proof();
+  void answer_requests(StoreTable& table);
+  void try_answer(StoreTable& table);
+  void reply(const Reply& reply);
+  void flush();
+  void drop(const std::string& reason);
+
+  Fd socket_;
+  std::string peer_;
+  std::string expected_proof_;
+  Phase phase_ = Phase::greeting;
+  Clock::time_point deadline_;
+  std::string in_;   // received, not yet understood
+  std::string out_;  // to be sent; while there is any, no further request is read
+  Request request_;  // of the waiting client
+};
+
+}  // namespace stretto::cluster

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto::cluster {
+
+// What goes over the wire between StoreClient and StoreServer. All integers are little-endian.
+//
+//   server -> client   store_greeting, then a nonce of 32 bytes
+//   client -> server   HMAC-SHA256(secret, nonce), 32 bytes
+//   server -> client   one byte, store_accepted or store_refused; after a refusal the server closes
+//   then, in turn      a request and its reply, each a frame: u32 length of the payload, payload
+//
+// Request payload: u8 operation, u32 number of keys, keys, i64 number, value, expected.
+// Reply payload:   u8 status, i64 number, value.        A key or a value is u32 length, bytes.
+inline constexpr std::string_view store_greeting = "stretto store 1\n";
+inline constexpr size_t nonce_bytes = 32;
+inline constexpr size_t proof_bytes = 32;
+inline constexpr char store_accepted = 'A';
+inline constexpr char store_refused = 'R';
+
+inline constexpr size_t max_key_bytes = size_t{4} << 10;
+inline constexpr size_t max_value_bytes = size_t{16} << 20;
+inline constexpr size_t max_payload_bytes =
+    2 * max_value_bytes + (size_t{64} << 10);  // compare_set holds two values
+
+enum class Operation : uint8_t { set, get, add, check, wait, compare_set, remove, count_keys };
+
+struct Request {
+  Operation operation = Operation::set;
+  std::vector<std::string> keys = {};  // check, wait: any number; count_keys: none; else one
+  int64_t number = 0;                  // add: the summand; get, wait: milliseconds to wait
+  std::string value = {};              // set, compare_set
+  std::string expected = {};           // compare_set
+};
+
+// How long a request may be kept waiting: `number` of a get or a wait, within 0 .. one year; 0 for the
+// others.
+std::chrono::milliseconds wait_time(const Request& request);
+
+enum class Status : uint8_t { ok, timed_out, refused };
+
+struct Reply {
+  Status status = Status::ok;
+  int64_t number = 0;      // add: the sum; check, remove: 0 or 1; count_keys
+  std::string value = {};  // get, compare_set; refused: why, as a sentence
+};
+
+// Whole frames. encode() of a request throws DistributedError where it exceeds the bounds above.
+std::string encode(const Request& request);
+std::string encode(const Reply& reply);
+
+// Payloads without their length. Nothing when malformed: a bound exceeded, bytes missing or left over, an
+// unknown operation or status, a wrong number of keys.
+std::optional<Request> decode_request(std::string_view payload);
+std::optional<Reply> decode_reply(std::string_view payload);
+
+// The length in front of a frame. REQUIRES: header.size() >= 4.
+inline constexpr size_t frame_header_bytes = 4;
+size_t payload_bytes(std::string_view header);
+
+}  // namespace stretto::cluster

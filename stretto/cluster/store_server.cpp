@@ -1,0 +1,104 @@
+#include "stretto/cluster/store_server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/cluster/store_connection.h"
+
+namespace stretto::cluster {
+
+// What the server's thread runs: one poll() over the listener and all connections.
+class StoreServer::Loop {
+ public:
+  Loop(Fd listener, std::string secret, StoreServerOptions options)
+      : listener_(std::move(listener)),
+        secret_(std::move(secret)),
+        options_(options),
+        stop_(::eventfd(0, EFD_CLOEXEC)) {
+    if (!stop_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
+    if (::listen(listener_.get(), SOMAXCONN) != 0) throw IoError("cannot listen: {}", std::strerror(errno));
+  }
+
+  void stop() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
+  }
+
+  void run() {
+    while (true) {
+      std::vector<pollfd> watched = {{stop_.get(), POLLIN, 0},
+                                     {accepting() ? listener_.get() : -1, POLLIN, 0}};
+      for (const auto& connection : connections_)
+        watched.push_back({connection->fd(), connection->events(), 0});
+      ::poll(watched.data(), watched.size(), timeout());
+      if (watched[0].revents != 0) return;
+
+      for (size_t i = 2; i < watched.size(); ++i) {
+        if (watched[i].revents != 0) connections_[i - 2]->serve(watched[i].revents, table_);
+      }
+      // Any request answered may have set the key that another connection waits for.
+      for (bool answered = true; answered;) {
+        answered = false;
+        for (const auto& connection : connections_) answered |= connection->retry(table_);
+      }
+      std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
+      if (watched[1].revents != 0) accept_one();
+    }
+  }
+
+ private:
+  bool accepting() const {
+    return connections_.size() < options_.max_connections && Clock::now() >= accept_from_;
+  }
+
+  int timeout() const {
+    auto first = Clock::time_point::max();
+    for (const auto& connection : connections_) first = std::min(first, connection->deadline());
+    if (accept_from_ > Clock::now()) first = std::min(first, accept_from_);
+    return first == Clock::time_point::max() ? -1 : poll_timeout(first);
+  }
+
+  void accept_one() {
+    Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      set_no_delay(socket);
+      const auto deadline = Clock::now() + options_.greeting_timeout;
+      connections_.push_back(std::make_unique<StoreConnection>(std::move(socket), secret_, deadline));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // The client stays in the queue, so poll() would report it again at once.
+      accept_from_ = Clock::now() + std::chrono::milliseconds(100);
+    }
+  }
+
+  Fd listener_;
+  std::string secret_;
+  StoreServerOptions options_;
+  Fd stop_;
+  Clock::time_point accept_from_{};
+  StoreTable table_;
+  std::vector<std::unique_ptr<StoreConnection>> connections_;
+};
+
+StoreServer::StoreServer(Fd bound, std::string secret, StoreServerOptions options) {
+  if (secret.empty()) throw ConfigError("store: an empty secret would let everybody in; give it one");
+  ::fcntl(bound.get(), F_SETFL, O_NONBLOCK);  // a client may leave between poll() and accept()
+  endpoint_ = bound_endpoint(bound);
+  loop_ = std::make_unique<Loop>(std::move(bound), std::move(secret), options);
+  thread_ = std::thread([this] { loop_->run(); });
+}
+
+StoreServer::~StoreServer() {
+  loop_->stop();
+  thread_.join();
+}
+
+}  // namespace stretto::cluster

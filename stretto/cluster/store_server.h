@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "stretto/base/fd.h"
+#include "stretto/cluster/socket.h"
+
+namespace stretto::cluster {
+
+struct StoreServerOptions {
+  size_t max_connections = 1024;                       // more wait in the kernel's queue until one closes
+  std::chrono::milliseconds greeting_timeout{10'000};  // a client must have proved itself by then
+};
+
+// The job's rendezvous store: keys and values in this process's memory, served to clients that prove to know
+// the job's secret (see store_protocol.h). One thread serves all; it starts in the constructor and ends in
+// the destructor, which closes every connection. Who sends anything else than the protocol loses the
+// connection, with a warning in the log.
+class StoreServer {
+ public:
+  // `bound` is a socket as bind_socket makes it. Throws ConfigError for an empty secret, IoError where the
+  // system refuses to listen.
+  StoreServer(Fd bound, std::string secret, StoreServerOptions options = {});
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+  ~StoreServer();
+
+  const Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  class Loop;
+
+  Endpoint endpoint_;
+  std::unique_ptr<Loop> loop_;
+  std::thread thread_;
+};
+
+}  // namespace stretto::cluster

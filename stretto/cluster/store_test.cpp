@@ -1,0 +1,298 @@
+#include <future>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "stretto/cluster/secret.h"
+#include "stretto/cluster/store_client.h"
+#include "stretto/cluster/store_server.h"
+
+// Client and server over real sockets.
+namespace stretto::cluster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+const Endpoint local{"127.0.0.1", 0};
+
+class Store : public ::testing::Test {
+ protected:
+  StoreServer server_{bind_socket(local), "secret", {.max_connections = 64, .greeting_timeout = 300ms}};
+
+  StoreClient client(const std::string& secret = "secret") {
+    return {server_.endpoint(), secret, {.connect_timeout = 5s}};
+  }
+
+  // A connection that has read the greeting; returns the nonce too.
+  std::pair<Fd, std::string> greeted() {
+    Fd socket = connect_socket(server_.endpoint(), Clock::now() + 5s);
+    const std::string greeting = receive(socket, store_greeting.size() + nonce_bytes);
+    return {std::move(socket), greeting.substr(store_greeting.size())};
+  }
+  Fd admitted() {
+    auto [socket, nonce] = greeted();
+    send(socket, prove("secret", nonce));
+    EXPECT_EQ(receive(socket, 1)[0], store_accepted);
+    return std::move(socket);
+  }
+  void send(const Fd& socket, const std::string& bytes) {
+    send_all(socket, server_.endpoint(), bytes, Clock::now() + 5s);
+  }
+  std::string receive(const Fd& socket, size_t bytes) {
+    return receive_exactly(socket, server_.endpoint(), bytes, Clock::now() + 5s);
+  }
+  // Whether the server closes the connection before long.
+  bool is_closed(const Fd& socket) {
+    const auto deadline = Clock::now() + 5s;
+    char byte;
+    while (Clock::now() < deadline) {
+      pollfd watched{socket.get(), POLLIN, 0};
+      ::poll(&watched, 1, 100);
+      const ssize_t got = ::recv(socket.get(), &byte, 1, 0);
+      if (got == 0 || (got < 0 && errno != EAGAIN)) return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(Store, TwoClientsShareOneTable) {
+  StoreClient a = client(), b = client();
+  const std::string bytes("\0\xff\n", 3);
+  a.set("k", bytes);
+  EXPECT_EQ(b.get("k", 5s), bytes);
+  EXPECT_TRUE(b.check({"k"}));
+  EXPECT_FALSE(b.check({"k", "other"}));
+  EXPECT_EQ(b.compare_set("k", bytes, "new"), "new");
+  EXPECT_EQ(a.compare_set("k", bytes, "newer"), "new");
+  EXPECT_EQ(a.add("n", 5), 5);
+  EXPECT_EQ(b.add("n", -7), -2);
+  EXPECT_EQ(a.get("n", 5s), "-2");
+  EXPECT_EQ(a.count_keys(), 2);
+  EXPECT_TRUE(a.remove("k"));
+  EXPECT_FALSE(b.remove("k"));
+  EXPECT_EQ(b.count_keys(), 1);
+  a.wait({}, 0ms);
+}
+
+TEST_F(Store, LargestValuePasses) {
+  const std::string value(max_value_bytes, 'v');
+  StoreClient a = client();
+  a.set("k", value);
+  EXPECT_EQ(a.get("k", 5s), value);
+  EXPECT_EQ(a.compare_set("k", value, value), value);
+  EXPECT_THROW(a.set("k", value + "v"), DistributedError);
+  EXPECT_EQ(a.add("still", 1), 1);
+}
+
+TEST_F(Store, GetWaitsForAnother) {
+  StoreClient a = client(), b = client();
+  auto value = std::async(std::launch::async, [&] { return a.get("late", 20s); });
+  auto both = std::async(std::launch::async, [&] { a.wait({"late", "later"}, 20s); });
+  EXPECT_EQ(value.wait_for(100ms), std::future_status::timeout);
+  b.set("late", "here");
+  EXPECT_EQ(value.get(), "here");
+  EXPECT_EQ(both.wait_for(50ms), std::future_status::timeout);
+  b.add("later", 1);
+  both.get();
+}
+
+TEST_F(Store, AWaitingThreadHoldsUpNoOtherOfTheSameClient) {
+  StoreClient a = client();
+  auto value = std::async(std::launch::async, [&] { return a.get("k", 20s); });
+  EXPECT_EQ(value.wait_for(50ms), std::future_status::timeout);
+  a.set("k", "mine");
+  EXPECT_EQ(value.get(), "mine");
+}
+
+TEST_F(Store, AddFromManyThreadsLosesNothing) {
+  StoreClient shared = client();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      StoreClient own = client();
+      for (int j = 0; j < 100; ++j) (i % 2 == 0 ? shared : own).add("n", 1);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(shared.get("n", 5s), "800");
+}
+
+TEST_F(Store, WaitTimesOutAndTheClientStaysUsable) {
+  StoreClient a = client();
+  const auto begin = Clock::now();
+  try {
+    a.get("never", 150ms);
+    FAIL();
+  } catch (const StoreTimeout& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("waited 150 ms in vain for \"never\""), HasSubstr("127.0.0.1:")));
+  }
+  EXPECT_GE(Clock::now() - begin, 150ms);
+  EXPECT_THROW(a.wait({"never"}, 0ms), StoreTimeout);
+  EXPECT_EQ(a.add("n", 1), 1);
+}
+
+TEST_F(Store, WhatCannotBeAddedToIsSaid) {
+  StoreClient a = client();
+  a.set("k", "many");
+  try {
+    a.add("k", 1);
+    FAIL();
+  } catch (const DistributedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("key \"k\": the value is \"many\", to which 1 cannot be added"));
+  }
+}
+
+TEST_F(Store, WrongSecretIsRefusedAndLogged) {
+  ::testing::internal::CaptureStderr();
+  std::string message;
+  try {
+    client("wrong");
+  } catch (const DistributedError& error) {
+    message = error.what();
+  }
+  EXPECT_THAT(message, HasSubstr("refused this process: its secret"));
+  EXPECT_EQ(client().add("n", 1), 1);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("does not know the job's secret"));
+}
+
+TEST_F(Store, NothingIsReadBeforeTheProof) {
+  auto [socket, nonce] = greeted();
+  send(socket, std::string(proof_bytes, 'x') + encode(Request{.keys = {"k"}, .value = "v"}));
+  EXPECT_TRUE(is_closed(socket));
+  EXPECT_FALSE(client().check({"k"}));
+}
+
+TEST_F(Store, AProofIsGoodForItsConnectionOnly) {
+  auto [first, nonce] = greeted();
+  auto [second, other_nonce] = greeted();
+  EXPECT_NE(nonce, other_nonce);
+  send(second, prove("secret", nonce));
+  EXPECT_EQ(receive(second, 1)[0], store_refused);
+}
+
+TEST_F(Store, SilentClientIsDroppedAndHoldsUpNobody) {
+  auto [silent, nonce] = greeted();
+  StoreClient a = client();
+  EXPECT_EQ(a.add("n", 1), 1);
+  EXPECT_TRUE(is_closed(silent));
+  EXPECT_EQ(a.add("n", 1), 2);  // an admitted one may be silent as long as it likes
+}
+
+TEST_F(Store, MoreConnectionsThanAllowedWaitTheirTurn) {
+  std::vector<std::pair<Fd, std::string>> silent;
+  for (int i = 0; i < 64; ++i) silent.push_back(greeted());
+  EXPECT_EQ(client().add("n", 1), 1);  // after the silent ones have been dropped
+}
+
+TEST_F(Store, OversizedAndMalformedRequestsCloseTheConnection) {
+  const Fd oversized = admitted();
+  send(oversized, "\xff\xff\xff\xff");
+  EXPECT_TRUE(is_closed(oversized));
+  const Fd malformed = admitted();
+  send(malformed, std::string("\x02\0\0\0hi", 6));
+  EXPECT_TRUE(is_closed(malformed));
+  EXPECT_EQ(client().add("n", 1), 1);
+}
+
+TEST_F(Store, PipelinedRequestsWakeEachOther) {
+  const Fd a = admitted(), b = admitted();
+  const std::string wait = encode(Request{.operation = Operation::wait, .keys = {"x"}, .number = 20'000});
+  send(b, encode(Request{.operation = Operation::wait, .keys = {"y"}, .number = 20'000}));
+  send(a, wait + encode(Request{.keys = {"y"}, .value = "v"}));
+  client().set("x", "v");
+  const size_t reply_bytes = encode(Reply{}).size();
+  EXPECT_EQ(receive(a, 2 * reply_bytes), encode(Reply{}) + encode(Reply{}));
+  EXPECT_EQ(receive(b, reply_bytes), encode(Reply{}));
+}
+
+TEST_F(Store, FuzzedBytesNeverHurtTheServer) {
+  ::testing::internal::CaptureStderr();
+  std::mt19937 random(3);
+  StoreClient witness = client();
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes(random() % 80, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random() % 4 == 0 ? random() : random() % 3);
+    // Half of the inputs come from a client that knows the secret and so reach the decoder.
+    const Fd socket = i % 2 == 0 ? admitted() : std::move(greeted().first);
+    send(socket, bytes);
+    if (i % 100 == 0) {
+      EXPECT_EQ(witness.add("n", 1), i / 100 + 1);
+    }
+  }
+  EXPECT_EQ(witness.add("n", 0), 20);
+  ::testing::internal::GetCapturedStderr();
+}
+
+TEST_F(Store, EndOfTheServerIsSaid) {
+  auto server = std::make_unique<StoreServer>(bind_socket(local), "s");
+  const Endpoint where = server->endpoint();
+  StoreClient a(where, "s", {.connect_timeout = 200ms});
+  auto value = std::async(std::launch::async, [&] { return a.get("k", 20s); });
+  EXPECT_EQ(value.wait_for(50ms), std::future_status::timeout);
+  server.reset();
+  try {
+    value.get();
+    FAIL();
+  } catch (const DistributedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("lives in the launcher, which may have ended"));
+  }
+  EXPECT_THROW(a.set("k", "v"), DistributedError);
+}
+
+TEST(StoreServerStart, EmptySecretIsRefused) {
+  EXPECT_THROW(StoreServer(bind_socket(local), ""), ConfigError);
+}
+
+TEST(StoreClientStart, WaitsForALateServer) {
+  Fd reserved = bind_socket(local);
+  const Endpoint where = bound_endpoint(reserved);
+  auto added = std::async(std::launch::async, [&] { return StoreClient(where, "s").add("n", 3); });
+  EXPECT_EQ(added.wait_for(100ms), std::future_status::timeout);
+  const StoreServer server(std::move(reserved), "s");
+  EXPECT_EQ(added.get(), 3);
+}
+
+TEST(StoreClientStart, AnotherKindOfServerIsNamed) {
+  const Fd bound = bind_socket(local);
+  const Endpoint where = bound_endpoint(bound);
+  ASSERT_EQ(::listen(bound.get(), 1), 0);
+  std::thread stranger([&] {
+    const Fd client(::accept(bound.get(), nullptr, nullptr));
+    const std::string text = "HTTP/1.1 400 Bad Request\r\n" + std::string(100, ' ');
+    EXPECT_GT(::send(client.get(), text.data(), text.size(), 0), 0);
+  });
+  try {
+    const StoreClient client(where, "s");
+    ADD_FAILURE();
+  } catch (const DistributedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("is no rendezvous store of this version"));
+  }
+  stranger.join();
+}
+
+TEST(BindSocket, AReservedPortCanStillBeServed) {
+  const Fd reserved = bind_socket(local);
+  const Fd server = bind_socket(bound_endpoint(reserved));
+  EXPECT_EQ(::listen(server.get(), 1), 0);
+}
+
+TEST(BindSocket, ATakenPortIsNamed) {
+  const Fd taken = bind_socket(local);
+  ASSERT_EQ(::listen(taken.get(), 1), 0);
+  try {
+    bind_socket(bound_endpoint(taken));
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("in use")));
+  }
+}
+
+}  // namespace
+}  // namespace stretto::cluster
