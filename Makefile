@@ -1,0 +1,64 @@
+# What people do with stretto, in one word each; CMake does the building. `make` alone lists the words.
+SETUP := scripts/setup.sh
+SOURCES := find $(wildcard stretto tests examples bench) -name '*.h' -o -name '*.cpp'
+OLD_TORCH = $(abspath $(or $(STRETTO_DEPS),.deps))/torch-2.11
+# A sanitizer that finds something must fail the test; leaks inside libtorch are not ours to report.
+ASAN_ENV := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
+
+.PHONY: help setup build test test-data test-asan test-tsan demo format format-check lint check-torch-2.11 clean
+
+help:  ## list these targets
+	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
+
+setup:  ## install what a build needs (packages, a private libtorch)
+	@$(SETUP)
+
+build: setup  ## build/release/bin/stretto
+	@cmake --preset release >/dev/null
+	@cmake --build build/release
+
+test: build  ## build and run every test that needs no outside data
+	@env -u STRETTO_DATA scripts/test.sh build/release
+
+test-data: build  ## the tests on real data too: STRETTO_DATA=/folder make test-data
+	@test -n "$(STRETTO_DATA)" || { echo "STRETTO_DATA is not set: name the folder that holds the data sets" >&2; exit 1; }
+	@scripts/test.sh build/release
+
+test-asan: setup  ## the tests with address and undefined-behaviour sanitizers
+	@cmake --preset asan >/dev/null
+	@cmake --build build/asan
+	@$(ASAN_ENV) scripts/test.sh build/asan
+
+test-tsan: setup  ## the tests with the thread sanitizer
+	@cmake --preset tsan >/dev/null
+	@cmake --build build/tsan
+	@$(TSAN_ENV) scripts/test.sh build/tsan
+
+demo:  ## fine-tune a small BERT on two ranks and print its accuracy
+	@$(SETUP) demo
+	@$(MAKE) --no-print-directory build
+	@scripts/demo.sh
+
+format:  ## rewrite all sources in the project's style
+	@$(SETUP) lint
+	@$(SOURCES) | xargs clang-format -i
+
+format-check:  ## name the sources that `make format` would change
+	@$(SETUP) lint
+	@$(SOURCES) | xargs clang-format --dry-run -Werror
+
+lint:  ## clang-tidy on all sources, or on FILES="a.cpp b.cpp"
+	@$(SETUP) lint
+	@cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+	@scripts/lint.sh build/lint $(FILES)
+
+check-torch-2.11:  ## compile (not link) everything against the oldest torch that is supported
+	@$(SETUP) torch-2.11
+	@STRETTO_TORCH=$(OLD_TORCH) cmake --preset dev -B build/torch-2.11 >/dev/null
+	@ninja -C build/torch-2.11 -t targets all | sed -n 's/^\(.*\.o\): CXX_COMPILER.*/\1/p' | \
+	  xargs cmake --build build/torch-2.11 --target
+	@echo "everything compiles against torch 2.11"
+
+clean:  ## remove build/ (what setup brought stays in .deps/)
+	rm -rf build

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# scripts/test.sh BUILD_FOLDER [ctest arguments]: runs the tests of a build, then says how many were skipped and why.
+# Ends with ctest's closing lines and its exit code. JOBS tests run at a time (default 2).
+set -euo pipefail
+build=$1
+shift
+
+status=0
+ctest --test-dir "$build" -j "${JOBS:-2}" --output-on-failure --no-tests=error --timeout 600 \
+  --test-output-size-passed 65536 --output-junit junit.xml "$@" 2>&1 | tee "$build/ctest.log" || status=${PIPESTATUS[0]}
+
+python3 - "$build/junit.xml" <<'PYTHON' || true
+import collections, re, sys
+import xml.etree.ElementTree as ElementTree
+
+skipped = collections.defaultdict(list)  # reason -> tests
+for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
+    if case.get("status") == "fail" or case.find("skipped") is None:
+        continue
+    output = case.findtext("system-out") or ""
+    # GoogleTest writes "file:line: Skipped" and the reason below; other tests write "Skipped: reason".
+    reason = re.search(r"^(?:\S+:\d+: Skipped\n|Skipped: )(.*\S.*)$", output, re.MULTILINE)
+    skipped[reason[1].strip() if reason else case.find("skipped").get("message", "no reason given")].append(case.get("name"))
+
+count = sum(map(len, skipped.values()))
+print(f"\n{count} test{'s' * (count != 1)} skipped{':' if count else ''}")
+for reason, names in sorted(skipped.items()):
+    print(f"  {len(names)} x {reason}")
+    for name in names[:3]:
+        print(f"      {name}")
+    if len(names) > 3:
+        print(f"      and {len(names) - 3} more")
+PYTHON
+
+echo
+grep -E "tests passed, |^Total Test time|^No tests were found" "$build/ctest.log" || true
+exit "$status"
