@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include <ATen/core/grad_mode.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
 
