@@ -1,0 +1,17 @@
+#include <iostream>
+
+#include "stretto/cli/verbs.h"
+#include "stretto/config/recipe.h"
+
+namespace stretto::cli {
+
+void add_schema(CLI::App& app, int& exit_code) {
+  CLI::App* verb =
+      app.add_subcommand("schema", "Print the JSON schema of recipe files, for editors and generators");
+  verb->callback([&exit_code] {
+    std::cout << recipe_schema().dump(2) << "\n" << std::flush;
+    exit_code = std::cout ? 0 : 1;
+  });
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,74 @@
+#include "stretto/config/batch_plan.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+constexpr int64_t default_batch_size = 32;
+
+int64_t divide_up(int64_t total, int64_t parts) { return (total + parts - 1) / parts; }
+
+std::string equation(const BatchPlan& plan) {
+  return fmt::format("global_batch_size ({}) = batch_size ({}) x ranks ({}) x grad_accumulation_steps ({})",
+                     plan.global_batch_size, plan.batch_size, plan.ranks, plan.grad_accumulation_steps);
+}
+
+[[noreturn]] void refuse_contradiction(const BatchPlan& plan, int64_t share, const config::Origins& origins) {
+  const int64_t product = plan.batch_size * plan.ranks * plan.grad_accumulation_steps;
+  throw ConfigError(
+      "{}: {} does not hold, the right side is {}; change {} to {}, or {} to {}, or leave one of them out",
+      origins.label("training.global_batch_size"), equation(plan), product,
+      origins.mention("training.global_batch_size"), product, origins.mention("training.batch_size"), share);
+}
+
+[[noreturn]] void refuse_empty_steps(const BatchPlan& plan, const config::Origins& origins) {
+  throw ConfigError("{}: {}: {} samples leave accumulation steps without any; make {} at most {}",
+                    origins.label("training.global_batch_size"), equation(plan), plan.global_batch_size,
+                    origins.mention("training.grad_accumulation_steps"), plan.global_batch_size);
+}
+
+// The parts of a given global size. Accumulation is the fewest steps that fit batch_size, where only that is
+// given.
+BatchPlan divide_global(const TrainingConfig& training, int64_t ranks, const config::Origins& origins) {
+  const int64_t global = *training.global_batch_size;
+  BatchPlan plan{.global_batch_size = global, .ranks = ranks};
+  const auto share = [&] { return divide_up(global, ranks * plan.grad_accumulation_steps); };
+  if (training.grad_accumulation_steps) {
+    plan.grad_accumulation_steps = *training.grad_accumulation_steps;
+  } else if (training.batch_size) {
+    plan.grad_accumulation_steps = divide_up(global, *training.batch_size * ranks);
+    const bool one_step_less_is_nearer = share() != *training.batch_size && plan.grad_accumulation_steps > 1;
+    if (one_step_less_is_nearer) --plan.grad_accumulation_steps;
+  }
+  plan.batch_size = training.batch_size.value_or(share());
+  if (plan.batch_size != share()) refuse_contradiction(plan, share(), origins);
+  if (global < plan.grad_accumulation_steps) refuse_empty_steps(plan, origins);
+  return plan;
+}
+
+void refuse_two_units(const TrainingConfig& training, const config::Origins& origins) {
+  const char* by_samples = training.global_batch_size ? "training.global_batch_size" : "training.batch_size";
+  throw ConfigError("{}: a micro-batch is sized either by tokens or by samples; remove this or {}",
+                    origins.label("training.max_tokens"), origins.mention(by_samples));
+}
+
+}  // namespace
+
+BatchPlan resolve_batch(const TrainingConfig& training, int64_t ranks, const config::Origins& origins) {
+  const int64_t accumulation = training.grad_accumulation_steps.value_or(1);
+  if (training.max_tokens) {
+    if (training.global_batch_size || training.batch_size) refuse_two_units(training, origins);
+    return {.grad_accumulation_steps = accumulation, .ranks = ranks};
+  }
+  if (training.global_batch_size) return divide_global(training, ranks, origins);
+  const int64_t batch_size = training.batch_size.value_or(default_batch_size);
+  return {.global_batch_size = batch_size * ranks * accumulation,
+          .batch_size = batch_size,
+          .grad_accumulation_steps = accumulation,
+          .ranks = ranks};
+}
+
+}  // namespace stretto

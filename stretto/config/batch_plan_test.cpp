@@ -1,0 +1,80 @@
+#include "stretto/config/batch_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Global size, batch size, accumulation of the plan that `training` makes on `ranks`.
+std::array<int64_t, 3> plan(const TrainingConfig& training, int64_t ranks) {
+  const BatchPlan plan = resolve_batch(training, ranks);
+  EXPECT_EQ(plan.ranks, ranks);
+  return {plan.global_batch_size, plan.batch_size, plan.grad_accumulation_steps};
+}
+
+using Sizes = std::array<int64_t, 3>;
+
+TEST(BatchPlan, DefaultsFillWhatIsNotGiven) {
+  EXPECT_EQ(plan({}, 2), (Sizes{64, 32, 1}));
+  EXPECT_EQ(plan({.batch_size = 8}, 4), (Sizes{32, 8, 1}));
+  EXPECT_EQ(plan({.grad_accumulation_steps = 3}, 2), (Sizes{192, 32, 3}));
+  EXPECT_EQ(plan({.global_batch_size = 128}, 2), (Sizes{128, 64, 1}));
+}
+
+TEST(BatchPlan, AnyTwoGiveTheThird) {
+  EXPECT_EQ(plan({.batch_size = 16, .grad_accumulation_steps = 2}, 2), (Sizes{64, 16, 2}));
+  EXPECT_EQ(plan({.batch_size = 16, .global_batch_size = 64}, 2), (Sizes{64, 16, 2}));
+  EXPECT_EQ(plan({.global_batch_size = 64, .grad_accumulation_steps = 2}, 2), (Sizes{64, 16, 2}));
+  EXPECT_EQ(plan({.batch_size = 16, .global_batch_size = 64, .grad_accumulation_steps = 2}, 2),
+            (Sizes{64, 16, 2}));
+}
+
+TEST(BatchPlan, AGlobalSizeNeedNotDivide) {
+  EXPECT_EQ(plan({.global_batch_size = 100}, 3), (Sizes{100, 34, 1}));
+  EXPECT_EQ(plan({.batch_size = 34, .global_batch_size = 100}, 3), (Sizes{100, 34, 1}));
+  EXPECT_EQ(plan({.batch_size = 17, .global_batch_size = 100}, 3), (Sizes{100, 17, 2}));
+  EXPECT_EQ(plan({.global_batch_size = 7, .grad_accumulation_steps = 2}, 2), (Sizes{7, 2, 2}));
+  EXPECT_EQ(plan({.global_batch_size = 1}, 4), (Sizes{1, 1, 1}));
+}
+
+TEST(BatchPlan, TokensTakeThePlaceOfSamples) {
+  EXPECT_EQ(plan({.grad_accumulation_steps = 4, .max_tokens = 4096}, 2), (Sizes{0, 0, 4}));
+  EXPECT_THAT([] { resolve_batch({.batch_size = 8, .max_tokens = 4096}, 2); },
+              ThrowsMessage<ConfigError>(HasSubstr("sized either by tokens or by samples; remove this or "
+                                                   "training.batch_size")));
+  EXPECT_THAT([] { resolve_batch({.global_batch_size = 8, .max_tokens = 4096}, 2); },
+              ThrowsMessage<ConfigError>(HasSubstr("training.global_batch_size")));
+}
+
+TEST(BatchPlan, ContradictionsPrintTheEquation) {
+  EXPECT_THAT(
+      [] { resolve_batch({.batch_size = 32, .global_batch_size = 100}, 2); },
+      ThrowsMessage<ConfigError>(HasSubstr(
+          "global_batch_size (100) = batch_size (32) x ranks (2) x grad_accumulation_steps (1) does not "
+          "hold, "
+          "the right side is 64; change training.global_batch_size to 64, or training.batch_size to 50")));
+  EXPECT_THAT(
+      [] { resolve_batch({.batch_size = 32, .global_batch_size = 64, .grad_accumulation_steps = 2}, 2); },
+      ThrowsMessage<ConfigError>(
+          HasSubstr("grad_accumulation_steps (2) does not hold, the right side is 128")));
+  EXPECT_THAT([] { resolve_batch({.global_batch_size = 2, .grad_accumulation_steps = 4}, 1); },
+              ThrowsMessage<ConfigError>(HasSubstr("2 samples leave accumulation steps without any; make "
+                                                   "training.grad_accumulation_steps at most 2")));
+}
+
+TEST(BatchPlan, ContradictionsNameTheLines) {
+  const std::string yaml = "training:\n  batch_size: 32\n  global_batch_size: 100\n";
+  const Recipe recipe = parse_recipe(yaml, "r.yaml");
+  EXPECT_THAT([&] { resolve_batch(recipe.training, 2, recipe.origins); },
+              ThrowsMessage<ConfigError>(testing::AllOf(
+                  testing::StartsWith("r.yaml:3:22: training.global_batch_size: global_batch_size (100) = "),
+                  HasSubstr("or training.batch_size (r.yaml:2:15) to 50"))));
+}
+
+}  // namespace
+}  // namespace stretto

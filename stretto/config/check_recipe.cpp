@@ -1,0 +1,86 @@
+#include "stretto/config/check_recipe.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using OptionalPath = std::optional<std::filesystem::path>;
+
+void require_path(const Recipe& recipe, const std::string& setting, const OptionalPath& path,
+                  const char* why) {
+  if (!path)
+    throw ConfigError("{} is needed {}; add it to the recipe, or give --set {}=...", setting, why, setting);
+  std::error_code ignored;
+  if (!std::filesystem::exists(*path, ignored)) {
+    throw ConfigError("{}: {} does not exist (relative paths begin at the working directory)",
+                      recipe.origins.label(setting), path->string());
+  }
+}
+
+void check_model(const Recipe& recipe) {
+  const ModelConfig& model = recipe.model;
+  if (model.path && model.config) {
+    throw ConfigError(
+        "{}: a model comes from a folder or from a config.json with random weights; remove this or {}",
+        recipe.origins.label("model.config"), recipe.origins.mention("model.path"));
+  }
+  if (model.config) {
+    require_path(recipe, "model.config", model.config, "");
+  } else {
+    require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
+  }
+  require_path(recipe, "tokenizer.path", recipe.tokenizer.path, "where model.path is not given");
+}
+
+void check_optimizer(const Recipe& recipe) {
+  const OptimizerConfig& optimizer = recipe.optimizer;
+  const bool plain_momentum = optimizer.momentum > 0 && optimizer.dampening == 0;
+  if (optimizer.nesterov && !plain_momentum) {
+    throw ConfigError("{}: Nesterov's method needs a momentum above 0 and dampening 0; found {} and {}",
+                      recipe.origins.label("optimizer.nesterov"), optimizer.momentum, optimizer.dampening);
+  }
+}
+
+void check_scheduler(const Recipe& recipe) {
+  const SchedulerConfig& scheduler = recipe.scheduler;
+  const auto& origins = recipe.origins;
+  if (scheduler.num_warmup_steps && scheduler.warmup_ratio) {
+    throw ConfigError("{}: the warm-up is given twice; remove this or {}",
+                      origins.label("scheduler.warmup_ratio"), origins.mention("scheduler.num_warmup_steps"));
+  }
+  const auto& max_steps = recipe.training.max_steps;
+  if (scheduler.num_warmup_steps && max_steps && *scheduler.num_warmup_steps > *max_steps) {
+    throw ConfigError("{}: a warm-up of {} steps is longer than {}, which is {}",
+                      origins.label("scheduler.num_warmup_steps"), *scheduler.num_warmup_steps,
+                      origins.mention("training.max_steps"), *max_steps);
+  }
+}
+
+void check_evaluation(const Recipe& recipe) {
+  if (recipe.evaluate.every != "never") {
+    require_path(recipe, "data.validation", recipe.data.validation,
+                 "to evaluate while training (or evaluate.every: never)");
+    return;
+  }
+  if (recipe.origins.given("checkpoint.monitor")) {
+    throw ConfigError("{}: no metric can be monitored with {}: never",
+                      recipe.origins.label("checkpoint.monitor"), recipe.origins.mention("evaluate.every"));
+  }
+}
+
+}  // namespace
+
+void check_recipe(const Recipe& recipe, Verb verb) {
+  check_model(recipe);
+  if (verb == Verb::test) {
+    require_path(recipe, "data.test", recipe.data.test, "by stretto test");
+    return;
+  }
+  require_path(recipe, "data.train", recipe.data.train, "by stretto train");
+  check_evaluation(recipe);
+  check_optimizer(recipe);
+  check_scheduler(recipe);
+}
+
+}  // namespace stretto

@@ -1,0 +1,68 @@
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/config/describe.h"
+#include "stretto/config/recipe.h"
+#include "stretto/config/strategy.h"
+#include "stretto/config/yaml.h"
+#include "stretto/config/yaml_override.h"
+
+namespace stretto {
+namespace {
+
+void resolve_strategy(Recipe& recipe) {
+  Strategy strategy;
+  try {
+    strategy = parse_strategy(recipe.training.strategy);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", recipe.origins.label("training.strategy"), error.what());
+  }
+  std::string& precision = recipe.training.precision;
+  const bool contradicts = strategy.precision && *strategy.precision != precision;
+  if (contradicts && recipe.origins.given("training.precision")) {
+    throw ConfigError("{}: \"{}\" says {} but {} says {}; change one",
+                      recipe.origins.label("training.strategy"), recipe.training.strategy,
+                      *strategy.precision, recipe.origins.mention("training.precision"), precision);
+  }
+  if (strategy.precision) precision = *strategy.precision;
+  recipe.training.strategy = strategy.kind;
+}
+
+}  // namespace
+
+void resolve(Recipe& recipe) {
+  resolve_strategy(recipe);
+  if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
+  if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
+  if (!recipe.checkpoint.monitor) recipe.checkpoint.monitor = "accuracy";
+}
+
+Recipe parse_recipe(const std::string& yaml, const std::string& name,
+                    std::span<const std::string> overrides) {
+  config::YamlNode document = config::parse_yaml(yaml, name);
+  for (const std::string& setting : overrides) config::apply_override(document, setting);
+  Recipe recipe;
+  recipe.origins = config::read_fields(config::fields_of(recipe), document);
+  resolve(recipe);
+  return recipe;
+}
+
+Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  return parse_recipe(read_file(file), file.string(), overrides);
+}
+
+std::string dump_recipe(const Recipe& recipe) {
+  Recipe bound = recipe;
+  return config::to_yaml(config::fields_of(bound));
+}
+
+std::string recipe_help() {
+  Recipe defaults;
+  return config::to_help(config::fields_of(defaults));
+}
+
+nlohmann::ordered_json recipe_schema() {
+  Recipe defaults;
+  return config::to_schema(config::fields_of(defaults), "stretto recipe");
+}
+
+}  // namespace stretto

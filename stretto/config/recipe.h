@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/config/fields.h"
+#include "stretto/config/read.h"
+
+namespace stretto {
+
+// A recipe: everything a training run is told, one struct a section of the YAML file. What each setting
+// means, accepts and defaults to is declared once, in recipe.cpp; `stretto train --help` prints it. An unset
+// optional means "decided later": by resolve(), by the data, or by the number of ranks.
+
+struct ModelConfig {
+  std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
+  std::optional<std::filesystem::path> config = std::nullopt;  // or a config.json alone: random weights
+  std::optional<double> dropout = std::nullopt;
+
+  void fields(config::Fields& field);
+  bool operator==(const ModelConfig&) const = default;
+};
+
+struct TokenizerConfig {
+  std::optional<std::filesystem::path> path = std::nullopt;
+  std::optional<bool> lowercase = std::nullopt;
+
+  void fields(config::Fields& field);
+  bool operator==(const TokenizerConfig&) const = default;
+};
+
+struct DataConfig {
+  std::optional<std::filesystem::path> train = std::nullopt;
+  std::optional<std::filesystem::path> validation = std::nullopt;
+  std::optional<std::filesystem::path> test = std::nullopt;
+  std::optional<std::string> text = std::nullopt;
+  std::optional<std::string> text_pair = std::nullopt;
+  std::optional<std::string> label = std::nullopt;
+  int64_t max_length = 128;
+  std::optional<std::filesystem::path> cache = std::nullopt;
+
+  void fields(config::Fields& field);
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct TrainingConfig {
+  int64_t epochs = 3;
+  std::optional<int64_t> max_steps = std::nullopt;
+  std::optional<int64_t> batch_size = std::nullopt;
+  std::optional<int64_t> global_batch_size = std::nullopt;
+  std::optional<int64_t> grad_accumulation_steps = std::nullopt;
+  std::optional<int64_t> max_tokens = std::nullopt;
+  double max_grad_norm = 1.0;
+  std::string precision = "fp32";
+  std::string strategy = "ddp";
+  int64_t seed = 42;
+  std::string device = "auto";
+  double bucket_mb = 25;
+  bool shuffle = true;
+
+  void fields(config::Fields& field);
+  bool operator==(const TrainingConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  std::string type = "AdamW";
+  double lr = 5e-5;
+  double weight_decay = 0.01;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+
+  void fields(config::Fields& field);
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+struct SchedulerConfig {
+  std::string type = "LinearWithWarmup";
+  std::optional<int64_t> num_warmup_steps = std::nullopt;
+  std::optional<double> warmup_ratio = std::nullopt;
+
+  void fields(config::Fields& field);
+  bool operator==(const SchedulerConfig&) const = default;
+};
+
+struct CheckpointConfig {
+  std::optional<std::string> monitor = std::nullopt;
+  std::string mode = "auto";
+
+  void fields(config::Fields& field);
+  bool operator==(const CheckpointConfig&) const = default;
+};
+
+struct EvaluateConfig {
+  std::string every = "epoch";
+  std::optional<int64_t> batch_size = std::nullopt;
+
+  void fields(config::Fields& field);
+  bool operator==(const EvaluateConfig&) const = default;
+};
+
+struct TrackConfig {
+  int64_t log_every = 10;
+  std::string progress = "auto";
+
+  void fields(config::Fields& field);
+  bool operator==(const TrackConfig&) const = default;
+};
+
+struct Recipe {
+  std::string task = "text-classification";
+  ModelConfig model = {};
+  TokenizerConfig tokenizer = {};
+  DataConfig data = {};
+  TrainingConfig training = {};
+  OptimizerConfig optimizer = {};
+  SchedulerConfig scheduler = {};
+  CheckpointConfig checkpoint = {};
+  EvaluateConfig evaluate = {};
+  TrackConfig track = {};
+  std::filesystem::path output = "runs/latest";
+
+  config::Origins origins = {};  // where each given setting was written, for errors found later
+
+  void fields(config::Fields& field);
+  bool operator==(const Recipe&) const = default;
+};
+
+// Reads a recipe, lays `overrides` ("optimizer.lr=3e-5", in order) over it and resolves it. Relative paths
+// stay relative to the working directory. Throws ConfigError with file:line:column, IoError for an unreadable
+// file. What a verb needs beyond that is checked by check_recipe.
+Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides = {});
+
+// As load_recipe, from text; `name` begins every place.
+Recipe parse_recipe(const std::string& yaml, const std::string& name,
+                    std::span<const std::string> overrides = {});
+
+// Fills in what other settings imply: the strategy's precision (which leaves training.strategy the bare
+// kind), the tokenizer's folder, the cache, the monitored metric. Changes nothing the second time. Throws
+// ConfigError for an unknown strategy and for one that contradicts training.precision.
+void resolve(Recipe& recipe);
+
+// The recipe as YAML, from which parse_recipe makes an equal one. REQUIRES: recipe is resolved.
+std::string dump_recipe(const Recipe& recipe);
+
+// Every setting with what it means, accepts and defaults to, for --help.
+std::string recipe_help();
+
+// The JSON schema (draft 2020-12) of recipe files, for editors and generators.
+nlohmann::ordered_json recipe_schema();
+
+}  // namespace stretto

@@ -1,0 +1,228 @@
+#include "stretto/config/recipe.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/philox.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/config/check_recipe.h"
+#include "stretto/config/scoped_variable.h"
+
+namespace stretto {
+namespace {
+
+using config::ScopedVariable;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+
+const std::filesystem::path sst2_recipe = STRETTO_SOURCE_DIR "/recipes/sst2.yaml";
+
+Recipe parse(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  return parse_recipe(yaml, "r.yaml", overrides);
+}
+
+void refuses(const std::string& yaml, const std::vector<std::string>& overrides, const std::string& message) {
+  EXPECT_THAT([&] { parse(yaml, overrides); }, ThrowsMessage<ConfigError>(StartsWith(message))) << yaml;
+}
+
+TEST(Recipe, DefaultsAreResolved) {
+  const Recipe recipe = parse("model:\n  path: m\n");
+  EXPECT_EQ(recipe.tokenizer.path, "m");
+  EXPECT_EQ(recipe.data.cache, "runs/latest/cache");
+  EXPECT_EQ(recipe.checkpoint.monitor, "accuracy");
+  EXPECT_EQ(recipe.training.epochs, 3);
+  EXPECT_EQ(recipe.optimizer.lr, 5e-5);
+  EXPECT_EQ(parse("output: o\ndata: {cache: c}\n").data.cache, "c");
+}
+
+TEST(Recipe, OverridesWin) {
+  const Recipe recipe = parse("optimizer:\n  lr: 1e-4\n", {"optimizer.lr=3e-5", "optimizer.betas=[0.8, 0.98]",
+                                                           "output=runs/x", "training.max_steps=7"});
+  EXPECT_EQ(recipe.optimizer.lr, 3e-5);
+  EXPECT_EQ(recipe.optimizer.betas[1], 0.98);
+  EXPECT_EQ(recipe.output, "runs/x");
+  EXPECT_EQ(recipe.training.max_steps, 7);
+  EXPECT_EQ(recipe.origins.label("optimizer.lr"), "--set optimizer.lr=3e-5: optimizer.lr");
+  EXPECT_EQ(parse("training:\n  max_steps: 5\n", {"training.max_steps=null"}).training.max_steps,
+            std::nullopt);
+}
+
+TEST(Recipe, OverridesAreCheckedLikeTheFile) {
+  const std::string yaml = "task: text-classification\n";
+  refuses(yaml, {"optimizer.lr=abc"}, "--set optimizer.lr=abc: optimizer.lr: \"abc\" is not a number");
+  refuses(yaml, {"optimiser.lr=1"},
+          "--set optimiser.lr=1: optimiser is not a setting; did you mean \"optimizer\"?");
+  refuses(yaml, {"optimizer.lrr=null"},
+          "--set optimizer.lrr=null: optimizer.lrr is not a setting; did you mean \"lr\"?");
+  refuses(yaml, {"optimizer=AdamW"}, "--set optimizer=AdamW: optimizer must be a section");
+  refuses(yaml, {"lr=1e-3"}, "--set lr=1e-3: lr is not a setting; did you mean \"optimizer.lr\"?");
+}
+
+TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
+  refuses("optimizer:\n  momentum: 0.9\n", {},
+          "r.yaml:2:13: optimizer.momentum has no meaning with optimizer.type: AdamW, only with SGD");
+  refuses("optimizer:\n  type: SGD\n  eps: 1e-6\n", {}, "r.yaml:3:8: optimizer.eps has no meaning");
+  EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.momentum, 0.9);
+  refuses("optimizer:\n  type: AdamX\n", {},
+          "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD; did you mean \"AdamW\"?");
+}
+
+TEST(Recipe, StrategyMayCarryThePrecision) {
+  const Recipe recipe = parse("training:\n  strategy: ddp-bf16\n");
+  EXPECT_EQ(recipe.training.precision, "bf16");
+  EXPECT_EQ(recipe.training.strategy, "ddp");
+  EXPECT_EQ(parse("training: {strategy: ddp-bf16, precision: bf16}\n").training.precision, "bf16");
+  refuses("training:\n  precision: fp32\n  strategy: ddp-bf16\n", {},
+          "r.yaml:3:13: training.strategy: \"ddp-bf16\" says bf16 but training.precision (r.yaml:2:14) says "
+          "fp32");
+  refuses("training:\n  strategy: fsdp\n", {},
+          "r.yaml:2:13: training.strategy: \"fsdp\" is known, but not available");
+}
+
+TEST(Recipe, DumpReadsBackAsTheSame) {
+  const Recipe recipe = parse(
+      "model: {path: ~/models/bert, dropout: 0}\ntokenizer: {lowercase: no}\n"
+      "data: {train: \"a b.tsv\", text: 'q: 1', label: \"1\"}\n"
+      "training: {max_steps: 7, global_batch_size: 100, strategy: ddp-fp64, seed: 9007199254740993}\n"
+      "optimizer: {type: SGD, lr: 0.3, momentum: 0.9, nesterov: on}\nscheduler: {type: Constant}\n"
+      "checkpoint: {monitor: loss, mode: min}\nevaluate: {every: never, batch_size: 3}\ntrack: {progress: "
+      "off}\n"
+      "output: runs/$${x}\n");
+  const std::string yaml = dump_recipe(recipe);
+  EXPECT_EQ(parse(yaml), recipe) << yaml;
+  EXPECT_EQ(dump_recipe(parse(yaml)), yaml);
+  EXPECT_EQ(recipe.training.seed, 9007199254740993);
+}
+
+TEST(Recipe, TheMainJobParses) {
+  const ScopedVariable data("STRETTO_DATA", "/data");
+  const ScopedVariable encoder("STRETTO_ENCODER", "/encoder");
+  const Recipe recipe = load_recipe(sst2_recipe);
+  EXPECT_EQ(recipe.model.path, "/encoder");
+  EXPECT_EQ(recipe.tokenizer.path, "/encoder");
+  EXPECT_EQ(recipe.data.train, "/data/sst2/train.tsv");
+  EXPECT_EQ(recipe.training.precision, "bf16");
+  EXPECT_EQ(recipe.training.strategy, "ddp");
+  EXPECT_EQ(recipe.training.epochs, 1);
+  EXPECT_EQ(recipe.training.batch_size, 32);
+  EXPECT_EQ(recipe.optimizer.lr, 5e-5);
+  EXPECT_EQ(recipe.scheduler.warmup_ratio, 0.06);
+  EXPECT_EQ(parse(dump_recipe(recipe)), recipe);
+}
+
+TEST(Recipe, TheMainJobNamesWhatItMisses) {
+  const ScopedVariable data("STRETTO_DATA", nullptr);
+  EXPECT_THAT([] { load_recipe(sst2_recipe); },
+              ThrowsMessage<ConfigError>(AllOf(HasSubstr("sst2.yaml:"), HasSubstr(": data.train: "),
+                                               HasSubstr("STRETTO_DATA is not set"))));
+}
+
+TEST(Recipe, AMissingFileIsNamed) {
+  EXPECT_THAT([] { load_recipe("no/such/recipe.yaml"); },
+              ThrowsMessage<IoError>(HasSubstr("no/such/recipe.yaml: No such file")));
+}
+
+// Whatever bytes a file holds, it is read or refused in words.
+TEST(Recipe, DamagedFilesAreRefusedInWords) {
+  const ScopedVariable data("STRETTO_DATA", "/data");
+  const std::string good = read_file(sst2_recipe);
+  int refused = 0;
+  for (uint32_t trial = 0; trial < 2000; ++trial) {
+    std::string bad = good;
+    for (uint32_t edit = 0; edit < 3; ++edit) {
+      const auto draw = philox({trial, edit, 0, 0}, 7);
+      constexpr std::string_view bytes = ":{}[]\"'\n\t -&*!#%@`|>,?~\x04\xff";
+      const size_t at = draw[0] % bad.size();
+      if (draw[1] % 3 == 0) bad.erase(at, draw[2] % 40);
+      if (draw[1] % 3 != 0) bad.insert(at, 1, bytes[draw[2] % bytes.size()]);
+    }
+    try {
+      parse_recipe(bad, "bad.yaml");
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), StartsWith("bad.yaml"));
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Recipe, HelpAndSchemaHoldEverySetting) {
+  const std::string help = recipe_help();
+  for (const char* key :
+       {"model.path", "data.max_length", "training.global_batch_size", "optimizer.lr",
+        "scheduler.warmup_ratio", "checkpoint.monitor", "evaluate.every", "track.log_every"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("  ") + key + "\n"));
+  }
+  EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
+  const auto schema = recipe_schema();
+  EXPECT_EQ(schema["title"], "stretto recipe");
+  EXPECT_EQ(schema["properties"].size(), 11u);
+  EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
+}
+
+// A recipe whose files all exist, with `overrides` over it.
+class CheckRecipe : public ::testing::Test {
+ protected:
+  void check(std::vector<std::string> overrides, Verb verb = Verb::train) {
+    for (const char* file : {"train.tsv", "dev.tsv", "test.tsv"})
+      write_file_atomic(folder_.path() / file, "");
+    const std::string path = folder_.path();
+    const std::vector<std::string> files = {"model.path=" + path, "data.train=" + path + "/train.tsv",
+                                            "data.validation=" + path + "/dev.tsv"};
+    overrides.insert(overrides.begin(), files.begin(), files.end());
+    check_recipe(parse("task: text-classification\n", overrides), verb);
+  }
+  void refuses(const std::vector<std::string>& overrides, const std::string& message,
+               Verb verb = Verb::train) {
+    EXPECT_THAT([&] { check(overrides, verb); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(CheckRecipe, AGoodRecipePasses) {
+  EXPECT_NO_THROW(check({}));
+  EXPECT_NO_THROW(check({"data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
+  EXPECT_NO_THROW(check({"data.validation=null", "evaluate.every=never"}));
+}
+
+TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
+  refuses({"data.train=null"},
+          "data.train is needed by stretto train; add it to the recipe, or give --set data.train=");
+  refuses({}, "data.test is needed by stretto test", Verb::test);
+  EXPECT_NO_THROW(
+      check({"data.train=null", "data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
+  refuses({"data.validation=null"},
+          "data.validation is needed to evaluate while training (or evaluate.every: never)");
+}
+
+TEST_F(CheckRecipe, FilesMustExist) {
+  refuses({"data.train=/no/such.tsv"},
+          "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");
+  refuses({"model.path=bert-base-uncased"}, "model.path: bert-base-uncased does not exist");
+}
+
+TEST_F(CheckRecipe, OneModelIsNeeded) {
+  const std::string config = "model.config=" + (folder_.path() / "train.tsv").string();
+  refuses({"model.path=null"}, "model.path is needed (or model.config, for random weights)");
+  refuses({config}, "remove this or model.path");
+  refuses({"model.path=null", config}, "tokenizer.path is needed where model.path is not given");
+  EXPECT_NO_THROW(check({"model.path=null", config, "tokenizer.path=" + folder_.path().string()}));
+}
+
+TEST_F(CheckRecipe, ContradictionsAreRefused) {
+  refuses(
+      {"scheduler.num_warmup_steps=5", "scheduler.warmup_ratio=0.1"},
+      "--set scheduler.warmup_ratio=0.1: scheduler.warmup_ratio: the warm-up is given twice; remove this or "
+      "scheduler.num_warmup_steps (--set scheduler.num_warmup_steps=5)");
+  refuses({"scheduler.num_warmup_steps=5", "training.max_steps=4"}, "a warm-up of 5 steps is longer than");
+  refuses({"optimizer.type=SGD", "optimizer.nesterov=true"}, "needs a momentum above 0 and dampening 0");
+  refuses({"evaluate.every=never", "checkpoint.monitor=loss"},
+          "no metric can be monitored with evaluate.every");
+}
+
+}  // namespace
+}  // namespace stretto

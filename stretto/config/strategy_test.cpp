@@ -1,0 +1,39 @@
+#include "stretto/config/strategy.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(StrategyName, KindAndPrecision) {
+  EXPECT_EQ(parse_strategy("ddp"), (Strategy{.kind = "ddp", .precision = std::nullopt}));
+  EXPECT_EQ(parse_strategy("ddp-bf16"), (Strategy{.kind = "ddp", .precision = "bf16"}));
+  for (const std::string& name : strategy_names()) EXPECT_EQ(parse_strategy(name).kind, "ddp") << name;
+}
+
+TEST(StrategyName, OthersAreRefusedInWords) {
+  const auto refuses = [](const char* name, const char* message) {
+    EXPECT_THAT([&] { parse_strategy(name); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << name;
+  };
+  const char* known =
+      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp64";
+  for (const char* name : {"fsdp", "fsdp-bf16-cpu", "deepspeed", "deepspeed-2-bf16", "deepspeed_stage_3",
+                           "ddp_spawn", "dp", "zero1", "fsdp2", "tp"}) {
+    refuses(name, known);
+  }
+  refuses("ddp-fp16", "fp16 needs loss scaling, which this version does not have; use ddp-bf16");
+  refuses("ddp-fp8", "fp8 needs loss scaling");
+  refuses("ddp-bf61", "\"ddp-bf61\" is not a strategy; did you mean \"ddp-bf16\"?");
+  refuses("dpd", "\"dpd\" is not a strategy; did you mean \"ddp\"?");
+  refuses("DDP", "did you mean \"ddp\"?");
+  refuses("ddp-bf16-cpu", "ddp takes a precision and nothing else");
+  refuses("", "\"\" is not a strategy; available: ddp");
+}
+
+}  // namespace
+}  // namespace stretto

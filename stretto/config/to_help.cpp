@@ -1,0 +1,64 @@
+#include <fmt/ranges.h>
+
+#include "stretto/base/strings.h"
+#include "stretto/config/describe.h"
+#include "stretto/config/parse_value.h"
+
+namespace stretto::config {
+namespace {
+
+constexpr size_t line_width = 100;
+
+// `text` broken at spaces, each line after `indent` spaces.
+std::string wrap(const std::string& text, size_t indent) {
+  std::string result;
+  std::string line;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > line_width) {
+      result += std::string(indent, ' ') + line + "\n";
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  return result + std::string(indent, ' ') + line + "\n";
+}
+
+std::string default_text(const Field& setting) {
+  const auto value = value_of(setting);
+  if (value.is_null()) return "";
+  return fmt::format("; default {}", value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+// "number, at least 0; only with type AdamW; default 0.01"
+std::string accepted_values(const Field& setting) {
+  const Rule& rule = setting.rule;
+  std::string text =
+      rule.choices.empty() ? type_name(setting) : fmt::format("{}", fmt::join(rule.choices, " | "));
+  const std::string range = rule.range_text();
+  if (!range.empty()) text += ", " + range;
+  if (rule.condition) {
+    text += fmt::format("; only with {} {}", rule.condition->key, fmt::join(rule.condition->values, " or "));
+  }
+  return text + default_text(setting);
+}
+
+std::string settings_help(const std::vector<Field>& fields, const std::string& prefix) {
+  std::string help;
+  for (const Field& field : fields) {
+    if (field.is_section()) {
+      help += fmt::format("\n{}{}: {}\n", prefix, field.key, field.help);
+      help += settings_help(field.fields, prefix + field.key + ".");
+    } else {
+      help += fmt::format("  {}{}\n", prefix, field.key);
+      help += wrap(fmt::format("{} ({})", field.help, accepted_values(field)), 6);
+    }
+  }
+  return help;
+}
+
+}  // namespace
+
+std::string to_help(const std::vector<Field>& fields) { return settings_help(fields, ""); }
+
+}  // namespace stretto::config

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stretto::config {
+
+// `text` with each ${NAME} replaced by the environment variable NAME, and each ${NAME:-default} by NAME or,
+// where that is unset or empty, by the default, as in a shell. "$${" stands for a literal "${"; what a
+// variable holds is not expanded again. Throws ConfigError for an unset NAME without default and for
+// malformed uses.
+std::string expand_variables(std::string_view text);
+
+// The text that expand_variables turns into `text`.
+std::string escape_variables(std::string_view text);
+
+}  // namespace stretto::config
