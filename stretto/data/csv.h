@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "stretto/data/reader_format.h"
+
+namespace stretto::data {
+
+// Comma-separated values as in RFC 4180: a field in quotes may hold commas, line ends and doubled quotes. A
+// quote inside a field that doesn't begin with one is an ordinary character. `text` must outlive the reader;
+// `name` is the file.
+class CsvReader : public FieldReader {
+ public:
+  CsvReader(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
+  bool next(Fields& fields) override;
+
+ private:
+  std::string quoted_field();
+  std::string plain_field();
+  bool take_line_end();
+
+  std::string_view text_;
+  std::string name_;
+  size_t position_ = 0;
+  int64_t line_ = 1;
+};
+
+}  // namespace stretto::data

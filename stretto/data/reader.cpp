@@ -1,0 +1,108 @@
+#include "stretto/data/reader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/data/csv.h"
+#include "stretto/data/jsonl.h"
+#include "stretto/data/reader_columns.h"
+#include "stretto/data/reader_format.h"
+#include "stretto/data/reader_labels.h"
+#include "stretto/data/tsv.h"
+
+namespace stretto::data {
+namespace {
+
+std::unique_ptr<FieldReader> make_reader(std::string_view text, const std::string& name) {
+  std::string extension = std::filesystem::path(name).extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (extension == ".tsv" || extension == ".txt") return std::make_unique<TsvReader>(text);
+  if (extension == ".csv") return std::make_unique<CsvReader>(text, name);
+  if (extension == ".jsonl" || extension == ".json") return std::make_unique<JsonlReader>(text, name);
+  throw ConfigError(
+      "{}: files ending in \"{}\" are not known; known are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)",
+      name, extension);
+}
+
+std::string_view without_byte_order_mark(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw DataError("{}: the file is UTF-16; save it as UTF-8", name);
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
+}
+
+// Reads the records behind the header into rows, by the layout.
+class RowBuilder {
+ public:
+  RowBuilder(const std::string& name, const Layout& layout, const LabelSet* labels)
+      : layout_(layout), labels_(name, labels) {
+    table_.name = name;
+    table_.has_pairs = layout.text_pair.has_value();
+  }
+
+  void add(Fields& fields) {
+    if (fields.values.size() != layout_.columns.size()) {
+      throw DataError("{}:{}: {} column{} where {} has {} ({})", table_.name, fields.line,
+                      fields.values.size(), fields.values.size() == 1 ? "" : "s",
+                      layout_.has_header ? "the header" : "the first row", layout_.columns.size(),
+                      list_names(layout_.columns));
+    }
+    TextRow row;
+    row.line = fields.line;
+    row.text = take(fields, layout_.text);
+    if (layout_.text_pair) row.text_pair = take(fields, *layout_.text_pair);
+    if (layout_.label) labels_.add(fields.values[*layout_.label].value_or(""), fields.line);
+    table_.rows.push_back(std::move(row));
+  }
+
+  Table finish(bool require_labels) {
+    if (table_.rows.empty()) throw DataError("{}: no rows behind the header", table_.name);
+    labels_.finish(table_, layout_.has_header);
+    if (require_labels && !table_.has_labels) {
+      throw DataError(
+          "{}:{}: the row has no label, nor has any other: the column \"{}\" is empty or -1 throughout",
+          table_.name, table_.rows.front().line, layout_.columns[*layout_.label]);
+    }
+    return std::move(table_);
+  }
+
+ private:
+  std::string take(Fields& fields, size_t column) const {
+    auto& value = fields.values[column];
+    if (!value) {
+      throw DataError("{}:{}: \"{}\" is missing, null or not plain text", table_.name, fields.line,
+                      list_names({layout_.columns[column]}));
+    }
+    return *value;
+  }
+
+  const Layout& layout_;
+  LabelReader labels_;
+  Table table_;
+};
+
+}  // namespace
+
+Table parse_rows(std::string_view content, const std::string& name, const ReadOptions& options) {
+  const auto reader = make_reader(without_byte_order_mark(content, name), name);
+  Fields fields;
+  if (!reader->next(fields)) throw DataError("{}: the file is empty", name);
+  const Layout layout = choose_columns(name, fields, reader->always_has_header(), options);
+
+  RowBuilder rows(name, layout, options.labels);
+  if (!layout.has_header) rows.add(fields);
+  while (reader->next(fields)) rows.add(fields);
+  return rows.finish(options.require_labels);
+}
+
+Table read_rows(const std::filesystem::path& path, const ReadOptions& options) {
+  const MappedFile file(path);
+  return parse_rows(file.text(), path.string(), options);
+}
+
+}  // namespace stretto::data

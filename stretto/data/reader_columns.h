@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/data/reader.h"
+#include "stretto/data/reader_format.h"
+
+namespace stretto::data {
+
+// Where the values of a row stand in a record.
+struct Layout {
+  std::vector<std::string> columns;  // all the file's columns; "1", "2", ... without a header
+  bool has_header = false;
+  size_t text = 0;
+  std::optional<size_t> text_pair;
+  std::optional<size_t> label;
+};
+
+// Decides which columns of the file `name` to read from its first record. Throws ConfigError for a column
+// that was asked for and isn't there, and where no column looks like the text.
+Layout choose_columns(const std::string& name, const Fields& first, bool always_has_header,
+                      const ReadOptions& options);
+
+// "sentence, label", shortened where it would be long: for messages.
+std::string list_names(const std::vector<std::string>& names);
+
+}  // namespace stretto::data

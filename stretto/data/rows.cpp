@@ -1,0 +1,41 @@
+#include "stretto/data/rows.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::data {
+
+LabelSet::LabelSet(std::vector<std::string> names) : names_(std::move(names)) {
+  for (const std::string& name : names_) {
+    const auto id = static_cast<int64_t>(ids_.size());
+    if (!ids_.emplace(name, id).second)
+      throw DataError("the label \"{}\" occurs twice among the label names", name);
+    if (parse_int(name)) numbers_are_ids_ = false;
+  }
+}
+
+std::optional<int64_t> LabelSet::id(std::string_view label) const {
+  if (const auto found = ids_.find(label); found != ids_.end()) return found->second;
+  if (!numbers_are_ids_) return std::nullopt;
+  const auto number = parse_int(label);
+  if (!number || *number < 0 || *number >= size()) return std::nullopt;
+  return *number;
+}
+
+void check_training_labels(const Table& table) {
+  if (!table.has_labels) {
+    throw DataError("{}: the rows have no labels, and training a classifier needs one in each row",
+                    table.name);
+  }
+  const int64_t first = table.rows.front().label;
+  const bool one_class = std::all_of(table.rows.begin(), table.rows.end(),
+                                     [&](const TextRow& row) { return row.label == first; });
+  if (one_class) {
+    throw DataError("{}: all {} rows have the label \"{}\"; a classifier needs rows of two classes at least",
+                    table.name, table.rows.size(), table.labels.names().at(static_cast<size_t>(first)));
+  }
+}
+
+}  // namespace stretto::data

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto::data {
+
+// One example of text classification.
+struct TextRow {
+  std::string text;
+  std::string text_pair;  // empty where the table has no pairs
+  int64_t label = -1;     // -1: none
+  int64_t line = 0;       // physical line of the file on which the row begins, from 1
+};
+
+// The classes: a label's id is its place among the names, as in a model's id2label.
+class LabelSet {
+ public:
+  LabelSet() = default;
+  // Throws DataError when a name occurs twice.
+  explicit LabelSet(std::vector<std::string> names);
+
+  int64_t size() const { return static_cast<int64_t>(names_.size()); }
+  const std::vector<std::string>& names() const { return names_; }
+
+  // The id of a label as a file writes it: the place of that name or, where no name is itself a number, the
+  // number.
+  std::optional<int64_t> id(std::string_view label) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, int64_t, std::less<>> ids_;
+  bool numbers_are_ids_ = true;
+};
+
+// The rows of one file. Either every row has a label or none has.
+struct Table {
+  std::string name;  // the file, for messages
+  std::vector<TextRow> rows;
+  LabelSet labels;  // empty where the rows have none and no set was given
+  bool has_pairs = false;
+  bool has_labels = false;
+};
+
+// Throws DataError unless `table` can train a classifier: labelled rows of two classes at least.
+void check_training_labels(const Table& table);
+
+}  // namespace stretto::data
