@@ -1,0 +1,56 @@
+#include "stretto/launch/launch.h"
+
+#include <memory>
+
+#include "stretto/cli/ranks_option.h"
+#include "stretto/cli/verbs.h"
+
+namespace stretto::cli {
+namespace {
+
+struct LaunchArguments {
+  int ranks = 0;
+  bool no_pin = false;
+  std::string log_folder;
+  std::vector<std::string> never;
+};
+
+// What stands behind the options: the program and its arguments, with or without "--" before them.
+std::vector<std::string> launched_command(const CLI::App& verb) {
+  std::vector<std::string> command = verb.remaining();
+  if (!command.empty() && command.front() == "--") {
+    command.erase(command.begin());
+  } else if (!command.empty() && command.front().starts_with('-')) {
+    throw CLI::ExtrasError(verb.get_name(), {command.front()});
+  }
+  if (command.empty()) throw CLI::RequiredError("a program to launch");
+  return command;
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("launch", "Run a program on several ranks of this host");
+  auto arguments = std::make_shared<LaunchArguments>();
+  add_ranks_option(*verb, arguments->ranks);
+  verb->add_flag("--no-pin", arguments->no_pin, "Do not give each rank cores of its own");
+  verb->add_option("--log-dir", arguments->log_folder, "Folder for training_<rank>.log, a file a rank")
+      ->type_name("DIR");
+
+  // From the first word that is no option on, all belongs to the program. CLI11 ends a verb at "--" unless
+  // the verb still wants a positional, so there is one, which takes nothing.
+  verb->prefix_command();
+  verb->validate_positionals();
+  verb->add_option("program", arguments->never, "The program, and after it its own arguments; best behind --")
+      ->type_name(" ")
+      ->check([](const std::string&) { return std::string("never"); });
+
+  verb->callback([arguments, verb, &exit_code] {
+    exit_code = launch::run({.command = launched_command(*verb),
+                             .ranks = arguments->ranks,
+                             .pin = !arguments->no_pin,
+                             .log_folder = arguments->log_folder});
+  });
+}
+
+}  // namespace stretto::cli

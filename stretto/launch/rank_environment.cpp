@@ -1,0 +1,55 @@
+#include "stretto/launch/rank_environment.h"
+
+#include <string_view>
+
+#include <unistd.h>
+
+namespace stretto::launch {
+
+Environment own_environment() {
+  Environment environment;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string_view::npos)
+      environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+Environment rank_environment(Environment base, const JobContext& job, int rank, const std::string& log_file) {
+  for (const char* stale : {"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE", "STRETTO_SECRET_FILE",
+                            "STRETTO_LOG_FILE", "STRETTO_TERMINAL"}) {
+    base.erase(stale);
+  }
+  const std::string world = std::to_string(job.ranks);
+  const Environment own = {{"RANK", std::to_string(rank)},
+                           {"LOCAL_RANK", std::to_string(rank)},
+                           {"ROLE_RANK", std::to_string(rank)},
+                           {"GROUP_RANK", "0"},
+                           {"WORLD_SIZE", world},
+                           {"LOCAL_WORLD_SIZE", world},
+                           {"ROLE_WORLD_SIZE", world},
+                           {"GROUP_WORLD_SIZE", "1"},
+                           {"ROLE_NAME", "default"},
+                           {"MASTER_ADDR", job.master.host},
+                           {"MASTER_PORT", std::to_string(job.master.port)},
+                           {"TORCHELASTIC_RESTART_COUNT", "0"},
+                           {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                           {"TORCHELASTIC_RUN_ID", "none"},
+                           {"STRETTO_STORE", job.store.text()},
+                           {"STRETTO_SECRET", job.secret}};
+  for (const auto& [name, value] : own) base[name] = value;
+  if (job.gpus == 0 || job.ranks > 1) base.emplace("OMP_NUM_THREADS", "1");
+  if (!log_file.empty()) base["STRETTO_LOG_FILE"] = log_file;
+  if (job.terminal && rank == 0) base["STRETTO_TERMINAL"] = "1";
+  return base;
+}
+
+std::vector<std::string> as_list(const Environment& environment) {
+  std::vector<std::string> list;
+  for (const auto& [name, value] : environment) list.push_back(name + "=" + value);
+  return list;
+}
+
+}  // namespace stretto::launch

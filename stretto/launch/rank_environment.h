@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stretto/cluster/socket.h"
+
+namespace stretto::launch {
+
+using Environment = std::map<std::string, std::string>;
+
+// What all ranks of a job share.
+struct JobContext {
+  int ranks = 1;
+  int gpus = 0;
+  cluster::Endpoint master;  // where rank 0 may host torch's own TCPStore
+  cluster::Endpoint store;   // the launcher's rendezvous store
+  std::string secret;
+  bool terminal = false;  // the launcher's standard error is a terminal
+};
+
+// The launcher's own variables.
+Environment own_environment();
+
+// `base` with what `rank` has to know put in, and what a launcher around this one may have left taken out.
+Environment rank_environment(Environment base, const JobContext& job, int rank, const std::string& log_file);
+
+// As execve wants it: NAME=value.
+std::vector<std::string> as_list(const Environment& environment);
+
+}  // namespace stretto::launch

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "stretto/base/fd.h"
+#include "stretto/base/files.h"
+#include "stretto/launch/console.h"
+#include "stretto/launch/lines.h"
+
+namespace stretto::launch {
+
+// Where a rank's standard output (stream 0) and standard error (stream 1) go: line by line into its log file,
+// if there is one; rank 0's also to the console as they are. Of the others the console gets, with a log file,
+// only the lines on standard error that begin with "[rank <n>] ", as stretto's logger writes warnings and
+// errors; without one, every line, with that mark in front.
+class RankOutput {
+ public:
+  // `log`: the file's path, or empty. Throws IoError where it cannot be written.
+  RankOutput(int rank, Fd out, Fd err, std::filesystem::path log, Console& console);
+
+  int fd(int stream) const { return streams_[static_cast<size_t>(stream)].fd.get(); }  // -1 once at its end
+  void read(int stream);  // what is there now; never blocks
+  void finish();          // all that is left, after the rank's end
+
+  const std::filesystem::path& log() const { return log_path_; }
+  std::string last_lines() const;  // the last ten, indented, each with its newline
+
+ private:
+  struct Stream {
+    Fd fd;
+    Lines lines = {};
+  };
+  bool read_some(int stream);
+  void take_line(int stream, std::string_view line);
+  bool log_line(std::string_view line);
+
+  int rank_;
+  std::string mark_;
+  std::filesystem::path log_path_;
+  std::unique_ptr<AppendFile> log_;
+  Console* console_;
+  std::array<Stream, 2> streams_;
+  std::deque<std::string> last_;
+};
+
+}  // namespace stretto::launch

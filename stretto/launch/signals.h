@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include <signal.h>
+
+#include "stretto/base/fd.h"
+
+namespace stretto::launch {
+
+// "SIGSEGV (Segmentation fault)".
+std::string signal_text(int signal);
+
+// While it lives, the signals a launcher has to act on (SIGCHLD, and SIGINT, SIGTERM, SIGHUP, SIGQUIT unless
+// they were ignored, as nohup does) arrive as data of a descriptor instead of interrupting, and writing to a
+// closed pipe is an error instead of the end. REQUIRES: made before any other thread of the process, so that
+// all of them inherit it.
+class SignalGuard {
+ public:
+  SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+  ~SignalGuard();
+
+  int fd() const { return fd_.get(); }  // readable when next() has something
+  std::optional<int> next() const;      // a signal that has arrived; never blocks
+
+  // What was before, for a child between fork and exec. Async-signal-safe.
+  void restore() const;
+
+ private:
+  sigset_t old_mask_{};
+  struct sigaction old_pipe_ {};
+  struct sigaction old_child_ {};
+  Fd fd_;
+};
+
+}  // namespace stretto::launch

@@ -1,0 +1,168 @@
+#include "stretto/launch/spawn.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::launch {
+namespace {
+
+struct Pipe {
+  Fd read, write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot make a pipe: {}", std::strerror(errno));
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// All that the child needs, made before the fork: between fork and exec only async-signal-safe calls are
+// allowed, as another thread of the launcher may have held a lock of the heap at that moment.
+struct ChildPlan {
+  const char* program;
+  char** command;
+  char** environment;
+  const SignalGuard* signals;
+  std::array<cpu_set_t, 16> cores;  // 16,384 of them; the kernel ignores what it has not
+  bool pinned;
+  int in, out, err, failure;
+  pid_t launcher;
+};
+
+[[noreturn]] void become_child(const ChildPlan& plan) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != plan.launcher) ::_exit(1);  // it died before the line above
+  const bool wired = ::dup2(plan.in, STDIN_FILENO) >= 0 && ::dup2(plan.out, STDOUT_FILENO) >= 0 &&
+                     ::dup2(plan.err, STDERR_FILENO) >= 0;
+  const bool placed = !plan.pinned || ::sched_setaffinity(0, sizeof plan.cores, plan.cores.data()) == 0;
+  if (wired && placed) {
+    plan.signals->restore();
+    ::execve(plan.program, plan.command, plan.environment);
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = ::write(plan.failure, &error, sizeof error);
+  ::_exit(127);
+}
+
+// Nothing where the file can be run, else the reason why not.
+std::optional<std::string> why_not(const std::filesystem::path& path) {
+  if (::access(path.c_str(), F_OK) != 0) return std::strerror(errno);
+  if (std::filesystem::is_directory(path)) return "it is a folder";
+  if (::access(path.c_str(), X_OK) != 0)
+    return "it is not executable; write its interpreter before it, or chmod +x";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::filesystem::path find_program(const std::string& name, const std::string& path) {
+  if (name.find('/') != std::string::npos) {
+    if (const auto reason = why_not(name)) throw ConfigError("cannot start {}: {}", name, *reason);
+    return name;
+  }
+  for (const std::string_view folder : split(path, ':')) {
+    const std::filesystem::path candidate = std::filesystem::path(folder.empty() ? "." : folder) / name;
+    if (!why_not(candidate)) return candidate;
+  }
+  const bool is_here = ::access(name.c_str(), F_OK) == 0;
+  throw ConfigError(
+      "cannot start {}: no folder of PATH holds such a program{}", name,
+      is_here ? fmt::format("; for the file of this folder write ./{}, or the interpreter before it", name)
+              : "");
+}
+
+std::string Ending::text() const {
+  if (signal == 0) return fmt::format("ended with exit code {}", code);
+  return fmt::format("was killed by {}", signal_text(signal));
+}
+
+Process::Process(const SpawnOptions& options, const SignalGuard& signals) {
+  Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
+  const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::vector<char*> command = pointers(options.command);
+  const std::vector<char*> environment = pointers(options.environment);
+  ChildPlan plan{.program = options.program.c_str(),
+                 .command = const_cast<char**>(command.data()),
+                 .environment = const_cast<char**>(environment.data()),
+                 .signals = &signals,
+                 .cores = {},
+                 .pinned = !options.cores.empty(),
+                 .in = options.keep_stdin ? STDIN_FILENO : nothing.get(),
+                 .out = out.write.get(),
+                 .err = err.write.get(),
+                 .failure = failure.write.get(),
+                 .launcher = ::getpid()};
+  for (const int core : options.cores) CPU_SET_S(core, sizeof plan.cores, plan.cores.data());
+
+  pid_ = ::fork();
+  if (pid_ < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
+  if (pid_ == 0) become_child(plan);
+  alive_ = true;
+  ::setpgid(pid_, pid_);  // also here, so that the group exists whoever of the two runs first
+  out_ = std::move(out.read);
+  err_ = std::move(err.read);
+  ::fcntl(out_.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(err_.get(), F_SETFL, O_NONBLOCK);
+
+  // The write end closes at exec; something to read is the reason why there was none.
+  failure.write.reset();
+  int error = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(failure.read.get(), &error, sizeof error);
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof error) {
+    ::waitpid(pid_, nullptr, 0);
+    alive_ = false;
+    throw ConfigError("cannot start {}: {}", options.program.string(), std::strerror(error));
+  }
+}
+
+Process::Process(Process&& other) noexcept
+    : pid_(other.pid_),
+      alive_(std::exchange(other.alive_, false)),
+      out_(std::move(other.out_)),
+      err_(std::move(other.err_)) {}
+
+Process::~Process() {
+  if (!alive_) return;
+  ::kill(-pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Process::signal(int signal) const {
+  if (alive_) ::kill(-pid_, signal);
+}
+
+std::optional<Ending> Process::reap() {
+  siginfo_t info{};
+  if (!alive_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return std::nullopt;
+  if (info.si_pid == 0) return std::nullopt;
+  // Until it is reaped its number cannot be given to another group.
+  ::kill(-pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  alive_ = false;
+  const bool exited = info.si_code == CLD_EXITED;
+  return Ending{.code = exited ? info.si_status : 0, .signal = exited ? 0 : info.si_status};
+}
+
+}  // namespace stretto::launch
