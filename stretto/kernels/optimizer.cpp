@@ -1,0 +1,87 @@
+#include "stretto/kernels/optimizer.h"
+
+#include <cmath>
+
+#include "stretto/base/error.h"
+#include "stretto/kernels/loops.h"
+
+namespace stretto::kernels {
+namespace {
+
+template <class Real>
+AdamwConstants<Real> constants(const AdamwStep& s) {
+  const double correction1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
+  const double correction2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
+  return {static_cast<Real>(1 - s.lr * s.weight_decay), static_cast<Real>(s.beta1), static_cast<Real>(s.beta2),
+          static_cast<Real>(s.eps),                     static_cast<Real>(s.grad_scale),
+          static_cast<Real>(s.lr / correction1),        static_cast<Real>(1 / std::sqrt(correction2))};
+}
+
+void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                     const AdamwStep& step) {
+  const auto c = constants<double>(step);
+  Tensor grad = range.grad, m = exp_avg, v = exp_avg_sq, master = range.master;
+  grad.mul_(c.grad_scale);
+  m.mul_(c.beta1).add_(grad, 1 - c.beta1);
+  v.mul_(c.beta2).addcmul_(grad, grad, 1 - c.beta2);
+  master.mul_(c.lr_decay).addcdiv_(m, v.sqrt().mul_(c.inverse_root_correction2).add_(c.eps), -c.step_size);
+  grad.zero_();
+}
+
+void write_compute_copy(const OptimizerRange& range) {
+  if (range.compute.defined()) Tensor(range.compute).copy_(range.master);
+}
+
+}  // namespace
+
+void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq, const AdamwStep& step) {
+  at::NoGradGuard no_grad;
+  const int64_t n = range.master.numel();
+  const auto dtype = range.master.scalar_type();
+  if (!range.master.device().is_cpu()) {
+    adamw_composite(range, exp_avg, exp_avg_sq, step);
+  } else if (dtype == at::kFloat) {
+    adamw_loop(range.master.data_ptr<float>(), range.grad.data_ptr<float>(), exp_avg.data_ptr<float>(),
+               exp_avg_sq.data_ptr<float>(), n, constants<float>(step));
+  } else if (dtype == at::kDouble) {
+    adamw_loop(range.master.data_ptr<double>(), range.grad.data_ptr<double>(), exp_avg.data_ptr<double>(),
+               exp_avg_sq.data_ptr<double>(), n, constants<double>(step));
+  } else {
+    throw Error("adamw: master weights must be float or double, found {}", describe(range.master));
+  }
+  write_compute_copy(range);
+}
+
+void sgd(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdStep& step) {
+  at::NoGradGuard no_grad;
+  Tensor grad = range.grad, master = range.master;
+  grad.mul_(step.grad_scale);
+  if (step.weight_decay != 0) grad.add_(master, step.weight_decay);
+  if (step.momentum == 0) {
+    master.add_(grad, -step.lr);
+  } else {
+    Tensor buffer = momentum_buffer;
+    if (step.step == 1) {
+      buffer.copy_(grad);
+    } else {
+      buffer.mul_(step.momentum).add_(grad, 1 - step.dampening);
+    }
+    if (step.nesterov) {
+      master.add_(grad.add_(buffer, step.momentum), -step.lr);
+    } else {
+      master.add_(buffer, -step.lr);
+    }
+  }
+  grad.zero_();
+  write_compute_copy(range);
+}
+
+double sum_of_squares(const Tensor& values) {
+  if (values.device().is_cpu() && values.scalar_type() == at::kFloat && values.is_contiguous()) {
+    return sum_of_squares_loop(values.const_data_ptr<float>(), values.numel());
+  }
+  const Tensor doubles = values.to(at::kDouble);
+  return at::dot(doubles, doubles).item<double>();
+}
+
+}  // namespace stretto::kernels

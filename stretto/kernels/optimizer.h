@@ -1,0 +1,39 @@
+#pragma once
+
+#include "stretto/tensor/tensor.h"
+
+namespace stretto::kernels {
+
+// One range of parameters with all that an optimizer step touches; 1-D tensors of equal length. `compute` is undefined
+// where the model computes in the master's own type.
+struct OptimizerRange {
+  Tensor master;      // fp32 or fp64
+  Tensor grad;        // of master's type; zeroed by the pass that reads it
+  Tensor compute;     // bf16 copy that the model computes with, rewritten from master
+};
+
+struct AdamwStep {
+  double lr, beta1, beta2, eps, weight_decay;
+  double grad_scale;  // gradients are multiplied by it: 1 / global count, clipping
+  int64_t step;       // 1 at the first
+};
+
+// AdamW (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) in one pass over memory: scale, update,
+// cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type.
+void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq, const AdamwStep& step);
+
+struct SgdStep {
+  double lr, momentum, dampening, weight_decay;
+  bool nesterov;
+  double grad_scale;
+  int64_t step;
+};
+
+// SGD as torch.optim.SGD (momentum as Sutskever et al. 2013; the buffer starts as the first gradient). `momentum_buffer`
+// is undefined when momentum is 0.
+void sgd(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdStep& step);
+
+// Sum of squares of a 1-D tensor in double. Finite exactly where every element is.
+double sum_of_squares(const Tensor& values);
+
+}  // namespace stretto::kernels

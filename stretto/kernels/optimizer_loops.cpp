@@ -1,0 +1,50 @@
+#include <cmath>
+
+#include "stretto/kernels/loops.h"
+#include "stretto/kernels/multiarch.h"
+
+namespace stretto::kernels {
+namespace {
+
+// Inlined into the functions below: a template cannot be compiled for several processors itself.
+template <class Real>
+inline __attribute__((always_inline)) void adamw_body(Real* __restrict p, Real* __restrict g, Real* __restrict m,
+                                                      Real* __restrict v, int64_t n, const AdamwConstants<Real> c) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Real grad = g[i] * c.grad_scale;
+    m[i] = c.beta1 * m[i] + (1 - c.beta1) * grad;
+    v[i] = c.beta2 * v[i] + (1 - c.beta2) * grad * grad;
+    const Real denominator = std::sqrt(v[i]) * c.inverse_root_correction2 + c.eps;
+    p[i] = p[i] * c.lr_decay - c.step_size * m[i] / denominator;
+    g[i] = 0;
+  }
+}
+
+}  // namespace
+
+STRETTO_MULTIARCH void adamw_loop(float* p, float* g, float* m, float* v, int64_t n, const AdamwConstants<float>& c) {
+  adamw_body(p, g, m, v, n, c);
+}
+
+STRETTO_MULTIARCH void adamw_loop(double* p, double* g, double* m, double* v, int64_t n,
+                                  const AdamwConstants<double>& c) {
+  adamw_body(p, g, m, v, n, c);
+}
+
+STRETTO_MULTIARCH double sum_of_squares_loop(const float* x, int64_t n) {
+  constexpr int64_t lanes = 16;
+  double sums[lanes] = {};
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const double value = x[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  for (; i < n; ++i) total += static_cast<double>(x[i]) * x[i];
+  return total;
+}
+
+}  // namespace stretto::kernels

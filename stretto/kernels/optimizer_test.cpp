@@ -1,0 +1,71 @@
+#include "stretto/kernels/optimizer.h"
+
+#include <gtest/gtest.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <limits>
+
+namespace stretto::kernels {
+namespace {
+
+double largest_difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+struct Case {
+  at::ScalarType dtype;
+  double tolerance;
+};
+
+class OptimizerKernels : public ::testing::TestWithParam<Case> {};
+
+TEST_P(OptimizerKernels, AdamwEqualsTorch) {
+  at::manual_seed(1);
+  const auto options = at::TensorOptions(GetParam().dtype);
+  Tensor theirs = at::randn({1003}, options).requires_grad_();
+  Tensor ours = theirs.detach().clone();
+  Tensor m = at::zeros_like(ours), v = at::zeros_like(ours), compute = at::empty_like(ours, at::kBFloat16);
+  torch::optim::AdamW optimizer({theirs}, torch::optim::AdamWOptions(0.01).weight_decay(0.1));
+  for (int64_t step = 1; step <= 10; ++step) {
+    const Tensor sum_grad = at::randn({1003}, options) * 4;
+    theirs.mutable_grad() = sum_grad / 4;
+    optimizer.step();
+    Tensor grad = sum_grad.clone();
+    adamw({ours, grad, compute}, m, v, {0.01, 0.9, 0.999, 1e-8, 0.1, 0.25, step});
+    EXPECT_EQ(grad.abs().max().item<double>(), 0);
+  }
+  EXPECT_LT(largest_difference(ours, theirs.detach()), GetParam().tolerance);
+  EXPECT_TRUE(at::equal(compute, ours.to(at::kBFloat16)));
+}
+
+TEST_P(OptimizerKernels, SgdEqualsTorch) {
+  for (const bool nesterov : {false, true}) {
+    at::manual_seed(2);
+    const auto options = at::TensorOptions(GetParam().dtype);
+    Tensor theirs = at::randn({77}, options).requires_grad_();
+    Tensor ours = theirs.detach().clone(), buffer = at::zeros_like(ours);
+    torch::optim::SGD optimizer(
+        {theirs}, torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01).nesterov(nesterov));
+    for (int64_t step = 1; step <= 5; ++step) {
+      const Tensor grad = at::randn({77}, options);
+      theirs.mutable_grad() = grad.clone();
+      optimizer.step();
+      sgd({ours, grad.clone(), {}}, buffer, {0.1, 0.9, 0, 0.01, nesterov, 1.0, step});
+    }
+    EXPECT_LT(largest_difference(ours, theirs.detach()), GetParam().tolerance) << "nesterov " << nesterov;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, OptimizerKernels, ::testing::Values(Case{at::kFloat, 2e-6}, Case{at::kDouble, 1e-13}));
+
+TEST(SumOfSquares, IsExactAndShowsNonFinite) {
+  at::manual_seed(3);
+  Tensor x = at::randn({1001});
+  EXPECT_NEAR(sum_of_squares(x), x.to(at::kDouble).square().sum().item<double>(), 1e-9);
+  x[1000] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(std::isfinite(sum_of_squares(x)));
+  x[1000] = std::numeric_limits<float>::max();
+  EXPECT_TRUE(std::isfinite(sum_of_squares(x)));
+}
+
+}  // namespace
+}  // namespace stretto::kernels

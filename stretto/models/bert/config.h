@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace stretto {
+
+// A BERT encoder (Devlin et al. 2019) as Hugging Face's config.json describes it; names and defaults are theirs.
+struct BertConfig {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t intermediate_size = 3072;
+  int64_t max_position_embeddings = 512;
+  int64_t type_vocab_size = 2;
+  int64_t pad_token_id = 0;
+  std::string hidden_act = "gelu";
+  double layer_norm_eps = 1e-12;
+  double initializer_range = 0.02;
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  double classifier_dropout = 0.1;  // config.json's, else hidden_dropout_prob
+  std::map<int64_t, std::string> id2label;
+
+  int64_t num_labels() const { return static_cast<int64_t>(id2label.size()); }
+
+  // Every dropout of the model at `p`.
+  void set_dropout(double p);
+
+  // Names its classes; their number is the width of the classification head.
+  void set_labels(const std::vector<std::string>& names);
+
+  // Throws ConfigError with `source` and the key for values out of range and for variants that are not supported.
+  static BertConfig from_json(const nlohmann::json& json, const std::string& source);
+  static BertConfig read(const std::filesystem::path& config_json);
+
+  // `original` (what the model was loaded from, possibly empty) with this configuration's values and `architecture`.
+  nlohmann::json to_json(const nlohmann::json& original, const std::string& architecture) const;
+};
+
+}  // namespace stretto

@@ -1,0 +1,122 @@
+#include "stretto/models/bert/model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+// Dropout sites: the embeddings have 0, each block three of its own, the head the last.
+constexpr uint64_t embedding_site = 0;
+constexpr uint64_t sites_a_layer = 3;
+constexpr uint64_t head_site = ~uint64_t{0};
+
+}  // namespace
+
+BertLayer::BertLayer(const BertConfig& config, int64_t index)
+    : heads_(config.num_attention_heads),
+      head_width_(config.hidden_size / config.num_attention_heads),
+      hidden_dropout_(config.hidden_dropout_prob),
+      attention_dropout_(config.attention_probs_dropout_prob),
+      first_site_(embedding_site + 1 + sites_a_layer * static_cast<uint64_t>(index)),
+      activation_(nn::activation(config.hidden_act)) {
+  const int64_t width = config.hidden_size, wide = config.intermediate_size;
+  const auto linear = [&](const char* path, int64_t in, int64_t out) {
+    return nn::add_layer(*this, path, std::make_shared<nn::Linear>(in, out));
+  };
+  const auto norm = [&](const char* path) {
+    return nn::add_layer(*this, path, std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
+  };
+  query_ = linear("attention.self.query", width, width);
+  key_ = linear("attention.self.key", width, width);
+  value_ = linear("attention.self.value", width, width);
+  attention_output_ = linear("attention.output.dense", width, width);
+  attention_norm_ = norm("attention.output.LayerNorm");
+  intermediate_ = linear("intermediate.dense", width, wide);
+  output_ = linear("output.dense", wide, width);
+  output_norm_ = norm("output.LayerNorm");
+}
+
+Tensor BertLayer::attention(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {
+  const auto split_heads = [&](const Tensor& rows) { return rows.view({layout.tokens, heads_, head_width_}); };
+  return nn::packed_attention(split_heads(query_->forward(x)), split_heads(key_->forward(x)),
+                              split_heads(value_->forward(x)), layout, attention_dropout_, first_site_, context);
+}
+
+Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {
+  const auto drop = [&](const Tensor& rows, uint64_t site) {
+    return nn::dropout(rows, hidden_dropout_, first_site_ + site, layout, context);
+  };
+  const Tensor attended = attention_output_->forward(attention(x, layout, context));
+  const Tensor middle = attention_norm_->forward(drop(attended, 1) + x);
+  const Tensor wide = activation_(intermediate_->forward(middle));
+  return output_norm_->forward(drop(output_->forward(wide), 2) + middle);
+}
+
+BertModel::BertModel(const BertConfig& config) : config_(config) {
+  const int64_t width = config.hidden_size;
+  const auto table = [&](const char* path, int64_t rows) {
+    return nn::add_layer(*this, path, std::make_shared<nn::Embedding>(rows, width));
+  };
+  words_ = table("embeddings.word_embeddings", config.vocab_size);
+  positions_ = table("embeddings.position_embeddings", config.max_position_embeddings);
+  token_types_ = table("embeddings.token_type_embeddings", config.type_vocab_size);
+  norm_ = nn::add_layer(*this, "embeddings.LayerNorm", std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    layers_.push_back(
+        nn::add_layer(*this, "encoder.layer." + std::to_string(i), std::make_shared<BertLayer>(config, i)));
+  }
+  pooler_ = nn::add_layer(*this, "pooler.dense", std::make_shared<nn::Linear>(width, width));
+}
+
+Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const {
+  if (layout.max_length > config_.max_position_embeddings) {
+    throw DataError("a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set "
+                    "data.max_length to at most that",
+                    layout.max_length, config_.max_position_embeddings);
+  }
+  const Tensor summed = words_->forward(batch.at("ids")) + token_types_->forward(batch.at("token_types")) +
+                        positions_->forward(layout.positions);
+  Tensor hidden =
+      nn::dropout(norm_->forward(summed), config_.hidden_dropout_prob, embedding_site, layout, context);
+  for (const auto& layer : layers_) hidden = layer->forward(hidden, layout, context);
+  return hidden;
+}
+
+Tensor BertModel::pool(const Tensor& hidden, const nn::PackedLayout& layout) const {
+  return at::tanh(pooler_->forward(hidden.index_select(0, layout.first_rows())));
+}
+
+BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config) : config_(config) {
+  bert_ = register_module("bert", std::make_shared<BertModel>(config));
+  classifier_ = register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
+}
+
+Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch);
+  const Tensor pooled = bert_->pool(bert_->forward(batch, layout, context), layout);
+  return classifier_->forward(
+      nn::sequence_dropout(pooled, config_.classifier_dropout, head_site, layout, context));
+}
+
+void BertForSequenceClassification::initialize(uint64_t seed) {
+  at::NoGradGuard no_grad;
+  at::Generator random = at::detail::createCPUGenerator(seed);
+  for (const auto& item : named_modules("", /*include_self=*/false)) {
+    torch::nn::Module* module = item.value().get();
+    if (auto* linear = dynamic_cast<nn::Linear*>(module)) {
+      linear->weight.normal_(0, config_.initializer_range, random);
+      linear->bias.zero_();
+    } else if (auto* table = dynamic_cast<nn::Embedding*>(module)) {
+      table->weight.normal_(0, config_.initializer_range, random);
+      const bool has_padding_row = item.key() == "bert.embeddings.word_embeddings";
+      if (has_padding_row && config_.pad_token_id < config_.vocab_size) table->weight[config_.pad_token_id].zero_();
+    } else if (auto* norm = dynamic_cast<nn::LayerNorm*>(module)) {
+      norm->weight.fill_(1);
+      norm->bias.zero_();
+    }
+  }
+}
+
+}  // namespace stretto

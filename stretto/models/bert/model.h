@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stretto/models/bert/config.h"
+#include "stretto/nn/layers.h"
+#include "stretto/tensor/hf_folder.h"
+
+namespace stretto {
+
+// One transformer block. `index` is its number, which keys its dropout.
+class BertLayer : public torch::nn::Module {
+ public:
+  BertLayer(const BertConfig& config, int64_t index);
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;  // [T, H] -> [T, H]
+
+ private:
+  Tensor attention(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+  int64_t heads_, head_width_;
+  double hidden_dropout_, attention_dropout_;
+  uint64_t first_site_;
+  nn::Activation activation_;
+  std::shared_ptr<nn::Linear> query_, key_, value_, attention_output_, intermediate_, output_;
+  std::shared_ptr<nn::LayerNorm> attention_norm_, output_norm_;
+};
+
+// Embeddings, blocks and pooler. Parameter names are those of Hugging Face's BertModel.
+class BertModel : public torch::nn::Module {
+ public:
+  explicit BertModel(const BertConfig& config);
+
+  // The batch's ids and token_types [T] -> hidden states [T, H]. Throws DataError for positions beyond the model's.
+  Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+  // Hidden states [T, H] -> tanh of a linear map of each sequence's first token [B, H].
+  Tensor pool(const Tensor& hidden, const nn::PackedLayout& layout) const;
+
+ private:
+  BertConfig config_;
+  std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
+  std::shared_ptr<nn::LayerNorm> norm_;
+  std::vector<std::shared_ptr<BertLayer>> layers_;
+  std::shared_ptr<nn::Linear> pooler_;
+};
+
+// Hugging Face's BertForSequenceClassification.
+class BertForSequenceClassification : public torch::nn::Module {
+ public:
+  explicit BertForSequenceClassification(const BertConfig& config);
+
+  // A packed batch -> logits [B, num_labels].
+  Tensor forward(const Batch& batch, const nn::Context& context) const;
+
+  const BertConfig& config() const { return config_; }
+
+  // Random weights as Hugging Face initialises them: normal(0, initializer_range), zero biases and padding row.
+  void initialize(uint64_t seed);
+
+  // Weights of a Hugging Face folder, old names (gamma, beta, no "bert." prefix) included; what the folder lacks keeps
+  // its initial values and is reported.
+  WeightReport load(const std::filesystem::path& folder);
+
+ private:
+  BertConfig config_;
+  std::shared_ptr<BertModel> bert_;
+  std::shared_ptr<nn::Linear> classifier_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,147 @@
+#include "stretto/models/bert/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::filesystem::path golden_folder = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert";
+
+Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
+  Batch batch;
+  batch.tensors["ids"] = golden.at(prefix + "ids");
+  batch.tensors["token_types"] = golden.at(prefix + "token_type_ids");
+  batch.tensors["labels"] = golden.at(prefix + "labels");
+  const Tensor bounds = golden.at(prefix + "cu_seqlens");
+  batch.tensors["cu_seqlens"] = bounds;
+  std::vector<Tensor> positions, samples;
+  for (int64_t b = 0; b + 1 < bounds.numel(); ++b) {
+    const int64_t length = (bounds[b + 1] - bounds[b]).item<int64_t>();
+    positions.push_back(at::arange(length));
+    samples.push_back(at::full({length}, b, at::kLong));
+  }
+  batch.tensors["positions"] = at::cat(positions);
+  batch.tensors["samples"] = at::cat(samples);
+  return batch;
+}
+
+std::shared_ptr<BertForSequenceClassification> load_case(const std::string& name) {
+  auto model = std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
+  model->initialize(1);
+  EXPECT_THAT(model->load(golden_folder / name).missing, ElementsAre());
+  return model;
+}
+
+// Largest difference, relative to the reference's largest value.
+double relative_difference(const Tensor& found, const Tensor& wanted) {
+  const double scale = wanted.abs().max().item<double>();
+  const double difference = (found.to(at::kDouble) - wanted.to(at::kDouble)).abs().max().item<double>();
+  return scale > 1e-12 ? difference / scale : difference;
+}
+
+struct Golden {
+  const char* name;
+  const char* precision;
+  at::ScalarType dtype;
+  double tolerance;
+};
+
+class BertGolden : public ::testing::TestWithParam<Golden> {};
+
+TEST_P(BertGolden, LogitsLossAndEveryGradient) {
+  const auto [name, precision, dtype, tolerance] = GetParam();
+  const auto golden = SafetensorsFile(golden_folder / name / "golden.safetensors").load_all();
+  const auto model = load_case(name);
+  model->to(dtype);
+  const Batch batch = packed_batch(golden);
+  const Tensor logits = model->forward(batch, {});
+  EXPECT_LT(relative_difference(logits.detach(), golden.at(std::string(precision) + ".logits")), tolerance);
+  const Loss loss = nn::cross_entropy(logits, batch.at("labels"));
+  EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(std::string(precision) + ".loss_sum")), tolerance);
+  loss.sum.backward();
+  int compared = 0;
+  double largest = 0;
+  for (const auto& [key, wanted] : golden) {
+    if (key.find(std::string(precision) + ".grad.") == 0) largest = std::max(largest, wanted.abs().max().item<double>());
+  }
+  for (const auto& item : model->named_parameters()) {
+    const Tensor& wanted = golden.at(std::string(precision) + ".grad." + item.key());
+    // A gradient that is zero in theory (the key's bias) is all rounding: it is held to the model's largest gradient.
+    const bool vanishing = wanted.abs().max().item<double>() < 1e-5 * largest;
+    const double difference = vanishing
+                                  ? (item.value().grad() - wanted).abs().max().item<double>() / largest
+                                  : relative_difference(item.value().grad(), wanted);
+    EXPECT_LT(difference, tolerance) << item.key();
+    ++compared;
+  }
+  EXPECT_GT(compared, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, BertGolden,
+    ::testing::Values(Golden{"gelu", "fp64", at::kDouble, 1e-11}, Golden{"gelu", "fp32", at::kFloat, 1e-5},
+                      Golden{"gelu_new", "fp64", at::kDouble, 1e-11}, Golden{"gelu_new", "fp32", at::kFloat, 1e-5},
+                      Golden{"relu_odd", "fp64", at::kDouble, 1e-11}, Golden{"relu_odd", "fp32", at::kFloat, 1e-5},
+                      Golden{"silu", "fp64", at::kDouble, 1e-11}, Golden{"silu", "fp32", at::kFloat, 1e-5},
+                      Golden{"pairs", "fp64", at::kDouble, 1e-11}, Golden{"pairs", "fp32", at::kFloat, 1e-5},
+                      Golden{"large", "fp64", at::kDouble, 1e-11}, Golden{"large", "fp32", at::kFloat, 1e-5}),
+    [](const auto& info) { return std::string(info.param.name) + "_" + info.param.precision; });
+
+TEST(BertWeights, OldNamesAndMissingHead) {
+  BertForSequenceClassification model(BertConfig::read(golden_folder / "old_names/config.json"));
+  model.initialize(1);
+  const WeightReport report = model.load(golden_folder / "old_names");
+  EXPECT_THAT(report.missing, ElementsAre("classifier.bias", "classifier.weight"));
+  EXPECT_THAT(report.unexpected, ElementsAre());
+}
+
+TEST(BertWeights, ShardedFolder) {
+  BertForSequenceClassification model(BertConfig::read(golden_folder / "sharded/config.json"));
+  model.initialize(1);
+  EXPECT_THAT(model.load(golden_folder / "sharded").missing, ElementsAre());
+}
+
+TEST(BertConfig, RefusesWhatItCannotDo) {
+  const auto error_of = [](const char* text) -> std::string {
+    try {
+      BertConfig::from_json(nlohmann::json::parse(text), "config.json");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of(R"({"model_type": "roberta"})"), HasSubstr("config.json: model_type: \"roberta\" is not"));
+  EXPECT_THAT(error_of(R"({"hidden_size": 30, "num_attention_heads": 4})"), HasSubstr("(30) must be a multiple"));
+  EXPECT_THAT(error_of(R"({"hidden_size": "x"})"), HasSubstr("hidden_size must be an integer"));
+  EXPECT_THAT(error_of(R"({"hidden_dropout_prob": 1.0})"), HasSubstr("hidden_dropout_prob must be"));
+  EXPECT_THAT(error_of(R"({"id2label": {"0": "a", "2": "b"}})"), HasSubstr("without gaps"));
+}
+
+TEST(Bert, DropoutOfASampleDoesNotDependOnItsBatch) {
+  const auto golden = SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all();
+  const auto model = load_case("gelu");
+  BertConfig config = model->config();
+  config.set_dropout(0.2);
+  BertForSequenceClassification dropping(config);
+  dropping.load(golden_folder / "gelu");
+  dropping.to(at::kDouble);
+  const Batch all = packed_batch(golden);
+  const Tensor together = dropping.forward(all, {.training = true, .key = 5});
+  const int64_t begin = all.at("cu_seqlens")[2].item<int64_t>(), end = all.at("cu_seqlens")[3].item<int64_t>();
+  Batch alone;
+  for (const char* name : {"ids", "token_types", "positions", "samples"}) {
+    alone.tensors[name] = all.at(name).slice(0, begin, end);
+  }
+  alone.tensors["cu_seqlens"] = at::tensor({int64_t{0}, end - begin});
+  EXPECT_LT(relative_difference(dropping.forward(alone, {.training = true, .key = 5})[0], together[2]), 1e-12);
+  EXPECT_GT(relative_difference(dropping.forward(alone, {.training = true, .key = 6})[0], together[2]), 1e-3);
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,94 @@
+#include "stretto/nn/checkpoint.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/custom_class.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Region : torch::CustomClassHolder {
+  Block block;
+  std::vector<Tensor> parameters;
+  Tensor random_state;
+};
+
+thread_local bool inside_region = false;
+
+struct InsideRegion {
+  InsideRegion() {
+    if (inside_region) throw Error("checkpoint: a checkpointed block may not hold another one; checkpoint one of them");
+    inside_region = true;
+  }
+  InsideRegion(const InsideRegion&) = delete;
+  InsideRegion& operator=(const InsideRegion&) = delete;
+  ~InsideRegion() { inside_region = false; }
+};
+
+// Puts the CPU generator into `state` for a scope.
+class RandomState {
+ public:
+  explicit RandomState(const Tensor& state) : generator_(at::detail::getDefaultCPUGenerator()) {
+    before_ = generator_.get_state();
+    generator_.set_state(state);
+  }
+  RandomState(const RandomState&) = delete;
+  RandomState& operator=(const RandomState&) = delete;
+  ~RandomState() { generator_.set_state(before_); }
+
+ private:
+  at::Generator generator_;
+  Tensor before_;
+};
+
+struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*makes the output need a gradient*/,
+                        c10::intrusive_ptr<Region> region) {
+    context->save_for_backward({x});
+    const InsideRegion inside;
+    region->random_state = at::detail::getDefaultCPUGenerator().get_state();
+    Tensor y = region->block(x);
+    context->saved_data["region"] = c10::IValue::make_capsule(std::move(region));
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto capsule = context->saved_data["region"].toCapsule();
+    const auto& region = static_cast<const Region&>(*capsule);
+    const Tensor saved = context->get_saved_variables()[0];
+    const Tensor x = saved.detach().requires_grad_(saved.requires_grad());
+    Tensor y;
+    {
+      const InsideRegion inside;
+      const at::AutoGradMode with_grad(true);
+      const RandomState random(region.random_state);
+      y = region.block(x);
+    }
+    torch::autograd::backward({y}, {outputs[0]});
+    return {x.grad(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor checkpoint(const Block& block, const Tensor& x, const std::vector<Tensor>& parameters) {
+  if (!at::GradMode::is_enabled()) return block(x);
+  auto region = c10::make_intrusive<Region>();
+  region->block = block;
+  region->parameters = parameters;
+  return CheckpointFunction::apply(x, at::empty({0}).requires_grad_(), region);
+}
+
+const std::vector<Tensor>* recomputed_parameters(torch::autograd::Node& node) {
+  auto* found = dynamic_cast<torch::autograd::CppNode<CheckpointFunction>*>(&node);
+  if (found == nullptr) return nullptr;
+  return &static_cast<const Region&>(*found->ctx_.saved_data["region"].toCapsule()).parameters;
+}
+
+}  // namespace stretto::nn
