@@ -1,0 +1,148 @@
+#include "stretto/data/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/philox.h"
+
+namespace stretto::data {
+namespace {
+
+uint64_t order_key(uint64_t seed, int64_t epoch) {
+  return hash64(std::array{seed, static_cast<uint64_t>(epoch)});
+}
+
+uint64_t window_key(uint64_t seed, int64_t epoch, int64_t window) {
+  return hash64(std::array{seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(window)});
+}
+
+// a / b and a * b for numbers that users choose: no overflow.
+int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+int64_t product_at_most(int64_t a, int64_t b, int64_t most) { return a > most / b ? most : a * b; }
+
+}  // namespace
+
+Sampler::Sampler(std::span<const int32_t> lengths, const SamplerOptions& options)
+    : lengths_(lengths), options_(options) {
+  if (options_.max_tokens < 0)
+    throw ConfigError("a batch of at most {} tokens is not possible", options_.max_tokens);
+  if (options_.max_tokens == 0 && options_.global_batch_size < 1) {
+    throw ConfigError("a global batch of {} samples is not possible; it needs at least 1",
+                      options_.global_batch_size);
+  }
+  if (options_.window < 1)
+    throw ConfigError("a window of {} batches is not possible; it needs at least 1", options_.window);
+  int64_t batch_size = options_.global_batch_size;
+  if (options_.max_tokens > 0) {
+    check_budget();
+    const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
+    const int64_t mean_length = std::max<int64_t>(1, tokens / std::max<int64_t>(1, size()));
+    batch_size = std::max<int64_t>(1, options_.max_tokens / mean_length);
+  }
+  window_size_ = product_at_most(batch_size, options_.window, std::max(batch_size, size()));
+  windows_ = ceil_divide(size(), window_size_);
+}
+
+void Sampler::check_budget() {
+  for (int64_t sample = 0; sample < size(); ++sample) {
+    if (length(sample) <= options_.max_tokens) continue;
+    throw DataError(
+        "sample {} (counted from 0) has {} tokens, more than a whole batch may have (max_tokens = {}); "
+        "truncate samples "
+        "or raise the budget",
+        sample, length(sample), options_.max_tokens);
+  }
+}
+
+// The samples of a window in the order in which batches are cut from them.
+std::vector<int64_t> Sampler::window_samples(int64_t epoch, int64_t number) const {
+  const int64_t begin = number * window_size_;
+  const int64_t end = std::min(size(), begin + window_size_);
+  std::vector<int64_t> samples(static_cast<size_t>(end - begin));
+  std::iota(samples.begin(), samples.end(), begin);
+  if (!options_.shuffle) return samples;
+  const Permutation order(lengths_.size(), order_key(options_.seed, epoch));
+  for (int64_t& sample : samples) sample = static_cast<int64_t>(order(static_cast<uint64_t>(sample)));
+  if (options_.window > 1) {
+    std::stable_sort(samples.begin(), samples.end(),
+                     [&](int64_t a, int64_t b) { return length(a) < length(b); });
+  }
+  return samples;
+}
+
+Sampler::Batches Sampler::cut(const std::vector<int64_t>& samples) const {
+  Batches batches;
+  int64_t tokens = 0;
+  for (const int64_t sample : samples) {
+    const bool full = !batches.empty() &&
+                      (options_.max_tokens > 0 ? tokens + length(sample) > options_.max_tokens
+                                               : std::ssize(batches.back()) == options_.global_batch_size);
+    if (batches.empty() || full) {
+      batches.emplace_back();
+      tokens = 0;
+    }
+    batches.back().push_back(sample);
+    tokens += length(sample);
+  }
+  return batches;
+}
+
+void Sampler::shuffle_batches(int64_t epoch, int64_t number, Batches& batches) const {
+  const bool by_count = options_.max_tokens == 0;
+  const bool last_is_short = by_count && std::ssize(batches.back()) < options_.global_batch_size;
+  const size_t moving = batches.size() - last_is_short;
+  Batches shuffled(batches.size());
+  const Permutation order(moving, window_key(options_.seed, epoch, number));
+  for (size_t i = 0; i < moving; ++i) shuffled[i] = std::move(batches[order(i)]);
+  if (last_is_short) shuffled.back() = std::move(batches.back());
+  batches = std::move(shuffled);
+}
+
+// REQUIRES: mutex_ is held.
+const Sampler::Batches& Sampler::window_batches(int64_t epoch, int64_t number) const {
+  if (window_.epoch != epoch || window_.number != number) {
+    Batches batches = cut(window_samples(epoch, number));
+    if (options_.shuffle) shuffle_batches(epoch, number, batches);
+    window_ = {epoch, number, std::move(batches)};
+  }
+  return window_.batches;
+}
+
+// REQUIRES: mutex_ is held and a token budget is set.
+const std::vector<int64_t>& Sampler::first_batches(int64_t epoch) const {
+  if (table_.epoch != epoch) {
+    std::vector<int64_t> first_batch{0};
+    for (int64_t number = 0; number < windows_; ++number) {
+      first_batch.push_back(first_batch.back() + std::ssize(cut(window_samples(epoch, number))));
+    }
+    table_ = {epoch, std::move(first_batch)};
+  }
+  return table_.first_batch;
+}
+
+int64_t Sampler::batches(int64_t epoch) const {
+  if (epoch < 0) throw Error("there is no epoch {}; epochs are counted from 0", epoch);
+  if (options_.max_tokens == 0) return ceil_divide(size(), options_.global_batch_size);
+  const std::lock_guard lock(mutex_);
+  return first_batches(epoch).back();
+}
+
+std::vector<int64_t> Sampler::batch(int64_t epoch, int64_t index) const {
+  const int64_t count = batches(epoch);
+  if (index < 0 || index >= count)
+    throw Error("epoch {} has batches 0 to {}, not {}", epoch, count - 1, index);
+  const std::lock_guard lock(mutex_);
+  int64_t number = index / options_.window;
+  int64_t first = number * options_.window;
+  if (options_.max_tokens > 0) {
+    const auto& starts = first_batches(epoch);
+    number = std::upper_bound(starts.begin(), starts.end(), index) - starts.begin() - 1;
+    first = starts[static_cast<size_t>(number)];
+  }
+  return window_batches(epoch, number)[static_cast<size_t>(index - first)];
+}
+
+}  // namespace stretto::data

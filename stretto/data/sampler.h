@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace stretto::data {
+
+struct SamplerOptions {
+  uint64_t seed = 0;
+  int64_t global_batch_size = 1;  // samples a batch, over all ranks and accumulation steps
+  int64_t max_tokens = 0;  // tokens a batch at most; when > 0 this decides in place of global_batch_size
+  bool shuffle = true;     // false: dataset order, no grouping by length
+  int64_t window = 50;     // batches a shuffled window; 1: no grouping by length
+};
+
+// Which samples make up each global batch: a function of (seed, epoch, index, global size or token budget)
+// and of the lengths, never of ranks or of what was asked before.
+//
+// The epoch's order is a pseudo-random permutation, cut into windows of `window` batches. Inside a window
+// samples are sorted by length and cut into batches, so that a batch's samples are alike; then the window's
+// batches are shuffled. A batch smaller than global_batch_size occurs only as the last of an epoch. Under a
+// token budget a window has as many samples as `window` batches hold on average, and its last, shortest batch
+// may lie anywhere in the window.
+//
+// Thread-safe.
+class Sampler {
+ public:
+  // lengths: tokens of each sample of the dataset, >= 0; must outlive the sampler. Throws ConfigError for
+  // options out of range, DataError for a sample longer than max_tokens.
+  Sampler(std::span<const int32_t> lengths, const SamplerOptions& options);
+
+  // Batches of an epoch. O(1); under a token budget O(samples) once an epoch.
+  int64_t batches(int64_t epoch) const;
+
+  // Dataset indices of one global batch. Throws Error unless 0 <= index < batches(epoch). O(window) wherever
+  // `index` lies; under a token budget see batches().
+  std::vector<int64_t> batch(int64_t epoch, int64_t index) const;
+
+ private:
+  using Batches = std::vector<std::vector<int64_t>>;
+  struct Window {
+    int64_t epoch = -1;
+    int64_t number = -1;
+    Batches batches;
+  };
+  // For each window of an epoch the index of its first batch, and at the end the number of batches.
+  struct Table {
+    int64_t epoch = -1;
+    std::vector<int64_t> first_batch;
+  };
+
+  int64_t size() const { return static_cast<int64_t>(lengths_.size()); }
+  int64_t length(int64_t sample) const { return lengths_[static_cast<size_t>(sample)]; }
+  void check_budget();
+  std::vector<int64_t> window_samples(int64_t epoch, int64_t number) const;
+  Batches cut(const std::vector<int64_t>& samples) const;
+  void shuffle_batches(int64_t epoch, int64_t number, Batches& batches) const;
+  const Batches& window_batches(int64_t epoch, int64_t number) const;
+  const std::vector<int64_t>& first_batches(int64_t epoch) const;
+
+  std::span<const int32_t> lengths_;
+  SamplerOptions options_;
+  int64_t window_size_ = 0;  // samples
+  int64_t windows_ = 0;      // of an epoch
+
+  // What was computed last; results don't depend on it.
+  mutable std::mutex mutex_;
+  mutable Window window_;
+  mutable Table table_;
+};
+
+}  // namespace stretto::data
