@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stretto::metrics {
+
+// How often each label was predicted for each gold label.
+class Confusion {
+ public:
+  // Throws Error unless predicted and gold are equally long and all their labels lie in 0 .. num_labels - 1.
+  Confusion(std::span<const int64_t> predicted, std::span<const int64_t> gold, int64_t num_labels);
+
+  int64_t num_labels() const { return num_labels_; }
+  int64_t count(int64_t gold, int64_t predicted) const { return counts_[index(gold, predicted)]; }
+  int64_t total() const { return total_; }
+  int64_t correct() const;
+  int64_t gold_count(int64_t label) const;
+  int64_t predicted_count(int64_t label) const;
+
+ private:
+  size_t index(int64_t gold, int64_t predicted) const {
+    return static_cast<size_t>(gold * num_labels_ + predicted);
+  }
+
+  int64_t num_labels_;
+  int64_t total_ = 0;
+  std::vector<int64_t> counts_;  // [gold, predicted]
+};
+
+// Share of predictions that equal the gold label.
+double accuracy(const Confusion& confusion);
+
+// 2 tp / (2 tp + fp + fn) for one label against the rest; 0 where that is 0/0, as in scikit-learn.
+double f1(const Confusion& confusion, int64_t label);
+
+// Mean of f1 over the labels that occur, in gold or predictions: f1_score(average="macro").
+double f1_macro(const Confusion& confusion);
+
+// Mean of f1 over labels, weighted by their gold counts: f1_score(average="weighted").
+double f1_weighted(const Confusion& confusion);
+
+// Matthews correlation for any number of labels (Gorodkin 2004, "Comparing two K-category assignments by a
+// K-category correlation coefficient"); 0 where it is 0/0: matthews_corrcoef.
+double matthews_correlation(const Confusion& confusion);
+
+// All of the above by name: "accuracy", "f1", "f1_macro", "f1_weighted", "matthews_correlation". "f1" is that
+// of label 1 where there are two labels (average="binary"), else f1_macro. Throws Error as Confusion does,
+// and for no samples.
+std::map<std::string, double> classification_metrics(std::span<const int64_t> predicted,
+                                                     std::span<const int64_t> gold, int64_t num_labels);
+
+}  // namespace stretto::metrics

@@ -1,0 +1,48 @@
+#include "stretto/metrics/direction.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto::metrics {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Direction, LossFallsAndScoresRise) {
+  EXPECT_TRUE(better("loss", 0.1, 0.2));
+  EXPECT_FALSE(better("loss", 0.2, 0.1));
+  EXPECT_TRUE(better("eval_loss", 0.1, 0.2));
+  for (const std::string& name : metric_names()) {
+    if (name == "loss") continue;
+    EXPECT_TRUE(better(name, 0.9, 0.8)) << name;
+    EXPECT_FALSE(better(name, 0.8, 0.9)) << name;
+    EXPECT_FALSE(better(name, 0.8, 0.8)) << name;
+  }
+}
+
+TEST(Direction, NanIsNeverBetter) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const char* name : {"loss", "accuracy"}) {
+    EXPECT_FALSE(better(name, nan, 0.5));
+    EXPECT_TRUE(better(name, 0.5, nan));
+    EXPECT_FALSE(better(name, nan, nan));
+  }
+}
+
+TEST(Direction, UnknownNames) {
+  try {
+    direction("acuracy");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"acuracy\" is not a metric; did you mean \"accuracy\"?"));
+    EXPECT_THAT(error.what(), HasSubstr("metrics are loss, accuracy, f1"));
+  }
+}
+
+}  // namespace
+}  // namespace stretto::metrics
