@@ -14,9 +14,9 @@ using Environment = std::map<std::string, std::string>;
 struct JobContext {
   int ranks = 1;
   int gpus = 0;
-  cluster::Endpoint master;  // where rank 0 may host torch's own TCPStore
-  cluster::Endpoint store;   // the launcher's rendezvous store
-  std::string secret;
+  cluster::Endpoint master = {};  // where rank 0 may host torch's own TCPStore
+  cluster::Endpoint store = {};   // the launcher's rendezvous store
+  std::string secret = {};
   bool terminal = false;  // the launcher's standard error is a terminal
 };
 

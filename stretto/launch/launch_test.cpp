@@ -1,0 +1,287 @@
+#include "stretto/launch/launch.h"
+
+#include <thread>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/launch/placement.h"
+
+// Real launchers with real ranks, which are shell scripts.
+namespace stretto::launch {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+LaunchOptions shell(const std::string& script, int ranks) {
+  return {.command = {"sh", "-c", script}, .ranks = ranks, .pin = false};
+}
+
+// Tries until `condition` holds; false after ten seconds.
+bool comes_true(const std::function<bool()>& condition) {
+  for (int i = 0; i < 1000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+// False also for one that is dead and waits for the system's first process to take note of it.
+bool runs(pid_t pid) {
+  if (::kill(pid, 0) != 0) return false;
+  const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
+  return status.substr(status.rfind(')') + 2, 1) != "Z";
+}
+
+// A process of its own that launches. Its standard streams are files.
+class Launch : public ::testing::Test {
+ protected:
+  void start(
+      const LaunchOptions& options, const std::function<void()>& before = [] {}) {
+    launcher_ = ::fork();
+    ASSERT_GE(launcher_, 0);
+    if (launcher_ != 0) return;
+    redirect("in", STDIN_FILENO, O_RDONLY | O_CREAT);
+    redirect("out", STDOUT_FILENO, O_WRONLY | O_CREAT | O_APPEND);
+    redirect("err", STDERR_FILENO, O_WRONLY | O_CREAT | O_APPEND);
+    before();
+    try {
+      ::_exit(run(options));
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}", error.what());
+      ::_exit(error.exit_code());
+    }
+  }
+  int exit_code() {
+    int status = 0;
+    while (::waitpid(launcher_, &status, 0) < 0 && errno == EINTR) {
+    }
+    launcher_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  int launch(const LaunchOptions& options) {
+    start(options);
+    return exit_code();
+  }
+  std::string text(const std::string& name) { return read_file(folder_.path() / name); }
+  bool has(const std::string& name) { return std::filesystem::exists(folder_.path() / name); }
+  std::string here(const std::string& name) { return (folder_.path() / name).string(); }
+  pid_t number_in(const std::string& name) {
+    EXPECT_TRUE(comes_true([&] { return has(name) && text(name).ends_with('\n'); })) << name;
+    return static_cast<pid_t>(parse_int(trim(text(name))).value_or(0));
+  }
+  void TearDown() override {
+    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+  }
+
+  TempFolder folder_;
+  pid_t launcher_ = -1;
+
+ private:
+  void redirect(const std::string& name, int to, int flags) {
+    const int fd = ::open(here(name).c_str(), flags, 0600);
+    ::dup2(fd, to);
+    ::close(fd);
+  }
+};
+
+TEST_F(Launch, EveryRankIsToldWhoItIs) {
+  LaunchOptions options{.command = {"/usr/bin/env"}, .ranks = 3, .log_folder = here("logs")};
+  options.environment["MINE"] = "too";
+  EXPECT_EQ(launch(options), 0);
+  for (const std::string& rank : std::vector<std::string>{"0", "1", "2"}) {
+    const std::string variables = "\n" + text("logs/training_" + rank + ".log");
+    const std::vector<std::string> all = {"RANK=" + rank,
+                                          "LOCAL_RANK=" + rank,
+                                          "WORLD_SIZE=3",
+                                          "LOCAL_WORLD_SIZE=3",
+                                          "GROUP_RANK=0",
+                                          "MASTER_ADDR=127.0.0.1",
+                                          "OMP_NUM_THREADS=1",
+                                          "MINE=too",
+                                          "STRETTO_LOG_FILE=" + here("logs/training_") + rank + ".log"};
+    for (const std::string& expected : all) EXPECT_THAT(variables, HasSubstr("\n" + expected + "\n"));
+    EXPECT_THAT(variables, AllOf(HasSubstr("\nMASTER_PORT="), HasSubstr("\nSTRETTO_STORE=127.0.0.1:"),
+                                 HasSubstr("\nSTRETTO_SECRET="), HasSubstr("\nTORCHELASTIC_RUN_ID=")));
+  }
+  EXPECT_THAT(text("out"),
+              AllOf(StartsWith(text("logs/training_0.log").substr(0, 20)), Not(HasSubstr("\nRANK=1\n"))));
+}
+
+TEST_F(Launch, OutputOfAllRanksIsTold) {
+  EXPECT_EQ(launch(shell("printf 'out %s\\nend' $RANK; echo err >&2", 2)), 0);
+  EXPECT_THAT(text("out"),
+              AllOf(HasSubstr("out 0\n"), HasSubstr("[rank 1] out 1\n"), HasSubstr("[rank 1] end\n")));
+  EXPECT_THAT(text("out"), HasSubstr("end"));
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("err\n"), HasSubstr("[rank 1] err\n")));
+}
+
+TEST_F(Launch, LogsHoldLinesAndTheTerminalGetsRankZeroAndWarnings) {
+  LaunchOptions options = shell(
+      "printf '\\rstep 1\\rstep 2\\n'; echo plain >&2; [ $RANK = 0 ] || echo '[rank 1] warning: low' >&2", 2);
+  options.log_folder = here("a/logger_logs");
+  EXPECT_EQ(launch(options), 0);
+  EXPECT_EQ(text("out"), "\rstep 1\rstep 2\n");
+  EXPECT_THAT(text("a/logger_logs/training_0.log"), AllOf(HasSubstr("step 2\n"), Not(HasSubstr("step 1"))));
+  EXPECT_THAT(text("a/logger_logs/training_1.log"),
+              AllOf(HasSubstr("plain\n"), HasSubstr("[rank 1] warning: low\n")));
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("plain\n"), HasSubstr("[rank 1] warning: low\n"),
+                                 Not(HasSubstr("[rank 1] plain"))));
+}
+
+TEST_F(Launch, ExitCodeAndLastLinesOfTheFirstFailureArePassedOn) {
+  LaunchOptions options = shell("[ $RANK = 1 ] || exec sleep 1000; seq 12; exit 7", 2);
+  options.log_folder = here("logs");
+  EXPECT_EQ(launch(options), 7);
+  EXPECT_THAT(text("err"),
+              AllOf(HasSubstr("error: rank 1 (process "), HasSubstr(") ended with exit code 7"),
+                    HasSubstr(here("logs/training_1.log")), HasSubstr("  | 3\n"), HasSubstr("  | 12\n"),
+                    Not(HasSubstr("  | 2\n")), HasSubstr("stopping the other ranks")));
+}
+
+TEST_F(Launch, DeathBySignalIsNamedAndTheOthersAreStopped) {
+  const std::string script =
+      "echo $$ > " + here("pid$RANK") + "; [ $RANK = 2 ] && kill -SEGV $$; exec sleep 1000";
+  start(shell(script, 3));
+  const pid_t other = number_in("pid0");
+  EXPECT_EQ(exit_code(), 128 + SIGSEGV);
+  EXPECT_THAT(text("err"), HasSubstr("was killed by SIGSEGV (Segmentation fault)"));
+  EXPECT_FALSE(runs(other));
+}
+
+TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
+  LaunchOptions options =
+      shell("[ $RANK = 0 ] && { trap '' TERM; echo > " + here("ready") + "; sleep 1000; }; while ! [ -e " +
+                here("ready") + " ]; do sleep 0.01; done; exit 3",
+            2);
+  options.grace = 200ms;
+  EXPECT_EQ(launch(options), 3);
+  EXPECT_THAT(text("err"), HasSubstr("rank 0 did not end within 0.20s of being asked to: killed"));
+}
+
+TEST_F(Launch, WhatARankStartedEndsWithIt) {
+  EXPECT_EQ(launch(shell("sleep 1000 & echo $! > " + here("grandchild"), 1)), 0);
+  const pid_t grandchild = number_in("grandchild");
+  EXPECT_TRUE(comes_true([&] { return !runs(grandchild); }));
+}
+
+TEST_F(Launch, RanksDieWithAKilledLauncher) {
+  start(shell("trap '' TERM INT HUP; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.1; done", 2));
+  const pid_t first = number_in("pid0"), second = number_in("pid1");
+  ASSERT_TRUE(runs(first) && runs(second));
+  ::kill(launcher_, SIGKILL);
+  EXPECT_EQ(exit_code(), -SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return !runs(first) && !runs(second); }));
+}
+
+TEST_F(Launch, ASignalIsPassedOnAndRanksMayEndWell) {
+  start(shell(
+      "trap 'echo saved; exit 0' INT; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2));
+  number_in("pid0"), number_in("pid1");
+  ::kill(launcher_, SIGINT);
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_THAT(text("out"), AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n")));
+}
+
+TEST_F(Launch, ASignalThatRanksDoNotHandleEndsThemQuietly) {
+  start(shell("echo $$ > " + here("pid$RANK") + "; exec sleep 1000", 2));
+  const pid_t rank = number_in("pid1");
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 128 + SIGTERM);
+  EXPECT_FALSE(runs(rank));
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("SIGTERM (Terminated): passed on"), Not(HasSubstr("error"))));
+}
+
+TEST_F(Launch, ASecondSignalEndsAtOnce) {
+  start(shell("trap 'echo no' INT; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2));
+  const pid_t rank = number_in("pid0");
+  number_in("pid1");
+  ::kill(launcher_, SIGINT);
+  EXPECT_TRUE(comes_true([&] { return text("out").find("no\n") != std::string::npos; }));
+  ::kill(launcher_, SIGINT);
+  EXPECT_EQ(exit_code(), 128 + SIGINT);
+  EXPECT_FALSE(runs(rank));
+}
+
+TEST_F(Launch, NohupIsHonoured) {
+  start(shell("echo $$ > " + here("pid$RANK") + "; sleep 0.3; echo done", 1),
+        [] { ::signal(SIGHUP, SIG_IGN); });
+  number_in("pid0");
+  ::kill(launcher_, SIGHUP);
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_EQ(text("out"), "done\n");
+}
+
+TEST_F(Launch, RanksArePinnedOnRequest) {
+  const std::vector<int> cores = available_cores();
+  if (cores.size() < 2) GTEST_SKIP() << "needs two cores";
+  LaunchOptions options = shell("grep Cpus_allowed_list /proc/self/status", 2);
+  options.log_folder = here("logs");
+  options.environment["CUDA_VISIBLE_DEVICES"] = "";
+  options.pin = true;
+  EXPECT_EQ(launch(options), 0);
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(text(fmt::format("logs/training_{}.log", rank)),
+                EndsWith(fmt::format("\t{}\n", cores[static_cast<size_t>(rank)])));
+  }
+}
+
+TEST_F(Launch, MoreRanksThanCoresAreNotPinned) {
+  LaunchOptions options = shell("true", static_cast<int>(available_cores().size()) + 1);
+  options.environment["CUDA_VISIBLE_DEVICES"] = "";
+  options.pin = true;
+  EXPECT_EQ(launch(options), 0);
+  EXPECT_THAT(text("err"), HasSubstr("they are not pinned"));
+  options.pin = false;
+  std::filesystem::remove(here("err"));
+  EXPECT_EQ(launch(options), 0);
+  EXPECT_EQ(text("err"), "");
+}
+
+TEST_F(Launch, StandardInputIsRankZeros) {
+  write_file_atomic(here("in"), "hello\n");
+  EXPECT_EQ(launch(shell("sed s/^/got:/", 2)), 0);
+  EXPECT_EQ(text("out"), "got:hello\n");
+}
+
+TEST_F(Launch, AReaderThatLeavesIsNoticedByRankZero) {
+  start(shell("yes", 1), [] {
+    int ends[2];
+    if (::pipe(ends) == 0) ::dup2(ends[1], STDOUT_FILENO), ::close(ends[0]), ::close(ends[1]);
+  });
+  EXPECT_EQ(exit_code(), 128 + SIGPIPE);
+}
+
+TEST_F(Launch, WhatCannotBeStartedIsSaid) {
+  EXPECT_EQ(launch({.command = {"no-such-program"}}), 2);
+  EXPECT_EQ(text("err"), "cannot start no-such-program: no folder of PATH holds such a program");
+  write_file_atomic(here("notes.txt"), "text");
+  std::filesystem::remove(here("err"));
+  EXPECT_EQ(launch({.command = {here("notes.txt")}}), 2);
+  EXPECT_THAT(text("err"), HasSubstr("it is not executable"));
+  std::filesystem::permissions(here("notes.txt"), std::filesystem::perms::owner_all);
+  EXPECT_EQ(launch({.command = {here("notes.txt")}, .ranks = 2}), 2);
+  EXPECT_THAT(text("err"), HasSubstr("notes.txt: Exec format error"));
+}
+
+TEST_F(Launch, AnUnwritableLogFolderIsSaid) {
+  LaunchOptions options = shell("true", 1);
+  options.log_folder = "/dev/null/logs";
+  EXPECT_EQ(launch(options), 1);
+  EXPECT_THAT(text("err"), HasSubstr("cannot make the folder /dev/null/logs"));
+}
+
+}  // namespace
+}  // namespace stretto::launch

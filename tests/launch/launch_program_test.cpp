@@ -1,0 +1,130 @@
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+// `stretto launch` as users type it.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string stretto = STRETTO_PROGRAM;
+const std::string probe = RANK_PROBE;
+const std::string python = TORCH_PYTHON;
+
+struct Result {
+  int exit_code;
+  std::string out, err;
+};
+
+Result shell(const std::string& command) {
+  const TempFolder folder;
+  const std::string out = folder.path() / "out", err = folder.path() / "err";
+  const int status = std::system(("( " + command + " ) >" + out + " 2>" + err + " </dev/null").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
+}
+
+bool has_torch() {
+  static const bool found = shell(python + " -c 'import torch.distributed.run'").exit_code == 0;
+  return found;
+}
+
+TEST(LaunchProgram, EveryFormOfTheRankCountParses) {
+  for (const std::string form : {"-N 3", "-N3", "-N=3", "-n 3", "-n=3", "--nproc-per-node 3",
+                                 "--nproc-per-node=3", "--nproc_per_node 3"}) {
+    const Result result = shell(stretto + " launch --no-pin " + form + " -- " + probe);
+    EXPECT_EQ(result.exit_code, 0) << form << result.err;
+    EXPECT_THAT(result.out,
+                AllOf(HasSubstr("probe 0 met 3\n"), HasSubstr("[rank 2] probe 2 of 3, local 2 of 3\n")))
+        << form;
+  }
+}
+
+TEST(LaunchProgram, WithoutACountAndWithoutGpusThereIsOneRank) {
+  EXPECT_EQ(shell("CUDA_VISIBLE_DEVICES= " + stretto + " launch " + probe).out,
+            "probe 0 of 1, local 0 of 1\nprobe 0 met 1\n");
+}
+
+TEST(LaunchProgram, AllBehindTheProgramIsItsOwn) {
+  const std::string arguments = "sh -c 'echo $0 $*' -- -N 5 --no-pin launch --help";
+  const std::string expected = "-- -N 5 --no-pin launch --help\n";
+  EXPECT_EQ(shell(stretto + " launch -N 1 " + arguments).out, expected);
+  EXPECT_EQ(shell(stretto + " launch -N 1 -- " + arguments).out, expected);
+}
+
+TEST(LaunchProgram, MisuseIsSaid) {
+  const auto refusal = [](const std::string& arguments) {
+    const Result result = shell(stretto + " launch " + arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    return result.out + result.err;
+  };
+  EXPECT_THAT(refusal(""), HasSubstr("a program to launch is required"));
+  EXPECT_THAT(refusal("-N 2 --"), HasSubstr("a program to launch is required"));
+  EXPECT_THAT(refusal("-N 0 true"), HasSubstr("0 not in range"));
+  EXPECT_THAT(refusal("-N=two true"), HasSubstr("two not in range"));
+  EXPECT_THAT(refusal("--ranks 2 true"), HasSubstr("--ranks"));
+  EXPECT_THAT(refusal("no-such-program"), HasSubstr("cannot start no-such-program"));
+}
+
+TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
+  EXPECT_EQ(shell(stretto + " launch -N 2 -- sh -c 'exit $((RANK * 5))'").exit_code, 5);
+  const Result killed =
+      shell(stretto + " launch -N 2 -- sh -c '[ $RANK = 0 ] && exec sleep 1000; kill -ABRT $$'");
+  EXPECT_EQ(killed.exit_code, 128 + SIGABRT);
+  EXPECT_THAT(killed.err, AllOf(HasSubstr("error: rank 1 "), HasSubstr("SIGABRT (Aborted)")));
+}
+
+TEST(LaunchProgram, LogFolderHoldsAFileARank) {
+  const TempFolder folder;
+  const std::string logs = folder.path() / "logger_logs";
+  const Result result = shell(stretto + " launch -N 2 --log-dir " + logs + " -- " + probe);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, read_file(logs + "/training_0.log"));
+  EXPECT_EQ(read_file(logs + "/training_1.log"), "probe 1 of 2, local 1 of 2\nprobe 1 met 2\n");
+}
+
+TEST(LaunchProgram, TheStoreRefusesARankWithAWrongSecret) {
+  const Result result = shell(stretto + " launch -N 1 -- env STRETTO_SECRET=guessed " + probe);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("probe: the rendezvous store at 127.0.0.1:"), HasSubstr("refused this process"),
+                    HasSubstr("it does not know the job's secret")));
+}
+
+TEST(LaunchProgram, TheSameProgramRunsUnderTorchrunsVariables) {
+  const std::string variables =
+      "env RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ";
+  EXPECT_EQ(shell(variables + probe).out, "probe 1 of 2, local 1 of 2\n");
+  const Result half = shell("env RANK=1 " + probe);
+  EXPECT_EQ(half.exit_code, 2);
+  EXPECT_THAT(half.err, HasSubstr("WORLD_SIZE is not set although RANK is"));
+}
+
+TEST(LaunchProgram, TheSameProgramRunsUnderTorchrun) {
+  if (!has_torch()) GTEST_SKIP() << "no Python with torch beside the libtorch in use";
+  const Result result =
+      shell(python + " -m torch.distributed.run --standalone --nproc-per-node 2 --no-python " + probe);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("probe 0 of 2, local 0 of 2"), HasSubstr("probe 1 of 2, local 1 of 2")));
+}
+
+TEST(LaunchProgram, APlainTorchProgramRunsUnderIt) {
+  if (!has_torch()) GTEST_SKIP() << "no Python with torch beside the libtorch in use";
+  const Result result = shell(stretto + " launch -N 2 -- " + python + " " + ALL_REDUCE_SCRIPT);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("rank 0 of 2 sums to 3.0\n"), HasSubstr("[rank 1] rank 1 of 2 sums to 3.0\n")));
+}
+
+TEST(LaunchProgram, NeedsNoLibtorch) { EXPECT_THAT(shell("ldd " + stretto).out, Not(HasSubstr("torch"))); }
+
+}  // namespace
+}  // namespace stretto
