@@ -147,7 +147,7 @@ TEST(Fields, WrongTypesAreRefused) {
 }
 
 TEST(Fields, RangesAndChoicesAreChecked) {
-  refuses("count: 0\n", "count: 0 is out of range; it must be at least 1 and at most 10");
+  refuses("count: 0\n", "count: 0 is out of range; it must be from 1 to 10");
   refuses("count: 11\n", "count: 11 is out of range");
   refuses("ratio: 0\n", "ratio: 0 is out of range; it must be above 0 and below 1");
   refuses("ratio: 1.0\n", "1.0 is out of range");

@@ -12,15 +12,14 @@
 namespace stretto::config {
 namespace {
 
-// One specialization a scalar type: its names, and its value from text, refused in a sentence without a
-// place.
+// One specialization a scalar type: its name (plural where lists of it exist), and its value from text,
+// refused in a sentence without a place.
 template <class T>
 struct Scalar;
 
 template <>
 struct Scalar<bool> {
   static constexpr const char* name = "true or false";
-  static constexpr const char* plural = "of true or false";
   static bool parse(const std::string& text, const Rule&) {
     std::string word = text;
     for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -74,7 +73,6 @@ struct Scalar<std::string> {
 template <>
 struct Scalar<std::filesystem::path> {
   static constexpr const char* name = "path";
-  static constexpr const char* plural = "paths";
   static std::filesystem::path parse(const std::string& text, const Rule&) { return expand_home(text); }
 };
 

@@ -40,13 +40,15 @@ bool Rule::allows(double number) const {
 }
 
 std::string Rule::range_text() const {
-  std::string text;
-  if (std::isfinite(lowest)) text = fmt::format("{} {}", lowest_excluded ? "above" : "at least", lowest);
-  if (std::isfinite(highest)) {
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : " and ", highest_excluded ? "below" : "at most", highest);
-  }
-  return text;
+  const bool has_lowest = std::isfinite(lowest);
+  const bool has_highest = std::isfinite(highest);
+  const bool closed = !lowest_excluded && !highest_excluded;
+  if (has_lowest && has_highest && closed) return fmt::format("from {} to {}", lowest, highest);
+  const std::string from =
+      has_lowest ? fmt::format("{} {}", lowest_excluded ? "above" : "at least", lowest) : "";
+  const std::string to =
+      has_highest ? fmt::format("{} {}", highest_excluded ? "below" : "at most", highest) : "";
+  return from + (has_lowest && has_highest ? " and " : "") + to;
 }
 
 Rule one_of(std::vector<std::string> choices) {

@@ -10,16 +10,14 @@
 namespace stretto {
 namespace {
 
-// First words of the strategy names of Accelerate, DeepSpeed, Lightning and torchtitan.
+// Names that Accelerate, DeepSpeed, Lightning and torchtitan know: whole words, and how longer ones begin.
 bool is_known_elsewhere(std::string_view kind) {
-  constexpr std::string_view prefixes[] = {"ddp_",      "fsdp",       "hsdp",     "zero",    "deepspeed",
-                                           "fairscale", "colossalai", "megatron", "horovod", "xla",
-                                           "auto",      "dp",         "tp",       "pp",      "cp"};
-  return std::any_of(std::begin(prefixes), std::end(prefixes), [&](std::string_view prefix) {
-    if (!kind.starts_with(prefix)) return false;
-    const bool whole_word = prefix.size() > 2 || kind.size() == prefix.size();
-    return whole_word;
-  });
+  constexpr std::string_view words[] = {"auto", "cp", "dp", "pp", "tp"};
+  constexpr std::string_view beginnings[] = {"colossalai", "ddp_", "deepspeed", "fairscale", "fsdp",
+                                             "horovod",    "hsdp", "megatron",  "xla",       "zero"};
+  const auto begins_kind = [&](std::string_view beginning) { return kind.starts_with(beginning); };
+  return std::find(std::begin(words), std::end(words), kind) != std::end(words) ||
+         std::any_of(std::begin(beginnings), std::end(beginnings), begins_kind);
 }
 
 Strategy parse_ddp(std::string_view name, const std::vector<std::string_view>& parts) {

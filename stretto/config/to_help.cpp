@@ -43,22 +43,24 @@ std::string accepted_values(const Field& setting) {
   return text + default_text(setting);
 }
 
-std::string settings_help(const std::vector<Field>& fields, const std::string& prefix) {
-  std::string help;
+// A section's own settings come before the sections inside it.
+std::string section_help(const std::vector<Field>& fields, const std::string& prefix) {
+  std::string settings;
+  std::string sections;
   for (const Field& field : fields) {
     if (field.is_section()) {
-      help += fmt::format("\n{}{}: {}\n", prefix, field.key, field.help);
-      help += settings_help(field.fields, prefix + field.key + ".");
+      sections += fmt::format("\n{}{}: {}\n", prefix, field.key, field.help);
+      sections += section_help(field.fields, prefix + field.key + ".");
     } else {
-      help += fmt::format("  {}{}\n", prefix, field.key);
-      help += wrap(fmt::format("{} ({})", field.help, accepted_values(field)), 6);
+      settings += fmt::format("  {}{}\n", prefix, field.key);
+      settings += wrap(fmt::format("{} ({})", field.help, accepted_values(field)), 6);
     }
   }
-  return help;
+  return settings + sections;
 }
 
 }  // namespace
 
-std::string to_help(const std::vector<Field>& fields) { return settings_help(fields, ""); }
+std::string to_help(const std::vector<Field>& fields) { return section_help(fields, ""); }
 
 }  // namespace stretto::config

@@ -50,7 +50,7 @@ std::string number_text(double number) {
 std::string yaml_scalar(const nlohmann::ordered_json& value) {
   if (value.is_number_float()) return number_text(value.get<double>());
   if (!value.is_string()) return value.dump();
-  const auto text = escape_variables(value.get<std::string>());
+  std::string text = escape_variables(value.get<std::string>());
   if (is_plain_text(text)) return text;
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
