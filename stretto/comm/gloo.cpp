@@ -1,0 +1,18 @@
+// libtorch's wheel holds Gloo but not its headers; Debian's libgloo-dev has headers that fit. This is the only file that
+// includes them.
+#define USE_C10D_GLOO
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "stretto/comm/backends.h"
+
+namespace stretto {
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                            const GroupOptions& options) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
+  gloo->devices = {c10d::ProcessGroupGloo::createDeviceForHostname(options.address)};
+  gloo->threads = 2;
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo);
+}
+
+}  // namespace stretto

@@ -1,0 +1,223 @@
+#include "stretto/comm/group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/backends.h"
+#include "stretto/comm/store.h"
+
+namespace stretto {
+namespace {
+
+c10d::ReduceOp to_c10d(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return c10d::ReduceOp::SUM;
+    case ReduceOp::product: return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::min: return c10d::ReduceOp::MIN;
+    case ReduceOp::max: return c10d::ReduceOp::MAX;
+  }
+  throw Error("unknown reduction");
+}
+
+std::string first_line(const char* text) {
+  const std::string_view view(text);
+  return std::string(view.substr(0, view.find('\n')));
+}
+
+// The `count` equal parts of `tensor` along dimension 0, as views.
+std::vector<Tensor> parts(const Tensor& tensor, int count) {
+  return tensor.view({-1}).chunk(count);
+}
+
+}  // namespace
+
+struct Group::Backend {
+  c10::intrusive_ptr<c10d::Backend> c10d;
+};
+
+Work::Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep)
+    : wait_(std::move(wait)), what_(std::move(what)), keep_(std::move(keep)) {}
+
+void Work::wait() {
+  if (!wait_) return;
+  const auto wait = std::exchange(wait_, nullptr);
+  try {
+    wait();
+  } catch (const std::exception& error) {
+    throw DistributedError("{} failed: {}; a peer has ended or is stuck, see the other ranks' logs", what_,
+                           first_line(error.what()));
+  }
+  keep_.clear();
+}
+
+Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
+             GroupOptions options)
+    : backend_name_(backend), store_(std::move(store)), rank_(rank), size_(size), options_(std::move(options)) {
+  if (backend != "gloo" && backend != "nccl") {
+    throw ConfigError("\"{}\" is not a communication back end; possible: gloo, nccl", backend);
+  }
+  try {
+    const auto make = backend == "gloo" ? make_gloo : make_nccl;
+    backend_ = std::make_unique<Backend>(Backend{make(store_->store, rank, size, options_)});
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw DistributedError("rank {}: the {} group {} of {} ranks could not be made: {}", rank, backend, options_.name,
+                           size, first_line(error.what()));
+  }
+}
+
+Group::~Group() = default;
+
+template <class Call>
+Work Group::start(const char* operation, const Tensor& shown, std::vector<Tensor> keep, const Call& call) {
+  std::string what = fmt::format("rank {}: {} {} #{} of group {}", rank_, operation, describe(shown), sequence_++,
+                                 options_.name);
+  for (const Tensor& tensor : keep) {
+    if (!tensor.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
+  }
+  try {
+    return Work([work = call(*backend_->c10d)] { work->wait(); }, std::move(what), std::move(keep));
+  } catch (const std::exception& error) {
+    throw DistributedError("{} could not start: {}", what, first_line(error.what()));
+  }
+}
+
+void Group::require_multiple(const char* operation, const Tensor& large, const Tensor& small) const {
+  if (large.numel() != small.numel() * size_ || large.scalar_type() != small.scalar_type()) {
+    throw ShapeError("{}: {} must hold {} times {}", operation, describe(large), size_, describe(small));
+  }
+}
+
+Work Group::all_reduce(Tensor tensor, ReduceOp op) {
+  return start("all_reduce", tensor, {tensor}, [&](c10d::Backend& backend) {
+    c10d::AllreduceOptions options;
+    options.reduceOp = to_c10d(op);
+    std::vector<Tensor> tensors = {tensor};
+    return backend.allreduce(tensors, options);
+  });
+}
+
+Work Group::broadcast(Tensor tensor, int source) {
+  return start("broadcast", tensor, {tensor}, [&](c10d::Backend& backend) {
+    c10d::BroadcastOptions options;
+    options.rootRank = source;
+    std::vector<Tensor> tensors = {tensor};
+    return backend.broadcast(tensors, options);
+  });
+}
+
+Work Group::all_gather(Tensor output, const Tensor& input) {
+  require_multiple("all_gather", output, input);
+  return start("all_gather", input, {output, input}, [&](c10d::Backend& backend) {
+    Tensor flat_output = output.view({-1}), flat_input = input.view({-1});
+    return backend._allgather_base(flat_output, flat_input);
+  });
+}
+
+Work Group::reduce_scatter(Tensor output, const Tensor& input, ReduceOp op) {
+  require_multiple("reduce_scatter", input, output);
+  return start("reduce_scatter", input, {output, input}, [&](c10d::Backend& backend) {
+    c10d::ReduceScatterOptions options;
+    options.reduceOp = to_c10d(op);
+    Tensor flat_output = output.view({-1}), flat_input = input.view({-1});
+    return backend._reduce_scatter_base(flat_output, flat_input, options);
+  });
+}
+
+Work Group::all_to_all(Tensor output, const Tensor& input) {
+  if (output.numel() != input.numel() || input.numel() % size_ != 0) {
+    throw ShapeError("all_to_all: {} and {} must be equal and divide by {} ranks", describe(output), describe(input),
+                     size_);
+  }
+  return start("all_to_all", input, {output, input}, [&](c10d::Backend& backend) {
+    Tensor flat_output = output.view({size_, -1}), flat_input = input.view({size_, -1});
+    std::vector<int64_t> equal;
+    return backend.alltoall_base(flat_output, flat_input, equal, equal);
+  });
+}
+
+Work Group::gather(Tensor output, const Tensor& input, int destination) {
+  const bool receives = rank_ == destination;
+  if (receives) require_multiple("gather", output, input);
+  return start("gather", input, receives ? std::vector<Tensor>{output, input} : std::vector<Tensor>{input},
+               [&](c10d::Backend& backend) {
+                 c10d::GatherOptions options;
+                 options.rootRank = destination;
+                 std::vector<std::vector<Tensor>> outputs;
+                 if (receives) outputs.push_back(parts(output, size_));
+                 std::vector<Tensor> inputs = {input.view({-1})};
+                 return backend.gather(outputs, inputs, options);
+               });
+}
+
+Work Group::scatter(Tensor output, const Tensor& input, int source) {
+  const bool sends = rank_ == source;
+  if (sends) require_multiple("scatter", input, output);
+  return start("scatter", output, sends ? std::vector<Tensor>{output, input} : std::vector<Tensor>{output},
+               [&](c10d::Backend& backend) {
+                 c10d::ScatterOptions options;
+                 options.rootRank = source;
+                 std::vector<std::vector<Tensor>> inputs;
+                 if (sends) inputs.push_back(parts(input, size_));
+                 std::vector<Tensor> outputs = {output.view({-1})};
+                 return backend.scatter(outputs, inputs, options);
+               });
+}
+
+Work Group::send(const Tensor& tensor, int destination, int tag) {
+  return start("send", tensor, {tensor}, [&](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {tensor};
+    return backend.send(tensors, destination, tag);
+  });
+}
+
+Work Group::receive(Tensor tensor, int source, int tag) {
+  return start("receive", tensor, {tensor}, [&](c10d::Backend& backend) {
+    std::vector<Tensor> tensors = {tensor};
+    return backend.recv(tensors, source, tag);
+  });
+}
+
+void Group::barrier() {
+  start("barrier", {}, {}, [](c10d::Backend& backend) { return backend.barrier(); }).wait();
+}
+
+std::string Group::broadcast_bytes(std::string bytes, int source) {
+  const at::Device device = backend_name_ == "nccl" ? at::Device(at::kCUDA) : at::Device(at::kCPU);
+  Tensor length = at::tensor({static_cast<int64_t>(bytes.size())}, at::kLong).to(device);
+  broadcast(length, source).wait();
+  bytes.resize(static_cast<size_t>(length.item<int64_t>()));
+  if (bytes.empty()) return bytes;
+  Tensor content = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(content.data_ptr(), bytes.data(), bytes.size());
+  content = content.to(device);
+  broadcast(content, source).wait();
+  content = content.to(at::kCPU);
+  std::memcpy(bytes.data(), content.data_ptr(), bytes.size());
+  return bytes;
+}
+
+std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
+  std::vector<std::string> all;
+  for (int source = 0; source < size_; ++source) all.push_back(broadcast_bytes(source == rank_ ? bytes : "", source));
+  return all;
+}
+
+std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std::string& name) {
+  const std::string prefix = fmt::format("{}.{}.{}", options_.name, name, subgroups_++);
+  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+  if (place == ranks.end()) return nullptr;
+  GroupOptions options = options_;
+  options.name = name;
+  return std::make_unique<Group>(
+      backend_name_,
+      std::make_shared<StoreHandle>(StoreHandle{c10::make_intrusive<c10d::PrefixStore>(prefix, store_->store)}),
+      static_cast<int>(place - ranks.begin()), static_cast<int>(ranks.size()), options);
+}
+
+}  // namespace stretto

@@ -1,0 +1,35 @@
+#include "stretto/comm/rank_threads.h"
+
+#include <ATen/Parallel.h>
+
+#include <exception>
+#include <thread>
+
+#include "stretto/comm/store.h"
+
+namespace stretto {
+
+void run_rank_threads(int ranks, const std::function<void(Group&)>& body) {
+  const auto store = memory_store();
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      at::set_num_threads(1);
+      try {
+        GroupOptions options;
+        options.deadline = std::chrono::seconds(20);
+        Group group("gloo", store, rank, ranks, options);
+        body(group);
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace stretto

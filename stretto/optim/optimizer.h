@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/tensor/memory.h"
+
+namespace stretto::optim {
+
+// The flat buffers an optimizer works on. compute is undefined where the model computes in the master's type.
+struct Buffers {
+  Tensor master;   // [N] fp32 or fp64
+  Tensor grad;     // [N] of master's type; zeroed by each step
+  Tensor compute;  // [N] bf16, rewritten by each step
+};
+
+// Elements [begin, end) of the buffers that are stepped with the same settings.
+struct Range {
+  int64_t begin;
+  int64_t end;
+  bool decay;  // weight decay applies
+};
+
+// An update rule over ranges of memory. It knows nothing of modules, ranks or files.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // Takes the memory it will step, and its own state from `allocator`. Once, before the first step.
+  void bind(const Buffers& buffers, std::vector<Range> ranges, const Allocator& allocator);
+
+  // One step with gradients multiplied by `grad_scale` (1 / global count, clipping) at learning rate base_lr() * factor.
+  void step(double lr_factor, double grad_scale);
+
+  double base_lr() const { return base_lr_; }
+  int64_t steps_done() const { return steps_done_; }
+  virtual std::string name() const = 0;
+  virtual std::vector<std::string> slot_names() const = 0;  // state tensors, each as large as the buffers
+
+ protected:
+  explicit Optimizer(double base_lr) : base_lr_(base_lr) {}
+  // Steps one range; `slots` are in the order of slot_names(). `step` is 1 at the first.
+  virtual void step_range(const Buffers& part, const std::vector<Tensor>& slots, bool decay, double lr,
+                          double grad_scale, int64_t step) const = 0;
+
+ private:
+  double base_lr_;
+  int64_t steps_done_ = 0;
+  Buffers buffers_;
+  std::vector<Range> ranges_;
+  std::vector<Tensor> slots_;
+};
+
+// Defaults are torch.optim's.
+struct AdamwOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+};
+std::unique_ptr<Optimizer> adamw(const AdamwOptions& options);
+
+struct SgdOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+std::unique_ptr<Optimizer> sgd(const SgdOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,86 @@
+#include "stretto/parallel/arena.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+constexpr int64_t alignment = 16;  // elements: 64 bytes of fp32, a cache line
+
+int64_t aligned(int64_t elements) { return (elements + alignment - 1) / alignment * alignment; }
+
+}  // namespace
+
+Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator) {
+  if (parameters.empty()) throw ConfigError("the model has no parameter to train: all are frozen or there are none");
+  int64_t offset = 0;
+  for (NamedParameter& info : parameters) {
+    const int64_t size = info.tensor.numel();
+    trained_elements_ += size;
+    if (units_.empty() || units_.back().name != info.unit) units_.push_back({info.unit, offset, offset});
+    parameters_.push_back({std::move(info), offset, offset + size, nullptr, nullptr});
+    offset += aligned(size);
+    units_.back().end = offset;
+  }
+  const at::Device device = parameters_[0].info.tensor.device();
+  buffers_.master = allocator(offset, master_dtype(precision), device);
+  buffers_.grad = allocator(offset, master_dtype(precision), device);
+  if (compute_dtype(precision) != master_dtype(precision)) {
+    buffers_.compute = allocator(offset, compute_dtype(precision), device);
+  }
+  for (Parameter& parameter : parameters_) bind(parameter);
+}
+
+void Arena::bind(Parameter& parameter) {
+  at::NoGradGuard no_grad;
+  Tensor tensor = parameter.info.tensor;
+  const auto view = [&](const Tensor& buffer) {
+    return buffer.slice(0, parameter.begin, parameter.end).view(tensor.sizes());
+  };
+  view(buffers_.master).copy_(tensor.detach());
+  const Tensor values = view(buffers_.compute.defined() ? buffers_.compute : buffers_.master);
+  if (buffers_.compute.defined()) values.copy_(tensor.detach());
+  tensor.set_data(values);
+  tensor.mutable_grad() = view(buffers_.grad).detach();
+  parameter.data = tensor.data_ptr();
+  parameter.grad = tensor.grad().data_ptr();
+}
+
+std::vector<optim::Range> Arena::optimizer_ranges() const {
+  std::vector<optim::Range> ranges;
+  for (const Parameter& parameter : parameters_) {
+    const int64_t end = parameter.begin + aligned(parameter.end - parameter.begin);  // padding is zero and stays zero
+    if (!ranges.empty() && ranges.back().decay == parameter.info.decay) {
+      ranges.back().end = end;
+    } else {
+      ranges.push_back({parameter.begin, end, parameter.info.decay});
+    }
+  }
+  return ranges;
+}
+
+Tensor Arena::master_view(const Parameter& parameter) const {
+  return buffers_.master.slice(0, parameter.begin, parameter.end).view(parameter.info.tensor.sizes());
+}
+
+void Arena::refresh_compute() {
+  if (buffers_.compute.defined()) buffers_.compute.copy_(buffers_.master);
+}
+
+void Arena::verify() const {
+  for (const Parameter& parameter : parameters_) {
+    const Tensor& tensor = parameter.info.tensor;
+    if (tensor.const_data_ptr() != parameter.data) {
+      throw Error("parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the model "
+                  "before it is set up, or write into the parameter in place",
+                  parameter.info.name);
+    }
+    if (!tensor.grad().defined() || tensor.grad().const_data_ptr() != parameter.grad) {
+      throw Error("the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward "
+                  "without create_graph",
+                  parameter.info.name);
+    }
+  }
+}
+
+}  // namespace stretto

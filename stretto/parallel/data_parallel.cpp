@@ -1,0 +1,174 @@
+#include "stretto/parallel/data_parallel.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/kernels/optimizer.h"
+#include "stretto/parallel/gradient_uses.h"
+
+namespace stretto {
+
+class DataParallel::Hook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(DataParallel& engine, size_t parameter) : engine_(engine), parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable&) override { engine_.on_gradient(parameter_); }
+
+ private:
+  DataParallel& engine_;
+  size_t parameter_;
+};
+
+DataParallel::DataParallel(Arena& arena, Group& group, double bucket_bytes) : arena_(arena), group_(group) {
+  const auto element_bytes = static_cast<double>(arena.buffers().grad.element_size());
+  cut_buckets(std::max<int64_t>(1, static_cast<int64_t>(bucket_bytes / element_bytes)));
+  for (size_t i = 0; i < arena.parameters().size(); ++i) {
+    const Tensor& tensor = arena.parameters()[i].info.tensor;
+    index_of_[tensor.unsafeGetTensorImpl()] = i;
+    torch::autograd::impl::set_post_acc_grad_hooks(tensor, std::make_unique<Hook>(*this, i));
+  }
+  uses_left_.resize(arena.parameters().size(), 0);
+}
+
+DataParallel::~DataParallel() {
+  for (const auto& parameter : arena_.parameters()) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter.info.tensor, nullptr);
+  }
+}
+
+void DataParallel::cut_buckets(int64_t bucket_elements) {
+  const auto& parameters = arena_.parameters();
+  size_t last = parameters.size() - 1;
+  for (int64_t end = arena_.elements(); end > 0;) {
+    const int64_t begin = std::max<int64_t>(0, end - bucket_elements);
+    while (parameters[last].begin >= end) --last;
+    size_t first = last;
+    while (first > 0 && parameters[first].begin > begin) --first;
+    if (parameters[first].end <= begin && first < last) ++first;  // only its padding reaches in
+    buckets_.push_back({begin, end, first, last});
+    end = begin;
+  }
+}
+
+void DataParallel::synchronise_start(const std::vector<std::pair<std::string, Tensor>>& constant) {
+  if (group_.size() == 1) return;
+  group_.broadcast(arena_.buffers().master, 0).wait();
+  arena_.refresh_compute();
+  for (const auto& [name, tensor] : constant) {
+    Tensor values = tensor.detach().contiguous();
+    group_.broadcast(values, 0).wait();
+    at::NoGradGuard no_grad;
+    tensor.detach().copy_(values);
+  }
+  const auto sums = group_.all_gather_bytes(std::to_string(checksum(arena_.buffers().master)));
+  for (size_t rank = 1; rank < sums.size(); ++rank) {
+    if (sums[rank] != sums[0]) {
+      throw DistributedError("rank {} holds other parameters than rank 0 after the broadcast at start; the network or "
+                             "memory of its host is at fault",
+                             rank);
+    }
+  }
+}
+
+void DataParallel::backward(const Tensor& loss_sum, bool last) {
+  if (last) {
+    begin_reduction(loss_sum.defined() ? count_gradient_uses(loss_sum, index_of_, uses_left_.size())
+                                       : std::vector<int>(uses_left_.size(), 0));
+  }
+  if (loss_sum.defined()) {
+    in_backward_ = true;
+    try {
+      loss_sum.backward();
+    } catch (...) {
+      in_backward_ = false;
+      throw;
+    }
+    in_backward_ = false;
+  }
+  if (!last) return;
+  for (size_t i = 0; i < uses_left_.size(); ++i) {
+    if (uses_left_[i] > 0) on_complete(i);  // a checkpointed block that did not use it this time
+    uses_left_[i] = 0;
+  }
+  launch_ready();
+  reducing_ = false;
+}
+
+void DataParallel::begin_reduction(const std::vector<int>& uses) {
+  if (reduced_ || !works_.empty()) throw Error("backward: the last step's gradients were not yet taken; step first");
+  uses_left_ = uses;
+  for (Bucket& bucket : buckets_) {
+    bucket.missing = 0;
+    for (size_t i = bucket.first_parameter; i <= bucket.last_parameter; ++i) bucket.missing += uses_left_[i] > 0;
+  }
+  launched_ = 0;
+  reducing_ = reduced_ = true;
+  launch_ready();
+}
+
+void DataParallel::on_gradient(size_t parameter) {
+  const std::string& name = arena_.parameters()[parameter].info.name;
+  if (!in_backward_) {
+    throw Error("the gradient of {} was computed outside of stretto's backward, so ranks would drift apart; call "
+                "backward of the trainer or of Lite in place of loss.backward()",
+                name);
+  }
+  if (!reducing_) return;
+  if (uses_left_[parameter] == 0) {
+    throw Error("the gradient of {} was added to after it had been reduced; if a checkpointed block uses it, name it in "
+                "that block's parameters",
+                name);
+  }
+  if (--uses_left_[parameter] == 0) {
+    on_complete(parameter);
+    launch_ready();
+  }
+}
+
+void DataParallel::on_complete(size_t parameter) {
+  for (Bucket& bucket : buckets_) {
+    if (bucket.first_parameter <= parameter && parameter <= bucket.last_parameter) --bucket.missing;
+  }
+}
+
+void DataParallel::launch_ready() {
+  for (; launched_ < buckets_.size() && buckets_[launched_].missing == 0; ++launched_) {
+    if (group_.size() == 1) continue;
+    const Bucket& bucket = buckets_[launched_];
+    works_.push_back(group_.all_reduce(arena_.buffers().grad.slice(0, bucket.begin, bucket.end)));
+  }
+}
+
+DataParallel::Totals DataParallel::finish(Totals mine) {
+  if (!reduced_) throw Error("step before backward: there are no gradients");
+  if (group_.size() > 1) {
+    Tensor totals = at::tensor({mine.loss_sum, mine.count}, at::kDouble).to(arena_.buffers().grad.device());
+    works_.push_back(group_.all_reduce(totals));
+    for (Work& work : works_) work.wait();
+    totals = totals.to(at::kCPU);
+    mine = {totals[0].item<double>(), totals[1].item<double>()};
+  }
+  works_.clear();
+  reduced_ = false;
+  return mine;
+}
+
+double DataParallel::gradient_norm() const { return std::sqrt(kernels::sum_of_squares(arena_.buffers().grad)); }
+
+std::string DataParallel::first_nonfinite() const {
+  for (const auto& parameter : arena_.parameters()) {
+    const Tensor grad = arena_.buffers().grad.slice(0, parameter.begin, parameter.end);
+    if (!std::isfinite(kernels::sum_of_squares(grad))) return parameter.info.name;
+  }
+  return "";
+}
+
+uint64_t checksum(const Tensor& tensor) {
+  const Tensor plain = tensor.detach().to(at::kCPU).contiguous();
+  return hash64({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
+}
+
+}  // namespace stretto

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "stretto/comm/group.h"
+#include "stretto/parallel/arena.h"
+#include "stretto/tensor/batch.h"
+
+namespace stretto {
+
+// Replicated data parallelism: every rank owns all of every buffer; gradients are reduced as sums while backward still
+// runs. Synchronisation hangs on the parameters, not on a wrapper around forward.
+//
+// The gradient buffer is cut into buckets from its end, because backward fills it from there. A bucket is reduced when
+// the last gradient in it is complete, and always in the same order, so that ranks whose graphs differ stay in step.
+class DataParallel {
+ public:
+  // Hooks the arena's parameters. bucket_bytes: the largest piece reduced at once. `group` may have one rank.
+  DataParallel(Arena& arena, Group& group, double bucket_bytes);
+  ~DataParallel();
+  DataParallel(const DataParallel&) = delete;
+  DataParallel& operator=(const DataParallel&) = delete;
+
+  // Gives every rank rank 0's master weights, and `constant` tensors (frozen parameters, buffers), then compares
+  // checksums. Throws DistributedError naming ranks that differ.
+  void synchronise_start(const std::vector<std::pair<std::string, Tensor>>& constant);
+
+  // Adds the gradients of `loss_sum` to the buffers. On the last micro-batch before a step (`last`) buckets are reduced
+  // as they complete; before, nothing is communicated. An undefined loss (a rank without a sample) only takes part.
+  void backward(const Tensor& loss_sum, bool last);
+
+  // Waits for the reductions, adds up loss and count over the ranks, and returns those totals.
+  // REQUIRES: backward(..., last = true) went before.
+  struct Totals {
+    double loss_sum = 0;
+    double count = 0;
+  };
+  Totals finish(Totals mine);
+
+  // Global L2 norm of the reduced gradient buffer, not yet divided by the count.
+  double gradient_norm() const;
+
+  // The first parameter whose gradient holds NaN or infinity, or "".
+  std::string first_nonfinite() const;
+
+  size_t buckets() const { return buckets_.size(); }
+
+ private:
+  class Hook;
+  struct Bucket {
+    int64_t begin;
+    int64_t end;
+    size_t first_parameter;  // those that overlap it: [first_parameter, last_parameter]
+    size_t last_parameter;
+    size_t missing = 0;
+  };
+  void cut_buckets(int64_t bucket_elements);
+  void begin_reduction(const std::vector<int>& uses);
+  void on_gradient(size_t parameter);
+  void on_complete(size_t parameter);
+  void launch_ready();
+
+  Arena& arena_;
+  Group& group_;
+  std::vector<Bucket> buckets_;  // in the order of reduction
+  std::unordered_map<const c10::TensorImpl*, size_t> index_of_;
+  std::vector<int> uses_left_;
+  std::vector<Work> works_;
+  size_t launched_ = 0;
+  bool in_backward_ = false;
+  bool reducing_ = false;
+  bool reduced_ = false;
+};
+
+// Hash of a tensor's bytes.
+uint64_t checksum(const Tensor& tensor);
+
+}  // namespace stretto

@@ -1,0 +1,217 @@
+#include "stretto/parallel/data_parallel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/nn/checkpoint.h"
+#include "stretto/nn/layers.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A block used twice (tied weights), one used once, one that is never used, one frozen.
+struct Net : torch::nn::Module {
+  Net() {
+    const auto linear = [&](const char* name) {
+      auto layer = register_module(name, std::make_shared<nn::Linear>(5, 5));
+      at::Generator random = at::detail::createCPUGenerator(std::hash<std::string>()(name));
+      at::NoGradGuard no_grad;
+      layer->weight.normal_(0, 0.5, random);
+      layer->bias.normal_(0, 0.5, random);
+      return layer;
+    };
+    tied = linear("tied");
+    once = linear("once");
+    unused = linear("unused");
+    frozen = linear("frozen");
+    frozen->weight.requires_grad_(false);
+    frozen->bias.requires_grad_(false);
+  }
+  Tensor forward(const Tensor& x, bool checkpointed = false) {
+    const nn::Block block = [this](const Tensor& y) { return at::tanh(tied->forward(y)); };
+    const std::vector<Tensor> parameters = {tied->weight, tied->bias};
+    Tensor y = checkpointed ? nn::checkpoint(block, x, parameters) : block(x);
+    y = frozen->forward(once->forward(y));
+    return (checkpointed ? nn::checkpoint(block, y, parameters) : block(y)).square().sum();
+  }
+  std::shared_ptr<nn::Linear> tied, once, unused, frozen;
+};
+
+Tensor inputs() { return at::arange(40, at::kDouble).view({8, 5}) / 40; }
+
+// The gradient buffer of one rank that saw everything, by plain autograd.
+Tensor expected_gradients() {
+  Net net;
+  net.to(at::kDouble);
+  Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+  net.forward(inputs()).backward();
+  return arena.buffers().grad.clone();
+}
+
+struct Setting {
+  int ranks;
+  double bucket_bytes;
+  bool checkpointed;
+  int micro_batches;
+};
+
+class Reduction : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Reduction, EqualsOneRankThatSawEverything) {
+  const Setting setting = GetParam();
+  const Tensor expected = expected_gradients();
+  run_rank_threads(setting.ranks, [&](Group& group) {
+    Net net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+    DataParallel engine(arena, group, setting.bucket_bytes);
+    for (int step = 0; step < 2; ++step) {
+      const auto parts = inputs().chunk(setting.ranks * setting.micro_batches);
+      for (int micro = 0; micro < setting.micro_batches; ++micro) {
+        const Tensor part = parts[static_cast<size_t>(micro * setting.ranks + group.rank())];
+        engine.backward(net.forward(part, setting.checkpointed), micro + 1 == setting.micro_batches);
+      }
+      const auto totals = engine.finish({1.0, 2.0});
+      EXPECT_EQ(totals.loss_sum, setting.ranks);
+      EXPECT_EQ(totals.count, 2 * setting.ranks);
+      EXPECT_LT((arena.buffers().grad - expected).abs().max().item<double>(), 1e-12);
+      EXPECT_NEAR(engine.gradient_norm(), expected.norm().item<double>(), 1e-10);
+      arena.verify();
+      arena.buffers().grad.zero_();
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, Reduction,
+                         ::testing::Values(Setting{1, 1e6, false, 1}, Setting{2, 1e6, false, 1},
+                                           Setting{2, 100, false, 2}, Setting{2, 8, false, 1},
+                                           Setting{2, 100, true, 1}, Setting{2, 1e6, true, 2},
+                                           Setting{4, 150, true, 2}, Setting{4, 150, false, 1}));
+
+TEST(DataParallel, ARankWithoutSamplesTakesPart) {
+  const Tensor expected = expected_gradients();
+  run_rank_threads(2, [&](Group& group) {
+    Net net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+    DataParallel engine(arena, group, 64);
+    engine.backward(group.rank() == 0 ? net.forward(inputs()) : Tensor(), true);
+    engine.finish({});
+    EXPECT_LT((arena.buffers().grad - expected).abs().max().item<double>(), 1e-12);
+  });
+}
+
+TEST(DataParallel, StartGivesEveryRankTheFirstOnesWeights) {
+  run_rank_threads(2, [&](Group& group) {
+    Net net;
+    {
+      at::NoGradGuard no_grad;
+      for (Tensor& parameter : net.parameters()) parameter.fill_(group.rank() + 1);
+    }
+    const ModuleTensors tensors = collect_tensors(net);
+    Arena arena(tensors.trained, Precision::fp32, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    engine.synchronise_start(tensors.constant);
+    for (const Tensor& parameter : net.parameters()) EXPECT_EQ(parameter.min().item<float>(), 1);
+  });
+}
+
+TEST(DataParallel, BackwardAroundTheEngineIsRefused) {
+  run_rank_threads(1, [&](Group& group) {
+    Net net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    try {
+      net.forward(inputs()).backward();
+      FAIL() << "loss.backward() should have been refused";
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(), HasSubstr("computed outside of stretto's backward"));
+    }
+  });
+}
+
+TEST(DataParallel, UndeclaredCheckpointParametersAreRefusedByName) {
+  run_rank_threads(1, [&](Group& group) {
+    Net net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    const nn::Block block = [&](const Tensor& x) { return net.once->forward(x); };
+    try {
+      engine.backward(nn::checkpoint(block, inputs(), {}).sum(), true);
+      FAIL() << "a gradient added after its reduction should have been refused";
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(), HasSubstr("the gradient of once."));
+    }
+  });
+}
+
+TEST(DataParallel, NonFiniteGradientsAreNamed) {
+  run_rank_threads(1, [&](Group& group) {
+    Net net;
+    Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    EXPECT_EQ(engine.first_nonfinite(), "");
+    net.once->bias.mutable_grad()[2] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(engine.first_nonfinite(), "once.bias");
+    EXPECT_FALSE(std::isfinite(engine.gradient_norm()));
+  });
+}
+
+TEST(Arena, UnitsDecayAndFrozenParameters) {
+  Net net;
+  const ModuleTensors tensors = collect_tensors(net);
+  EXPECT_EQ(tensors.trained.size(), 6u);
+  EXPECT_EQ(tensors.constant.size(), 2u);
+  Arena arena(tensors.trained, Precision::bf16, plain_memory());
+  EXPECT_EQ(net.once->weight.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(net.once->weight.grad().scalar_type(), at::kFloat);
+  EXPECT_EQ(arena.trained_elements(), 3 * 30);
+  const auto ranges = arena.optimizer_ranges();
+  ASSERT_EQ(ranges.size(), 6u);  // weight (decayed) and bias (not) by turns
+  EXPECT_TRUE(ranges[0].decay);
+  EXPECT_FALSE(ranges[1].decay);
+}
+
+TEST(Arena, ReplacedTensorsAreRefusedByName) {
+  Net net;
+  Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+  arena.verify();
+  net.once->weight.mutable_grad() = Tensor();
+  try {
+    arena.verify();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the gradient of once.weight was replaced or dropped"));
+  }
+  Net other;
+  Arena second(collect_tensors(other).trained, Precision::fp32, plain_memory());
+  other.to(at::kDouble);
+  try {
+    second.verify();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("parameter tied.weight was replaced"));
+  }
+}
+
+TEST(CollectTensors, RefusesWhatCannotBeTrained) {
+  struct Complex : torch::nn::Module {
+    Complex() { register_parameter("z", at::zeros({2}, at::kComplexFloat)); }
+  };
+  EXPECT_THROW(collect_tensors(Complex()), ConfigError);
+  struct Frozen : torch::nn::Module {
+    Frozen() { register_parameter("w", at::zeros({2}), /*requires_grad=*/false); }
+  };
+  EXPECT_THROW(Arena(collect_tensors(Frozen()).trained, Precision::fp32, plain_memory()), ConfigError);
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,37 @@
+#include "stretto/parallel/gradient_uses.h"
+
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <unordered_set>
+
+#include "stretto/nn/checkpoint.h"
+
+namespace stretto {
+
+std::vector<int> count_gradient_uses(const Tensor& root,
+                                     const std::unordered_map<const c10::TensorImpl*, size_t>& index_of,
+                                     size_t count) {
+  using torch::autograd::AccumulateGrad;
+  using torch::autograd::Node;
+  std::vector<int> uses(count, 0);
+  const auto add_use = [&](const Tensor& parameter) {
+    const auto found = index_of.find(parameter.unsafeGetTensorImpl());
+    if (found != index_of.end()) ++uses[found->second];
+  };
+  std::unordered_set<Node*> seen;
+  std::vector<Node*> waiting = {root.grad_fn().get()};
+  while (!waiting.empty()) {
+    Node* node = waiting.back();
+    waiting.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    if (const auto* leaf = dynamic_cast<AccumulateGrad*>(node)) {
+      add_use(leaf->variable);
+    } else if (const auto* recomputed = nn::recomputed_parameters(*node)) {
+      for (const Tensor& parameter : *recomputed) add_use(parameter);
+    }
+    for (const auto& edge : node->next_edges()) waiting.push_back(edge.function.get());
+  }
+  return uses;
+}
+
+}  // namespace stretto
