@@ -11,10 +11,10 @@ namespace stretto::data {
 
 // One example of text classification.
 struct TextRow {
-  std::string text;
-  std::string text_pair;  // empty where the table has no pairs
-  int64_t label = -1;     // -1: none
-  int64_t line = 0;       // physical line of the file on which the row begins, from 1
+  std::string text = {};
+  std::string text_pair = {};  // empty where the table has no pairs
+  int64_t label = -1;          // -1: none
+  int64_t line = 0;            // physical line of the file on which the row begins, from 1
 };
 
 // The classes: a label's id is its place among the names, as in a model's id2label.
