@@ -1,0 +1,154 @@
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/cli/verbs.h"
+#include "stretto/text/tokenizer.h"
+
+namespace stretto::cli {
+namespace {
+
+enum class TokenizeOutput { ids, tokens, offsets };
+
+struct TokenizeArguments {
+  std::string tokenizer;
+  std::string file;  // none: standard input
+  TokenizeOutput output = TokenizeOutput::ids;
+  bool no_special = false;
+  std::optional<size_t> max_length;
+  std::optional<bool> lowercase;
+};
+
+// The bytes of a file or of standard input, a chunk at a time.
+class InputBytes {
+ public:
+  explicit InputBytes(const std::string& path) : name_(path.empty() ? "standard input" : path) {
+    if (path.empty()) return;
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) throw IoError("{}: cannot open: {}", name_, std::strerror(errno));
+  }
+  InputBytes(const InputBytes&) = delete;
+  InputBytes& operator=(const InputBytes&) = delete;
+  ~InputBytes() {
+    if (fd_ != STDIN_FILENO) ::close(fd_);
+  }
+
+  // Appends what there is to `buffer`; false at the end.
+  bool read_into(std::string& buffer) {
+    constexpr size_t chunk = 1 << 18;
+    const size_t before = buffer.size();
+    buffer.resize(before + chunk);
+    ssize_t got;
+    do {
+      got = ::read(fd_, buffer.data() + before, chunk);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) throw IoError("{}: cannot read: {}", name_, std::strerror(errno));
+    buffer.resize(before + static_cast<size_t>(got));
+    return got > 0;
+  }
+
+ private:
+  std::string name_;
+  int fd_ = STDIN_FILENO;
+};
+
+// Writes all of `bytes` to standard output; false when its reader has gone.
+bool write_output(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) return false;
+    if (written < 0) throw IoError("standard output: cannot write: {}", std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+void append_line(const text::Tokenizer& tokenizer, const text::Encoding& encoding, TokenizeOutput output,
+                 std::string& out) {
+  const auto append = [&](auto number) { out.append(fmt::format_int(number).c_str()); };
+  for (size_t i = 0; i < encoding.size(); ++i) {
+    if (i > 0) out += ' ';
+    switch (output) {
+      case TokenizeOutput::ids:
+        append(encoding.ids[i]);
+        break;
+      case TokenizeOutput::tokens:
+        out += tokenizer.token(encoding.ids[i]).value_or("?");
+        break;
+      case TokenizeOutput::offsets:
+        append(encoding.offsets[i].begin);
+        out += ':';
+        append(encoding.offsets[i].end);
+        break;
+    }
+  }
+  out += '\n';
+}
+
+void run_tokenize(const TokenizeArguments& arguments) {
+  const auto tokenizer =
+      text::Tokenizer::load(expand_home(arguments.tokenizer), {.lowercase = arguments.lowercase});
+  const text::EncodeOptions options{.special_tokens = !arguments.no_special,
+                                    .max_length = arguments.max_length};
+  InputBytes input(arguments.file);
+  std::string buffer;
+  std::string out;
+  // What one read brings is answered before the next, so that a program on the other end of two pipes can
+  // converse.
+  for (bool more = true; more;) {
+    more = input.read_into(buffer);
+    size_t begin = 0;
+    for (size_t end; (end = buffer.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const auto line = std::string_view(buffer).substr(begin, end - begin);
+      append_line(tokenizer, tokenizer.encode(line, options), arguments.output, out);
+    }
+    buffer.erase(0, begin);
+    if (!more && !buffer.empty())
+      append_line(tokenizer, tokenizer.encode(buffer, options), arguments.output, out);
+    if (!write_output(out)) return;
+    out.clear();
+  }
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app, int&) {
+  auto arguments = std::make_shared<TokenizeArguments>();
+  CLI::App* verb = app.add_subcommand("tokenize", "Print the tokens of each line of a text");
+  verb->add_option("file", arguments->file, "A text file, one text a line; standard input without one")
+      ->type_name("FILE");
+  verb->add_option("--tokenizer", arguments->tokenizer,
+                   "A folder with tokenizer.json or vocab.txt, or one of these files")
+      ->required()
+      ->type_name("PATH");
+  auto* output = verb->add_option_group("output", "What is printed for each token");
+  output->add_flag_callback(
+      "--ids", [=] { arguments->output = TokenizeOutput::ids; }, "Its id (the default)");
+  output->add_flag_callback(
+      "--tokens", [=] { arguments->output = TokenizeOutput::tokens; }, "Its name");
+  output->add_flag_callback(
+      "--offsets", [=] { arguments->output = TokenizeOutput::offsets; },
+      "The code points of the line that it stands for, as begin:end");
+  output->require_option(0, 1);
+  verb->add_flag("--no-special", arguments->no_special,
+                 "Leave out what the tokenizer adds, such as [CLS] and [SEP]");
+  verb->add_option("--max-length", arguments->max_length, "Cut to this many tokens, added ones included")
+      ->type_name("N");
+  auto* letters = verb->add_option_group("case", "Whatever the tokenizer's files say");
+  letters->add_flag_callback(
+      "--lowercase", [=] { arguments->lowercase = true; }, "Lower-case the text");
+  letters->add_flag_callback(
+      "--no-lowercase", [=] { arguments->lowercase = false; }, "Keep the text's case");
+  letters->require_option(0, 1);
+  verb->callback([=] { run_tokenize(*arguments); });
+}
+
+}  // namespace stretto::cli

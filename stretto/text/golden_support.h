@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stretto/base/files.h"
+#include "stretto/text/tokenizer.h"
+
+// What the tests share that compare with sums written by scripts/make_golden_tokenizer.py.
+namespace stretto::text {
+
+inline std::filesystem::path golden_path(const std::string& name) {
+  return std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer" / name;
+}
+
+// Python's zlib.crc32, continued from `sum`.
+inline uint32_t crc32(std::string_view bytes, uint32_t sum) {
+  static const auto table = [] {
+    std::array<uint32_t, 256> entries{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? 0xEDB88320 : 0);
+      entries[i] = value;
+    }
+    return entries;
+  }();
+  sum = ~sum;
+  for (const char byte : bytes) sum = sum >> 8 ^ table[(sum ^ static_cast<unsigned char>(byte)) & 0xFF];
+  return ~sum;
+}
+
+// Ids, then offsets, as line_of() in the script writes them.
+inline std::string line_of(const Encoding& encoding) {
+  std::string line;
+  const auto append = [&](auto number, char behind) {
+    line.append(fmt::format_int(number).c_str()) += behind;
+  };
+  for (const int32_t id : encoding.ids) append(id, ' ');
+  if (!line.empty()) line.pop_back();
+  line += '\t';
+  for (const Offset& offset : encoding.offsets) {
+    append(offset.begin, ':');
+    append(offset.end, ' ');
+  }
+  if (line.back() == ' ') line.pop_back();
+  return line + '\n';
+}
+
+// Rows of a name and sums in hexadecimal, by name in the file's order.
+inline std::vector<std::pair<std::string, std::vector<uint32_t>>> read_sums(const std::string& name) {
+  std::vector<std::pair<std::string, std::vector<uint32_t>>> rows;
+  std::istringstream file(read_file(golden_path(name)));
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string row;
+    words >> row >> std::hex;
+    std::vector<uint32_t> sums;
+    for (uint32_t sum; words >> sum;) sums.push_back(sum);
+    rows.emplace_back(row, sums);
+  }
+  return rows;
+}
+
+// The tokenizers of the golden folder, in the order of the sums' columns.
+inline const std::array<std::string, 4> golden_tokenizers = {"cased", "uncased", "added", "options"};
+
+inline Tokenizer load_golden(const std::string& name) {
+  const bool vocabulary = name == "cased" || name == "uncased";
+  return Tokenizer::load(golden_path(name + (vocabulary ? ".txt" : ".json")));
+}
+
+}  // namespace stretto::text

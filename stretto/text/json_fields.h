@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/text/wordpiece.h"
+
+namespace stretto::text {
+
+// A value of a JSON file and where it stands there, so that what is wrong with it can be said. Every accessor
+// throws DataError: `tokenizer.json: model.vocab: expected an object, found a list`.
+class JsonField {
+ public:
+  JsonField(const nlohmann::json& value, std::string place) : value_(value), place_(std::move(place)) {}
+
+  JsonField operator[](const char* key) const;  // throws when this is no object or lacks `key`
+  JsonField operator[](size_t index) const;     // throws when this is no list or too short
+  bool has(const char* key) const;              // whether `key` is there and not null
+
+  bool is_object() const { return value_.is_object(); }
+  bool as_bool() const;
+  int32_t as_id() const;  // from 0 to 2^31 - 1
+  const std::string& as_string() const;
+  std::vector<VocabularyEntry> as_vocabulary() const;  // an object of ids by token
+  const nlohmann::json& as_object() const;
+  const nlohmann::json& as_list() const;
+
+  bool bool_or(const char* key, bool otherwise) const {
+    return has(key) ? (*this)[key].as_bool() : otherwise;
+  }
+  std::string string_or(const char* key, const char* otherwise) const {
+    return has(key) ? (*this)[key].as_string() : otherwise;
+  }
+
+  const std::string& place() const { return place_; }
+
+ private:
+  [[noreturn]] void expected(const char* what) const;
+
+  const nlohmann::json& value_;
+  std::string place_;
+};
+
+}  // namespace stretto::text

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/text/tokenizer.h"
+
+namespace stretto::text {
+
+// What a tokenizer.json of Hugging Face's fast tokenizers describes. Its truncation, padding and decoder
+// sections are about other things than ids and are not read. Throws DataError, with `name` and the path of
+// the value, when something is malformed or names a kind that is not available.
+TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::string& name,
+                                    const TokenizerOptions& options);
+
+// A vocabulary of one token a line, ids by line from 0, with the settings of a tokenizer_config.json (null
+// for none). Logs the choice of case where `options` and the settings leave it open. Throws DataError as
+// above.
+TokenizerParts parse_vocabulary(std::string_view lines, const std::string& name, const nlohmann::json& config,
+                                const std::string& config_name, const TokenizerOptions& options);
+
+}  // namespace stretto::text

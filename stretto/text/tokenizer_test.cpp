@@ -1,0 +1,210 @@
+#include "stretto/text/tokenizer.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto::text {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* uncased_vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nmap\n##s\ncafe\n";
+constexpr const char* cased_vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nThe\nmap\n##s\n";
+
+json small_json() {
+  return json::parse(R"({
+    "truncation": {"max_length": 3}, "padding": {"strategy": "BatchLongest"},
+    "added_tokens": [{"id": 1, "content": "[SEP]", "special": true, "normalized": false}],
+    "normalizer": {"type": "BertNormalizer", "lowercase": true, "strip_accents": null},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 1], "cls": ["[CLS]", 2]},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]",
+              "vocab": {"[UNK]": 0, "[SEP]": 1, "[CLS]": 2, "the": 3, "map": 4, "##s": 5}}
+  })");
+}
+
+// The tokenizer that a folder with these files gives; an empty content leaves the file out.
+Tokenizer load_vocabulary(const std::string& vocabulary, const std::string& config = "",
+                          const TokenizerOptions& options = {}) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "vocab.txt", vocabulary);
+  if (!config.empty()) write_file_atomic(folder.path() / "tokenizer_config.json", config);
+  return Tokenizer::load(folder.path(), options);
+}
+
+Tokenizer load_json(const json& file, const TokenizerOptions& options = {}) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "tokenizer.json", file.dump());
+  return Tokenizer::load(folder.path(), options);
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string vocabulary_error(const std::string& vocabulary, const std::string& config = "") {
+  return error_of([&] { load_vocabulary(vocabulary, config); });
+}
+
+std::string json_error(const json& file) {
+  return error_of([&] { load_json(file); });
+}
+
+TEST(Tokenizer, VocabularyDecidesCase) {
+  EXPECT_TRUE(load_vocabulary(uncased_vocabulary).lowercase());
+  EXPECT_FALSE(load_vocabulary(cased_vocabulary).lowercase());
+  // A capital without a lower case says nothing.
+  EXPECT_TRUE(load_vocabulary(std::string(uncased_vocabulary) + "\u211d\n").lowercase());
+  EXPECT_FALSE(load_vocabulary(std::string(uncased_vocabulary) + "\u0414\u0430\n").lowercase());
+}
+
+TEST(Tokenizer, TheChoiceOfCaseIsSaid) {
+  testing::internal::CaptureStderr();
+  load_vocabulary(cased_vocabulary);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("taken as cased"));
+  testing::internal::CaptureStderr();
+  load_vocabulary(cased_vocabulary, R"({"do_lower_case": true})");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Tokenizer, ConfigurationAndOptionOverrideTheVocabulary) {
+  EXPECT_TRUE(load_vocabulary(cased_vocabulary, R"({"do_lower_case": true})").lowercase());
+  EXPECT_FALSE(
+      load_vocabulary(cased_vocabulary, R"({"do_lower_case": true})", {.lowercase = false}).lowercase());
+  EXPECT_FALSE(load_json(small_json(), {.lowercase = false}).lowercase());
+  EXPECT_THAT(load_vocabulary(uncased_vocabulary).encode("caf\u00e9").ids, ElementsAre(2, 8, 3));
+  EXPECT_THAT(load_vocabulary(uncased_vocabulary, R"({"strip_accents": false})").encode("caf\u00e9").ids,
+              ElementsAre(2, 1, 3));
+}
+
+TEST(Tokenizer, ConfigurationNamesSpecialTokens) {
+  const std::string vocabulary = "<unk>\n<s>\n</s>\nthe\n";
+  EXPECT_THAT(vocabulary_error(vocabulary), HasSubstr("vocab.txt: lacks \"[CLS]\"; name the special tokens"));
+  const std::string config =
+      R"({"do_lower_case": true, "unk_token": "<unk>", "cls_token": {"content": "<s>"}, "sep_token": "</s>"})";
+  EXPECT_THAT(load_vocabulary(vocabulary, config).encode("the </s> x").ids, ElementsAre(1, 3, 2, 0, 2));
+}
+
+TEST(Tokenizer, TruncationInTheFileIsIgnored) {
+  EXPECT_THAT(load_json(small_json()).encode("the maps the maps").ids, ElementsAre(2, 3, 4, 5, 3, 4, 5, 1));
+}
+
+TEST(Tokenizer, TokensAndIdsNameEachOther) {
+  const Tokenizer tokenizer = load_json(small_json());
+  EXPECT_EQ(tokenizer.token(5), "##s");
+  EXPECT_EQ(tokenizer.id("##s"), 5);
+  EXPECT_EQ(tokenizer.token(6), std::nullopt);
+  EXPECT_EQ(tokenizer.token(-1), std::nullopt);
+  EXPECT_EQ(tokenizer.id("nothing"), std::nullopt);
+  EXPECT_EQ(tokenizer.vocab_size(), 6);
+}
+
+TEST(Tokenizer, AddedTokensBeyondTheVocabularyGetTheNextIds) {
+  json file = small_json();
+  file["added_tokens"].push_back({{"id", 77}, {"content", "<x>"}, {"normalized", false}});
+  testing::internal::CaptureStderr();
+  const Tokenizer tokenizer = load_json(file);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("\"<x>\" has the id 6"));
+  EXPECT_THAT(tokenizer.encode("the<x>", {.special_tokens = false}).ids, ElementsAre(3, 6));
+  EXPECT_EQ(tokenizer.token(6), "<x>");
+  EXPECT_EQ(tokenizer.vocab_size(), 7);
+}
+
+TEST(Tokenizer, FingerprintFollowsBehaviour) {
+  const std::string base = load_json(small_json()).fingerprint();
+  EXPECT_EQ(load_json(small_json()).fingerprint(), base);
+  EXPECT_NE(load_json(small_json(), {.lowercase = false}).fingerprint(), base);
+  json file = small_json();
+  file["added_tokens"][0]["lstrip"] = true;
+  EXPECT_NE(load_json(file).fingerprint(), base);
+}
+
+TEST(Tokenizer, TooSmallAMaximumLengthIsRefused) {
+  const Tokenizer tokenizer = load_json(small_json());
+  EXPECT_EQ(tokenizer.encode("the map", {.max_length = 2}).size(), 2);
+  try {
+    tokenizer.encode("the map", {.max_length = 1});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a maximum length of 1 leaves no room for the 2 special tokens"));
+  }
+}
+
+TEST(Tokenizer, FilesWithoutATokenizer) {
+  const TempFolder folder;
+  EXPECT_THAT([&] { Tokenizer::load(folder.path()); },
+              testing::ThrowsMessage<DataError>(HasSubstr("expected tokenizer.json or vocab.txt")));
+  EXPECT_THAT([&] { Tokenizer::load(folder.path() / "none"); },
+              testing::ThrowsMessage<DataError>(HasSubstr("none: no such file or folder")));
+}
+
+TEST(Tokenizer, BadVocabularies) {
+  EXPECT_THAT(vocabulary_error(""), HasSubstr("vocab.txt: empty"));
+  EXPECT_THAT(vocabulary_error("[CLS]\n[SEP]\n"), HasSubstr("lacks its unknown token \"[UNK]\""));
+  EXPECT_THAT(vocabulary_error("[UNK]\na\xff\n"), HasSubstr("vocab.txt:2: not valid UTF-8"));
+  EXPECT_THAT(vocabulary_error(uncased_vocabulary, "{\"do_lower_case\": 1}"),
+              HasSubstr("tokenizer_config.json: do_lower_case: expected true or false, found number"));
+}
+
+TEST(Tokenizer, BadTokenizerFiles) {
+  const auto error_with = [](const char* pointer, const json& value) {
+    json file = small_json();
+    file[json::json_pointer(pointer)] = value;
+    return json_error(file);
+  };
+  EXPECT_THAT(error_with("/model/type", "BPE"),
+              HasSubstr("a BPE tokenizer is not available; available is WordPiece"));
+  EXPECT_THAT(error_with("/model", json::parse(R"({"vocab": [["a", 0.5]], "unk_id": 0})")),
+              HasSubstr("a Unigram"));
+  EXPECT_THAT(error_with("/model/vocab/the", -3), HasSubstr("model.vocab: \"the\": -3 is not between"));
+  EXPECT_THAT(error_with("/model/vocab/the", 4000000), HasSubstr("no error"));
+  EXPECT_THAT(error_with("/model/vocab/the", 2000000000), HasSubstr("the id 2000000000 of token \"the\""));
+  EXPECT_THAT(error_with("/model/vocab", 7), HasSubstr("model.vocab: expected an object, found number"));
+  EXPECT_THAT(error_with("/model/unk_token", "?"), HasSubstr("lacks its unknown token \"?\""));
+  EXPECT_THAT(error_with("/normalizer/type", "NFC"), HasSubstr("normalizer.type: \"NFC\" is not available"));
+  EXPECT_THAT(error_with("/pre_tokenizer/type", "Metaspace"), HasSubstr("available is BertPreTokenizer"));
+  EXPECT_THAT(error_with("/pre_tokenizer", nullptr), HasSubstr("pre_tokenizer: none is not available"));
+  EXPECT_THAT(error_with("/post_processor/type", "RobertaProcessing"),
+              HasSubstr("post_processor.type: \"Roberta"));
+  EXPECT_THAT(error_with("/post_processor/sep", json::array({"[SEP]"})),
+              HasSubstr("post_processor.sep: expected more"));
+  EXPECT_THAT(error_with("/added_tokens/0/content", 1),
+              HasSubstr("added_tokens[0].content: expected a string"));
+  EXPECT_THAT(json_error(json::object()), HasSubstr("lacks \"model\""));
+  EXPECT_THAT(json_error(json::array()), HasSubstr("expected an object, found list"));
+}
+
+TEST(Tokenizer, BadTemplates) {
+  const auto error_with = [](const char* single, const char* pair) {
+    json file = small_json();
+    file["post_processor"] = {{"type", "TemplateProcessing"},
+                              {"single", json::parse(single)},
+                              {"pair", json::parse(pair)},
+                              {"special_tokens", json::object()}};
+    return json_error(file);
+  };
+  EXPECT_THAT(
+      error_with(R"([{"Sequence": {"id": "B", "type_id": 0}}])", "[]"),
+      HasSubstr("post_processor.single[0].Sequence: there is no sequence \"B\" here; expected \"A\""));
+  EXPECT_THAT(error_with("[]", R"([{"Sequence": {"id": "C", "type_id": 0}}])"),
+              HasSubstr("expected \"A\" or \"B\""));
+  EXPECT_THAT(error_with(R"([{"SpecialToken": {"id": "[X]", "type_id": 0}}])", "[]"),
+              HasSubstr("post_processor.special_tokens: lacks \"[X]\""));
+}
+
+}  // namespace
+}  // namespace stretto::text

@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/text/json_fields.h"
+#include "stretto/text/tokenizer_files.h"
+#include "stretto/text/unicode.h"
+#include "stretto/text/utf8.h"
+
+namespace stretto::text {
+namespace {
+
+std::vector<VocabularyEntry> read_lines(std::string_view text, const std::string& name) {
+  std::vector<VocabularyEntry> vocabulary;
+  std::string repaired;
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.empty()) throw DataError("{}: empty; expected one token a line", name);
+  for (std::string_view line : split(text, '\n')) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const auto id = static_cast<int32_t>(vocabulary.size());
+    if (replace_invalid_utf8(line, repaired).data() != line.data()) {
+      throw DataError("{}:{}: not valid UTF-8; expected one token a line", name, id + 1);
+    }
+    vocabulary.push_back({std::string(line), id});
+  }
+  return vocabulary;
+}
+
+// Letters that lower-casing changes; uncased vocabularies do hold capitals without a lower case, such as
+// U+211D.
+bool holds_upper_case(std::string_view token) {
+  if (token.starts_with('[') && token.ends_with(']')) return false;
+  for (size_t position = 0; position < token.size();) {
+    const char32_t c = next_code_point(token, position);
+    if (lower_case(c).values[0] != c) return true;
+  }
+  return false;
+}
+
+bool choose_lowercase(const std::vector<VocabularyEntry>& vocabulary, const std::string& name) {
+  const auto upper = std::find_if(vocabulary.begin(), vocabulary.end(),
+                                  [](const VocabularyEntry& entry) { return holds_upper_case(entry.token); });
+  if (upper == vocabulary.end()) {
+    log::info("{}: taken as uncased: text is lower-cased, for no token holds an upper-case letter", name);
+    return true;
+  }
+  log::info("{}: taken as cased: text keeps its case, for tokens like \"{}\" hold upper-case letters", name,
+            upper->token);
+  return false;
+}
+
+// The configuration writes a special token as a string or as an object with "content".
+std::string special_token(const JsonField& config, const char* key, const char* otherwise) {
+  if (!config.has(key)) return otherwise;
+  const JsonField token = config[key];
+  return token.is_object() ? token["content"].as_string() : token.as_string();
+}
+
+int32_t require_id(const std::vector<VocabularyEntry>& vocabulary, const std::string& token,
+                   const std::string& name) {
+  const auto last = std::find_if(vocabulary.rbegin(), vocabulary.rend(),
+                                 [&](const VocabularyEntry& entry) { return entry.token == token; });
+  if (last == vocabulary.rend()) {
+    throw DataError(
+        "{}: lacks \"{}\"; name the special tokens of this vocabulary in a tokenizer_config.json beside it",
+        name, token);
+  }
+  return last->id;
+}
+
+}  // namespace
+
+TokenizerParts parse_vocabulary(std::string_view lines, const std::string& name, const nlohmann::json& config,
+                                const std::string& config_name, const TokenizerOptions& options) {
+  static const nlohmann::json no_settings = nlohmann::json::object();
+  const JsonField settings(config.is_null() ? no_settings : config, config_name + ":");
+  TokenizerParts parts;
+  parts.name = name;
+  parts.vocabulary = read_lines(lines, name);
+
+  BertNormalizerOptions& normalizer = parts.normalizer;
+  normalizer.lowercase = options.lowercase               ? *options.lowercase
+                         : settings.has("do_lower_case") ? settings["do_lower_case"].as_bool()
+                                                         : choose_lowercase(parts.vocabulary, name);
+  normalizer.strip_accents = settings.bool_or("strip_accents", normalizer.lowercase);
+  normalizer.handle_chinese_chars = settings.bool_or("tokenize_chinese_chars", true);
+
+  parts.model.unk_token = special_token(settings, "unk_token", "[UNK]");
+  const std::string cls = special_token(settings, "cls_token", "[CLS]");
+  const std::string sep = special_token(settings, "sep_token", "[SEP]");
+  const int32_t cls_id = require_id(parts.vocabulary, cls, name);
+  const int32_t sep_id = require_id(parts.vocabulary, sep, name);
+  parts.post_processor = bert_template(cls_id, sep_id);
+  for (const std::string& token : {parts.model.unk_token, sep, special_token(settings, "pad_token", "[PAD]"),
+                                   cls, special_token(settings, "mask_token", "[MASK]")}) {
+    parts.added_tokens.push_back({.content = token, .normalized = false, .special = true});
+  }
+  return parts;
+}
+
+}  // namespace stretto::text

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace stretto::text {
+
+// Properties of code points exactly as the Rust crates under Hugging Face tokenizers have them, so that ids
+// agree for every character, new ones too. Each property follows another version of Unicode there:
+//   categories (Cc, Cf, Co, Mn, P*)    Unicode 8.0, as tables in unicode_tables.cpp
+//   canonical decomposition, order     Unicode 9.0, utf8proc's data cut back to it
+//   \w                                 Unicode 16.0, utf8proc's data and what version 15 lacks
+//   lower case                         Unicode 17.0, the same
+// A test compares every code point with sums written by tokenizers itself, so another utf8proc cannot go
+// unnoticed.
+
+bool is_control(char32_t c);          // Cc, Cf, Co
+bool is_nonspacing_mark(char32_t c);  // Mn
+bool is_punctuation(
+    char32_t c);  // P*, and every ASCII character that is neither letter, digit, space nor control
+bool is_whitespace(char32_t c);      // White_Space
+bool is_chinese(char32_t c);         // the blocks that BERT sets apart with spaces
+bool is_word_character(char32_t c);  // \w of a Unicode regular expression
+
+// The combining class, 0 for characters that never change places.
+uint8_t combining_class(char32_t c);
+
+struct CodePoints {
+  std::array<char32_t, 4> values;
+  int size;
+};
+
+CodePoints lower_case(char32_t c);  // one or two
+CodePoints decompose(char32_t c);   // full canonical decomposition: one to four
+
+}  // namespace stretto::text

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+namespace stretto::text {
+
+struct CodePointRange {
+  char32_t first;
+  char32_t last;
+};
+
+// Sorted, disjoint ranges. Written by scripts/make_golden_tokenizer.py tables.
+extern const std::span<const CodePointRange> control_ranges;
+extern const std::span<const CodePointRange> punctuation_ranges;
+extern const std::span<const CodePointRange> nonspacing_mark_ranges;
+// What has a combining class other than 0 in Unicode 9.0.
+extern const std::span<const CodePointRange> reordered_ranges;
+
+}  // namespace stretto::text
