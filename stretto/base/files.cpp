@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -99,6 +100,22 @@ void make_folders(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw IoError("cannot make the folder {}: {}", folder.string(), error.message());
+}
+
+void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) {
+    if (::rename(fresh.c_str(), path.c_str()) != 0) fail("write", path);
+    return;
+  }
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    std::filesystem::remove_all(fresh);
+    return;
+  }
+  std::filesystem::path old = path;
+  old += ".old";
+  std::filesystem::remove_all(old);
+  if (::rename(path.c_str(), old.c_str()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0) fail("write", path);
+  std::filesystem::remove_all(old);
 }
 
 std::filesystem::path expand_home(const std::string& path) {

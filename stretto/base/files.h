@@ -25,6 +25,10 @@ void write_file_atomic(const std::filesystem::path& path, const std::function<vo
 // Makes `folder` and its parents.
 void make_folders(const std::filesystem::path& folder);
 
+// Puts the finished folder `fresh` in the place of `path`, in one step where the file system can exchange names; what was
+// there before is removed afterwards.
+void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& path);
+
 // "~" and "~/x" with the home folder in place of "~"; anything else unchanged.
 std::filesystem::path expand_home(const std::string& path);
 

@@ -60,6 +60,18 @@ TEST(Files, EmptyFileMapsToNothing) {
   EXPECT_EQ(MappedFile(folder.path() / "empty").size(), 0u);
 }
 
+TEST(Files, FoldersAreReplacedWhole) {
+  const TempFolder folder;
+  const auto path = folder.path() / "model";
+  for (const char* content : {"first", "second"}) {
+    make_folders(folder.path() / "fresh");
+    write_file_atomic(folder.path() / "fresh" / "a", content);
+    replace_folder(folder.path() / "fresh", path);
+    EXPECT_EQ(read_file(path / "a"), content);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(Files, HomeIsExpanded) {
   ::setenv("HOME", "/home/someone", 1);
   EXPECT_EQ(expand_home("~/data"), "/home/someone/data");

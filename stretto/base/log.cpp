@@ -15,7 +15,7 @@ struct State {
   std::mutex mutex;
   std::shared_ptr<spdlog::logger> file;
   int rank = 0;
-  bool terminal = true;
+  bool prints_info = true;
 };
 
 State& state() {
@@ -30,8 +30,11 @@ spdlog::level::level_enum spdlog_level(Level level) {
 
 }  // namespace
 
-void set_rank(int rank) { state().rank = rank; }
-void set_terminal(bool enabled) { state().terminal = enabled; }
+void set_rank(int rank, bool prints_info) {
+  const std::lock_guard lock(state().mutex);
+  state().rank = rank;
+  state().prints_info = prints_info;
+}
 
 void open_file(const std::filesystem::path& path) {
   auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string(), /*truncate=*/false);
@@ -51,11 +54,11 @@ void flush() {
 void write(Level level, std::string_view line) {
   const std::lock_guard lock(state().mutex);
   if (state().file) state().file->log(spdlog_level(level), line);
-  if (!state().terminal || (state().rank != 0 && level == Level::info)) return;
+  if (level == Level::info && !state().prints_info) return;
   // A live progress line may be standing on the terminal: clear it first.
   const char* clear = ::isatty(STDERR_FILENO) ? "\r\033[K" : "";
   const char* mark = level == Level::error ? "error: " : level == Level::warning ? "warning: " : "";
-  const std::string rank = state().rank == 0 ? "" : fmt::format("[rank {}] ", state().rank);
+  const std::string rank = state().rank == 0 || level == Level::info ? "" : fmt::format("[rank {}] ", state().rank);
   fmt::print(stderr, "{}{}{}{}\n", clear, rank, mark, line);
 }
 

@@ -7,12 +7,12 @@
 
 namespace stretto::log {
 
-// The one logger of the process. Lines go to the terminal (stderr) on rank 0 only, and to the rank's log file when one
-// is open; warnings and errors of other ranks reach the terminal through the launcher. Thread-safe.
+// The one logger of the process: lines to stderr, and to the rank's log file when one is open. Thread-safe.
 enum class Level { info, warning, error };
 
-void set_rank(int rank);
-void set_terminal(bool enabled);
+// `prints_info`: this rank's info lines go to its stderr; by default rank 0's alone do. Warnings and errors always do,
+// other ranks' behind "[rank n] ".
+void set_rank(int rank, bool prints_info);
 void open_file(const std::filesystem::path& path);
 void flush();
 void write(Level level, std::string_view line);

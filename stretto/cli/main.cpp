@@ -10,6 +10,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", STRETTO_VERSION);
   int exit_code = 0;
   try {
+    stretto::cli::add_train(app, exit_code);
+    stretto::cli::add_test(app, exit_code);
+    stretto::cli::add_predict(app, exit_code);
     stretto::cli::add_launch(app, exit_code);
     stretto::cli::add_schema(app, exit_code);
     stretto::cli::add_tokenize(app, exit_code);

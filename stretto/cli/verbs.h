@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
 
 namespace stretto::cli {
 
@@ -10,5 +9,8 @@ namespace stretto::cli {
 void add_launch(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
+void add_train(CLI::App& app, int& exit_code);
+void add_test(CLI::App& app, int& exit_code);
+void add_predict(CLI::App& app, int& exit_code);
 
 }  // namespace stretto::cli

@@ -49,6 +49,8 @@ std::filesystem::path log_file(const LaunchOptions& options, int rank) {
 
 }  // namespace
 
+int default_ranks() { return std::max(1, count_gpus(find(own_environment(), "CUDA_VISIBLE_DEVICES"))); }
+
 int run(const LaunchOptions& options) {
   if (options.command.empty()) throw ConfigError("launch: no program was given to run");
   const SignalGuard signals;
@@ -60,7 +62,7 @@ int run(const LaunchOptions& options) {
 
   JobContext job;
   job.gpus = count_gpus(find(base, "CUDA_VISIBLE_DEVICES"));
-  job.ranks = options.ranks > 0 ? options.ranks : std::max(job.gpus, 1);
+  job.ranks = options.ranks > 0 ? options.ranks : default_ranks();
   job.secret = cluster::make_secret();
   job.terminal = ::isatty(STDERR_FILENO) == 1;
   const cluster::StoreServer store(cluster::bind_socket(this_host), job.secret);

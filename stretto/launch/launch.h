@@ -10,13 +10,16 @@ namespace stretto::launch {
 
 struct LaunchOptions {
   std::vector<std::string> command;       // the program and its arguments, the same for each rank
-  int ranks = 0;                          // 0: one a GPU, else one
+  int ranks = 0;                          // 0: default_ranks()
   bool pin = true;                        // on the CPU, each rank to cores of its own
   std::filesystem::path log_folder = {};  // for training_<rank>.log; empty: no log files
   std::map<std::string, std::string> environment =
       {};                                   // variables for the ranks, on top of the launcher's own
   std::chrono::milliseconds grace{10'000};  // between SIGTERM and SIGKILL
 };
+
+// How many ranks a host starts unless told otherwise: one a GPU that may be used, else one.
+int default_ranks();
 
 // Runs the program on all ranks of this host, with the rendezvous store in this process, and returns the exit
 // code to end with (see supervise.h). The ranks find torchrun's variables in their environment, and

@@ -46,6 +46,14 @@ NamedTensors load_hf_weights(const std::filesystem::path& folder) {
                           : "");
 }
 
+bool hf_folder_has(const std::filesystem::path& folder, const std::string& name) {
+  if (std::filesystem::exists(folder / "model.safetensors")) {
+    return SafetensorsFile(folder / "model.safetensors").has(name);
+  }
+  const auto index = folder / "model.safetensors.index.json";
+  return std::filesystem::exists(index) && read_json(index)["weight_map"].contains(name);
+}
+
 WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters, const std::string& source) {
   WeightReport report;
   for (const auto& [name, parameter] : parameters) {

@@ -12,6 +12,9 @@ namespace stretto {
 // Shard names must stay inside the folder. Throws DataError or IoError naming the missing file.
 NamedTensors load_hf_weights(const std::filesystem::path& folder);
 
+// Whether the folder's weights hold a tensor `name`; reads headers only.
+bool hf_folder_has(const std::filesystem::path& folder, const std::string& name);
+
 // How weights met a model's parameters.
 struct WeightReport {
   std::vector<std::string> missing;     // parameters that no file gave: they keep their initial values

@@ -1,0 +1,39 @@
+#include "stretto/cli/rank_program.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::cli {
+
+std::vector<std::string> rank_command() {
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path program = here.parent_path().parent_path() / "libexec/stretto/stretto-rank";
+  if (!std::filesystem::exists(program)) {
+    throw ConfigError("{} is missing; it belongs to stretto and does the computing: build or install all of stretto",
+                      program.string());
+  }
+  std::string arguments = read_file("/proc/self/cmdline");
+  if (!arguments.empty()) arguments.pop_back();  // each argument ends with a zero byte
+  std::vector<std::string> command;
+  for (const std::string_view argument : split(arguments, '\0')) command.emplace_back(argument);
+  command.at(0) = program.string();
+  return command;
+}
+
+void become_rank_program() {
+  const std::vector<std::string> command = rank_command();
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  ::execv(arguments[0], arguments.data());
+  throw IoError("cannot run {}: {}", command[0], std::strerror(errno));
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,40 @@
+#include "stretto/rank/job.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/store.h"
+
+namespace stretto::rank {
+namespace {
+
+at::Device choose_device(const std::string& wanted, int local_rank) {
+  const bool available = at::hasCUDA();
+  if (wanted == "cuda" && !available) {
+    throw ConfigError("training.device: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with "
+                      "a CUDA libtorch");
+  }
+  if (wanted == "cpu" || !available) return at::Device(at::kCPU);
+  const int devices = at::detail::getCUDAHooks().deviceCount();
+  if (local_rank >= devices) {
+    throw ConfigError("rank {} of this host has no GPU: there are {}; start at most that many ranks (-N {})", local_rank,
+                      devices, devices);
+  }
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
+}
+
+}  // namespace
+
+Job join_job(const TrainingConfig& training) {
+  Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
+  job.device = choose_device(training.device, job.info.local_rank);
+  if (job.device.is_cpu() && job.info.local_world_size > 1) at::set_num_threads(1);
+  GroupOptions options;
+  const auto store = connect_store(job.info, std::chrono::seconds(60));
+  job.group = std::make_unique<Group>(job.device.is_cpu() ? "gloo" : "nccl", store, job.info.rank,
+                                      job.info.world_size, options);
+  return job;
+}
+
+}  // namespace stretto::rank

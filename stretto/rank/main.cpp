@@ -1,0 +1,47 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/rank/verbs.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  using namespace stretto;
+  CLI::App app("stretto-rank: what `stretto` starts to do the computing");
+  app.require_subcommand(1);
+  cli::RecipeArguments recipe;
+  cli::PredictArguments prediction;
+  CLI::App* train = app.add_subcommand("train");
+  CLI::App* test = app.add_subcommand("test");
+  CLI::App* predict = app.add_subcommand("predict");
+  cli::add_recipe_arguments(*train, recipe);
+  cli::add_recipe_arguments(*test, recipe);
+  cli::add_predict_arguments(*predict, prediction);
+  try {
+    app.parse(argc, argv);
+    if (train->parsed()) rank::run_recipe(recipe, Verb::train);
+    if (test->parsed()) rank::run_recipe(recipe, Verb::test);
+    if (predict->parsed()) rank::predict(prediction);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+    return 70;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run(argc, argv);
+  stretto::log::flush();
+  // libtorch's global destructors take a quarter of a second and have nothing left to do.
+  ::_exit(code);
+}

@@ -1,0 +1,42 @@
+#include <cstdlib>
+
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/rank/job.h"
+#include "stretto/rank/verbs.h"
+#include "stretto/tasks/text_classification.h"
+#include "stretto/trainer/run_folder.h"
+
+namespace stretto::rank {
+namespace {
+
+// Under stretto's launcher, which keeps each rank's output in a log file, every rank prints. Elsewhere a rank writes its
+// own log, and only rank 0 prints.
+void set_up_log(const Recipe& recipe, int rank) {
+  const bool launcher_keeps_log = std::getenv("STRETTO_LOG_FILE") != nullptr;
+  log::set_rank(rank, /*prints_info=*/launcher_keeps_log || rank == 0);
+  if (launcher_keeps_log) return;
+  make_folders(recipe.output / "logger_logs");
+  log::open_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
+}
+
+}  // namespace
+
+void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
+  const Recipe recipe = cli::load_checked(arguments, verb);
+  const cluster::RankInfo info = cluster::read_rank_info();
+  resolve_batch(recipe.training, info.world_size, recipe.origins);
+  set_up_log(recipe, info.rank);
+  Job job = join_job(recipe.training);
+  if (info.rank == 0 && verb == Verb::train) RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
+  TextClassification task(recipe, *job.group, job.device);
+  if (verb == Verb::train) {
+    task.train();
+  } else {
+    task.test();
+  }
+  job.group->barrier();  // ranks leave together, so that none takes another's end for a failure
+}
+
+}  // namespace stretto::rank

@@ -1,0 +1,151 @@
+#include "stretto/tasks/text_classification.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/data/reader.h"
+#include "stretto/trainer/evaluate.h"
+#include "stretto/trainer/run_folder.h"
+
+namespace stretto {
+namespace {
+
+void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const BertConfig& model) {
+  if (tokenizer.vocab_size() > model.vocab_size) {
+    throw ConfigError("the tokenizer gives ids up to {}, but the model's vocab_size is {}; tokenizer.path and "
+                      "model.path do not belong together",
+                      tokenizer.vocab_size() - 1, model.vocab_size);
+  }
+  if (recipe.data.max_length > model.max_position_embeddings) {
+    throw ConfigError("data.max_length ({}) is more than the model's max_position_embeddings ({}); set data.max_length: "
+                      "{}",
+                      recipe.data.max_length, model.max_position_embeddings, model.max_position_embeddings);
+  }
+}
+
+int64_t evaluation_batch_size(const Recipe& recipe) {
+  return recipe.evaluate.batch_size.value_or(recipe.training.batch_size.value_or(32));
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+}  // namespace
+
+TextClassification::TextClassification(const Recipe& recipe, Group& group, at::Device device)
+    : recipe_(recipe), group_(group), device_(device) {}
+
+text::Tokenizer TextClassification::load_tokenizer(const std::filesystem::path& folder) const {
+  return text::Tokenizer::load(folder, {.lowercase = recipe_.tokenizer.lowercase});
+}
+
+data::Table TextClassification::read(const std::filesystem::path& file, const data::LabelSet* labels,
+                                     bool require_labels) const {
+  data::ReadOptions options;
+  options.columns = {recipe_.data.text.value_or(""), recipe_.data.text_pair.value_or(""),
+                     recipe_.data.label.value_or("")};
+  options.labels = labels;
+  options.require_labels = require_labels;
+  return data::read_rows(file, options);
+}
+
+// Rank 0 tokenises and caches; the others map what it left.
+std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Table& table,
+                                                                const text::Tokenizer& tokenizer) const {
+  const auto make = [&] {
+    return std::make_unique<data::TextDataset>(table, tokenizer, recipe_.data.max_length,
+                                               recipe_.data.cache.value_or(recipe_.output / "cache"));
+  };
+  std::unique_ptr<data::TextDataset> dataset;
+  if (group_.rank() == 0) dataset = make();
+  group_.barrier();
+  return dataset ? std::move(dataset) : make();
+}
+
+void TextClassification::train() {
+  const text::Tokenizer tokenizer = load_tokenizer(*recipe_.tokenizer.path);
+  const auto expected = trained_labels(recipe_.model);
+  const data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
+  data::check_training_labels(train_table);
+  std::optional<data::Table> validation_table;
+  if (recipe_.data.validation) validation_table = read(*recipe_.data.validation, &train_table.labels, true);
+
+  SequenceClassification module(recipe_.model, train_table.labels, static_cast<uint64_t>(recipe_.training.seed));
+  check_fit(recipe_, tokenizer, module.config());
+  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
+  const auto train_set = tokenize(train_table, tokenizer);
+  const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
+  const FitResult result = Trainer(recipe_, group_, device_).fit(module, *train_set, validation_set.get());
+  if (group_.rank() == 0) write_results(result);
+}
+
+void TextClassification::write_results(const FitResult& result) const {
+  const RunFolder folder(recipe_.output);
+  const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
+  nlohmann::ordered_json summary = {{"steps", result.steps},
+                                    {"samples", result.samples},
+                                    {"seconds", result.seconds},
+                                    {"samples_per_second", speed},
+                                    {"ranks", group_.size()},
+                                    {"model", folder.model().string()}};
+  if (result.best) {
+    summary["best_epoch"] = result.best_epoch;
+    summary["best"] = *result.best;
+    folder.write_json("dev_results.json", nlohmann::ordered_json(*result.best));
+  }
+  folder.write_json("summary.json", summary);
+  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}", human_duration(result.seconds),
+            result.steps, result.samples, speed, group_.size(), group_.size() == 1 ? "" : "s");
+  if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
+  log::info("model      {}\nmetrics    {}", folder.model().string(), (folder.path() / "metrics.jsonl").string());
+}
+
+void TextClassification::test() {
+  const RunFolder folder(recipe_.output);
+  if (!std::filesystem::exists(folder.model() / "config.json")) {
+    throw ConfigError("there is no trained model in {}; run `stretto train` with this recipe first",
+                      folder.model().string());
+  }
+  ModelConfig trained;
+  trained.path = folder.model();
+  const text::Tokenizer tokenizer = load_tokenizer(folder.model());
+  const auto labels = trained_labels(trained);
+  if (!labels) throw DataError("{}: the model has no classification head", folder.model().string());
+  const data::Table table = read(*recipe_.data.test, &*labels, false);
+  SequenceClassification module(trained, *labels, 0);
+  check_fit(recipe_, tokenizer, module.config());
+  const auto dataset = tokenize(table, tokenizer);
+  module.root().to(device_, recipe_.training.precision == "fp64" ? at::kDouble : at::kFloat);
+  const Evaluation evaluation = evaluate(module, *dataset, group_, evaluation_batch_size(recipe_), device_);
+  if (group_.rank() != 0) return;
+  write_predictions(table, module.config(), evaluation.rows);
+  const Metrics metrics = module.metrics(evaluation.rows);
+  if (metrics.empty()) {
+    log::info("{} has no labels: predictions only", table.name);
+  } else {
+    folder.write_json("test_results.json", nlohmann::ordered_json(metrics));
+    log::info("test       {}", metrics_text(metrics));
+  }
+  log::info("predictions {}", (folder.path() / "predictions.jsonl").string());
+}
+
+void TextClassification::write_predictions(const data::Table& table, const BertConfig& config,
+                                           const Tensor& rows) const {
+  const Tensor scores = at::softmax(rows.slice(1, 0, config.num_labels()), 1).contiguous();
+  const Tensor best = scores.argmax(1);
+  std::string lines;
+  for (int64_t i = 0; i < std::ssize(table.rows); ++i) {
+    const data::TextRow& row = table.rows[static_cast<size_t>(i)];
+    const auto label = best[i].item<int64_t>();
+    nlohmann::ordered_json record = {{"line", row.line}, {"label", config.id2label.at(label)}};
+    record["score"] = scores[i][label].item<double>();
+    if (row.label >= 0) record["gold"] = config.id2label.at(row.label);
+    lines += record.dump() + "\n";
+  }
+  RunFolder(recipe_.output).write_text("predictions.jsonl", lines);
+}
+
+}  // namespace stretto

@@ -1,0 +1,66 @@
+#include "stretto/trainer/evaluate.h"
+
+#include <cstring>
+
+#include "stretto/base/error.h"
+#include "stretto/data/split.h"
+
+namespace stretto {
+namespace {
+
+// One rank's rows as bytes: count, width, sample indices, values.
+std::string encode_rows(const std::vector<int64_t>& samples, const Tensor& rows) {
+  const int64_t header[2] = {std::ssize(samples), samples.empty() ? 0 : rows.size(1)};
+  std::string bytes(reinterpret_cast<const char*>(header), sizeof header);
+  bytes.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(int64_t));
+  if (!samples.empty()) bytes.append(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
+  return bytes;
+}
+
+// Copies a rank's rows to their places. `all` is made at the first rank that has some.
+void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
+  int64_t header[2];
+  std::memcpy(header, bytes.data(), sizeof header);
+  const auto [count, width] = header;
+  if (count == 0) return;
+  if (!all.defined()) all = at::full({dataset_size, width}, std::nan(""), at::kDouble);
+  if (all.size(1) != width) throw ShapeError("evaluation_step gave rows of {} and of {} values", all.size(1), width);
+  const char* place = bytes.data() + sizeof header;
+  const Tensor samples = at::empty({count}, at::kLong), rows = at::empty({count, width}, at::kDouble);
+  std::memcpy(samples.data_ptr(), place, samples.nbytes());
+  std::memcpy(rows.data_ptr(), place + samples.nbytes(), rows.nbytes());
+  all.index_copy_(0, samples, rows);
+}
+
+}  // namespace
+
+Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
+                    at::Device device) {
+  at::NoGradGuard no_grad;
+  module.root().eval();
+  StepContext context;
+  context.rank = group.rank();
+  context.world_size = group.size();
+  std::vector<int64_t> samples;
+  std::vector<Tensor> parts;
+  for (const auto& step : data::evaluation_batches(dataset.lengths(), group.size(), group.rank(), batch_size)) {
+    if (step.empty()) continue;
+    const Batch batch = dataset.pack(step).to(device);
+    const Tensor rows = module.evaluation_step(batch, context);
+    if (rows.dim() != 2 || rows.size(0) != batch.count || rows.scalar_type() != at::kDouble) {
+      throw ShapeError("evaluation_step gave {}; [{}, K] Double is needed, one row a sample", describe(rows),
+                       batch.count);
+    }
+    samples.insert(samples.end(), step.begin(), step.end());
+    parts.push_back(rows.contiguous());
+  }
+  module.root().train();
+  const auto gathered = group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
+  Evaluation evaluation;
+  if (group.rank() == 0) {
+    for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);
+  }
+  return evaluation;
+}
+
+}  // namespace stretto

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+
+#include "stretto/comm/group.h"
+#include "stretto/config/recipe.h"
+#include "stretto/data/dataset.h"
+#include "stretto/trainer/module.h"
+
+namespace stretto {
+
+struct FitResult {
+  int64_t steps = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  std::optional<Metrics> best;  // metrics of the epoch whose model was kept
+  int64_t best_epoch = 0;
+};
+
+// Trains a module as a recipe says: epochs of steps, evaluation, the best model kept, progress and metrics written to
+// the run folder. Every rank calls fit with the same recipe and data.
+class Trainer {
+ public:
+  Trainer(const Recipe& recipe, Group& group, at::Device device) : recipe_(recipe), group_(group), device_(device) {}
+
+  // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the last one
+  // where nothing is evaluated.
+  FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation);
+
+ private:
+  const Recipe& recipe_;
+  Group& group_;
+  at::Device device_;
+};
+
+}  // namespace stretto
