@@ -18,7 +18,7 @@ Table tiny_table() {
   Table table;
   table.name = "tiny.tsv";
   table.has_labels = true;
-  table.rows = {{.text = "good film", .label = 1, .line = 2}, {.text = "bad", .label = 0, .line = 3}};
+  table.rows = {{"good film", "", 1, 2}, {"bad", "", 0, 3}};
   return table;
 }
 

@@ -1,6 +1,5 @@
 #include "stretto/parallel/parameters.h"
 
-#include <cctype>
 #include <unordered_set>
 
 #include "stretto/base/error.h"
@@ -31,31 +30,40 @@ void check_trainable(const std::string& name, const Tensor& tensor, at::Device d
   }
 }
 
+// Walks the tree by itself, as named_modules() works only on modules that a shared_ptr owns.
+class Collector {
+ public:
+  ModuleTensors result;
+
+  void visit(const torch::nn::Module& module, const std::string& prefix) {
+    for (const auto& item : module.named_parameters(/*recurse=*/false)) add(module, prefix, item.key(), item.value());
+    for (const auto& item : module.named_buffers(/*recurse=*/false)) {
+      if (item.value().defined()) result.constant.emplace_back(prefix + item.key(), item.value());
+    }
+    for (const auto& child : module.named_children()) visit(*child.value(), prefix + child.key() + ".");
+  }
+
+ private:
+  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& name, const Tensor& tensor) {
+    if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
+    const std::string full_name = prefix + name;
+    if (!tensor.requires_grad()) {
+      result.constant.emplace_back(full_name, tensor);
+      return;
+    }
+    check_trainable(full_name, tensor, result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
+    result.trained.push_back({full_name, unit_of(full_name), tensor, nn::has_weight_decay(owner, name)});
+  }
+
+  std::unordered_set<const void*> seen_;
+};
+
 }  // namespace
 
 ModuleTensors collect_tensors(const torch::nn::Module& module) {
-  ModuleTensors result;
-  std::unordered_set<const void*> seen;
-  const auto full_name = [](const std::string& owner, const std::string& name) {
-    return owner.empty() ? name : owner + "." + name;
-  };
-  for (const auto& owner : module.named_modules()) {
-    for (const auto& item : owner.value()->named_parameters(/*recurse=*/false)) {
-      const Tensor& tensor = item.value();
-      if (!tensor.defined() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
-      const std::string name = full_name(owner.key(), item.key());
-      if (!tensor.requires_grad()) {
-        result.constant.emplace_back(name, tensor);
-        continue;
-      }
-      check_trainable(name, tensor, result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
-      result.trained.push_back({name, unit_of(name), tensor, nn::has_weight_decay(*owner.value(), item.key())});
-    }
-    for (const auto& item : owner.value()->named_buffers(/*recurse=*/false)) {
-      if (item.value().defined()) result.constant.emplace_back(full_name(owner.key(), item.key()), item.value());
-    }
-  }
-  return result;
+  Collector collector;
+  collector.visit(module, "");
+  return std::move(collector.result);
 }
 
 }  // namespace stretto
