@@ -96,7 +96,8 @@ namespace {
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  if (text.starts_with("+-")) return std::nullopt;  // from_chars knows no '+' and would take the rest
+  if (text.starts_with('+')) text.remove_prefix(1);
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
