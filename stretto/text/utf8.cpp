@@ -7,7 +7,7 @@
 namespace stretto::text {
 namespace {
 
-struct Sequence {
+struct ByteSequence {
   size_t size;  // bytes taken
   bool valid;
 };
@@ -31,7 +31,7 @@ Trail trail_of(unsigned char lead) {
 }
 
 // The code point or the maximal invalid subpart at `position`.
-Sequence sequence_at(std::string_view text, size_t position) {
+ByteSequence sequence_at(std::string_view text, size_t position) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(position) < 0x80) return {1, true};
   const Trail trail = trail_of(byte(position));
@@ -59,7 +59,7 @@ size_t skip_ascii(std::string_view text, size_t position) {
 size_t first_invalid(std::string_view text) {
   size_t position = 0;
   while ((position = skip_ascii(text, position)) < text.size()) {
-    const Sequence sequence = sequence_at(text, position);
+    const ByteSequence sequence = sequence_at(text, position);
     if (!sequence.valid) break;
     position += sequence.size;
   }
@@ -96,7 +96,7 @@ std::string_view replace_invalid_utf8(std::string_view text, std::string& buffer
   if (position == text.size()) return text;
   buffer.assign(text.substr(0, position));
   while (position < text.size()) {
-    const Sequence sequence = sequence_at(text, position);
+    const ByteSequence sequence = sequence_at(text, position);
     if (sequence.valid) {
       buffer.append(text.substr(position, sequence.size));
     } else {
