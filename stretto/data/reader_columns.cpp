@@ -157,7 +157,8 @@ std::string list_names(const std::vector<std::string>& names) {
   std::string list;
   for (size_t i = 0; i < names.size() && i < most_names; ++i) {
     if (i > 0) list += ", ";
-    list += names[i].size() > longest_name ? names[i].substr(0, longest_name) + "..." : names[i];
+    list.append(names[i], 0, longest_name);
+    if (names[i].size() > longest_name) list += "...";
   }
   if (names.size() > most_names) list += fmt::format(", ... ({} in all)", names.size());
   return list.empty() ? "none" : list;

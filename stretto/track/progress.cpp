@@ -13,9 +13,13 @@ namespace stretto {
 namespace {
 
 std::string with_commas(double value) {
-  std::string digits = fmt::format("{:.0f}", value);
-  for (int64_t i = std::ssize(digits) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
-  return digits;
+  const std::string digits = fmt::format("{:.0f}", value);
+  std::string grouped;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ',';
+    grouped += digits[i];
+  }
+  return grouped;
 }
 
 bool terminal_attached() {
