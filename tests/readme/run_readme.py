@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the shell blocks of a README that are marked as tests, in order, as one reader would.
+"""Runs the shell blocks of a page (README.md, a guide) that are marked as tests, in order, as one reader would.
 
 A marked block is a ```sh fence right after a comment line <!-- test: name -->. All blocks of one run share one new
-empty folder, so that a later block can use what an earlier one made. `stretto` is on PATH and STRETTO_ROOT names the
-repository. Ends with 1 where a block fails, with 77 (skipped) where there is no README or no marked block.
+empty folder, so that a later block can use what an earlier one made. `stretto` is on PATH, STRETTO_ROOT names the
+repository, STRETTO_DATA is unset, and STRETTO_ENCODER names a tiny encoder with random weights that stands in for the
+pre-trained one: commands run as shown, and what they print means nothing. Ends with 1 where a block fails, with 77
+(skipped) where there is no page or no marked block.
 """
 
 import argparse
@@ -11,6 +13,8 @@ import dataclasses
 import os
 import pathlib
 import re
+import shutil
+import string
 import subprocess
 import sys
 import tempfile
@@ -49,6 +53,18 @@ def marked_blocks(text, file):
     return blocks
 
 
+def make_encoder(root, folder):
+    """An encoder of the Hugging Face layout in `folder`: committed random weights, and letters for a vocabulary."""
+    golden = root / "tests/golden/bert/old_names"
+    folder.mkdir()
+    for name in ["config.json", "model.safetensors"]:
+        shutil.copy(golden / name, folder / name)
+    letters = string.ascii_lowercase
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", ".", ","]
+    vocabulary += list(letters) + ["##" + letter for letter in letters]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+
+
 def run_block(block, folder, environment):
     """Exit status and whole output of a block."""
     try:
@@ -79,9 +95,13 @@ def main(arguments):
         print(f"Skipped: {options.readme.name} has no block marked <!-- test: name -->")
         return SKIPPED
 
-    environment = dict(os.environ, STRETTO_ROOT=str(options.root.resolve()),
-                       PATH=f"{options.bin.resolve()}{os.pathsep}{os.environ['PATH']}")
-    with tempfile.TemporaryDirectory(prefix="stretto-readme-") as folder:
+    with tempfile.TemporaryDirectory(prefix="stretto-readme-") as temporary:
+        folder, encoder = pathlib.Path(temporary) / "here", pathlib.Path(temporary) / "encoder"
+        folder.mkdir()
+        make_encoder(options.root, encoder)
+        environment = dict(os.environ, STRETTO_ROOT=str(options.root.resolve()), STRETTO_ENCODER=str(encoder),
+                           PATH=f"{options.bin.resolve()}{os.pathsep}{os.environ['PATH']}")
+        environment.pop("STRETTO_DATA", None)
         for block in blocks:
             status, output = run_block(block, folder, environment)
             if status != 0:

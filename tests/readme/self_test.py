@@ -19,6 +19,10 @@ class RunReadme(unittest.TestCase):
             program = folder / "bin" / "stretto"
             program.write_text("#!/bin/sh\necho the program got $*\n")
             program.chmod(0o755)
+            golden = folder / "tests/golden/bert/old_names"
+            golden.mkdir(parents=True)
+            for name in ["config.json", "model.safetensors"]:
+                (golden / name).write_text("{}")
             if text is not None:
                 (folder / "README.md").write_text(text)
             printed = io.StringIO()
@@ -33,6 +37,12 @@ class RunReadme(unittest.TestCase):
         self.assertEqual(status, 0, printed)
         self.assertIn('README.md:4: block "one" passed', printed)
         self.assertIn('block "two" passed', printed)
+
+    def test_an_encoder_stands_in_and_real_data_does_not(self):
+        status, printed = self.run_text(
+            '<!-- test: one -->\n```sh\nls $STRETTO_ENCODER/{config.json,model.safetensors,vocab.txt}\n'
+            'test -z "${STRETTO_DATA:-}"\n```\n')
+        self.assertEqual(status, 0, printed)
 
     def test_a_failing_block_fails_and_is_named(self):
         status, printed = self.run_text("<!-- test: bad -->\n```sh\necho before\nls /no/such/file\necho after\n```\n")
