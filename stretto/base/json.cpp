@@ -29,9 +29,12 @@ int nesting_depth(std::string_view text) {
   return deepest;
 }
 
-std::string reason(const std::string& what) {
-  const size_t colon = what.rfind(": ");
-  return colon == std::string::npos ? what : what.substr(colon + 2);
+// What nlohmann says behind its own "[name] parse error at line 1, column 2: ". The source that it quotes is left out: it
+// may be as long as the file, and no UTF-8.
+std::string reason(std::string_view what) {
+  const size_t begin = what.find(": ");
+  if (begin != std::string_view::npos) what.remove_prefix(begin + 2);
+  return std::string(what.substr(0, what.find("; last read: ")));
 }
 
 }  // namespace

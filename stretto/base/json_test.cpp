@@ -16,6 +16,21 @@ TEST(Json, ErrorsCarryThePlace) {
   }
 }
 
+TEST(Json, ErrorsDoNotQuoteTheFile) {
+  const std::string surrogate = "[\"\\ud800: x\"]", no_utf8 = "[\"a\xff\"]";
+  for (const std::string& text : {surrogate, no_utf8, "[\"" + std::string(1'000'000, 'x')}) {
+    try {
+      parse_json(text, "f");
+      FAIL();
+    } catch (const DataError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("syntax error while parsing value - invalid string"), std::string::npos) << message;
+      EXPECT_LT(message.size(), 200u);
+      EXPECT_EQ(message.find('\xff'), std::string::npos);
+    }
+  }
+}
+
 TEST(Json, NumbersBeyondDoubleAreRefused) { EXPECT_THROW(parse_json("[1e999]", "big"), DataError); }
 
 TEST(Json, PlacesCountFromTheGivenLine) {
