@@ -1,4 +1,3 @@
-#include <chrono>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -8,13 +7,14 @@
 #include "stretto/text/golden_support.h"
 #include "stretto/text/tokenizer_files.h"
 
-// Random bytes and broken files: whatever comes, an answer that holds together or a stretto::Error.
+// Random bytes and broken files: whatever comes, an answer that holds together or a stretto::Error. Each run
+// draws the same numbers.
 namespace stretto::text {
 namespace {
 
 class Fuzz : public testing::Test {
  protected:
-  size_t below(size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(engine_); }
+  size_t below(size_t limit) { return engine_() % limit; }
 
   // Pieces that steer towards the edges, mixed with plain random bytes.
   std::string random_bytes(size_t size) {
@@ -53,11 +53,8 @@ class Fuzz : public testing::Test {
     return file;
   }
 
-  bool time_is_left() const { return std::chrono::steady_clock::now() < end_; }
-
  private:
   std::mt19937_64 engine_{20240607};
-  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::seconds(2);
 };
 
 void expect_sound(const Tokenizer& tokenizer, const Encoding& encoding, size_t text_size) {
@@ -65,7 +62,7 @@ void expect_sound(const Tokenizer& tokenizer, const Encoding& encoding, size_t t
   ASSERT_EQ(encoding.type_ids.size(), encoding.ids.size());
   ASSERT_EQ(encoding.special_tokens_mask.size(), encoding.ids.size());
   for (size_t i = 0; i < encoding.size(); ++i) {
-    ASSERT_TRUE(encoding.special_tokens_mask[i] || tokenizer.token(encoding.ids[i]));
+    ASSERT_TRUE(tokenizer.token(encoding.ids[i]));
     ASSERT_LE(encoding.offsets[i].end, text_size);
   }
 }
@@ -73,7 +70,7 @@ void expect_sound(const Tokenizer& tokenizer, const Encoding& encoding, size_t t
 TEST_F(Fuzz, AnyBytesAreAText) {
   std::vector<Tokenizer> tokenizers;
   for (const std::string& name : golden_tokenizers) tokenizers.push_back(load_golden(name));
-  while (time_is_left()) {
+  for (int round = 0; round < 20000; ++round) {
     const std::string text = random_bytes(below(200));
     const Tokenizer& tokenizer = tokenizers[below(tokenizers.size())];
     expect_sound(tokenizer, tokenizer.encode(text), text.size());
@@ -88,7 +85,7 @@ TEST_F(Fuzz, BrokenTokenizerJson) {
                                           read_file(golden_path("options.json"))};
   int loaded = 0;
   int refused = 0;
-  while (time_is_left()) {
+  for (int round = 0; round < 5000; ++round) {
     const std::string file = mutated(files[below(files.size())]);
     try {
       const Tokenizer tokenizer(
@@ -106,7 +103,7 @@ TEST_F(Fuzz, BrokenTokenizerJson) {
 
 TEST_F(Fuzz, BrokenVocabulary) {
   const std::string good = read_file(golden_path("uncased.txt"));
-  while (time_is_left()) {
+  for (int round = 0; round < 5000; ++round) {
     const std::string file = mutated(below(20) == 0 ? random_bytes(100) : good);
     try {
       const Tokenizer tokenizer(

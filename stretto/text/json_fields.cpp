@@ -12,7 +12,9 @@ constexpr int64_t largest_json_id = std::numeric_limits<int32_t>::max();
 }  // namespace
 
 void JsonField::expected(const char* what) const {
-  const std::string_view found = value_.is_array() ? "list" : value_.type_name();
+  const std::string found = value_.is_array()    ? "list"
+                            : value_.is_number() ? "the number " + value_.dump()
+                                                 : value_.type_name();
   throw DataError("{}: expected {}, found {}", place_, what, found);
 }
 

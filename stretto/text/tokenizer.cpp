@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/text/bert_pre_tokenizer.h"
 #include "stretto/text/utf8.h"
@@ -85,6 +86,17 @@ std::vector<AddedTokenPattern> patterns(const Tokenizer& tokenizer, const std::v
   return result;
 }
 
+void require_tokens(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces,
+                    const std::string& name) {
+  for (const TemplatePiece& piece : pieces) {
+    for (const int32_t id : piece.ids) {
+      if (tokenizer.token(id)) continue;
+      throw DataError("{}: post_processor: adds a token with the id {}, which the vocabulary lacks", name,
+                      id);
+    }
+  }
+}
+
 uint32_t characters_in(std::string_view text, size_t begin, size_t end) {
   return static_cast<uint32_t>(count_code_points(text.substr(begin, end - begin)));
 }
@@ -105,7 +117,10 @@ Tokenizer::Tokenizer(TokenizerParts parts)
       post_processor_(std::move(parts.post_processor)),
       added_(entries_beyond(model_, parts.added_tokens)),
       raw_tokens_(patterns(*this, parts.added_tokens, normalizer_, false)),
-      normalized_tokens_(patterns(*this, parts.added_tokens, normalizer_, true)) {}
+      normalized_tokens_(patterns(*this, parts.added_tokens, normalizer_, true)) {
+  require_tokens(*this, post_processor_.single, parts.name);
+  require_tokens(*this, post_processor_.pair, parts.name);
+}
 
 Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   Sequence sequence = tokenize(text);

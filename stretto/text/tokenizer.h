@@ -40,6 +40,7 @@ class Tokenizer {
   // WordPiece too.
   static Tokenizer load(const std::filesystem::path& path, const TokenizerOptions& options = {});
 
+  // Throws DataError, naming parts.name, when the parts do not fit together.
   explicit Tokenizer(TokenizerParts parts);
 
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const;

@@ -1,4 +1,4 @@
-#include <iterator>
+#include <algorithm>
 
 #include "stretto/base/error.h"
 #include "stretto/text/json_fields.h"
@@ -63,6 +63,10 @@ void read_added_tokens(const JsonField& file, TokenizerParts& parts) {
     const JsonField item = list[i];
     AddedToken token;
     token.content = item["content"].as_string();
+    if (token.content.size() > longest_token) {
+      throw DataError("{}.content: a token of {} bytes; expected at most {}", item.place(),
+                      token.content.size(), longest_token);
+    }
     token.special = item.bool_or("special", false);
     token.single_word = item.bool_or("single_word", false);
     token.lstrip = item.bool_or("lstrip", false);
@@ -78,6 +82,16 @@ std::vector<int32_t> read_special_ids(const JsonField& special_tokens, const std
   std::vector<int32_t> result;
   for (size_t i = 0; i < ids.as_list().size(); ++i) result.push_back(ids[i].as_id());
   return result;
+}
+
+// A text that a template leaves out would be lost without a word; one that comes twice could not be cut.
+void require_once(const std::vector<TemplatePiece>& pieces, TemplatePiece::Kind kind,
+                  const JsonField& place) {
+  const auto count = std::count_if(pieces.begin(), pieces.end(),
+                                   [&](const TemplatePiece& piece) { return piece.kind == kind; });
+  if (count == 1) return;
+  throw DataError("{}: expected the sequence \"{}\" once, found it {} times", place.place(),
+                  kind == TemplatePiece::Kind::first ? "A" : "B", count);
 }
 
 std::vector<TemplatePiece> read_template(const JsonField& pieces, const JsonField& special_tokens,
@@ -100,6 +114,8 @@ std::vector<TemplatePiece> read_template(const JsonField& pieces, const JsonFiel
     const auto kind = id == "A" ? TemplatePiece::Kind::first : TemplatePiece::Kind::second;
     result.push_back({kind, sequence["type_id"].as_id()});
   }
+  require_once(result, TemplatePiece::Kind::first, pieces);
+  if (pair) require_once(result, TemplatePiece::Kind::second, pieces);
   return result;
 }
 

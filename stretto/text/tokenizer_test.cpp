@@ -157,7 +157,7 @@ TEST(Tokenizer, BadVocabularies) {
   EXPECT_THAT(vocabulary_error("[CLS]\n[SEP]\n"), HasSubstr("lacks its unknown token \"[UNK]\""));
   EXPECT_THAT(vocabulary_error("[UNK]\na\xff\n"), HasSubstr("vocab.txt:2: not valid UTF-8"));
   EXPECT_THAT(vocabulary_error(uncased_vocabulary, "{\"do_lower_case\": 1}"),
-              HasSubstr("tokenizer_config.json: do_lower_case: expected true or false, found number"));
+              HasSubstr("tokenizer_config.json: do_lower_case: expected true or false, found the number 1"));
 }
 
 TEST(Tokenizer, BadTokenizerFiles) {
@@ -173,7 +173,12 @@ TEST(Tokenizer, BadTokenizerFiles) {
   EXPECT_THAT(error_with("/model/vocab/the", -3), HasSubstr("model.vocab: \"the\": -3 is not between"));
   EXPECT_THAT(error_with("/model/vocab/the", 4000000), HasSubstr("no error"));
   EXPECT_THAT(error_with("/model/vocab/the", 2000000000), HasSubstr("the id 2000000000 of token \"the\""));
-  EXPECT_THAT(error_with("/model/vocab", 7), HasSubstr("model.vocab: expected an object, found number"));
+  EXPECT_THAT(error_with("/model/vocab/the", 1.5),
+              HasSubstr("expected a whole number, found the number 1.5"));
+  EXPECT_THAT(error_with("/model/vocab/the", 4),
+              HasSubstr("tokenizer.json: the tokens \"map\" and \"the\" have the same id 4"));
+  EXPECT_THAT(error_with("/model/vocab", 7),
+              HasSubstr("model.vocab: expected an object, found the number 7"));
   EXPECT_THAT(error_with("/model/unk_token", "?"), HasSubstr("lacks its unknown token \"?\""));
   EXPECT_THAT(error_with("/normalizer/type", "NFC"), HasSubstr("normalizer.type: \"NFC\" is not available"));
   EXPECT_THAT(error_with("/pre_tokenizer/type", "Metaspace"), HasSubstr("available is BertPreTokenizer"));
@@ -182,10 +187,33 @@ TEST(Tokenizer, BadTokenizerFiles) {
               HasSubstr("post_processor.type: \"Roberta"));
   EXPECT_THAT(error_with("/post_processor/sep", json::array({"[SEP]"})),
               HasSubstr("post_processor.sep: expected more"));
+  EXPECT_THAT(error_with("/post_processor/sep/1", 6),
+              HasSubstr("post_processor: adds a token with the id 6, which the vocabulary lacks"));
   EXPECT_THAT(error_with("/added_tokens/0/content", 1),
               HasSubstr("added_tokens[0].content: expected a string"));
   EXPECT_THAT(json_error(json::object()), HasSubstr("lacks \"model\""));
   EXPECT_THAT(json_error(json::array()), HasSubstr("expected an object, found list"));
+}
+
+TEST(Tokenizer, HostileFiles) {
+  const std::string huge(1 << 20, 'x');
+  json file = small_json();
+  file["model"]["vocab"][huge] = 6;
+  EXPECT_THAT(json_error(file),
+              HasSubstr("the token with the id 6 has 1048576 bytes; expected at most 4096"));
+  file = small_json();
+  file["added_tokens"][0]["content"] = huge;
+  EXPECT_THAT(json_error(file), HasSubstr("added_tokens[0].content: a token of 1048576 bytes"));
+  const auto error_of_text = [](const std::string& text) {
+    const TempFolder folder;
+    write_file_atomic(folder.path() / "tokenizer.json", text);
+    return error_of([&] { Tokenizer::load(folder.path()); });
+  };
+  EXPECT_THAT(error_of_text("{\"model\":" + std::string(1 << 20, '[')),
+              HasSubstr("tokenizer.json:1: JSON nested deeper than 64 levels is refused"));
+  EXPECT_THAT(error_of_text("{\n \"model\": {\"vocab\": {\"a\xff\": 1}}}"),
+              HasSubstr("tokenizer.json:2:24: not valid"));
+  EXPECT_THAT(error_of_text(""), HasSubstr("tokenizer.json:1:1: not valid JSON"));
 }
 
 TEST(Tokenizer, BadTemplates) {
@@ -200,8 +228,13 @@ TEST(Tokenizer, BadTemplates) {
   EXPECT_THAT(
       error_with(R"([{"Sequence": {"id": "B", "type_id": 0}}])", "[]"),
       HasSubstr("post_processor.single[0].Sequence: there is no sequence \"B\" here; expected \"A\""));
-  EXPECT_THAT(error_with("[]", R"([{"Sequence": {"id": "C", "type_id": 0}}])"),
+  const char* first = R"([{"Sequence": {"id": "A", "type_id": 0}}])";
+  EXPECT_THAT(error_with(first, R"([{"Sequence": {"id": "C", "type_id": 0}}])"),
               HasSubstr("expected \"A\" or \"B\""));
+  EXPECT_THAT(error_with("[]", "[]"),
+              HasSubstr("post_processor.single: expected the sequence \"A\" once, found it 0 times"));
+  EXPECT_THAT(error_with(first, first),
+              HasSubstr("post_processor.pair: expected the sequence \"B\" once, found it 0 times"));
   EXPECT_THAT(error_with(R"([{"SpecialToken": {"id": "[X]", "type_id": 0}}])", "[]"),
               HasSubstr("post_processor.special_tokens: lacks \"[X]\""));
 }

@@ -9,6 +9,17 @@ namespace {
 // Ids index a table, so a wild one in a broken file must not ask for gigabytes.
 constexpr int32_t largest_id = (1 << 23) - 1;
 
+void check_entry(const VocabularyEntry& entry, const std::string& name) {
+  if (entry.token.size() > longest_token) {
+    throw DataError("{}: the token with the id {} has {} bytes; expected at most {}", name, entry.id,
+                    entry.token.size(), longest_token);
+  }
+  if (entry.id < 0 || entry.id > largest_id) {
+    throw DataError("{}: the id {} of token \"{}\" is not between 0 and {}", name, entry.id, entry.token,
+                    largest_id);
+  }
+}
+
 }  // namespace
 
 WordPiece::WordPiece(std::vector<VocabularyEntry> vocabulary, WordPieceOptions options,
@@ -19,11 +30,13 @@ WordPiece::WordPiece(std::vector<VocabularyEntry> vocabulary, WordPieceOptions o
       options_(std::move(options)) {
   const std::string& prefix = options_.continuing_subword_prefix;
   for (size_t i = 0; i < vocabulary_.size(); ++i) {
+    check_entry(vocabulary_[i], name);
     const auto& [token, id] = vocabulary_[i];
-    if (id < 0 || id > largest_id) {
-      throw DataError("{}: the id {} of token \"{}\" is not between 0 and {}", name, id, token, largest_id);
-    }
     if (id >= id_limit()) by_id_.resize(id + 1, -1);
+    if (by_id_[id] >= 0) {
+      throw DataError("{}: the tokens \"{}\" and \"{}\" have the same id {}; expected one token an id", name,
+                      vocabulary_[by_id_[id]].token, token, id);
+    }
     by_id_[id] = static_cast<int32_t>(i);
     whole_.insert(token, id);
     if (token.starts_with(prefix)) continuing_.insert(std::string_view(token).substr(prefix.size()), id);

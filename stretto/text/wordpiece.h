@@ -21,6 +21,9 @@ struct WordPieceOptions {
   size_t max_input_chars_per_word = 100;
 };
 
+// In bytes. Far beyond any that is used, and small enough that looking for the longest match stays cheap.
+inline constexpr size_t longest_token = 4096;
+
 // A piece of a word: bytes [begin, end) of the text that holds the word.
 struct WordPieceToken {
   int32_t id;
@@ -33,7 +36,8 @@ struct WordPieceToken {
 // tokenizers).
 class WordPiece {
  public:
-  // Throws DataError, naming `name`, when the vocabulary lacks the unknown token or has an id out of bounds.
+  // Throws DataError, naming `name`, when the vocabulary lacks the unknown token, has an id out of bounds or
+  // twice, or a token beyond longest_token.
   WordPiece(std::vector<VocabularyEntry> vocabulary, WordPieceOptions options, const std::string& name);
   WordPiece(WordPiece&&) = default;  // the tables view the vocabulary's strings: movable, not copyable
   WordPiece& operator=(WordPiece&&) = default;
