@@ -1,0 +1,56 @@
+"""compare.py FOLDER...: run by hf_load_test.py, which wrote the folders, with a Python that has transformers."""
+
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+
+TOLERANCE = 1e-5
+
+
+def load(folder):
+    model, report = transformers.AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True)
+    for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
+        if report[kind]:
+            sys.exit(f"{folder}: {kind}: {report[kind]}")
+    return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def check_labels(config, labels):
+    names = [f"LABEL_{label}" if label.isdigit() else label for label in labels]
+    if config.id2label != dict(enumerate(names)) or config.label2id != {name: i for i, name in enumerate(names)}:
+        sys.exit(f"the model's classes are {config.id2label} and {config.label2id}, expected {names}")
+
+
+def check_logits(model, tokenizer, predictions):
+    """The largest difference; ends the program where it is too large, or where the texts do not tell models apart."""
+    worst, first_logits = 0.0, []
+    for record in map(json.loads, predictions.read_text(encoding="utf-8").splitlines()):
+        encoding = tokenizer(record["text"], truncation=True, max_length=model.config.max_position_embeddings,
+                             return_tensors="pt")
+        with torch.no_grad():
+            logits = model(**encoding).logits[0].double()
+        difference = (logits - torch.tensor(record["logits"], dtype=torch.float64)).abs().max().item()
+        if not difference <= TOLERANCE:
+            sys.exit(f"{predictions}: {record['text']!r}: transformers gives {logits.tolist()}, stretto {record['logits']}")
+        worst = max(worst, difference)
+        first_logits.append(record["logits"][0])
+    first_logits.sort()
+    if any(b - a < 10 * TOLERANCE for a, b in zip(first_logits, first_logits[1:])):
+        sys.exit(f"{predictions}: the texts' logits are too alike to tell anything: {first_logits}")
+    return worst
+
+
+def main(folders):
+    transformers.logging.set_verbosity_error()
+    for folder in map(pathlib.Path, folders):
+        model, tokenizer = load(folder / "run/model")
+        check_labels(model.config, json.loads((folder / "labels.json").read_text()))
+        worst = check_logits(model, tokenizer, folder / "predictions.jsonl")
+        print(f"{folder.name}: {model.config.num_labels} classes, logits differ by at most {worst:.1e}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
