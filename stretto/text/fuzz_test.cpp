@@ -12,6 +12,8 @@
 namespace stretto::text {
 namespace {
 
+using nlohmann::json;
+
 class Fuzz : public testing::Test {
  protected:
   size_t below(size_t limit) { return engine_() % limit; }
@@ -89,7 +91,7 @@ TEST_F(Fuzz, BrokenTokenizerJson) {
     const std::string file = mutated(files[below(files.size())]);
     try {
       const Tokenizer tokenizer(
-          parse_tokenizer_json(parse_json(file, "tokenizer.json"), "tokenizer.json", {}));
+          parse_tokenizer_json(parse_json(file, "tokenizer.json"), "tokenizer.json", json::object(), "", {}));
       const std::string text = random_bytes(100);
       expect_sound(tokenizer, tokenizer.encode(text), text.size());
       ++loaded;
@@ -107,7 +109,7 @@ TEST_F(Fuzz, BrokenVocabulary) {
     const std::string file = mutated(below(20) == 0 ? random_bytes(100) : good);
     try {
       const Tokenizer tokenizer(
-          parse_vocabulary(file, "vocab.txt", nullptr, "", {.lowercase = below(2) == 0}));
+          parse_vocabulary(file, "vocab.txt", json::object(), "", {.lowercase = below(2) == 0}));
       const std::string text = random_bytes(100);
       expect_sound(tokenizer, tokenizer.encode(text), text.size());
     } catch (const Error&) {

@@ -34,8 +34,8 @@ struct TokenizerParts {
 // each maximal invalid subpart.
 class Tokenizer {
  public:
-  // From a folder with tokenizer.json, or with vocab.txt and perhaps tokenizer_config.json; or from one of
-  // these files. A vocab.txt by itself is taken as cased exactly when it holds upper-case letters outside
+  // From a folder with tokenizer.json or vocab.txt, and perhaps tokenizer_config.json; or from one of these
+  // files. A vocab.txt by itself is taken as cased exactly when it holds upper-case letters outside
   // [...]; the choice is logged. Throws DataError with the file and the place, for models other than
   // WordPiece too.
   static Tokenizer load(const std::filesystem::path& path, const TokenizerOptions& options = {});

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/text/json_fields.h"
 #include "stretto/text/tokenizer_files.h"
 
@@ -16,7 +17,8 @@ void require_type(const JsonField& section, const char* available) {
   }
 }
 
-BertNormalizerOptions read_normalizer(const JsonField& file, const TokenizerOptions& options) {
+BertNormalizerOptions read_normalizer(const JsonField& file, const JsonField& config,
+                                      const TokenizerOptions& options) {
   if (!file.has("normalizer")) {
     const bool lowercase = options.lowercase.value_or(false);
     return {.clean_text = false,
@@ -26,11 +28,20 @@ BertNormalizerOptions read_normalizer(const JsonField& file, const TokenizerOpti
   }
   const JsonField section = file["normalizer"];
   require_type(section, "BertNormalizer");
+  const auto read = [&](const char* key, const char* config_key, bool otherwise) {
+    const bool here = section.bool_or(key, otherwise);
+    const bool wanted = config.bool_or(config_key, here);
+    if (wanted != here) {
+      log::info("{}.{}: {} is overridden by {} {}: {}", section.place(), key, here, config.place(),
+                config_key, wanted);
+    }
+    return wanted;
+  };
   BertNormalizerOptions normalizer;
   normalizer.clean_text = section.bool_or("clean_text", true);
-  normalizer.handle_chinese_chars = section.bool_or("handle_chinese_chars", true);
-  normalizer.lowercase = options.lowercase.value_or(section.bool_or("lowercase", true));
-  normalizer.strip_accents = section.bool_or("strip_accents", normalizer.lowercase);
+  normalizer.handle_chinese_chars = read("handle_chinese_chars", "tokenize_chinese_chars", true);
+  normalizer.lowercase = options.lowercase ? *options.lowercase : read("lowercase", "do_lower_case", true);
+  normalizer.strip_accents = read("strip_accents", "strip_accents", normalizer.lowercase);
   return normalizer;
 }
 
@@ -136,13 +147,14 @@ Template read_post_processor(const JsonField& file) {
 }  // namespace
 
 TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::string& name,
+                                    const nlohmann::json& config, const std::string& config_name,
                                     const TokenizerOptions& options) {
   const JsonField top(file, name + ":");
   if (!top.has("model")) throw DataError("{}: not a tokenizer.json: it lacks \"model\"", name);
   TokenizerParts parts;
   parts.name = name;
   read_model(top["model"], parts);
-  parts.normalizer = read_normalizer(top, options);
+  parts.normalizer = read_normalizer(top, JsonField(config, config_name + ":"), options);
   if (!top.has("pre_tokenizer")) {
     throw DataError("{}: pre_tokenizer: none is not available; available is BertPreTokenizer", name);
   }

@@ -10,19 +10,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TokenizerParts parts_of_vocabulary(const fs::path& path, const fs::path& config,
-                                   const TokenizerOptions& options) {
-  const nlohmann::json settings = config.empty() ? nlohmann::json() : read_json(config);
+// Of one file; `config` is an empty path for none.
+TokenizerParts parts_of_file(const fs::path& path, const fs::path& config, const TokenizerOptions& options) {
+  const nlohmann::json settings = config.empty() ? nlohmann::json::object() : read_json(config);
+  if (path.extension() == ".json") {
+    return parse_tokenizer_json(read_json(path), path.string(), settings, config.string(), options);
+  }
   return parse_vocabulary(read_file(path), path.string(), settings, config.string(), options);
 }
 
 TokenizerParts parts_of_folder(const fs::path& folder, const TokenizerOptions& options) {
-  const fs::path json = folder / "tokenizer.json";
-  const fs::path vocabulary = folder / "vocab.txt";
   const fs::path config = folder / "tokenizer_config.json";
-  if (fs::exists(json)) return parse_tokenizer_json(read_json(json), json.string(), options);
-  if (fs::exists(vocabulary)) {
-    return parts_of_vocabulary(vocabulary, fs::exists(config) ? config : fs::path(), options);
+  for (const char* name : {"tokenizer.json", "vocab.txt"}) {
+    if (fs::exists(folder / name)) {
+      return parts_of_file(folder / name, fs::exists(config) ? config : fs::path(), options);
+    }
   }
   throw DataError("{}: holds no tokenizer: expected tokenizer.json or vocab.txt", folder.string());
 }
@@ -31,8 +33,7 @@ TokenizerParts parts_of(const fs::path& path, const TokenizerOptions& options) {
   if (fs::is_directory(path)) return parts_of_folder(path, options);
   if (!fs::exists(path)) throw DataError("{}: no such file or folder; expected a tokenizer", path.string());
   if (path.filename() == "tokenizer_config.json") return parts_of_folder(path.parent_path(), options);
-  if (path.extension() == ".json") return parse_tokenizer_json(read_json(path), path.string(), options);
-  return parts_of_vocabulary(path, {}, options);
+  return parts_of_file(path, {}, options);
 }
 
 }  // namespace

@@ -91,6 +91,26 @@ TEST(Tokenizer, ConfigurationAndOptionOverrideTheVocabulary) {
               ElementsAre(2, 1, 3));
 }
 
+// The settings that transformers reads from both files.
+TEST(Tokenizer, ConfigurationOverridesTokenizerJson) {
+  const auto load = [](const char* config, const TokenizerOptions& options = {}) {
+    const TempFolder folder;
+    json file = small_json();
+    file["model"]["vocab"]["cafe"] = 6;
+    file["model"]["vocab"]["Caf\u00e9"] = 7;
+    write_file_atomic(folder.path() / "tokenizer.json", file.dump());
+    write_file_atomic(folder.path() / "tokenizer_config.json", config);
+    return Tokenizer::load(folder.path(), options).encode("Caf\u00e9", {.special_tokens = false}).ids;
+  };
+  EXPECT_THAT(load(R"({"do_lower_case": true, "strip_accents": null})"), ElementsAre(6));
+  EXPECT_THAT(load(R"({"strip_accents": false})"), ElementsAre(0));
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(load(R"({"do_lower_case": false})"), ElementsAre(7));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("tokenizer.json: normalizer.lowercase: true is overridden by "));
+  EXPECT_THAT(load(R"({"do_lower_case": false})", {.lowercase = true}), ElementsAre(6));
+}
+
 TEST(Tokenizer, ConfigurationNamesSpecialTokens) {
   const std::string vocabulary = "<unk>\n<s>\n</s>\nthe\n";
   EXPECT_THAT(vocabulary_error(vocabulary), HasSubstr("vocab.txt: lacks \"[CLS]\"; name the special tokens"));

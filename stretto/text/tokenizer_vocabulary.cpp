@@ -73,8 +73,7 @@ int32_t require_id(const std::vector<VocabularyEntry>& vocabulary, const std::st
 
 TokenizerParts parse_vocabulary(std::string_view lines, const std::string& name, const nlohmann::json& config,
                                 const std::string& config_name, const TokenizerOptions& options) {
-  static const nlohmann::json no_settings = nlohmann::json::object();
-  const JsonField settings(config.is_null() ? no_settings : config, config_name + ":");
+  const JsonField settings(config, config_name + ":");
   TokenizerParts parts;
   parts.name = name;
   parts.vocabulary = read_lines(lines, name);
