@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -104,9 +105,11 @@ void run_tokenize(const TokenizeArguments& arguments) {
   // What one read brings is answered before the next, so that a program on the other end of two pipes can
   // converse.
   for (bool more = true; more;) {
+    const size_t searched = buffer.size();  // the beginning of a line that has not ended yet
     more = input.read_into(buffer);
     size_t begin = 0;
-    for (size_t end; (end = buffer.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    for (size_t end; (end = buffer.find('\n', std::max(begin, searched))) != std::string::npos;
+         begin = end + 1) {
       const auto line = std::string_view(buffer).substr(begin, end - begin);
       append_line(tokenizer, tokenizer.encode(line, options), arguments.output, out);
     }
@@ -141,6 +144,7 @@ void add_tokenize(CLI::App& app, int&) {
   verb->add_flag("--no-special", arguments->no_special,
                  "Leave out what the tokenizer adds, such as [CLS] and [SEP]");
   verb->add_option("--max-length", arguments->max_length, "Cut to this many tokens, added ones included")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   auto* letters = verb->add_option_group("case", "Whatever the tokenizer's files say");
   letters->add_flag_callback(

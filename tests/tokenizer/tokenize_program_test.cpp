@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temp_folder.h"
+
+// `stretto tokenize` as users type it.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string golden = GOLDEN_TOKENIZERS;
+
+class TokenizeProgram : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& content) const {
+    const auto path = folder_.path() / name;
+    write_file_atomic(path, content);
+    return path;
+  }
+
+  // The program with these arguments, reading `input`.
+  ShellResult tokenize(const std::string& arguments, const std::string& input) const {
+    return shell(command(arguments) + " < " + write("input.txt", input));
+  }
+
+  static std::string command(const std::string& arguments) {
+    return std::string(STRETTO_PROGRAM) + " tokenize " + arguments;
+  }
+
+  // What a tokenizer that cannot be had ends with.
+  std::string refusal(const std::string& tokenizer) const {
+    const ShellResult result = tokenize("--tokenizer " + tokenizer, "the map\n");
+    EXPECT_EQ(result.exit_code, 1) << tokenizer;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  }
+
+  TempFolder folder_;
+};
+
+// A vocabulary where the words of one sentence have the ids that they have in bert-base-uncased.
+std::string sparse_vocabulary() {
+  const std::map<int, std::string> words = {
+      {0, "[PAD]"},    {100, "[UNK]"}, {101, "[CLS]"},      {102, "[SEP]"}, {103, "[MASK]"},
+      {1029, "?"},     {1996, "the"},  {1999, "in"},        {2003, "is"},   {2073, "where"},
+      {2088, "world"}, {4949, "map"},  {26779, "himalayas"}};
+  std::string lines;
+  for (int id = 0; id < 30522; ++id) {
+    const auto word = words.find(id);
+    lines += word == words.end() ? "[unused" + std::to_string(id) + "]\n" : word->second + "\n";
+  }
+  return lines;
+}
+
+constexpr const char* himalayas = "where is Himalayas in the world map?";
+constexpr const char* himalayas_ids = "101 2073 2003 26779 1999 1996 2088 4949 1029 102\n";
+
+TEST_F(TokenizeProgram, PrintsIds) {
+  write("vocab.txt", sparse_vocabulary());
+  const ShellResult result = tokenize("--tokenizer " + folder_.path().string(), himalayas);
+  EXPECT_EQ(result.out, himalayas_ids);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("vocab.txt: taken as uncased"));
+}
+
+TEST_F(TokenizeProgram, PrintsIdsOfBertBase) {
+  const char* data = std::getenv("STRETTO_DATA");
+  if (data == nullptr) GTEST_SKIP() << "STRETTO_DATA names no folder of real data";
+  const std::string tokenizer = std::string(data) + "/tokenizers/bert-base-uncased";
+  EXPECT_EQ(tokenize("--tokenizer " + tokenizer, himalayas).out, himalayas_ids);
+  EXPECT_EQ(tokenize("--tokenizer " + tokenizer + "/vocab.txt", himalayas).out, himalayas_ids);
+}
+
+TEST_F(TokenizeProgram, PrintsTokensOrOffsets) {
+  const std::string uncased = "--tokenizer " + golden + "/uncased.txt ";
+  const std::string text = "Na\u00efve films\n";
+  EXPECT_EQ(tokenize(uncased + "--tokens", text).out, "[CLS] naive film ##s [SEP]\n");
+  EXPECT_EQ(tokenize(uncased + "--offsets", text).out, "0:0 0:5 6:10 10:11 0:0\n");
+  EXPECT_EQ(tokenize(uncased + "--ids", text).out, tokenize(uncased, text).out);
+  EXPECT_EQ(tokenize(uncased + "--tokens --no-special", text).out, "naive film ##s\n");
+  EXPECT_EQ(tokenize(uncased + "--tokens --max-length 3", text).out, "[CLS] naive [SEP]\n");
+  EXPECT_EQ(tokenize(uncased + "--tokens --max-length 2 --no-special", text).out, "naive film\n");
+}
+
+TEST_F(TokenizeProgram, CutsNothingUnlessAsked) {
+  std::string line;
+  for (int i = 0; i < 5000; ++i) line += "the map ";
+  const std::string ids = tokenize("--tokenizer " + golden + "/added.json", line).out;
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), ' '), 10001);
+}
+
+TEST_F(TokenizeProgram, LowercaseOverridesTheVocabulary) {
+  const std::string cased = "--tokenizer " + golden + "/cased.txt --tokens --no-special ";
+  EXPECT_EQ(tokenize(cased, "The Caf\u00e9\n").out, "The C ##a ##f ##\u00e9\n");
+  EXPECT_EQ(tokenize(cased + "--lowercase", "The Caf\u00e9\n").out, "the cafe\n");
+  const std::string uncased = "--tokenizer " + golden + "/uncased.txt --tokens --no-special ";
+  EXPECT_EQ(tokenize(uncased + "--no-lowercase", "the The\n").out, "the [UNK]\n");
+}
+
+TEST_F(TokenizeProgram, OneLineOfOutputForEachLineOfInput) {
+  const std::string arguments = "--tokenizer " + golden + "/uncased.txt --tokens --no-special ";
+  EXPECT_EQ(tokenize(arguments, "").out, "");
+  EXPECT_EQ(tokenize(arguments, "\n").out, "\n");
+  EXPECT_EQ(tokenize(arguments, "the\n\nmap").out, "the\n\nmap\n");
+  // None of these ends a line: carriage return, vertical tab, form feed, U+0085, U+2028.
+  EXPECT_EQ(tokenize(arguments, "the\r\nmap \r the\v\f\u0085 map\u2028the\n").out, "the\nmap the map the\n");
+  EXPECT_EQ(tokenize(arguments, std::string("a\0b\n", 4)).out, "a ##b\n");
+}
+
+TEST_F(TokenizeProgram, ReadsAFileToo) {
+  const std::string file = write("text.txt", "the map\n");
+  EXPECT_EQ(shell(command("--tokenizer " + golden + "/uncased.txt --tokens " + file)).out,
+            "[CLS] the map [SEP]\n");
+  const ShellResult missing = shell(command("--tokenizer " + golden + "/added.json no-such-file"));
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_EQ(missing.err, "stretto: error: no-such-file: cannot open: No such file or directory\n");
+}
+
+TEST_F(TokenizeProgram, InvalidUtf8IsReplacedLikePythonDoes) {
+  const std::string arguments = "--tokenizer " + golden + "/options.json --no-special --offsets ";
+  // This tokenizer keeps U+FFFD, so the offsets show how many there are.
+  EXPECT_EQ(tokenize(arguments, "\xe4\xb8 a\n\xff\xfe a\n\xed\xa0\x80 a\n").out,
+            "0:1 2:3\n0:2 3:4\n0:3 4:5\n");
+}
+
+TEST_F(TokenizeProgram, LinesMayLieAcrossReads) {
+  const std::string line = "na\u00efve \u4e2d\u56fd caf\u00e9\n";
+  const std::string arguments = "--tokenizer " + golden + "/uncased.txt --tokens";
+  const std::string expected = tokenize(arguments, line).out;
+  std::string many;
+  for (int i = 0; i < 30000; ++i) many += line;
+  const std::string output = tokenize(arguments, many).out;
+  ASSERT_EQ(output.size(), 30000 * expected.size());
+  for (size_t at = 0; at < output.size(); at += expected.size()) {
+    ASSERT_EQ(output.compare(at, expected.size(), expected), 0) << "line " << at / expected.size() + 1;
+  }
+  EXPECT_EQ(shell("(printf 'the ma'; sleep 0.1; printf 'p\\nthe') | " + command(arguments)).out,
+            "[CLS] the map [SEP]\n[CLS] the [SEP]\n");
+}
+
+TEST_F(TokenizeProgram, AClosedPipeEndsItQuietly) {
+  const std::string endless = "yes the map | " + command("--tokenizer " + golden + "/added.json --tokens");
+  const ShellResult result = shell(endless + " | head -n 2");
+  EXPECT_EQ(result.out, "[CLS] the map [SEP]\n[CLS] the map [SEP]\n");
+  EXPECT_EQ(result.err, "");
+  const ShellResult signal_ignored =
+      shell("trap '' PIPE; (" + command("--tokenizer " + golden + "/added.json --tokens") + " < " +
+            write("input.txt", std::string(1 << 20, '\n')) + "; echo ended with $? >&2) | true");
+  EXPECT_EQ(signal_ignored.err, "ended with 0\n");
+}
+
+TEST_F(TokenizeProgram, AFullDiskIsSaid) {
+  const ShellResult result =
+      shell("echo the map | " + command("--tokenizer " + golden + "/added.json") + " > /dev/full");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "stretto: error: standard output: cannot write: No space left on device\n");
+}
+
+TEST_F(TokenizeProgram, BadTokenizersAreSaid) {
+  const std::string folder = folder_.path();
+  EXPECT_THAT(refusal("no-such-folder"),
+              HasSubstr("no-such-folder: no such file or folder; expected a tokenizer"));
+  EXPECT_THAT(refusal(folder), HasSubstr("holds no tokenizer: expected tokenizer.json or vocab.txt"));
+  EXPECT_THAT(refusal(write("cut.json", "{\n  \"model\": {\"vocab\":\n")),
+              AllOf(HasSubstr("cut.json:3:1: not valid JSON"), HasSubstr("unexpected end of input")));
+  for (const std::string type : {"BPE", "Unigram", "WordLevel"}) {
+    EXPECT_THAT(refusal(write("other.json", R"({"model": {"type": ")" + type + R"(", "vocab": {}}})")),
+                HasSubstr("other.json: model.type: a " + type +
+                          " tokenizer is not available; available is WordPiece"));
+  }
+  EXPECT_THAT(refusal(write("vocab.txt", "the\nmap\n")), HasSubstr("vocab.txt: lacks \"[CLS]\""));
+}
+
+TEST_F(TokenizeProgram, MisuseIsSaid) {
+  const auto misuse = [&](const std::string& arguments) {
+    const ShellResult result = tokenize(arguments, "the map\n");
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  const std::string tokenizer = "--tokenizer " + golden + "/added.json ";
+  EXPECT_THAT(misuse(""), HasSubstr("--tokenizer is required"));
+  EXPECT_THAT(misuse(tokenizer + "--ids --tokens"), HasSubstr("--ids"));
+  EXPECT_THAT(misuse(tokenizer + "--lowercase --no-lowercase"), HasSubstr("--lowercase"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length -1"), HasSubstr("--max-length"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length 1"), HasSubstr("leaves no room for the 2 special tokens"));
+}
+
+TEST_F(TokenizeProgram, LinksNoTorch) {
+  const ShellResult libraries = shell("ldd " STRETTO_PROGRAM);
+  EXPECT_THAT(libraries.out, AllOf(HasSubstr("libc"), Not(HasSubstr("torch")), Not(HasSubstr("c10"))));
+}
+
+}  // namespace
+}  // namespace stretto
