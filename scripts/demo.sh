@@ -30,8 +30,9 @@ folder = pathlib.Path(sys.argv[2])
 PYTHON
 }
 
+rm -rf "$folder/run"  # of an earlier demo: logs and metrics would follow each other
 python3 scripts/make_reviews.py "$folder/data"
-say "the data: short synthetic reviews in $folder/data, written by scripts/make_reviews.py; for example"
+say "the data: short synthetic reviews in $folder/data, written by scripts/make_reviews.py; 1 is positive, 0 negative:"
 sed -n '2,4s/^/  /p' "$folder/data/train.tsv"
 
 settings=()
@@ -54,7 +55,7 @@ accuracy=$(sed -n 's/.*"accuracy": *\([0-9.]*\).*/\1/p' "$folder/run/test_result
 say "accuracy on the $(($(wc -l <"$folder/data/test.tsv") - 1)) held-out reviews: $(printf '%.3f' "$accuracy")"
 cat <<END
 
-The model is an ordinary Hugging Face folder: $folder/run/model. Try it:
+The model is an ordinary Hugging Face folder: $folder/run/model. Try it (LABEL_1 is positive):
 
   $stretto predict --model $folder/run/model --text "not a dull film , and the ending is lovely"
 
