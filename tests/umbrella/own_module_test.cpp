@@ -1,0 +1,94 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/temp_folder.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/stretto.h"
+
+// A task of a user's own, with data and a model that stretto does not know: points of the plane, and on which side of a
+// line they lie.
+namespace stretto {
+namespace {
+
+using ::testing::ElementsAre;
+
+class Points : public data::Dataset {
+ public:
+  explicit Points(int64_t count) : lengths_(static_cast<size_t>(count), 1) {}
+
+  int64_t size() const override { return std::ssize(lengths_); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+
+  Batch pack(std::span<const int64_t> samples) const override {
+    Batch batch;
+    batch.sample_ids.assign(samples.begin(), samples.end());
+    batch.count = std::ssize(samples);
+    const Tensor ids = at::tensor(batch.sample_ids);
+    const Tensor x = at::stack({at::sin(ids * 1.7), at::cos(ids * 2.9)}, 1);
+    batch.tensors = {{"x", x.to(at::kFloat)}, {"labels", (x.select(1, 0) > 0.5 * x.select(1, 1)).to(at::kLong)}};
+    return batch;
+  }
+
+ private:
+  std::vector<int32_t> lengths_;
+};
+
+class WhichSide : public Module {
+ public:
+  WhichSide() : line_(model(std::make_shared<nn::Linear>(2, 2))) {
+    at::NoGradGuard no_grad;
+    line_->weight.zero_();
+    line_->bias.zero_();
+  }
+
+  Loss training_step(const Batch& batch, const StepContext&) override {
+    return nn::cross_entropy(line_->forward(batch.at("x")), batch.at("labels"));
+  }
+  Tensor evaluation_step(const Batch& batch, const StepContext&) override {
+    const Tensor right = line_->forward(batch.at("x")).argmax(1).eq(batch.at("labels"));
+    return right.to(at::kDouble).unsqueeze(1);
+  }
+  Metrics metrics(const Tensor& rows) const override { return {{"accuracy", rows.mean().item<double>()}}; }
+  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override {
+    save_safetensors(folder / "line.safetensors", weights);
+  }
+
+ private:
+  std::shared_ptr<nn::Linear> line_;
+};
+
+TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
+  std::vector<FitResult> results;
+  std::vector<NamedTensors> saved;
+  for (const int ranks : {1, 2}) {
+    const TempFolder folder;
+    Recipe recipe;
+    recipe.training.epochs = 20;
+    recipe.training.global_batch_size = 10;
+    recipe.optimizer.lr = 0.05;
+    recipe.track.progress = "off";
+    recipe.checkpoint.monitor = "accuracy";
+    recipe.output = folder.path();
+    const Points train(100), validation(33);
+    std::vector<FitResult> of_rank(static_cast<size_t>(ranks));
+    run_rank_threads(ranks, [&](Group& group) {
+      WhichSide module;
+      of_rank[static_cast<size_t>(group.rank())] = Trainer(recipe, group, at::kCPU).fit(module, train, &validation);
+    });
+    results.push_back(of_rank.back());
+    saved.push_back(SafetensorsFile(folder.path() / "model/line.safetensors").load_all());
+  }
+  for (const FitResult& result : results) {
+    EXPECT_EQ(result.steps, 200);
+    ASSERT_TRUE(result.best.has_value());
+    EXPECT_GT(result.best->at("accuracy"), 0.95);
+  }
+  EXPECT_EQ(results[0].best_epoch, results[1].best_epoch);
+  EXPECT_THAT(saved[0].at("weight").sizes(), ElementsAre(2, 2));
+  for (const char* name : {"weight", "bias"}) {
+    EXPECT_TRUE(at::allclose(saved[0].at(name), saved[1].at(name), 1e-4, 1e-5)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace stretto
