@@ -30,8 +30,10 @@ bool terminal_attached() {
 }  // namespace
 
 std::string progress_line(const ProgressState& state, double seconds_left) {
-  return fmt::format("step {}/{} | epoch {:.2f} | loss {:.4f} | lr {:.2e} | {:.1f} samples/s | {} tokens/s | ETA {}",
-                     state.step, state.total_steps, state.epoch, state.loss, state.lr, state.samples_per_second,
+  const std::string line = fmt::format("step {}/{} | epoch {:.2f} | loss {:.4f} | lr {:.2e}", state.step,
+                                       state.total_steps, state.epoch, state.loss, state.lr);
+  if (state.samples_per_second == 0) return line;
+  return fmt::format("{} | {:.1f} samples/s | {} tokens/s | ETA {}", line, state.samples_per_second,
                      with_commas(state.tokens_per_second), human_duration(seconds_left));
 }
 

@@ -13,7 +13,7 @@ struct ProgressState {
   double epoch = 0;
   double loss = 0;
   double lr = 0;
-  double samples_per_second = 0;
+  double samples_per_second = 0;  // 0 where nothing has been timed yet; the line then ends before it
   double tokens_per_second = 0;
 };
 

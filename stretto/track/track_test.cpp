@@ -15,6 +15,10 @@ TEST(Progress, OneLineTellsAll) {
             "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | 212.3 samples/s | 2,840 tokens/s | ETA 1m 33s");
 }
 
+TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {
+  EXPECT_EQ(progress_line({1, 9, 0.1, 0.7, 1e-5}, 0), "step 1/9 | epoch 0.10 | loss 0.7000 | lr 1.00e-05");
+}
+
 TEST(Progress, OnlyRankZeroShows) {
   EXPECT_EQ(Progress::choose("auto", 1), Progress::Mode::off);
   EXPECT_EQ(Progress::choose("off", 0), Progress::Mode::off);

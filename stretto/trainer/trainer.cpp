@@ -53,13 +53,16 @@ class StepLog {
     state.tokens_per_second = seconds > 0 ? static_cast<double>(tokens_) / seconds : 0;
     progress_.update(state);
     if (report.step % every_ != 0 && report.step != total_steps_) return;
-    file_->write({{"step", report.step},
-                  {"epoch", state.epoch},
-                  {"loss", state.loss},
-                  {"grad_norm", report.grad_norm},
-                  {"lr", report.lr},
-                  {"samples_per_second", state.samples_per_second},
-                  {"tokens_per_second", state.tokens_per_second}});
+    nlohmann::ordered_json record = {{"step", report.step},
+                                     {"epoch", state.epoch},
+                                     {"loss", state.loss},
+                                     {"grad_norm", report.grad_norm},
+                                     {"lr", report.lr}};
+    if (state.samples_per_second > 0) {
+      record["samples_per_second"] = state.samples_per_second;
+      record["tokens_per_second"] = state.tokens_per_second;
+    }
+    file_->write(std::move(record));
     loss_sum_ = 0;
     steps_ = 0;
   }
@@ -92,13 +95,21 @@ class StepLog {
   double steps_ = 0;
 };
 
-// Rank 0 works the metrics out; all ranks get the same.
+// Rank 0 works the metrics out; all ranks get the same, or all throw because one of them is no number.
 Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
-                           at::Device device) {
+                           at::Device device, int64_t step) {
   const Evaluation evaluation = evaluate(module, dataset, group, batch_size, device);
-  std::string text;
-  if (group.rank() == 0) text = nlohmann::json(module.metrics(evaluation.rows)).dump();
-  return nlohmann::json::parse(group.broadcast_bytes(text, 0)).get<Metrics>();
+  std::vector<uint8_t> bytes;
+  if (group.rank() == 0) bytes = nlohmann::json::to_cbor(module.metrics(evaluation.rows));  // keeps NaN, unlike text
+  const auto metrics =
+      nlohmann::json::from_cbor(group.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
+  for (const auto& [name, value] : metrics) {
+    if (std::isfinite(value)) continue;
+    throw Error("step {}: the evaluation's {} ({}) is not finite: the weights have left the range of numbers. Lower "
+                "optimizer.lr or set training.max_grad_norm",
+                step, name, value);
+  }
+  return metrics;
 }
 
 // Keeps the best model so far in the run folder.
@@ -154,7 +165,7 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
     const bool epoch_ends = report.step % run.steps_an_epoch() == 0 || report.step == run.total_steps();
     if (!evaluates || !epoch_ends) continue;
     step_log.pause();
-    const Metrics metrics = evaluate_and_share(module, *validation, group_, evaluation_batch, device_);
+    const Metrics metrics = evaluate_and_share(module, *validation, group_, evaluation_batch, device_, report.step);
     step_log.add(report, metrics);
     const bool keep = best.improves(metrics);
     log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");

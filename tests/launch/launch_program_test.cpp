@@ -1,11 +1,9 @@
-#include <cstdlib>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+#include "tests/support/shell.h"
 
 // `stretto launch` as users type it.
 namespace stretto {
@@ -19,18 +17,6 @@ const std::string stretto = STRETTO_PROGRAM;
 const std::string probe = RANK_PROBE;
 const std::string python = TORCH_PYTHON;
 
-struct Result {
-  int exit_code;
-  std::string out, err;
-};
-
-Result shell(const std::string& command) {
-  const TempFolder folder;
-  const std::string out = folder.path() / "out", err = folder.path() / "err";
-  const int status = std::system(("( " + command + " ) >" + out + " 2>" + err + " </dev/null").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};
-}
-
 bool has_torch() {
   static const bool found = shell(python + " -c 'import torch.distributed.run'").exit_code == 0;
   return found;
@@ -39,7 +25,7 @@ bool has_torch() {
 TEST(LaunchProgram, EveryFormOfTheRankCountParses) {
   for (const std::string form : {"-N 3", "-N3", "-N=3", "-n 3", "-n=3", "--nproc-per-node 3",
                                  "--nproc-per-node=3", "--nproc_per_node 3"}) {
-    const Result result = shell(stretto + " launch --no-pin " + form + " -- " + probe);
+    const ShellResult result = shell(stretto + " launch --no-pin " + form + " -- " + probe);
     EXPECT_EQ(result.exit_code, 0) << form << result.err;
     EXPECT_THAT(result.out,
                 AllOf(HasSubstr("probe 0 met 3\n"), HasSubstr("[rank 2] probe 2 of 3, local 2 of 3\n")))
@@ -61,7 +47,7 @@ TEST(LaunchProgram, AllBehindTheProgramIsItsOwn) {
 
 TEST(LaunchProgram, MisuseIsSaid) {
   const auto refusal = [](const std::string& arguments) {
-    const Result result = shell(stretto + " launch " + arguments);
+    const ShellResult result = shell(stretto + " launch " + arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments;
     return result.out + result.err;
   };
@@ -75,7 +61,7 @@ TEST(LaunchProgram, MisuseIsSaid) {
 
 TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
   EXPECT_EQ(shell(stretto + " launch -N 2 -- sh -c 'exit $((RANK * 5))'").exit_code, 5);
-  const Result killed =
+  const ShellResult killed =
       shell(stretto + " launch -N 2 -- sh -c '[ $RANK = 0 ] && exec sleep 1000; kill -ABRT $$'");
   EXPECT_EQ(killed.exit_code, 128 + SIGABRT);
   EXPECT_THAT(killed.err, AllOf(HasSubstr("error: rank 1 "), HasSubstr("SIGABRT (Aborted)")));
@@ -84,14 +70,14 @@ TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
 TEST(LaunchProgram, LogFolderHoldsAFileARank) {
   const TempFolder folder;
   const std::string logs = folder.path() / "logger_logs";
-  const Result result = shell(stretto + " launch -N 2 --log-dir " + logs + " -- " + probe);
+  const ShellResult result = shell(stretto + " launch -N 2 --log-dir " + logs + " -- " + probe);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, read_file(logs + "/training_0.log"));
   EXPECT_EQ(read_file(logs + "/training_1.log"), "probe 1 of 2, local 1 of 2\nprobe 1 met 2\n");
 }
 
 TEST(LaunchProgram, TheStoreRefusesARankWithAWrongSecret) {
-  const Result result = shell(stretto + " launch -N 1 -- env STRETTO_SECRET=guessed " + probe);
+  const ShellResult result = shell(stretto + " launch -N 1 -- env STRETTO_SECRET=guessed " + probe);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("probe: the rendezvous store at 127.0.0.1:"), HasSubstr("refused this process"),
@@ -102,14 +88,14 @@ TEST(LaunchProgram, TheSameProgramRunsUnderTorchrunsVariables) {
   const std::string variables =
       "env RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ";
   EXPECT_EQ(shell(variables + probe).out, "probe 1 of 2, local 1 of 2\n");
-  const Result half = shell("env RANK=1 " + probe);
+  const ShellResult half = shell("env RANK=1 " + probe);
   EXPECT_EQ(half.exit_code, 2);
   EXPECT_THAT(half.err, HasSubstr("WORLD_SIZE is not set although RANK is"));
 }
 
 TEST(LaunchProgram, TheSameProgramRunsUnderTorchrun) {
   if (!has_torch()) GTEST_SKIP() << "no Python with torch beside the libtorch in use";
-  const Result result =
+  const ShellResult result =
       shell(python + " -m torch.distributed.run --standalone --nproc-per-node 2 --no-python " + probe);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
@@ -118,7 +104,7 @@ TEST(LaunchProgram, TheSameProgramRunsUnderTorchrun) {
 
 TEST(LaunchProgram, APlainTorchProgramRunsUnderIt) {
   if (!has_torch()) GTEST_SKIP() << "no Python with torch beside the libtorch in use";
-  const Result result = shell(stretto + " launch -N 2 -- " + python + " " + ALL_REDUCE_SCRIPT);
+  const ShellResult result = shell(stretto + " launch -N 2 -- " + python + " " + ALL_REDUCE_SCRIPT);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("rank 0 of 2 sums to 3.0\n"), HasSubstr("[rank 1] rank 1 of 2 sums to 3.0\n")));

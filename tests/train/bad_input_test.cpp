@@ -1,0 +1,212 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "tests/train/workspace.h"
+
+// What a run cannot honour ends it before its first step: with the place, what was found and what to do, and without a
+// model or results that could be taken for real ones.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Matcher;
+
+constexpr int usage = 2;  // exit codes: a recipe that cannot be honoured, and input that is broken
+constexpr int failure = 1;
+constexpr double quick = 30;  // seconds; it takes one where the machine has nothing else to do
+
+class BadInput : public ::testing::Test {
+ protected:
+  // Runs `verb` on two ranks and expects this refusal.
+  void expect_refusal(int exit_code, const std::string& settings, const Matcher<const std::string&>& message) {
+    expect_refusal_of(workspace_.run("train", 2, settings), exit_code, message);
+  }
+
+  void expect_refusal_of(const ShellResult& result, int exit_code, const Matcher<const std::string&>& message) {
+    EXPECT_EQ(result.exit_code, exit_code);
+    EXPECT_THAT(result.err, message);
+    EXPECT_LT(result.seconds, quick);
+    for (const char* name : {"run/model", "run/model.new", "run/summary.json", "run/dev_results.json"}) {
+      EXPECT_FALSE(workspace_.has(name)) << name;
+    }
+  }
+
+  std::string path(const std::string& name) const { return workspace_.path(name); }
+
+  // A finished model folder to break, at trained/model; settings that start from it.
+  std::string train_model() {
+    workspace_.train("trained", 1, "training.max_steps=1 evaluate.every=never training.precision=fp32");
+    return "model.config=null model.path=" + path("trained/model");
+  }
+
+  // Puts `change` of the trained weights in their place.
+  template <class Change>
+  void change_weights(const Change& change) {
+    const std::string name = "trained/model/model.safetensors";
+    workspace_.write(name, change(workspace_.read(name)));
+  }
+
+  Workspace workspace_;
+};
+
+// ---- data
+
+TEST_F(BadInput, MissingFile) {
+  expect_refusal(usage, "data.train=" + path("absent.tsv"),
+                 AllOf(HasSubstr("--set data.train"), HasSubstr(path("absent.tsv") + " does not exist")));
+  EXPECT_FALSE(workspace_.has("run")) << "refused before anything is made";
+}
+
+TEST_F(BadInput, EmptyFile) {
+  workspace_.write("empty.tsv", "");
+  expect_refusal(failure, "data.train=" + path("empty.tsv"), HasSubstr(path("empty.tsv") + ": the file is empty"));
+  workspace_.write("empty.tsv", "sentence\tlabel\n");
+  expect_refusal(failure, "data.validation=" + path("empty.tsv"),
+                 HasSubstr(path("empty.tsv") + ": no rows behind the header"));
+}
+
+TEST_F(BadInput, OneClassOnly) {
+  workspace_.write("one.tsv", "sentence\tlabel\ngood\t1\nfine\t1\n");
+  expect_refusal(failure, "data.train=" + path("one.tsv"),
+                 AllOf(HasSubstr(path("one.tsv")), HasSubstr("a classifier needs rows of two classes")));
+}
+
+TEST_F(BadInput, LabelsThatTheTrainingDataDoesNotHave) {
+  workspace_.write("dev.tsv", "sentence\tlabel\ngood\t1\nbad\t2\n");
+  expect_refusal(failure, "", AllOf(HasSubstr(path("dev.tsv") + ":3:"), HasSubstr("label \"2\" is not one of 0, 1")));
+  workspace_.write("train.tsv", "sentence\tlabel\ngood\tpositive\nbad\tnegative\n");
+  workspace_.write("dev.tsv", "sentence\tlabel\ngood\tpostive\n");
+  expect_refusal(failure, "", AllOf(HasSubstr(path("dev.tsv") + ":2:"), HasSubstr("did you mean \"positive\"?")));
+}
+
+TEST_F(BadInput, LabelOutOfRange) {
+  workspace_.write("train.tsv", "sentence\tlabel\ngood\t1\nbad\t-3\n");
+  expect_refusal(failure, "", HasSubstr(path("train.tsv") + ":3: label -3 is out of range"));
+}
+
+TEST_F(BadInput, MalformedRow) {
+  workspace_.write("train.tsv", make_rows(9, 1) + "a row without its label\n" + make_rows(9, 2));
+  expect_refusal(failure, "", HasSubstr(path("train.tsv") + ":11: 1 column where the header has 2 (sentence, label)"));
+  workspace_.write("train.jsonl", "{\"text\": \"good\", \"label\": 1}\n{\"text\": \"bad\", \"label\"\n");
+  expect_refusal(failure, "data.train=" + path("train.jsonl"), HasSubstr(path("train.jsonl") + ":2"));
+}
+
+TEST_F(BadInput, FileOfAnUnknownKind) {
+  workspace_.write("train.parquet", "PAR1");
+  expect_refusal(usage, "data.train=" + path("train.parquet"), AllOf(HasSubstr("train.parquet"), HasSubstr(".jsonl")));
+}
+
+// ---- recipe
+
+TEST_F(BadInput, UnknownKey) {
+  workspace_.write("recipe.yaml", workspace_.read("recipe.yaml") + "evaluation:\n  every: epoch\n");
+  expect_refusal(usage, "", HasSubstr("recipe.yaml:26:1: evaluation is not a setting; did you mean \"evaluate\"?"));
+}
+
+TEST_F(BadInput, UnknownKeyOnTheCommandLine) {
+  expect_refusal(usage, "optimizer.learning_rate=1",
+                 HasSubstr("--set optimizer.learning_rate=1: optimizer.learning_rate is not a setting"));
+}
+
+TEST_F(BadInput, WrongType) {
+  std::string recipe = workspace_.read("recipe.yaml");
+  recipe.replace(recipe.find("epochs: 2"), 9, "epochs: two");
+  workspace_.write("recipe.yaml", recipe);
+  expect_refusal(usage, "", AllOf(HasSubstr("recipe.yaml:11:11: training.epochs: \"two\""), HasSubstr("whole number")));
+}
+
+TEST_F(BadInput, ValueOutOfRange) {
+  expect_refusal(usage, "training.epochs=0", AllOf(HasSubstr("training.epochs"), HasSubstr("must be from 1 to")));
+}
+
+TEST_F(BadInput, BatchSizesThatContradict) {
+  expect_refusal(usage, "training.batch_size=4 training.grad_accumulation_steps=3",
+                 AllOf(HasSubstr("global_batch_size (16) = batch_size (4) x ranks (2) x grad_accumulation_steps (3) does "
+                                 "not hold, the right side is 24"),
+                       HasSubstr("recipe.yaml:12:22"), HasSubstr("or leave one of them out")));
+  EXPECT_FALSE(workspace_.has("run"));
+}
+
+TEST_F(BadInput, PrecisionThatIsNotThere) {
+  expect_refusal(usage, "training.precision=fp16", AllOf(HasSubstr("training.precision"), HasSubstr("fp16"), HasSubstr("bf16")));
+}
+
+TEST_F(BadInput, StrategyThatIsNotThere) {
+  expect_refusal(usage, "training.strategy=fsdp",
+                 AllOf(HasSubstr("training.strategy"), HasSubstr("\"fsdp\" is known, but not available in this version"),
+                       HasSubstr("ddp-bf16")));
+}
+
+TEST_F(BadInput, MonitorThatIsNotMeasured) {
+  expect_refusal(usage, "checkpoint.monitor=acuracy",
+                 AllOf(HasSubstr("checkpoint.monitor"), HasSubstr("did you mean \"accuracy\"?")));
+}
+
+TEST_F(BadInput, OutputThatCannotBeWritten) {
+  expect_refusal(failure, "output=" + path("recipe.yaml/run"), HasSubstr(path("recipe.yaml/run")));
+}
+
+// ---- model and tokenizer
+
+TEST_F(BadInput, LongerSamplesThanTheModelHasPositions) {
+  expect_refusal(usage, "data.max_length=33",
+                 AllOf(HasSubstr("data.max_length (33)"), HasSubstr("max_position_embeddings (32)"),
+                       HasSubstr("set data.max_length: 32")));
+}
+
+TEST_F(BadInput, TokensBeyondTheModelsVocabulary) {
+  workspace_.write("model/vocab.txt", workspace_.read("model/vocab.txt") + "one\nmore\n");
+  expect_refusal(usage, "", AllOf(HasSubstr("ids up to 34"), HasSubstr("vocab_size is 33"),
+                                  HasSubstr("tokenizer.path and model.path do not belong together")));
+}
+
+TEST_F(BadInput, ModelFolderWithoutWeights) {
+  expect_refusal(failure, "model.config=null model.path=" + path("model"),
+                 HasSubstr(path("model") + ": there is neither model.safetensors nor model.safetensors.index.json"));
+}
+
+TEST_F(BadInput, WeightsOfAnotherShape) {
+  const std::string settings = train_model();
+  auto config = nlohmann::json::parse(workspace_.read("trained/model/config.json"));
+  config["intermediate_size"] = 40;
+  workspace_.write("trained/model/config.json", config.dump());
+  expect_refusal(failure, settings,
+                 AllOf(HasSubstr("bert.encoder.layer.0.intermediate.dense."), HasSubstr("[48"), HasSubstr("[40"),
+                       HasSubstr("config.json and the weights do not belong together")));
+}
+
+TEST_F(BadInput, TruncatedWeights) {
+  const std::string settings = train_model();
+  change_weights([](const std::string& bytes) { return bytes.substr(0, bytes.size() - 1000); });
+  expect_refusal(failure, settings, AllOf(HasSubstr(path("trained/model/model.safetensors") + ": tensor "),
+                                          HasSubstr("it is truncated")));
+  workspace_.write("trained/model/model.safetensors", "abc");
+  expect_refusal(failure, settings, HasSubstr("3 bytes is too short for a safetensors file"));
+}
+
+TEST_F(BadInput, HeaderLongerThanTheFile) {
+  const std::string settings = train_model();
+  change_weights([](std::string bytes) { return bytes.replace(0, 8, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)); });
+  expect_refusal(failure, settings, HasSubstr("the safetensors header claims 9223372036854775807 bytes, the file has"));
+}
+
+TEST_F(BadInput, ConfigThatIsNoJson) {
+  workspace_.write("model/config.json", "{\"vocab_size\": 33,");
+  expect_refusal(failure, "", HasSubstr(path("model/config.json")));
+}
+
+// ---- not refused
+
+TEST_F(BadInput, MoreRanksThanSamplesWorksWithAWarning) {
+  workspace_.write("train.tsv", "sentence\tlabel\ngood\t1\nbad\t0\n");
+  workspace_.write("dev.tsv", "sentence\tlabel\ngood\t1\n");
+  const ShellResult result = workspace_.run("train", 3, "training.global_batch_size=2");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("warning: 2 samples for 3 ranks"));
+  EXPECT_TRUE(workspace_.has("run/model/model.safetensors"));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,94 @@
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/workspace.h"
+
+// Runs that break off in the middle.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A run on two ranks that would take days, in its midst.
+class BrokenRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    run_.emplace(workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never"));
+    ASSERT_TRUE(eventually([&] { return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty(); }))
+        << run_->err();
+    ranks_ = children_of(run_->pid());
+    ASSERT_EQ(ranks_.size(), 2u);
+  }
+
+  void expect_ranks_gone() const {
+    for (const pid_t rank : ranks_) EXPECT_NE(::kill(rank, 0), 0) << "process " << rank << " still lives";
+    EXPECT_FALSE(workspace_.has("run/model"));
+    EXPECT_FALSE(workspace_.has("run/summary.json"));
+  }
+
+  Workspace workspace_;
+  std::optional<BackgroundShell> run_;
+  std::vector<pid_t> ranks_;
+};
+
+TEST_F(BrokenRun, AKilledRankIsNamedAndTheOthersEnd) {
+  const auto victims = children_of(run_->pid(), "RANK=1");
+  ASSERT_EQ(victims.size(), 1u);
+  ::kill(victims[0], SIGKILL);
+  const ShellResult result = run_->wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(result.err, AllOf(HasSubstr(fmt::format("error: rank 1 (process {})", victims[0])), HasSubstr("SIGKILL"),
+                                HasSubstr(workspace_.path("run/logger_logs/training_1.log"))));
+  expect_ranks_gone();
+}
+
+TEST_F(BrokenRun, RankZeroIsNoException) {
+  const auto victims = children_of(run_->pid(), "RANK=0");
+  ASSERT_EQ(victims.size(), 1u);
+  ::kill(victims[0], SIGSEGV);
+  const ShellResult result = run_->wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
+  EXPECT_THAT(result.err, AllOf(HasSubstr(fmt::format("error: rank 0 (process {})", victims[0])), HasSubstr("SIGSEGV")));
+  expect_ranks_gone();
+}
+
+TEST_F(BrokenRun, AnInterruptEndsAll) {
+  ::kill(run_->pid(), SIGINT);
+  const ShellResult result = run_->wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGINT);
+  expect_ranks_gone();
+}
+
+TEST_F(BrokenRun, RanksEndWithTheirLauncher) {
+  ::kill(run_->pid(), SIGKILL);
+  run_->wait();
+  EXPECT_TRUE(eventually([&] { return ::kill(ranks_[0], 0) != 0 && ::kill(ranks_[1], 0) != 0; }));
+  EXPECT_FALSE(workspace_.has("run/model"));
+}
+
+TEST(NonFinite, ALossThatIsNoNumberIsRefusedBeforeTheStep) {
+  const Workspace workspace;
+  const ShellResult result = workspace.run(
+      "train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32 evaluate.every=never");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("error: step 2: "), HasSubstr("is not finite"), HasSubstr("the step was not taken"),
+                                HasSubstr("optimizer.lr")));
+  EXPECT_EQ(workspace.losses("run").size(), 1u);
+  EXPECT_FALSE(workspace.has("run/model"));
+}
+
+// An evaluation may meet the broken model first.
+TEST(NonFinite, AnEvaluationThatIsNoNumberIsSaid) {
+  const Workspace workspace;
+  const ShellResult result = workspace.run(
+      "train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32 training.global_batch_size=64");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("error: step 1: the evaluation's loss (nan) is not finite"));
+  EXPECT_FALSE(workspace.has("run/model"));
+}
+
+}  // namespace
+}  // namespace stretto

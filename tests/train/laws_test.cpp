@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/workspace.h"
+
+// What a run computes is a function of the recipe's global sizes and seed, not of how the work is shared. All runs compute
+// in float64 with dropout, so that what differs beyond rounding is an error.
+namespace stretto {
+namespace {
+
+using ::testing::SizeIs;
+
+constexpr double rounding = 1e-9;
+
+// Both runs took the same steps, as far as a double can tell.
+void expect_same(const Workspace& workspace, const std::string& a, const std::string& b) {
+  EXPECT_LT(relative_difference(workspace.losses(a), workspace.losses(b)), rounding) << a << " and " << b;
+  EXPECT_LT(weight_difference(read_weights(workspace.path(a + "/model/model.safetensors")),
+                              read_weights(workspace.path(b + "/model/model.safetensors"))),
+            rounding)
+      << a << " and " << b;
+}
+
+TEST(TrainLaws, OneTwoAndFourRanksTakeTheSameSteps) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=30 evaluate.every=never";
+  workspace.train("one", 1, settings);
+  workspace.train("two", 2, settings);
+  workspace.train("four", 4, settings);
+  EXPECT_THAT(workspace.losses("one"), SizeIs(30));
+  expect_same(workspace, "one", "two");
+  expect_same(workspace, "one", "four");
+}
+
+TEST(TrainLaws, AccumulationIsAsGoodAsRanksAndTheLastWindowMayBePartial) {
+  const Workspace workspace;
+  workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 an epoch
+  const std::string settings = "training.global_batch_size=32 training.batch_size=16 training.epochs=3 evaluate.every=never";
+  workspace.train("two", 2, settings);
+  workspace.train("accumulated", 1, settings + " training.grad_accumulation_steps=2");
+  EXPECT_THAT(workspace.losses("two"), SizeIs(9));
+  expect_same(workspace, "two", "accumulated");
+}
+
+TEST(TrainLaws, GlobalBatchNeedNotDivideByRanks) {
+  const Workspace workspace;
+  const std::string settings = "training.global_batch_size=10 evaluate.every=never";
+  workspace.train("one", 1, settings);
+  workspace.train("four", 4, settings);
+  EXPECT_THAT(workspace.losses("one"), SizeIs(14));
+  expect_same(workspace, "one", "four");
+}
+
+TEST(TrainLaws, RanksMayBeLeftWithoutASample) {
+  const Workspace workspace;
+  workspace.write("train.tsv", make_rows(33, 4));  // the last batch of an epoch is one sample for four ranks
+  const std::string settings = "training.global_batch_size=8 evaluate.every=never";
+  workspace.train("one", 1, settings);
+  workspace.train("four", 4, settings);
+  EXPECT_THAT(workspace.losses("one"), SizeIs(10));
+  expect_same(workspace, "one", "four");
+}
+
+TEST(TrainLaws, TokenBudgetIsGlobal) {
+  const Workspace workspace;
+  const auto settings = [](int tokens, int accumulation) {
+    return fmt::format("training.global_batch_size=null training.max_tokens={} training.grad_accumulation_steps={} "
+                       "training.epochs=4 evaluate.every=never",
+                       tokens, accumulation);
+  };
+  workspace.train("one", 1, settings(160, 1));
+  workspace.train("two", 2, settings(80, 1));
+  workspace.train("accumulated", 2, settings(40, 2));
+  expect_same(workspace, "one", "two");
+  expect_same(workspace, "one", "accumulated");
+}
+
+// An epoch under a token budget has as many steps as its order needs, so epochs may differ; each still sees every sample
+// once.
+TEST(TrainLaws, EveryEpochUnderATokenBudgetIsWhole) {
+  const Workspace workspace;
+  workspace.train("run", 1, "training.global_batch_size=null training.max_tokens=50 training.epochs=6");
+  const auto summary = nlohmann::json::parse(workspace.read("run/summary.json"));
+  EXPECT_EQ(summary["samples"], 6 * 64);
+  int evaluations = 0;
+  for (const auto& record : workspace.metrics("run")) evaluations += record.contains("eval_accuracy");
+  EXPECT_EQ(evaluations, 6);
+}
+
+TEST(TrainLaws, LowerPrecisionsStayClose) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=20 evaluate.every=never training.precision=";
+  workspace.train("fp64", 1, settings + "fp64");
+  workspace.train("fp32", 2, settings + "fp32");
+  workspace.train("bf16", 2, settings + "bf16");
+  EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("fp32")), 1e-4);
+  EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("bf16")), 0.03);
+}
+
+TEST(TrainLaws, TheSeedDecidesEveryByte) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=6 evaluate.every=never training.precision=fp32 training.seed=";
+  workspace.train("first", 2, settings + "1");
+  workspace.train("again", 2, settings + "1");
+  workspace.train("other", 2, settings + "2");
+  const std::string weights = "/model/model.safetensors";
+  EXPECT_TRUE(workspace.read("first" + weights) == workspace.read("again" + weights));
+  EXPECT_FALSE(workspace.read("first" + weights) == workspace.read("other" + weights));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,117 @@
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/workspace.h"
+
+// `stretto predict` on a model that was trained a moment ago.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Predict : public ::testing::Test {
+ protected:
+  void SetUp() override { workspace_.train("run", 1, "training.precision=fp32 optimizer.lr=0.005 training.epochs=8"); }
+
+  std::string command(const std::string& arguments) const {
+    return std::string("OMP_NUM_THREADS=1 ") + STRETTO_PROGRAM + " predict --model " + workspace_.path("run/model") +
+           " " + arguments;
+  }
+  std::vector<nlohmann::json> predict(const std::string& arguments) const {
+    const ShellResult result = shell(command(arguments));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_json_lines(result.out);
+  }
+
+  Workspace workspace_;
+};
+
+TEST_F(Predict, TextsAndLinesAlike) {
+  workspace_.write("lines", "the film is good and witty\n\nthe plot was dull");
+  const auto lines = predict("< " + workspace_.path("lines"));
+  const auto texts = predict("--text 'the film is good and witty' --text '' --text='the plot was dull'");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines, texts);
+  EXPECT_EQ(lines[0]["text"], "the film is good and witty");
+  EXPECT_EQ(lines[1]["text"], "");
+  EXPECT_EQ(lines[0]["label"], "LABEL_1");
+  EXPECT_EQ(lines[2]["label"], "LABEL_0");
+  EXPECT_GT(lines[0]["score"], 0.5);
+}
+
+TEST_F(Predict, LogitsScoresAndLabelsAgree) {
+  const std::string texts = "--text 'the film is good' --text 'the plot was bleak and cold'";
+  const auto labels = predict(texts), scores = predict(texts + " --output scores"),
+             logits = predict(texts + " --output logits");
+  for (size_t i = 0; i < 2; ++i) {
+    const double a = logits[i]["logits"][0], b = logits[i]["logits"][1];
+    const double second = 1 / (1 + std::exp(a - b));
+    EXPECT_NEAR(scores[i]["scores"]["LABEL_1"], second, 1e-12);
+    EXPECT_NEAR(scores[i]["scores"]["LABEL_0"], 1 - second, 1e-12);
+    EXPECT_EQ(labels[i]["label"], b > a ? "LABEL_1" : "LABEL_0");
+    EXPECT_NEAR(labels[i]["score"], std::max(second, 1 - second), 1e-12);
+  }
+}
+
+// Scores do not depend on which texts are computed together, and are those of `stretto test`.
+TEST_F(Predict, AgreesWithTest) {
+  workspace_.write("test.tsv", "sentence\nthe film is good\nthe plot was dull and stale\na scene\n");
+  workspace_.write("lines", "the film is good\nthe plot was dull and stale\na scene\n");
+  ASSERT_EQ(workspace_.run("test", 1, "data.test=" + workspace_.path("test.tsv")).exit_code, 0);
+  const auto tested = read_json_lines(workspace_.read("run/predictions.jsonl"));
+  for (const std::string batch : {"1", "2", "32"}) {
+    const auto predicted = predict("--precision fp64 --batch-size " + batch + " < " + workspace_.path("lines"));
+    ASSERT_EQ(predicted.size(), tested.size());
+    for (size_t i = 0; i < tested.size(); ++i) {
+      EXPECT_EQ(predicted[i]["label"], tested[i]["label"]);
+      EXPECT_NEAR(predicted[i]["score"], tested[i]["score"], 1e-6);
+    }
+  }
+}
+
+TEST_F(Predict, AnyBytesAreAnswered) {
+  workspace_.write("lines", std::string("a \xff\xfe film\n\xc3\n\0zero\nlast \xe2\x82", 27));
+  const auto records = predict("< " + workspace_.path("lines"));
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0]["text"], "a \uFFFD\uFFFD film");
+  for (const auto& record : records) EXPECT_TRUE(record["score"].is_number());
+}
+
+TEST_F(Predict, LongTextsAreCutToTheModel) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "good ";
+  EXPECT_EQ(predict("--text '" + text + "'").size(), 1u);
+}
+
+TEST_F(Predict, NoInputGivesNoOutput) { EXPECT_THAT(predict("< /dev/null"), IsEmpty()); }
+
+TEST_F(Predict, AClosedPipeEndsItQuietly) {
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) lines += "the film is good\n";
+  workspace_.write("lines", lines);
+  const ShellResult result = shell(command("< " + workspace_.path("lines")) + " | head -1");
+  EXPECT_EQ(read_json_lines(result.out).size(), 1u);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(PredictRefuses, WhatIsNoClassifier) {
+  const Workspace workspace;
+  const auto refusal = [&](const std::string& arguments, int exit_code) {
+    const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " predict " + arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    return result.err;
+  };
+  EXPECT_THAT(refusal("--text x", 2), HasSubstr("--model is required"));
+  EXPECT_THAT(refusal("--text x --model " + workspace.path("none"), 1), HasSubstr(workspace.path("none")));
+  EXPECT_THAT(refusal("--text x --model " + workspace.path("model"), 1),
+              AllOf(HasSubstr(workspace.path("model")), HasSubstr("model.safetensors")));
+  EXPECT_THAT(refusal("--text x --output label,logits --model m", 2), HasSubstr("--output"));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,85 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/cluster/socket.h"
+#include "tests/train/workspace.h"
+
+// `stretto train` as a rank that something else has started: it finds the others through torchrun's variables.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string python = TORCH_PYTHON;
+const std::string settings = "training.max_steps=10 evaluate.every=never output=";
+
+// Free a moment ago; nobody else takes it as long as all tests ask the system for theirs.
+int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
+
+std::string torchrun_variables(int rank, int world_size, int port) {
+  return fmt::format("RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} ",
+                     rank, world_size, port);
+}
+
+void expect_same_losses(const Workspace& workspace, const std::string& run) {
+  workspace.train("launched", 2, "training.max_steps=10 evaluate.every=never");
+  EXPECT_LT(relative_difference(workspace.losses("launched"), workspace.losses(run)), 1e-12);
+}
+
+TEST(TrainRendezvous, RanksStartedByHandMeetAtMasterPort) {
+  const Workspace workspace;
+  const int port = free_port();
+  const std::string command = workspace.command("train", 1, settings + workspace.path("run"));
+  BackgroundShell first(torchrun_variables(0, 2, port) + command);
+  BackgroundShell second(torchrun_variables(1, 2, port) + command);
+  const ShellResult zero = first.wait(), one = second.wait();
+  EXPECT_EQ(zero.exit_code, 0) << zero.err;
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(zero.err, HasSubstr("step 10/10"));
+  EXPECT_THAT(one.err, IsEmpty()) << "only rank 0 prints";
+  EXPECT_THAT(workspace.read("run/logger_logs/training_0.log"), HasSubstr("step 10/10"));
+  EXPECT_THAT(workspace.read("run/logger_logs/training_1.log"), Not(IsEmpty()));
+  expect_same_losses(workspace, "run");
+}
+
+TEST(TrainRendezvous, UnderTorchrun) {
+  if (shell(python + " -c 'import torch.distributed.run'").exit_code != 0) {
+    GTEST_SKIP() << "no Python with torch beside the libtorch in use";
+  }
+  const Workspace workspace;
+  std::string command = workspace.command("train", 1, settings + workspace.path("run"));
+  command.erase(0, command.find(STRETTO_PROGRAM));
+  const ShellResult result =
+      shell("OMP_NUM_THREADS=1 " + python +
+            " -m torch.distributed.run --standalone --nproc-per-node 2 --no-python " + command);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  expect_same_losses(workspace, "run");
+}
+
+TEST(TrainRendezvous, ARankWhosePeerDiesSaysSo) {
+  const Workspace workspace;
+  const int port = free_port();
+  const std::string command =
+      workspace.command("train", 1, "training.max_steps=1000000 evaluate.every=never output=" + workspace.path("run"));
+  BackgroundShell first(torchrun_variables(0, 2, port) + command);
+  BackgroundShell second(torchrun_variables(1, 2, port) + command);
+  ASSERT_TRUE(eventually([&] { return workspace.has("run/metrics.jsonl") && !workspace.losses("run").empty(); }));
+  ::kill(second.pid(), SIGKILL);
+  const ShellResult zero = first.wait();
+  EXPECT_EQ(zero.exit_code, 1);
+  EXPECT_THAT(zero.err, AllOf(HasSubstr("error: rank 0: all_reduce"), HasSubstr("a peer has ended or is stuck")));
+}
+
+TEST(TrainRendezvous, HalfAnEnvironmentIsRefused) {
+  const Workspace workspace;
+  const ShellResult result = shell("RANK=0 " + workspace.command("train", 1));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("WORLD_SIZE is not set although RANK is"));
+  EXPECT_FALSE(workspace.has("run"));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/strings.h"
+#include "tests/train/workspace.h"
+
+// What a run leaves behind, and what `stretto test` makes of it.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* weights_file = "/model/model.safetensors";
+
+nlohmann::json read_object(const Workspace& workspace, const std::string& name) {
+  return nlohmann::json::parse(workspace.read(name));
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(RunFolder, HoldsAllOfARun) {
+  const Workspace workspace;
+  workspace.train("run", 2);
+  EXPECT_THAT(names_in(workspace.path("run")),
+              ::testing::ElementsAre("config.yaml", "dev_results.json", "logger_logs", "metrics.jsonl", "model",
+                                     "summary.json"));
+  EXPECT_THAT(names_in(workspace.path("run/model")),
+              ::testing::ElementsAre("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"));
+  EXPECT_EQ(workspace.read("run/model/vocab.txt"), workspace.read("model/vocab.txt"));
+
+  const nlohmann::json summary = read_object(workspace, "run/summary.json");
+  EXPECT_EQ(summary["steps"], 8);
+  EXPECT_EQ(summary["samples"], 128);
+  EXPECT_EQ(summary["ranks"], 2);
+  EXPECT_EQ(summary["best"], read_object(workspace, "run/dev_results.json"));
+  EXPECT_THAT(workspace.read("run/logger_logs/training_0.log"),
+              AllOf(HasSubstr("compute fp64 | master fp64"), HasSubstr("step 8/8"), HasSubstr("best")));
+  EXPECT_THAT(workspace.read("run/logger_logs/training_1.log"), Not(IsEmpty()));
+}
+
+TEST(RunFolder, MetricsNameEveryStepAndEvaluation) {
+  const Workspace workspace;
+  workspace.train("run", 2, "track.log_every=3 training.seed=3");
+  const auto records = workspace.metrics("run");
+  std::vector<int> steps, evaluated;
+  for (const nlohmann::json& record : records) (record.contains("loss") ? steps : evaluated).push_back(record["step"]);
+  EXPECT_THAT(steps, ::testing::ElementsAre(3, 6, 8));
+  EXPECT_THAT(evaluated, ::testing::ElementsAre(4, 8));
+  for (const nlohmann::json& record : records) {
+    if (!record.contains("loss")) {
+      EXPECT_TRUE(record.contains("eval_accuracy") && record.contains("eval_loss")) << record;
+      continue;
+    }
+    for (const char* name : {"epoch", "grad_norm", "lr", "samples_per_second", "tokens_per_second"}) {
+      EXPECT_TRUE(record.contains(name)) << name << " in " << record;
+    }
+  }
+}
+
+TEST(RunFolder, ItsConfigMakesTheSameRunAgain) {
+  const Workspace workspace;
+  workspace.train("run", 2, "training.precision=fp32 optimizer.weight_decay=0.05");
+  const std::string config = workspace.read("run/config.yaml");
+  EXPECT_THAT(config, HasSubstr("weight_decay: 0.05"));
+  workspace.write("recipe.yaml", config);
+  workspace.train("again", 2);
+  EXPECT_TRUE(workspace.read(std::string("run") + weights_file) == workspace.read(std::string("again") + weights_file));
+  EXPECT_EQ(workspace.losses("run"), workspace.losses("again"));
+}
+
+// A learning rate that breaks a good model: epoch 1 is warm-up and learns, what follows destroys.
+TEST(RunFolder, TheBestModelIsKeptWhenLaterEpochsAreWorse) {
+  const Workspace workspace;
+  workspace.write("train.tsv", make_rows(160, 1));
+  const std::string settings = "data.test=" + workspace.path("dev.tsv") + " training.precision=fp32 evaluate.batch_size=5 ";
+  workspace.train("run", 2,
+                  settings +
+                      "training.epochs=4 optimizer.type=SGD optimizer.lr=4 checkpoint.monitor=loss "
+                      "scheduler.warmup_ratio=null scheduler.num_warmup_steps=40");
+  double best = INFINITY, last = 0;
+  for (const auto& record : workspace.metrics("run")) {
+    if (!record.contains("eval_loss")) continue;
+    last = record["eval_loss"];
+    best = std::min(best, last);
+  }
+  ASSERT_LT(best, last) << "the recipe does not get worse, so nothing is tested";
+  const nlohmann::json dev = read_object(workspace, "run/dev_results.json");
+  EXPECT_EQ(dev["loss"], best);
+
+  ASSERT_EQ(workspace.run("test", 2, settings).exit_code, 0);
+  const nlohmann::json test = read_object(workspace, "run/test_results.json");
+  EXPECT_EQ(test["accuracy"], dev["accuracy"]);
+  EXPECT_NEAR(test["loss"], best, 1e-5 * best);
+}
+
+TEST(RunFolder, TestGivesEachRowOnceAtAnyNumberOfRanks) {
+  const Workspace workspace;
+  const std::string settings = "data.test=" + workspace.path("test.tsv");
+  workspace.write("test.tsv", make_rows(31, 5));
+  workspace.train("run", 1, settings + " training.epochs=1");
+  std::string predictions;
+  nlohmann::json results;
+  for (const int ranks : {1, 2, 3}) {
+    const ShellResult result = workspace.run("test", ranks, settings);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto records = read_json_lines(workspace.read("run/predictions.jsonl"));
+    ASSERT_EQ(records.size(), 31u);
+    for (size_t i = 0; i < records.size(); ++i) EXPECT_EQ(records[i]["line"], i + 2);  // line 1 is the header
+    if (ranks == 1) {
+      predictions = workspace.read("run/predictions.jsonl");
+      results = read_object(workspace, "run/test_results.json");
+    }
+    for (const auto& [name, value] : results.items()) {
+      EXPECT_NEAR(read_object(workspace, "run/test_results.json")[name], value, 1e-12) << name;
+    }
+    const auto first = read_json_lines(predictions);
+    for (size_t i = 0; i < records.size(); ++i) {
+      EXPECT_EQ(records[i]["label"], first[i]["label"]);
+      EXPECT_NEAR(records[i]["score"], first[i]["score"], 1e-12);
+    }
+  }
+}
+
+TEST(RunFolder, ATestFileWithoutLabelsGivesPredictionsOnly) {
+  const Workspace workspace;
+  workspace.write("test.tsv", "sentence\nthe film is good\nthe end was bad\n");
+  const std::string settings = "data.test=" + workspace.path("test.tsv");
+  workspace.train("run", 1, settings + " training.epochs=1");
+  const ShellResult result = workspace.run("test", 2, settings);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("has no labels: predictions only"));
+  EXPECT_FALSE(workspace.has("run/test_results.json"));
+  const auto records = read_json_lines(workspace.read("run/predictions.jsonl"));
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_FALSE(records[0].contains("gold"));
+}
+
+TEST(RunFolder, TestWithoutAModelSaysToTrainFirst) {
+  const Workspace workspace;
+  const ShellResult result = workspace.run("test", 1, "data.test=" + workspace.path("dev.tsv"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("there is no trained model in " + workspace.path("run/model")),
+                                HasSubstr("run `stretto train` with this recipe first")));
+}
+
+}  // namespace
+}  // namespace stretto
