@@ -5,8 +5,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/stretto.h"
 
-// A task of a user's own, with data and a model that stretto does not know: points of the plane, and on which side of a
-// line they lie.
+// A task of a user's own, with data and a model that stretto does not know: points of the plane, and on which
+// side of a line they lie.
 namespace stretto {
 namespace {
 
@@ -25,7 +25,8 @@ class Points : public data::Dataset {
     batch.count = std::ssize(samples);
     const Tensor ids = at::tensor(batch.sample_ids);
     const Tensor x = at::stack({at::sin(ids * 1.7), at::cos(ids * 2.9)}, 1);
-    batch.tensors = {{"x", x.to(at::kFloat)}, {"labels", (x.select(1, 0) > 0.5 * x.select(1, 1)).to(at::kLong)}};
+    batch.tensors = {{"x", x.to(at::kFloat)},
+                     {"labels", (x.select(1, 0) > 0.5 * x.select(1, 1)).to(at::kLong)}};
     return batch;
   }
 
@@ -73,7 +74,8 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
     std::vector<FitResult> of_rank(static_cast<size_t>(ranks));
     run_rank_threads(ranks, [&](Group& group) {
       WhichSide module;
-      of_rank[static_cast<size_t>(group.rank())] = Trainer(recipe, group, at::kCPU).fit(module, train, &validation);
+      of_rank[static_cast<size_t>(group.rank())] =
+          Trainer(recipe, group, at::kCPU).fit(module, train, &validation);
     });
     results.push_back(of_rank.back());
     saved.push_back(SafetensorsFile(folder.path() / "model/line.safetensors").load_all());
