@@ -1,17 +1,18 @@
 #include "stretto/base/files.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "stretto/base/error.h"
+#include "stretto/base/file_faults.h"
 
 namespace stretto {
 namespace {
@@ -20,53 +21,103 @@ namespace {
   throw IoError("cannot {} {}: {}", verb, path.string(), std::strerror(errno));
 }
 
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags, const char* verb) : path_(path) {
-    fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail(verb, path);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-  size_t size() const {
-    struct stat info{};
-    if (::fstat(fd_, &info) != 0) fail("read", path_);
-    if (S_ISDIR(info.st_mode)) throw IoError("cannot read {}: it is a folder, a file is needed", path_.string());
-    return static_cast<size_t>(info.st_size);
-  }
-  void sync() {
-    if (::fsync(fd_) != 0) fail("fsync", path_);
-  }
+Fd open_file(const std::filesystem::path& path, int flags, const char* verb) {
+  Fd file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (!file) fail(verb, path);
+  return file;
+}
 
- private:
-  std::filesystem::path path_;
-  int fd_ = -1;
-};
+size_t size_of(const Fd& file, const std::filesystem::path& path) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) fail("read", path);
+  if (S_ISDIR(info.st_mode)) throw IoError("cannot read {}: it is a folder, a file is needed", path.string());
+  return static_cast<size_t>(info.st_size);
+}
 
-void write_all(int fd, std::string_view bytes, const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      fail("write", path);
+// One write-like system call on `path`; a test may have set a fault for it.
+template <class Perform>
+auto change(const char* name, const std::filesystem::path& path, Perform perform) {
+  return file_faults::call(name, path, 0, [&](size_t) { return perform(); });
+}
+
+Fd open_to_write(const std::filesystem::path& path, int flags) {
+  Fd file(change("open", path,
+                 [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644); }));
+  if (!file) fail("write", path);
+  return file;
+}
+
+// How many of the bytes were taken: all, or fewer with the reason in errno.
+size_t write_some(const Fd& file, std::string_view bytes, const std::filesystem::path& path) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t written = file_faults::call("write", path, bytes.size() - done, [&](size_t size) {
+      return ::write(file.get(), bytes.data() + done, size);
+    });
+    if (written < 0 && errno != EINTR) break;
+    if (written > 0) done += static_cast<size_t>(written);
+  }
+  return done;
+}
+
+// A failed fsync is not tried again: the kernel drops the pages it could not write, and the second one would
+// succeed.
+void sync(const Fd& file, const std::filesystem::path& path) {
+  if (change("fsync", path, [&] { return ::fsync(file.get()); }) != 0) fail("fsync", path);
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  const std::filesystem::path named = path.has_filename() ? path : path.parent_path();  // "a/b/" is b in a
+  return named.has_parent_path() ? named.parent_path() : ".";
+}
+
+std::filesystem::path with_suffix(const std::filesystem::path& path, const std::string& suffix) {
+  std::filesystem::path result = path.has_filename() ? path : path.parent_path();
+  result += suffix;
+  return result;
+}
+
+bool stands(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
+int rename_to_free_name(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  // This file system cannot refuse by itself. Between the look and the step only an empty folder could be
+  // replaced.
+  if (!stands(to)) return ::rename(from.c_str(), to.c_str());
+  errno = EEXIST;
+  return -1;
+}
+
+// Nothing to remove is no error.
+void remove_tree(const std::filesystem::path& path) {
+  if (!stands(path)) return;
+  const bool is_folder = std::filesystem::is_directory(std::filesystem::symlink_status(path));
+  if (is_folder) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+         entry.increment(error)) {
+      remove_tree(entry->path());
     }
-    bytes.remove_prefix(static_cast<size_t>(written));
+    if (error) throw IoError("cannot remove {}: {}", path.string(), error.message());
   }
+  const int result = is_folder ? change("rmdir", path, [&] { return ::rmdir(path.c_str()); })
+                               : change("unlink", path, [&] { return ::unlink(path.c_str()); });
+  if (result != 0) fail("remove", path);
 }
 
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY, "read");
+  const Fd file = open_file(path, O_RDONLY, "read");
   std::string content;
-  content.reserve(file.size());
+  content.reserve(size_of(file, path));
   char chunk[1 << 16];
   while (true) {
-    const ssize_t got = ::read(file.fd(), chunk, sizeof chunk);
+    const ssize_t got = ::read(file.get(), chunk, sizeof chunk);
     if (got == 0) return content;
     if (got < 0) {
       if (errno == EINTR) continue;
@@ -76,60 +127,111 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-void write_file_atomic(const std::filesystem::path& path, const std::function<void(const WritePiece&)>& fill) {
-  std::filesystem::path aside = path;
-  aside += ".tmp" + std::to_string(::getpid());
-  try {
-    Descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC, "write");
-    fill([&](std::string_view piece) { write_all(file.fd(), piece, aside); });
-    file.sync();
-    if (::rename(aside.c_str(), path.c_str()) != 0) fail("write", path);
-  } catch (...) {
+void write_file_atomic(const std::filesystem::path& path,
+                       const std::function<void(const WritePiece&)>& fill) {
+  const std::filesystem::path aside = with_suffix(path, ".tmp" + std::to_string(::getpid()));
+  FileWriter file(aside);
+  fill([&](std::string_view piece) { file.write(piece); });
+  file.finish();
+  if (change("rename", path, [&] { return ::rename(aside.c_str(), path.c_str()); }) != 0) {
+    const int reason = errno;
     ::unlink(aside.c_str());
-    throw;
+    errno = reason;
+    fail("write", path);
   }
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  Descriptor(folder, O_RDONLY | O_DIRECTORY, "fsync").sync();
+  sync_folder(folder_of(path));
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
   write_file_atomic(path, [&](const WritePiece& write) { write(content); });
 }
 
+FileWriter::FileWriter(const std::filesystem::path& path) : path_(path), fd_(open_to_write(path, O_TRUNC)) {}
+
+FileWriter::~FileWriter() {
+  if (fd_) change("unlink", path_, [this] { return ::unlink(path_.c_str()); });
+}
+
+void FileWriter::write(std::string_view bytes) {
+  const size_t written = write_some(fd_, bytes, path_);
+  size_ += static_cast<int64_t>(written);
+  if (written < bytes.size()) fail("write", path_);
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void FileWriter::finish() {
+  sync(fd_, path_);
+  fd_.reset();  // after fsync, close has nothing left that could fail
+}
+
 void make_folders(const std::filesystem::path& folder) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw IoError("cannot make the folder {}: {}", folder.string(), error.message());
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
+  make_folders(folder.parent_path());
+  if (!folder.has_filename()) return;  // "a/b/" is b in a, made by now
+  const int result = change("mkdir", folder, [&] { return ::mkdir(folder.c_str(), 0777); });
+  const int reason = errno;
+  if (result == 0 || (reason == EEXIST && std::filesystem::is_directory(folder, error))) return;
+  throw IoError("cannot make the folder {}: {}", folder.string(), std::strerror(reason));
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  sync(open_file(folder, O_RDONLY | O_DIRECTORY, "fsync"), folder);
+}
+
+void rename_folder(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (change("rename", to, [&] { return rename_to_free_name(from, to); }) != 0) {
+    throw IoError("cannot rename {} to {}: {}", from.string(), to.string(), std::strerror(errno));
+  }
+  sync_folder(folder_of(to));
+  if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
+}
+
+void remove_folder(const std::filesystem::path& folder) {
+  constexpr const char* suffix = ".removing";
+  if (folder.native().ends_with(suffix)) return remove_tree(folder);
+  const std::filesystem::path aside = with_suffix(folder, suffix);
+  remove_tree(aside);
+  if (!stands(folder)) return;
+  rename_folder(folder, aside);
+  remove_tree(aside);
 }
 
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) {
-    if (::rename(fresh.c_str(), path.c_str()) != 0) fail("write", path);
-    return;
+  if (!stands(path)) return rename_folder(fresh, path);
+  const auto exchange = [&] {
+    return ::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE);
+  };
+  if (change("rename", path, exchange) == 0) {
+    sync_folder(folder_of(path));
+    return remove_tree(fresh);
   }
-  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-    std::filesystem::remove_all(fresh);
-    return;
-  }
-  std::filesystem::path old = path;
-  old += ".old";
-  std::filesystem::remove_all(old);
-  if (::rename(path.c_str(), old.c_str()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0) fail("write", path);
-  std::filesystem::remove_all(old);
+  if (errno != EINVAL && errno != ENOSYS) fail("write", path);
+  // This file system cannot exchange: for a moment there is nothing under `path`, and the old folder beside
+  // it.
+  const std::filesystem::path old = with_suffix(path, ".old");
+  remove_tree(old);
+  rename_folder(path, old);
+  rename_folder(fresh, path);
+  remove_tree(old);
 }
 
 std::filesystem::path expand_home(const std::string& path) {
   if (path != "~" && path.rfind("~/", 0) != 0) return path;
   const char* home = std::getenv("HOME");
-  if (home == nullptr) throw ConfigError("{}: HOME is not set, so \"~\" has no meaning; write the whole path", path);
+  if (home == nullptr)
+    throw ConfigError("{}: HOME is not set, so \"~\" has no meaning; write the whole path", path);
   return std::string(home) + path.substr(1);
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY, "read");
-  size_ = file.size();
+  const Fd file = open_file(path, O_RDONLY, "read");
+  size_ = size_of(file, path);
   if (size_ == 0) return;
-  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd(), 0);
+  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data_ == MAP_FAILED) {
     data_ = nullptr;
     fail("map", path);
@@ -145,13 +247,20 @@ void MappedFile::swap(MappedFile& other) noexcept {
   std::swap(size_, other.size_);
 }
 
-AppendFile::AppendFile(const std::filesystem::path& path, bool keep_old) : path_(path) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep_old ? 0 : O_TRUNC), 0644);
-  if (fd_ < 0) fail("write", path);
+AppendFile::AppendFile(const std::filesystem::path& path, bool keep_old)
+    : path_(path), fd_(open_to_write(path, O_APPEND | (keep_old ? 0 : O_TRUNC))) {}
+
+void AppendFile::write(std::string_view bytes) {
+  const size_t written = write_some(fd_, bytes, path_);
+  if (written == bytes.size()) return;
+  const int reason = errno;
+  struct stat info {};
+  if (written > 0 && ::fstat(fd_.get(), &info) == 0 && S_ISREG(info.st_mode)) {
+    const off_t before = info.st_size - static_cast<off_t>(written);
+    change("ftruncate", path_, [&] { return ::ftruncate(fd_.get(), before); });
+  }
+  errno = reason;
+  fail("write", path_);
 }
-
-AppendFile::~AppendFile() { ::close(fd_); }
-
-void AppendFile::write(std::string_view bytes) { write_all(fd_, bytes, path_); }
 
 }  // namespace stretto

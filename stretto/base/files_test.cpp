@@ -1,8 +1,10 @@
 #include "stretto/base/files.h"
 
+#include <cstdlib>
+#include <vector>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/temp_folder.h"
@@ -10,13 +12,20 @@
 namespace stretto {
 namespace {
 
+using testing::EndsWith;
+using testing::ThrowsMessage;
+
+auto entries(const std::filesystem::path& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
 TEST(Files, AtomicWriteReplacesAndLeavesNothingBeside) {
   const TempFolder folder;
   const auto path = folder.path() / "a.txt";
   write_file_atomic(path, "old");
   write_file_atomic(path, "new");
   EXPECT_EQ(read_file(path), "new");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_EQ(entries(folder.path()), 1);
 }
 
 TEST(Files, FailureWhileFillingKeepsTheOldContent) {
@@ -29,7 +38,7 @@ TEST(Files, FailureWhileFillingKeepsTheOldContent) {
   };
   EXPECT_THROW(write_file_atomic(path, broken), DataError);
   EXPECT_EQ(read_file(path), "old");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_EQ(entries(folder.path()), 1);
 }
 
 TEST(Files, MissingFileIsNamed) {
@@ -69,7 +78,77 @@ TEST(Files, FoldersAreReplacedWhole) {
     replace_folder(folder.path() / "fresh", path);
     EXPECT_EQ(read_file(path / "a"), content);
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_EQ(entries(folder.path()), 1);
+}
+
+TEST(Files, WriterCountsAndKeepsWhatIsFinished) {
+  const TempFolder folder;
+  const auto path = folder.path() / "big";
+  FileWriter file(path);
+  file.write("head");
+  const std::vector<std::byte> bytes(3 << 20, std::byte{7});
+  file.write(bytes);
+  EXPECT_EQ(file.size(), 4 + (3 << 20));
+  file.finish();
+  const std::string content = read_file(path);
+  EXPECT_EQ(content.substr(0, 5), "head\a");
+  EXPECT_EQ(content.size(), 4u + (3 << 20));
+}
+
+TEST(Files, WriterTakesAwayWhatIsNotFinished) {
+  const TempFolder folder;
+  {
+    FileWriter file(folder.path() / "half");
+    file.write("half");
+  }
+  EXPECT_EQ(entries(folder.path()), 0);
+}
+
+TEST(Files, FoldersAreMadeWithTheirParents) {
+  const TempFolder folder;
+  make_folders(folder.path() / "a/b/c/");
+  make_folders(folder.path() / "a/b/c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a/b/c"));
+  write_file_atomic(folder.path() / "file", "");
+  EXPECT_THAT([&] { make_folders(folder.path() / "file"); },
+              ThrowsMessage<IoError>("cannot make the folder " + (folder.path() / "file").string() +
+                                     ": File exists"));
+  EXPECT_THROW(make_folders(folder.path() / "file" / "in it"), IoError);
+}
+
+TEST(Files, FolderIsRenamedToAFreeNameOnly) {
+  const TempFolder folder;
+  make_folders(folder.path() / "a");
+  make_folders(folder.path() / "taken");  // empty: rename(2) would replace it
+  EXPECT_THAT([&] { rename_folder(folder.path() / "a", folder.path() / "taken"); },
+              ThrowsMessage<IoError>(EndsWith("taken: File exists")));
+  EXPECT_EQ(entries(folder.path()), 2);
+  rename_folder(folder.path() / "a", folder.path() / "b");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "b"));
+  EXPECT_THAT([&] { rename_folder(folder.path() / "a", folder.path() / "c"); },
+              ThrowsMessage<IoError>(EndsWith("c: No such file or directory")));
+}
+
+TEST(Files, FolderIsRemovedWithAllInIt) {
+  const TempFolder folder;
+  const auto outside = folder.path() / "outside";
+  const auto path = folder.path() / "a";
+  make_folders(outside);
+  make_folders(path / "b");
+  write_file_atomic(path / "b" / "file", "x");
+  std::filesystem::create_directory_symlink(outside, path / "link");
+  make_folders(folder.path() / "a.removing" / "left by a process that died");
+  remove_folder(path);
+  remove_folder(path);
+  EXPECT_EQ(entries(folder.path()), 1);
+  EXPECT_TRUE(std::filesystem::is_directory(outside));  // the link went, not what it named
+}
+
+TEST(Files, FolderHalfRemovedHasAnotherName) {
+  const TempFolder folder;
+  make_folders(folder.path() / "a.removing" / "b");
+  remove_folder(folder.path() / "a.removing");
+  EXPECT_EQ(entries(folder.path()), 0);
 }
 
 TEST(Files, HomeIsExpanded) {

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace stretto::file_faults {
+
+// Faults for tests under everything that base/files writes. Its write-like system calls (open for writing,
+// write, fsync, rename, mkdir, unlink, rmdir, ftruncate) are counted from 1, and one of them can be made to
+// fail, to write less than asked, or to be where the process dies. Off unless a test or STRETTO_FILE_FAULT
+// asks; then a call pays one relaxed load.
+//
+// Replaying an operation with a fault at each of its calls:
+//   for (int64_t call = 1;; ++call) {
+//     Injection injection({.call = call, .error = ENOSPC});
+//     try { save(folder); } catch (const IoError&) {}
+//     if (injection.hit().empty()) break;  // the operation has fewer calls
+//     ... what must hold now; SCOPED_TRACE(injection.hit()) says which call it was ...
+//   }
+enum class Effect {
+  error,        // the call is not made and fails with Fault::error
+  short_write,  // a write takes half of its bytes and says so; other calls are unharmed
+  torn_write,   // a write takes half of its bytes and the process dies; at other calls as kill_after
+  kill_before,  // the process dies by SIGKILL instead of making the call
+  kill_after,   // the process dies by SIGKILL once the call is made
+};
+
+struct Fault {
+  int64_t call = 0;  // which call; 0: none, the calls are counted only
+  Effect effect = Effect::error;
+  int error =
+      EIO;  // an errno; unlink and rmdir never fail with ENOSPC or EDQUOT: a full disk lets go of files
+  bool sticky = false;    // the calls after it too, as a disk that is full stays full
+  std::string path = {};  // only calls on paths that contain this count and are hit; empty: all
+};
+
+// Reads what the environment variable STRETTO_FILE_FAULT holds, for tests of whole programs:
+//   EFFECT@CALL[+][:rank=R][:path=TEXT]      enospc@17   kill@12:rank=1   enospc@1+:path=checkpoints
+// EFFECT: enospc, edquot, eio, erofs, eacces, eintr, short, torn, kill (before the call), kill-after. "+" is
+// sticky. With rank=R there is a fault only where `rank` (the variable RANK; nothing in a launcher) is R.
+// Throws ConfigError.
+std::optional<Fault> parse(std::string_view text, std::string_view rank);
+
+// The process's fault while this object lives; it replaces the environment's. REQUIRES: no other Injection
+// lives.
+class Injection {
+ public:
+  explicit Injection(Fault fault);
+  Injection(const Injection&) = delete;
+  Injection& operator=(const Injection&) = delete;
+  ~Injection();
+
+  int64_t calls() const;    // counted so far, in all threads
+  std::string hit() const;  // the first call that was hit, as "fsync /folder/file"; empty: none so far
+};
+
+// --- for base/files
+
+enum class State : uint8_t { unknown, off, on };
+extern std::atomic<State> state;  // unknown until the first call has looked at the environment
+
+// What befalls this call. Counts it; dies here for kill_before; sets errno where the effect is `error`.
+std::optional<Effect> next_call(const char* name, const std::filesystem::path& path);
+[[noreturn]] void die();
+
+// Makes one system call, `perform(size)`, that returns a negative number and sets errno when it fails, under
+// the fault that is set. `size`: of a write the bytes it is to take; else 0.
+template <class Perform>
+auto call(const char* name, const std::filesystem::path& path, size_t size, Perform perform)
+    -> decltype(perform(size)) {
+  if (state.load(std::memory_order_relaxed) == State::off) [[likely]]
+    return perform(size);
+  const std::optional<Effect> effect = next_call(name, path);
+  if (effect == Effect::error) return -1;
+  if (effect == Effect::short_write || effect == Effect::torn_write) size = (size + 1) / 2;
+  const auto result = perform(size);
+  if (effect == Effect::kill_after || effect == Effect::torn_write) die();
+  return result;
+}
+
+}  // namespace stretto::file_faults

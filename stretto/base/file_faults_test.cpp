@@ -1,0 +1,276 @@
+#include "stretto/base/file_faults.h"
+
+#include <csignal>
+#include <functional>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto::file_faults {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::KilledBySignal;
+using testing::ThrowsMessage;
+
+// An operation on a folder that `prepare` has filled, and what must hold of the folder whatever befalls the
+// operation.
+struct Operation {
+  std::function<void(const std::filesystem::path&)> prepare, run, check;
+};
+
+// Runs the operation once for each of its calls, in a folder of its own, with `fault` at that call. Returns
+// how many.
+int64_t replay_errors(const Operation& operation, Fault fault) {
+  for (fault.call = 1;; ++fault.call) {
+    const TempFolder folder;
+    operation.prepare(folder.path());
+    Injection injection(fault);
+    bool threw = false;
+    try {
+      operation.run(folder.path());
+    } catch (const IoError&) {
+      threw = true;
+    }
+    const std::string hit = injection.hit();
+    if (hit.empty()) return fault.call - 1;
+    SCOPED_TRACE("at call " + std::to_string(fault.call) + ": " + hit);
+    EXPECT_EQ(threw, fault.effect == Effect::error);
+    operation.check(folder.path());
+  }
+}
+
+// The same with a process that dies at the call.
+void replay_deaths(const Operation& operation, Effect effect) {
+  const auto calls = [&] {
+    const TempFolder folder;
+    operation.prepare(folder.path());
+    const Injection counts({});
+    operation.run(folder.path());
+    return counts.calls();
+  }();
+  ASSERT_GT(calls, 0);
+  for (int64_t call = 1; call <= calls; ++call) {
+    SCOPED_TRACE("dies at call " + std::to_string(call));
+    const TempFolder folder;
+    operation.prepare(folder.path());
+    const auto dies = [&] {
+      const Injection injection({.call = call, .effect = effect});
+      operation.run(folder.path());
+    };
+    EXPECT_EXIT(dies(), KilledBySignal(SIGKILL), "");
+    operation.check(folder.path());
+  }
+}
+
+std::set<std::string> names(const std::filesystem::path& folder) {
+  std::set<std::string> result;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    result.insert(entry.path().filename());
+  return result;
+}
+
+const std::string long_text(100'000, 'n');
+
+const Operation atomic_write = {
+    .prepare = [](const auto& folder) { write_file_atomic(folder / "a", "old"); },
+    .run =
+        [](const auto& folder) {
+          write_file_atomic(folder / "a", [](const WritePiece& write) {
+            write(long_text);
+            write("end");
+          });
+        },
+    .check =
+        [](const auto& folder) { EXPECT_THAT(read_file(folder / "a"), AnyOf("old", long_text + "end")); },
+};
+
+TEST(FileFaults, AtomicWriteKeepsOldOrNewAndLeavesNothingBeside) {
+  Operation operation = atomic_write;
+  operation.check = [](const auto& folder) {
+    atomic_write.check(folder);
+    EXPECT_EQ(names(folder), std::set<std::string>{"a"});
+  };
+  for (const int error : {ENOSPC, EIO}) {
+    // open, two writes, fsync, rename, fsync of the folder
+    EXPECT_EQ(replay_errors(operation, {.error = error}), 6);
+  }
+  EXPECT_EQ(replay_errors(operation, {.effect = Effect::short_write}), 6);
+}
+
+TEST(FileFaults, DiskThatStaysFullKeepsTheOldContent) {
+  const TempFolder folder;
+  atomic_write.prepare(folder.path());
+  const Injection injection({.call = 2, .error = ENOSPC, .sticky = true});
+  EXPECT_THAT([&] { atomic_write.run(folder.path()); },
+              ThrowsMessage<IoError>(HasSubstr("No space left on device")));
+  EXPECT_EQ(read_file(folder.path() / "a"), "old");
+  EXPECT_EQ(names(folder.path()), std::set<std::string>{"a"});  // a full disk still lets go of files
+}
+
+TEST(FileFaults, AtomicWriteKeepsOldOrNewWhenTheProcessDies) {
+  for (const Effect effect : {Effect::kill_before, Effect::kill_after, Effect::torn_write}) {
+    replay_deaths(atomic_write, effect);
+  }
+}
+
+TEST(FileFaults, InterruptedAndShortWritesAreGoneOnWith) {
+  for (const Fault& fault :
+       {Fault{.call = 2, .error = EINTR}, Fault{.call = 2, .effect = Effect::short_write}}) {
+    const TempFolder folder;
+    const Injection injection(fault);
+    write_file_atomic(folder.path() / "a", "content");
+    EXPECT_EQ(injection.hit().substr(0, 6), "write ");
+    EXPECT_EQ(read_file(folder.path() / "a"), "content");
+  }
+}
+
+TEST(FileFaults, FailedFsyncIsNotTriedAgain) {
+  const TempFolder folder;
+  FileWriter file(folder.path() / "a");
+  file.write("x");
+  const Injection injection({.call = 1, .error = EIO});
+  EXPECT_THAT([&] { file.finish(); }, ThrowsMessage<IoError>(HasSubstr("cannot fsync")));
+  EXPECT_EQ(injection.calls(), 1);
+}
+
+TEST(FileFaults, AppendedBytesAreWholeOrAbsent) {
+  const TempFolder folder;
+  const auto path = folder.path() / "log";
+  const auto grow = [&] {
+    AppendFile log(path);
+    log.write("one\n");
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit half_a_line = {
+        6, 6};  // bytes that a file may have: a write beyond is short, the next one fails
+    ::setrlimit(RLIMIT_FSIZE, &half_a_line);
+    try {
+      log.write("two\n");
+      ::_exit(0);
+    } catch (const IoError& error) {
+      ::_exit(std::string_view(error.what()).ends_with("File too large") ? 1 : 2);
+    }
+  };
+  EXPECT_EXIT(grow(), testing::ExitedWithCode(1), "");
+  EXPECT_EQ(read_file(path), "one\n");
+}
+
+// A folder that is a whole of two files, both of one generation.
+void make_pair(const std::filesystem::path& folder, const char* generation) {
+  make_folders(folder);
+  for (const char* name : {"a", "b"}) {
+    FileWriter file(folder / name);
+    file.write(generation);
+    file.finish();
+  }
+}
+
+std::string pair_in(const std::filesystem::path& folder) {
+  return read_file(folder / "a") + read_file(folder / "b");
+}
+
+const Operation staged_folder = {
+    .prepare = [](const auto&) {},
+    .run =
+        [](const auto& folder) {
+          make_pair(folder / "x.partial", "1");
+          rename_folder(folder / "x.partial", folder / "x");
+        },
+    .check =
+        [](const auto& folder) {
+          EXPECT_TRUE(!std::filesystem::exists(folder / "x") || pair_in(folder / "x") == "11");
+        },
+};
+
+const Operation removed_folder = {
+    .prepare = [](const auto& folder) { make_pair(folder / "x", "1"); },
+    .run = [](const auto& folder) { remove_folder(folder / "x"); },
+    .check =
+        [](const auto& folder) {
+          EXPECT_TRUE(!std::filesystem::exists(folder / "x") || pair_in(folder / "x") == "11");
+          remove_folder(folder / "x");
+          EXPECT_THAT(names(folder), IsEmpty());  // what was left is taken along
+        },
+};
+
+const Operation replaced_folder = {
+    .prepare = [](const auto& folder) { make_pair(folder / "x", "1"); },
+    .run =
+        [](const auto& folder) {
+          make_pair(folder / "fresh", "2");
+          replace_folder(folder / "fresh", folder / "x");
+        },
+    .check = [](const auto& folder) { EXPECT_THAT(pair_in(folder / "x"), AnyOf("11", "22")); },
+};
+
+TEST(FileFaults, FolderIsWholeUnderItsNameWhateverFails) {
+  EXPECT_EQ(replay_errors(staged_folder, {.error = ENOSPC}),
+            9);  // mkdir, twice open, write, fsync; rename, fsync
+  EXPECT_EQ(replay_errors(removed_folder, {.error = EIO}), 5);  // rename, fsync, twice unlink, rmdir
+  EXPECT_EQ(replay_errors(replaced_folder, {.error = EIO}),
+            12);  // mkdir, two files, rename, fsync, the old folder
+}
+
+TEST(FileFaults, FolderIsWholeUnderItsNameWhenTheProcessDies) {
+  for (const Operation& operation : {staged_folder, removed_folder, replaced_folder}) {
+    replay_deaths(operation, Effect::kill_before);
+    replay_deaths(operation, Effect::kill_after);
+  }
+}
+
+TEST(FileFaults, OnlyTheNamedPathIsCountedAndHit) {
+  const TempFolder folder;
+  const Injection injection({.call = 1, .error = ENOSPC, .path = "checkpoints"});
+  write_file_atomic(folder.path() / "log", "fine");
+  EXPECT_EQ(injection.calls(), 0);
+  EXPECT_THROW(make_folders(folder.path() / "checkpoints"), IoError);
+  EXPECT_EQ(injection.hit(), "mkdir " + (folder.path() / "checkpoints").string());
+}
+
+TEST(FileFaults, EnvironmentSyntax) {
+  const Fault full = parse("enospc@17+:path=checkpoints", "").value();
+  EXPECT_EQ(full.call, 17);
+  EXPECT_EQ(full.error, ENOSPC);
+  EXPECT_TRUE(full.sticky);
+  EXPECT_EQ(full.path, "checkpoints");
+  EXPECT_EQ(parse("kill@12:rank=1", "1").value().effect, Effect::kill_before);
+  EXPECT_EQ(parse("kill@12:rank=1", "0"), std::nullopt);
+  EXPECT_EQ(parse("kill@12:rank=1", ""), std::nullopt);  // a launcher
+  for (const char* text :
+       {"", "enospc", "enospc@", "enospc@0", "nospace@3", "eio@3@4", "eio@3:host=a", "eio@3:rank=x"}) {
+    EXPECT_THAT([&] { parse(text, ""); },
+                ThrowsMessage<ConfigError>(HasSubstr("as in enospc@17 or kill@12:rank=1")))
+        << text;
+  }
+}
+
+TEST(FileFaults, EnvironmentIsReadAtTheFirstCall) {
+  const TempFolder folder;
+  const auto in_a_new_process = [&](const char* fault) {
+    ::setenv("STRETTO_FILE_FAULT", fault, 1);
+    state = State::unknown;  // as in a process that has written nothing yet
+    try {
+      write_file_atomic(folder.path() / "a", "content");
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}", error.what());
+      ::_exit(error.exit_code());
+    }
+    ::_exit(0);
+  };
+  EXPECT_EXIT(in_a_new_process("enospc@2"), testing::ExitedWithCode(1), "No space left on device");
+  EXPECT_EXIT(in_a_new_process("kill@2"), KilledBySignal(SIGKILL), "");
+  EXPECT_EXIT(in_a_new_process("enospc@99"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(in_a_new_process("nonsense"), testing::ExitedWithCode(2), "STRETTO_FILE_FAULT=nonsense");
+}
+
+}  // namespace
+}  // namespace stretto::file_faults
