@@ -2,15 +2,14 @@
 
 #include <memory>
 
-#include "stretto/cli/ranks_option.h"
+#include "stretto/cli/launch_arguments.h"
 #include "stretto/cli/verbs.h"
 
 namespace stretto::cli {
 namespace {
 
-struct LaunchArguments {
-  int ranks = 0;
-  bool no_pin = false;
+struct LaunchVerb {
+  LaunchArguments common;
   std::string log_folder;
   std::vector<std::string> never;
 };
@@ -31,9 +30,8 @@ std::vector<std::string> launched_command(const CLI::App& verb) {
 
 void add_launch(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("launch", "Run a program on several ranks of this host");
-  auto arguments = std::make_shared<LaunchArguments>();
-  add_ranks_option(*verb, arguments->ranks);
-  verb->add_flag("--no-pin", arguments->no_pin, "Do not give each rank cores of its own");
+  auto arguments = std::make_shared<LaunchVerb>();
+  add_launch_arguments(*verb, arguments->common);
   verb->add_option("--log-dir", arguments->log_folder, "Folder for training_<rank>.log, a file a rank")
       ->type_name("DIR");
 
@@ -46,10 +44,9 @@ void add_launch(CLI::App& app, int& exit_code) {
       ->check([](const std::string&) { return std::string("never"); });
 
   verb->callback([arguments, verb, &exit_code] {
-    exit_code = launch::run({.command = launched_command(*verb),
-                             .ranks = arguments->ranks,
-                             .pin = !arguments->no_pin,
-                             .log_folder = arguments->log_folder});
+    launch::LaunchOptions options{.command = launched_command(*verb), .log_folder = arguments->log_folder};
+    apply(arguments->common, options);
+    exit_code = launch::run(options);
   });
 }
 

@@ -1,18 +1,16 @@
 #include "stretto/cli/recipe_arguments.h"
 
-#include "stretto/cli/ranks_option.h"
-
 namespace stretto::cli {
 
 void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
   verb.add_option("recipe", arguments.recipe, "The recipe, a YAML file")->required()->type_name("FILE");
-  verb.add_option("--set", arguments.overrides, "Override a setting, as in --set optimizer.lr=3e-5; repeatable")
+  verb.add_option("--set", arguments.overrides,
+                  "Override a setting, as in --set optimizer.lr=3e-5; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb.add_option("--strat,--strategy", arguments.strategy, "Short for --set training.strategy=NAME")
       ->type_name("NAME");
-  add_ranks_option(verb, arguments.ranks);
-  verb.add_flag("--no-pin", arguments.no_pin, "Do not give each rank cores of its own");
+  add_launch_arguments(verb, arguments.launch);
   verb.footer("Settings of a recipe, by section:\n\n" + recipe_help());
 }
 

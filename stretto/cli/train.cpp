@@ -11,18 +11,17 @@
 namespace stretto::cli {
 namespace {
 
-// Everything that can be refused is refused here, before a process is started. Under torchrun or another launcher this
-// process is one of the ranks and becomes it.
+// Everything that can be refused is refused here, before a process is started. Under torchrun or another
+// launcher this process is one of the ranks and becomes it.
 int run_recipe(const RecipeArguments& arguments, Verb verb) {
   const Recipe recipe = load_checked(arguments, verb);
   if (cluster::read_rank_info().launched) become_rank_program();
-  const int ranks = arguments.ranks > 0 ? arguments.ranks : launch::default_ranks();
-  if (verb == Verb::train) resolve_batch(recipe.training, ranks, recipe.origins);
+  launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "logger_logs"};
+  apply(arguments.launch, options);
+  if (options.ranks == 0) options.ranks = launch::default_ranks();
+  if (verb == Verb::train) resolve_batch(recipe.training, options.ranks, recipe.origins);
   make_folders(recipe.output);
-  return launch::run({.command = rank_command(),
-                      .ranks = ranks,
-                      .pin = !arguments.no_pin,
-                      .log_folder = recipe.output / "logger_logs"});
+  return launch::run(options);
 }
 
 void add_recipe_verb(CLI::App& app, int& exit_code, const char* name, const char* help, Verb verb) {

@@ -23,20 +23,29 @@ std::optional<std::string> find(const Environment& environment, const std::strin
   return found->second;
 }
 
+// What stays the same over restarts.
+struct Plan {
+  const LaunchOptions& options;
+  Environment base;
+  std::filesystem::path program;
+  int ranks;
+  int gpus;
+  std::vector<std::vector<int>> cores = {};  // a rank's own; empty: not pinned
+};
+
 // Empty: the ranks run where the system puts them. With GPUs too: there the host's threads are many and
 // short-lived.
-std::vector<std::vector<int>> place(const LaunchOptions& options, const Environment& base,
-                                    const JobContext& job) {
-  if (!options.pin || job.gpus > 0) return {};
-  const std::string asked = find(base, "OMP_NUM_THREADS").value_or("1");
+std::vector<std::vector<int>> place(const Plan& plan) {
+  if (!plan.options.pin || plan.gpus > 0) return {};
+  const std::string asked = find(plan.base, "OMP_NUM_THREADS").value_or("1");
   const auto threads = parse_int(split(asked, ',').front());
   const std::vector<int> available = available_cores();
   std::vector<std::vector<int>> cores;
   if (threads && *threads >= 1 && *threads <= static_cast<long long>(available.size())) {
-    cores = assign_cores(available, job.ranks, static_cast<int>(*threads));
+    cores = assign_cores(available, plan.ranks, static_cast<int>(*threads));
   }
   if (cores.empty()) {
-    log::info("{} ranks with {} thread(s) each on {} cores: they are not pinned", job.ranks, asked,
+    log::info("{} ranks with {} thread(s) each on {} cores: they are not pinned", plan.ranks, asked,
               available.size());
   }
   return cores;
@@ -47,6 +56,70 @@ std::filesystem::path log_file(const LaunchOptions& options, int rank) {
   return std::filesystem::absolute(options.log_folder) / fmt::format("training_{}.log", rank);
 }
 
+Plan make_plan(const LaunchOptions& options) {
+  Environment base = own_environment();
+  for (const auto& [name, value] : options.environment) base[name] = value;
+  const auto path = find(base, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
+  const int gpus = count_gpus(find(base, "CUDA_VISIBLE_DEVICES"));
+  Plan plan{.options = options,
+            .base = std::move(base),
+            .program = find_program(options.command[0], path),
+            .ranks = options.ranks > 0 ? options.ranks : default_ranks(),
+            .gpus = gpus};
+  plan.cores = place(plan);
+  return plan;
+}
+
+Rank start_rank(const Plan& plan, const JobContext& job, int rank, const SignalGuard& signals,
+                Console& console) {
+  const std::filesystem::path log = log_file(plan.options, rank);
+  Process process({.program = plan.program,
+                   .command = plan.options.command,
+                   .environment = as_list(rank_environment(plan.base, job, rank, log.string())),
+                   .cores = plan.cores.empty() ? std::vector<int>{} : plan.cores[static_cast<size_t>(rank)],
+                   .keep_stdin = rank == 0 && ::isatty(STDIN_FILENO) == 0},
+                  signals);
+  RankOutput output(rank, std::move(process.out()), std::move(process.err()), log, console);
+  return {rank, std::move(process), std::move(output)};
+}
+
+// One life of the group. Store, secret and ports are new in each, so that nothing of an earlier one is met.
+Outcome run_group(const Plan& plan, int restart_count, const SignalGuard& signals, Console& console) {
+  const std::string secret = cluster::make_secret();
+  const cluster::StoreServer store(cluster::bind_socket(this_host), secret);
+  // Kept until the end, so that nobody else takes the port.
+  const Fd master = cluster::bind_socket(this_host);
+  const JobContext job{.ranks = plan.ranks,
+                       .gpus = plan.gpus,
+                       .master = cluster::bound_endpoint(master),
+                       .store = store.endpoint(),
+                       .secret = secret,
+                       .restart_count = restart_count,
+                       .max_restarts = plan.options.restart.max_restarts,
+                       .terminal = ::isatty(STDERR_FILENO) == 1};
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < plan.ranks; ++rank)
+    ranks.push_back(start_rank(plan, job, rank, signals, console));
+  return supervise(ranks, signals, plan.options.stop);
+}
+
+// The exit code of the last life.
+int run_with_restarts(const Plan& plan, const SignalGuard& signals, Console& console) {
+  const RestartOptions& restart = plan.options.restart;
+  for (int count = 0;; ++count) {
+    const Outcome outcome = run_group(plan, count, signals, console);
+    if (!is_restartable(outcome) || restart.max_restarts == 0) return outcome.exit_code;
+    if (count == restart.max_restarts) {
+      log::error("giving up: {} restart(s) did not help", count);
+      return outcome.exit_code;
+    }
+    const auto delay = restart_delay(restart, count + 1);
+    log::warning("restart {} of {} in {}, because {}", count + 1, restart.max_restarts, seconds_text(delay),
+                 outcome.failure);
+    if (const auto signal = wait_for_restart(delay, signals)) return 128 + *signal;
+  }
+}
+
 }  // namespace
 
 int default_ranks() { return std::max(1, count_gpus(find(own_environment(), "CUDA_VISIBLE_DEVICES"))); }
@@ -54,38 +127,10 @@ int default_ranks() { return std::max(1, count_gpus(find(own_environment(), "CUD
 int run(const LaunchOptions& options) {
   if (options.command.empty()) throw ConfigError("launch: no program was given to run");
   const SignalGuard signals;
-  Environment base = own_environment();
-  for (const auto& [name, value] : options.environment) base[name] = value;
-  const auto program =
-      find_program(options.command[0], find(base, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+  const Plan plan = make_plan(options);
   if (!options.log_folder.empty()) make_folders(options.log_folder);
-
-  JobContext job;
-  job.gpus = count_gpus(find(base, "CUDA_VISIBLE_DEVICES"));
-  job.ranks = options.ranks > 0 ? options.ranks : default_ranks();
-  job.secret = cluster::make_secret();
-  job.terminal = ::isatty(STDERR_FILENO) == 1;
-  const cluster::StoreServer store(cluster::bind_socket(this_host), job.secret);
-  const Fd master =
-      cluster::bind_socket(this_host);  // kept until the end, so that nobody else takes the port
-  job.store = store.endpoint();
-  job.master = cluster::bound_endpoint(master);
-
-  const auto cores = place(options, base, job);
-  Console console(/*shared=*/job.ranks > 1);
-  std::vector<Rank> ranks;
-  for (int rank = 0; rank < job.ranks; ++rank) {
-    const std::filesystem::path log = log_file(options, rank);
-    Process process({.program = program,
-                     .command = options.command,
-                     .environment = as_list(rank_environment(base, job, rank, log.string())),
-                     .cores = cores.empty() ? std::vector<int>{} : cores[static_cast<size_t>(rank)],
-                     .keep_stdin = rank == 0 && ::isatty(STDIN_FILENO) == 0},
-                    signals);
-    RankOutput output(rank, std::move(process.out()), std::move(process.err()), log, console);
-    ranks.push_back({rank, std::move(process), std::move(output)});
-  }
-  const int exit_code = supervise(ranks, signals, options.grace);
+  Console console(/*shared=*/plan.ranks > 1);
+  const int exit_code = run_with_restarts(plan, signals, console);
   console.finish();
   return exit_code;
 }

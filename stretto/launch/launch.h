@@ -1,10 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "stretto/launch/restart.h"
+#include "stretto/launch/supervise.h"
 
 namespace stretto::launch {
 
@@ -14,18 +16,20 @@ struct LaunchOptions {
   bool pin = true;                        // on the CPU, each rank to cores of its own
   std::filesystem::path log_folder = {};  // for training_<rank>.log; empty: no log files
   std::map<std::string, std::string> environment =
-      {};                                   // variables for the ranks, on top of the launcher's own
-  std::chrono::milliseconds grace{10'000};  // between SIGTERM and SIGKILL
+      {};  // variables for the ranks, on top of the launcher's own
+  RestartOptions restart = {};
+  StopOptions stop = {};
 };
 
 // How many ranks a host starts unless told otherwise: one a GPU that may be used, else one.
 int default_ranks();
 
 // Runs the program on all ranks of this host, with the rendezvous store in this process, and returns the exit
-// code to end with (see supervise.h). The ranks find torchrun's variables in their environment, and
-// STRETTO_STORE with STRETTO_SECRET; README.md has the list. Nothing of them outlives the call. REQUIRES:
-// called on the thread that ends last, and while no other runs. Throws ConfigError for a program that cannot
-// be started, IoError where the system refuses a socket, a process or the log folder.
+// code to end with (see supervise.h). After a failure all ranks are started again, with a new store, as often
+// as `restart` allows. The ranks find torchrun's variables in their environment, and STRETTO_STORE with
+// STRETTO_SECRET; README.md has the list. Nothing of them outlives the call. REQUIRES: called on the thread
+// that ends last, and while no other runs. Throws ConfigError for a program that cannot be started, IoError
+// where the system refuses a socket, a process or the log folder.
 int run(const LaunchOptions& options);
 
 }  // namespace stretto::launch

@@ -1,20 +1,10 @@
 #include "stretto/launch/launch.h"
 
-#include <thread>
-
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 
-#include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
-#include "stretto/base/temp_folder.h"
+#include "stretto/launch/launch_fixture.h"
 #include "stretto/launch/placement.h"
 
-// Real launchers with real ranks, which are shell scripts.
 namespace stretto::launch {
 namespace {
 
@@ -24,78 +14,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
-
-LaunchOptions shell(const std::string& script, int ranks) {
-  return {.command = {"sh", "-c", script}, .ranks = ranks, .pin = false};
-}
-
-// Tries until `condition` holds; false after ten seconds.
-bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
-
-// False also for one that is dead and waits for the system's first process to take note of it.
-bool runs(pid_t pid) {
-  if (::kill(pid, 0) != 0) return false;
-  const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
-  return status.substr(status.rfind(')') + 2, 1) != "Z";
-}
-
-// A process of its own that launches. Its standard streams are files.
-class Launch : public ::testing::Test {
- protected:
-  void start(
-      const LaunchOptions& options, const std::function<void()>& before = [] {}) {
-    launcher_ = ::fork();
-    ASSERT_GE(launcher_, 0);
-    if (launcher_ != 0) return;
-    redirect("in", STDIN_FILENO, O_RDONLY | O_CREAT);
-    redirect("out", STDOUT_FILENO, O_WRONLY | O_CREAT | O_APPEND);
-    redirect("err", STDERR_FILENO, O_WRONLY | O_CREAT | O_APPEND);
-    before();
-    try {
-      ::_exit(run(options));
-    } catch (const Error& error) {
-      fmt::print(stderr, "{}", error.what());
-      ::_exit(error.exit_code());
-    }
-  }
-  int exit_code() {
-    int status = 0;
-    while (::waitpid(launcher_, &status, 0) < 0 && errno == EINTR) {
-    }
-    launcher_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  int launch(const LaunchOptions& options) {
-    start(options);
-    return exit_code();
-  }
-  std::string text(const std::string& name) { return read_file(folder_.path() / name); }
-  bool has(const std::string& name) { return std::filesystem::exists(folder_.path() / name); }
-  std::string here(const std::string& name) { return (folder_.path() / name).string(); }
-  pid_t number_in(const std::string& name) {
-    EXPECT_TRUE(comes_true([&] { return has(name) && text(name).ends_with('\n'); })) << name;
-    return static_cast<pid_t>(parse_int(trim(text(name))).value_or(0));
-  }
-  void TearDown() override {
-    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
-  }
-
-  TempFolder folder_;
-  pid_t launcher_ = -1;
-
- private:
-  void redirect(const std::string& name, int to, int flags) {
-    const int fd = ::open(here(name).c_str(), flags, 0600);
-    ::dup2(fd, to);
-    ::close(fd);
-  }
-};
 
 TEST_F(Launch, EveryRankIsToldWhoItIs) {
   LaunchOptions options{.command = {"/usr/bin/env"}, .ranks = 3, .log_folder = here("logs")};
@@ -166,9 +84,9 @@ TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
       shell("[ $RANK = 0 ] && { trap '' TERM; echo > " + here("ready") + "; sleep 1000; }; while ! [ -e " +
                 here("ready") + " ]; do sleep 0.01; done; exit 3",
             2);
-  options.grace = 200ms;
+  options.stop.failure_grace = 200ms;
   EXPECT_EQ(launch(options), 3);
-  EXPECT_THAT(text("err"), HasSubstr("rank 0 did not end within 0.20s of being asked to: killed"));
+  EXPECT_THAT(text("err"), HasSubstr("rank 0 did not end within 0.2 s of being asked to: killed"));
 }
 
 TEST_F(Launch, WhatARankStartedEndsWithIt) {
@@ -184,35 +102,6 @@ TEST_F(Launch, RanksDieWithAKilledLauncher) {
   ::kill(launcher_, SIGKILL);
   EXPECT_EQ(exit_code(), -SIGKILL);
   EXPECT_TRUE(comes_true([&] { return !runs(first) && !runs(second); }));
-}
-
-TEST_F(Launch, ASignalIsPassedOnAndRanksMayEndWell) {
-  start(shell(
-      "trap 'echo saved; exit 0' INT; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2));
-  number_in("pid0"), number_in("pid1");
-  ::kill(launcher_, SIGINT);
-  EXPECT_EQ(exit_code(), 0);
-  EXPECT_THAT(text("out"), AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n")));
-}
-
-TEST_F(Launch, ASignalThatRanksDoNotHandleEndsThemQuietly) {
-  start(shell("echo $$ > " + here("pid$RANK") + "; exec sleep 1000", 2));
-  const pid_t rank = number_in("pid1");
-  ::kill(launcher_, SIGTERM);
-  EXPECT_EQ(exit_code(), 128 + SIGTERM);
-  EXPECT_FALSE(runs(rank));
-  EXPECT_THAT(text("err"), AllOf(HasSubstr("SIGTERM (Terminated): passed on"), Not(HasSubstr("error"))));
-}
-
-TEST_F(Launch, ASecondSignalEndsAtOnce) {
-  start(shell("trap 'echo no' INT; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2));
-  const pid_t rank = number_in("pid0");
-  number_in("pid1");
-  ::kill(launcher_, SIGINT);
-  EXPECT_TRUE(comes_true([&] { return text("out").find("no\n") != std::string::npos; }));
-  ::kill(launcher_, SIGINT);
-  EXPECT_EQ(exit_code(), 128 + SIGINT);
-  EXPECT_FALSE(runs(rank));
 }
 
 TEST_F(Launch, NohupIsHonoured) {

@@ -17,11 +17,15 @@ std::string signal_text(int signal) {
   return fmt::format("SIG{} ({})", name, meaning);
 }
 
+bool asks_to_end(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
 SignalGuard::SignalGuard() {
   sigset_t watched;
   ::sigemptyset(&watched);
   ::sigaddset(&watched, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&watched, signal);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::launch {
@@ -150,6 +152,16 @@ Process::~Process() {
 
 void Process::signal(int signal) const {
   if (alive_) ::kill(-pid_, signal);
+}
+
+bool Process::handles(int signal) const {
+  if (!alive_) return false;
+  const std::string status = read_file(fmt::format("/proc/{}/status", pid_));
+  constexpr std::string_view label = "\nSigCgt:\t";
+  const size_t place = status.find(label);
+  if (place == std::string::npos) return false;
+  const unsigned long long caught = std::strtoull(status.c_str() + place + label.size(), nullptr, 16);
+  return (caught >> (signal - 1) & 1) != 0;
 }
 
 std::optional<Ending> Process::reap() {

@@ -53,6 +53,9 @@ class Process {
   // Sends a signal to the whole group; nothing when the process has ended.
   void signal(int signal) const;
 
+  // Whether the program has a handler for it.
+  bool handles(int signal) const;
+
   // If the process has ended by now: kills what is left of its group, reaps it and tells how it ended.
   std::optional<Ending> reap();
 

@@ -6,7 +6,6 @@
 #include <poll.h>
 
 #include "stretto/base/log.h"
-#include "stretto/base/strings.h"
 #include "stretto/cluster/socket.h"
 
 namespace stretto::launch {
@@ -16,21 +15,22 @@ using cluster::Clock;
 
 class Supervisor {
  public:
-  Supervisor(std::vector<Rank>& ranks, const SignalGuard& signals, std::chrono::milliseconds grace)
-      : ranks_(ranks), signals_(signals), grace_(grace) {}
+  Supervisor(std::vector<Rank>& ranks, const SignalGuard& signals, const StopOptions& options)
+      : ranks_(ranks), signals_(signals), options_(options) {}
 
-  int run() {
+  Outcome run() {
     while (any_alive()) {
       wait_and_carry_output();
       while (const auto signal = signals_.next()) {
-        if (*signal != SIGCHLD) pass_on(*signal);
+        if (asks_to_end(*signal)) ask_to_end(*signal);
+        if (*signal == SIGUSR1) pass_on(*signal);
       }
       for (Rank& rank : ranks_) {
         if (const auto ending = rank.process.reap()) note_end(rank, *ending);
       }
       if (kill_at_ && Clock::now() >= *kill_at_) kill_the_rest();
     }
-    return exit_code_;
+    return outcome_;
   }
 
  private:
@@ -49,35 +49,61 @@ class Supervisor {
     }
   }
 
-  void pass_on(int signal) {
-    if (passed_on_ || kill_at_) {
-      if (exit_code_ == 0) exit_code_ = 128 + signal;
-      send(SIGKILL);
-      return;
+  void ask_to_end(int signal) {
+    if (stopping()) {
+      if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
+      outcome_.user_signal = signal;
+      return kill_all();
     }
-    passed_on_ = signal;
-    log::info("{}: passed on to the ranks; a second one kills them", signal_text(signal));
-    send(signal);
+    outcome_.user_signal = signal;
+    log::info(
+        "{}: stopping; ranks may finish their step and save, for at most {}; a second Ctrl-C ends them at "
+        "once",
+        signal_text(signal), seconds_text(options_.grace));
+    stop_within(options_.grace);
+  }
+
+  // To those processes only that wait for it: it would kill the others.
+  void pass_on(int signal) const {
+    for (const Rank& rank : ranks_) {
+      if (!rank.process.alive()) continue;
+      if (rank.process.handles(signal)) {
+        ::kill(rank.process.pid(), signal);
+      } else {
+        log::warning("{} was not passed on to rank {}: its program does not handle it", signal_text(signal),
+                     rank.rank);
+      }
+    }
   }
 
   void note_end(Rank& rank, const Ending& ending) {
     rank.output.finish();
     if (ending.good()) return;
-    if (!asked_for(ending)) tell(rank, ending);
-    if (exit_code_ == 0) exit_code_ = ending.exit_code();
-    if (!kill_at_) stop_the_rest();
+    const bool asked_for = was_asked_for(ending);
+    if (outcome_.exit_code == 0) {
+      outcome_.exit_code =
+          asked_for && outcome_.user_signal ? 128 + *outcome_.user_signal : ending.exit_code();
+    }
+    if (asked_for) return;
+    tell(rank, ending);
+    if (!outcome_.failure.empty()) return;
+    outcome_.failure = fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text());
+    if (!any_alive()) return;
+    log::info("stopping the other ranks");
+    stop_within(options_.failure_grace);
   }
 
-  bool asked_for(const Ending& ending) const {
-    if (passed_on_ && ending.signal == *passed_on_) return true;
-    return kill_at_ && (ending.signal == SIGTERM || ending.signal == SIGKILL);
+  bool stopping() const { return kill_at_.has_value(); }
+
+  bool was_asked_for(const Ending& ending) const {
+    return stopping() && (ending.signal == SIGTERM || (killed_ && ending.signal == SIGKILL));
   }
 
   // The first failure in full, later ones in short: mostly they are the other ranks' missing the first. Rank
   // 0's last lines stand on the terminal already.
   void tell(const Rank& rank, const Ending& ending) const {
     std::string text = fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text());
-    if (kill_at_) return log::info("{}, after the first failure", text);
+    if (!outcome_.failure.empty()) return log::info("{}, after the first failure", text);
     if (ending.signal == SIGKILL) text += "; the system does that when memory runs out";
     const std::string lines = rank.rank == 0 ? "" : rank.output.last_lines();
     if (!rank.output.log().empty()) text += fmt::format("; its log is {}", rank.output.log().string());
@@ -85,21 +111,29 @@ class Supervisor {
     log::error("{}", text);
   }
 
-  void stop_the_rest() {
-    kill_at_ = Clock::now() + grace_;
-    if (!any_alive()) return;
-    log::info("stopping the other ranks");
-    if (!passed_on_) send(SIGTERM);  // else they have been asked to stop already
+  // One SIGTERM, however often the job is told to end; the earliest end of patience counts.
+  void stop_within(std::chrono::milliseconds patience) {
+    const auto kill_at = Clock::now() + patience;
+    if (!stopping()) send(SIGTERM);
+    if (!kill_at_ || kill_at < *kill_at_) {
+      kill_at_ = kill_at;
+      patience_ = patience;
+    }
   }
 
   void kill_the_rest() {
     for (const Rank& rank : ranks_) {
       if (!rank.process.alive()) continue;
-      log::warning("rank {} did not end within {} of being asked to: killed", rank.rank,
-                   human_duration(std::chrono::duration<double>(grace_).count()));
+      log::info("rank {} did not end within {} of being asked to: killed", rank.rank,
+                seconds_text(patience_));
     }
-    send(SIGKILL);
+    kill_all();
+  }
+
+  void kill_all() {
+    killed_ = true;
     kill_at_ = Clock::time_point::max();
+    send(SIGKILL);
   }
 
   void send(int signal) const {
@@ -108,16 +142,22 @@ class Supervisor {
 
   std::vector<Rank>& ranks_;
   const SignalGuard& signals_;
-  std::chrono::milliseconds grace_;
-  std::optional<Clock::time_point> kill_at_;  // set when a rank has failed: the others are to end by then
-  std::optional<int> passed_on_;              // the first signal the launcher itself got
-  int exit_code_ = 0;
+  StopOptions options_;
+  std::optional<Clock::time_point>
+      kill_at_;                           // set when the ranks have been asked to end: they are to by then
+  std::chrono::milliseconds patience_{};  // how long that was when it began
+  bool killed_ = false;
+  Outcome outcome_;
 };
 
 }  // namespace
 
-int supervise(std::vector<Rank>& ranks, const SignalGuard& signals, std::chrono::milliseconds grace) {
-  return Supervisor(ranks, signals, grace).run();
+std::string seconds_text(std::chrono::milliseconds duration) {
+  return fmt::format("{} s", std::chrono::duration<double>(duration).count());
+}
+
+Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const StopOptions& options) {
+  return Supervisor(ranks, signals, options).run();
 }
 
 }  // namespace stretto::launch

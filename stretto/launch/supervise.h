@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "stretto/launch/rank_output.h"
@@ -15,10 +17,30 @@ struct Rank {
   RankOutput output;
 };
 
-// Carries the ranks' output and waits until all have ended; returns the launcher's exit code: 0 if every rank
-// ended with 0, else that of the first that did not (128 + n where signal n killed it). The first failure is
-// told with its rank, its cause and its last lines; the others then get SIGTERM, and SIGKILL after `grace`.
-// SIGINT, SIGTERM, SIGHUP and SIGQUIT of the launcher are passed on to the ranks; a second one kills them.
-int supervise(std::vector<Rank>& ranks, const SignalGuard& signals, std::chrono::milliseconds grace);
+// "0.5 s", "60 s".
+std::string seconds_text(std::chrono::milliseconds duration);
+
+// How long ranks have between SIGTERM and SIGKILL.
+struct StopOptions {
+  std::chrono::milliseconds grace{60'000};  // when the user ends the job: to finish a step and save it
+  std::chrono::milliseconds failure_grace{
+      500};  // when a rank has failed: the others can get no further without it
+};
+
+// How a group of ranks ended.
+struct Outcome {
+  int exit_code = 0;                    // the launcher's: see supervise()
+  std::optional<int> user_signal = {};  // the one by which the launcher was told to end
+  std::string failure = {};  // of the first rank that failed: "rank 1 (process 7) ended with exit code 3"
+};
+
+// Carries the ranks' output and waits until all have ended. The exit code is 0 if every rank ended with 0,
+// else that of the first that did not (128 + n where signal n killed it).
+//
+// The first failure is told with its rank, its cause and its last lines; the others then get SIGTERM, and
+// SIGKILL soon after. A first SIGINT, SIGTERM, SIGHUP or SIGQUIT of the launcher makes it ask the ranks to
+// end, by one SIGTERM; who dies of that gives 128 + the launcher's own signal. A second one kills them.
+// SIGUSR1 is passed on to each rank whose program handles it.
+Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const StopOptions& options);
 
 }  // namespace stretto::launch

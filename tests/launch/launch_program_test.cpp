@@ -1,9 +1,9 @@
+#include "tests/support/shell.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
-#include "tests/support/shell.h"
 
 // `stretto launch` as users type it.
 namespace stretto {
@@ -55,6 +55,8 @@ TEST(LaunchProgram, MisuseIsSaid) {
   EXPECT_THAT(refusal("-N 2 --"), HasSubstr("a program to launch is required"));
   EXPECT_THAT(refusal("-N 0 true"), HasSubstr("0 not in range"));
   EXPECT_THAT(refusal("-N=two true"), HasSubstr("two not in range"));
+  EXPECT_THAT(refusal("--max-restarts -1 true"), HasSubstr("--max-restarts"));
+  EXPECT_THAT(refusal("--grace soon true"), HasSubstr("--grace"));
   EXPECT_THAT(refusal("--ranks 2 true"), HasSubstr("--ranks"));
   EXPECT_THAT(refusal("no-such-program"), HasSubstr("cannot start no-such-program"));
 }
@@ -65,6 +67,16 @@ TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
       shell(stretto + " launch -N 2 -- sh -c '[ $RANK = 0 ] && exec sleep 1000; kill -ABRT $$'");
   EXPECT_EQ(killed.exit_code, 128 + SIGABRT);
   EXPECT_THAT(killed.err, AllOf(HasSubstr("error: rank 1 "), HasSubstr("SIGABRT (Aborted)")));
+}
+
+TEST(LaunchProgram, AFailedGroupIsRestartedOnRequest) {
+  const std::string fails_once = " -N 2 -- sh -c 'exit $((7 - 7 * TORCHELASTIC_RESTART_COUNT))'";
+  const ShellResult once = shell(stretto + " launch" + fails_once);
+  EXPECT_EQ(once.exit_code, 7);
+  EXPECT_THAT(once.err, Not(HasSubstr("restart")));
+  const ShellResult again = shell(stretto + " launch --max-restarts 1" + fails_once);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("restart 1 of 1 in 1 s, because rank "));
 }
 
 TEST(LaunchProgram, LogFolderHoldsAFileARank) {

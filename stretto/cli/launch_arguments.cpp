@@ -1,0 +1,41 @@
+#include "stretto/cli/launch_arguments.h"
+
+#include "stretto/launch/launch.h"
+
+namespace stretto::cli {
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+}  // namespace
+
+void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
+  constexpr double year = 365.0 * 24 * 3600;
+  verb.add_option("-N,-n,--nproc-per-node,--nproc_per_node", arguments.ranks,
+                  "Ranks to start on this host (default: one a GPU, else one)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096))
+      // Of a short option CLI11 takes "=2" for the value; checks and transforms run last to first.
+      ->transform([](const std::string& text) { return text.starts_with('=') ? text.substr(1) : text; });
+  verb.add_flag("--no-pin", arguments.no_pin, "Do not give each rank cores of its own");
+  verb.add_option("--max-restarts,--max_restarts", arguments.max_restarts,
+                  "How often to start all ranks again after one has failed (default: 0)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000));
+  verb.add_option(
+          "--grace", arguments.grace,
+          "How long ranks may take to finish their step and save after Ctrl-C or SIGTERM (default: 60)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, year));
+}
+
+void apply(const LaunchArguments& arguments, launch::LaunchOptions& options) {
+  options.ranks = arguments.ranks;
+  options.pin = !arguments.no_pin;
+  options.restart.max_restarts = arguments.max_restarts;
+  options.stop.grace = milliseconds(arguments.grace);
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace stretto::launch {
+struct LaunchOptions;
+}
+
+namespace stretto::cli {
+
+// How ranks are started and looked after: what `stretto launch` and the verbs that train have in common.
+struct LaunchArguments {
+  int ranks = 0;  // 0: not given
+  bool no_pin = false;
+  int max_restarts = 0;
+  double grace = 60;  // seconds
+};
+
+// Adds -N, -n, --nproc-per-node and --nproc_per_node ("-N 2", "-N2" and "-N=2" alike), --no-pin,
+// --max-restarts (and torchrun's --max_restarts) and --grace to a verb.
+void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
+
+// Puts them into the launcher's own options.
+void apply(const LaunchArguments& arguments, launch::LaunchOptions& options);
+
+}  // namespace stretto::cli

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/launch/launch.h"
+
+// For tests: real launchers with real ranks, which are shell scripts.
+namespace stretto::launch {
+
+inline LaunchOptions shell(const std::string& script, int ranks) {
+  return {.command = {"sh", "-c", script}, .ranks = ranks, .pin = false};
+}
+
+// Tries until `condition` holds; false after ten seconds.
+inline bool comes_true(const std::function<bool()>& condition) {
+  for (int i = 0; i < 1000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// False also for one that is dead and waits for the system's first process to take note of it.
+inline bool runs(pid_t pid) {
+  if (::kill(pid, 0) != 0) return false;
+  const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
+  return status.substr(status.rfind(')') + 2, 1) != "Z";
+}
+
+// A process of its own that launches. Its standard streams are files.
+class Launch : public ::testing::Test {
+ protected:
+  void start(
+      const LaunchOptions& options, const std::function<void()>& before = [] {}) {
+    launcher_ = ::fork();
+    ASSERT_GE(launcher_, 0);
+    if (launcher_ != 0) return;
+    redirect("in", STDIN_FILENO, O_RDONLY | O_CREAT);
+    redirect("out", STDOUT_FILENO, O_WRONLY | O_CREAT | O_APPEND);
+    redirect("err", STDERR_FILENO, O_WRONLY | O_CREAT | O_APPEND);
+    before();
+    try {
+      ::_exit(run(options));
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}", error.what());
+      ::_exit(error.exit_code());
+    }
+  }
+  int exit_code() {
+    int status = 0;
+    while (::waitpid(launcher_, &status, 0) < 0 && errno == EINTR) {
+    }
+    launcher_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  int launch(const LaunchOptions& options) {
+    start(options);
+    return exit_code();
+  }
+  std::string text(const std::string& name) { return read_file(folder_.path() / name); }
+  bool has(const std::string& name) { return std::filesystem::exists(folder_.path() / name); }
+  std::string here(const std::string& name) { return (folder_.path() / name).string(); }
+  pid_t number_in(const std::string& name) {
+    EXPECT_TRUE(comes_true([&] { return has(name) && text(name).ends_with('\n'); })) << name;
+    return static_cast<pid_t>(parse_int(trim(text(name))).value_or(0));
+  }
+  void TearDown() override {
+    if (launcher_ > 0) ::kill(launcher_, SIGKILL);
+  }
+
+  TempFolder folder_;
+  pid_t launcher_ = -1;
+
+ private:
+  void redirect(const std::string& name, int to, int flags) {
+    const int fd = ::open(here(name).c_str(), flags, 0600);
+    ::dup2(fd, to);
+    ::close(fd);
+  }
+};
+
+}  // namespace stretto::launch

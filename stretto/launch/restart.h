@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+
+#include "stretto/launch/signals.h"
+#include "stretto/launch/supervise.h"
+
+namespace stretto::launch {
+
+struct RestartOptions {
+  int max_restarts = 0;                          // of the whole group, after a failure
+  std::chrono::milliseconds first_delay{1'000};  // before the first restart; doubled before each further one
+  std::chrono::milliseconds longest_delay{30'000};
+};
+
+// How long to wait before restart number `restart` (1: the first).
+std::chrono::milliseconds restart_delay(const RestartOptions& options, int restart);
+
+// Whether a group that ended so may be started again. Not when all went well, when the user ended it, or when
+// a rank ended with exit code 2: a command line or a configuration does not get better by being read again.
+bool is_restartable(const Outcome& outcome);
+
+// Waits for `delay`. Returns early with a signal that asks the launcher to end.
+std::optional<int> wait_for_restart(std::chrono::milliseconds delay, const SignalGuard& signals);
+
+}  // namespace stretto::launch

@@ -1,0 +1,121 @@
+#include "stretto/launch/signals.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/launch/launch_fixture.h"
+
+// What a launcher does with signals that it gets itself.
+namespace stretto::launch {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+class Signals : public Launch {
+ protected:
+  // Ranks that stay until they are ended; `at_signal` are traps.
+  void start_ranks(const std::string& traps, const LaunchOptions& like = {}) {
+    LaunchOptions options = like;
+    options.command = {"sh", "-c",
+                       traps + "; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done"};
+    options.ranks = 2;
+    options.pin = false;
+    start(options);
+    first_ = number_in("pid0"), second_ = number_in("pid1");
+  }
+  bool told(const std::string& words) {
+    return comes_true([&] { return text("out").find(words) != std::string::npos; });
+  }
+  pid_t first_ = 0, second_ = 0;
+};
+
+TEST_F(Signals, EachMeansOneSigtermForTheRanksAndTheyMayEndWell) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const std::string file : {"pid0", "pid1", "out", "err"}) std::filesystem::remove(here(file));
+    start_ranks("trap 'echo saved; exit 0' TERM; trap 'echo no' INT HUP");
+    ::kill(launcher_, signal);
+    EXPECT_EQ(exit_code(), 0);
+    EXPECT_THAT(text("out"),
+                AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n"), Not(HasSubstr("no\n"))));
+    EXPECT_THAT(text("err"), AllOf(HasSubstr(signal_text(signal) + ": stopping; ranks may finish their step"),
+                                   HasSubstr("for at most 60 s; a second Ctrl-C ends them at once")));
+  }
+}
+
+TEST_F(Signals, ASlowSaveIsWaitedFor) {
+  LaunchOptions options;
+  options.stop.failure_grace = 100ms;
+  start_ranks("trap 'sleep 1; echo saved; exit 0' TERM", options);
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_THAT(text("out"), AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n")));
+}
+
+TEST_F(Signals, WhoIsNotDoneAfterTheGraceIsKilled) {
+  LaunchOptions options;
+  options.stop.grace = 300ms;
+  start_ranks("trap 'echo no' TERM", options);
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 128 + SIGTERM);
+  EXPECT_FALSE(runs(first_) || runs(second_));
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("for at most 0.3 s"), HasSubstr("rank 1 did not end within 0.3 s"),
+                                 Not(HasSubstr("error"))));
+}
+
+TEST_F(Signals, RanksThatDoNotHandleItEndQuietlyWithTheLaunchersSignal) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    for (const std::string file : {"pid0", "pid1", "err"}) std::filesystem::remove(here(file));
+    start_ranks("true");
+    ::kill(launcher_, signal);
+    EXPECT_EQ(exit_code(), 128 + signal);
+    EXPECT_FALSE(runs(first_) || runs(second_));
+    EXPECT_THAT(text("err"), Not(HasSubstr("error")));
+  }
+}
+
+TEST_F(Signals, ASecondOneEndsAtOnce) {
+  start_ranks("trap 'echo no' TERM");
+  ::kill(launcher_, SIGINT);
+  EXPECT_TRUE(told("no\n"));
+  ::kill(launcher_, SIGINT);
+  EXPECT_EQ(exit_code(), 128 + SIGINT);
+  EXPECT_FALSE(runs(first_) || runs(second_));
+}
+
+// As a rank does that saves at SIGTERM and then waits for a peer that is dead.
+TEST_F(Signals, ARankThatFailsWhileStoppingEndsTheOthers) {
+  start_ranks("trap '[ $RANK = 1 ] && exit 9; echo waiting' TERM");
+  const auto begin = Clock::now();
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 9);
+  EXPECT_LT(Clock::now() - begin, 20s);
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("error: rank 1 (process "), HasSubstr("ended with exit code 9")));
+}
+
+TEST_F(Signals, SigusrReachesRanksAndEndsNothing) {
+  start_ranks("trap 'echo saved now' USR1; trap 'exit 0' TERM");
+  ::kill(launcher_, SIGUSR1);
+  EXPECT_TRUE(told("[rank 1] saved now\n"));
+  EXPECT_TRUE(runs(first_) && runs(second_));
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(Signals, SigusrIsKeptFromProgramsThatItWouldKill) {
+  start_ranks("trap 'exit 0' TERM");
+  ::kill(launcher_, SIGUSR1);
+  EXPECT_TRUE(comes_true([&] {
+    return text("err").find(
+               "SIGUSR1 (User defined signal 1) was not passed on to rank 1: its program does not handle "
+               "it") != std::string::npos;
+  }));
+  EXPECT_TRUE(runs(first_) && runs(second_));
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 0);
+}
+
+}  // namespace
+}  // namespace stretto::launch
