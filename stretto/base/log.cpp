@@ -1,12 +1,12 @@
 #include "stretto/base/log.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/spdlog.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <memory>
 #include <mutex>
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 namespace stretto::log {
 namespace {
@@ -57,8 +57,11 @@ void write(Level level, std::string_view line) {
   if (level == Level::info && !state().prints_info) return;
   // A live progress line may be standing on the terminal: clear it first.
   const char* clear = ::isatty(STDERR_FILENO) ? "\r\033[K" : "";
-  const char* mark = level == Level::error ? "error: " : level == Level::warning ? "warning: " : "";
-  const std::string rank = state().rank == 0 || level == Level::info ? "" : fmt::format("[rank {}] ", state().rank);
+  const char* mark = level == Level::error     ? "stretto: error: "
+                     : level == Level::warning ? "stretto: warning: "
+                                               : "";
+  const std::string rank =
+      state().rank == 0 || level == Level::info ? "" : fmt::format("[rank {}] ", state().rank);
   fmt::print(stderr, "{}{}{}{}\n", clear, rank, mark, line);
 }
 

@@ -11,7 +11,7 @@ namespace stretto::log {
 enum class Level { info, warning, error };
 
 // `prints_info`: this rank's info lines go to its stderr; by default rank 0's alone do. Warnings and errors always do,
-// other ranks' behind "[rank n] ".
+// behind "stretto: error: " and the like, other ranks' behind "[rank n] " as well.
 void set_rank(int rank, bool prints_info);
 void open_file(const std::filesystem::path& path);
 void flush();
