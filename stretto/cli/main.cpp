@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "stretto/base/error.h"
+#include "stretto/cli/known_verb.h"
 #include "stretto/cli/verbs.h"
 
 // The `stretto` command. It links no libtorch, so every verb that needs none answers in milliseconds.
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     stretto::cli::add_launch(app, exit_code);
     stretto::cli::add_schema(app, exit_code);
     stretto::cli::add_tokenize(app, exit_code);
+    stretto::cli::require_known_verb(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);

@@ -148,6 +148,15 @@ TEST_F(BadInput, OutputThatCannotBeWritten) {
   expect_refusal(failure, "output=" + path("recipe.yaml/run"), HasSubstr(path("recipe.yaml/run")));
 }
 
+// ---- recipe
+
+TEST_F(BadInput, RecipeThatIsNotThere) {
+  const auto run = [](const std::string& arguments) { return shell(std::string(STRETTO_PROGRAM) + " train " + arguments); };
+  expect_refusal_of(run(path("none.yaml")), usage,
+                    HasSubstr("stretto: error: " + path("none.yaml") + ": there is no such file; the recipe to train"));
+  expect_refusal_of(run(path("model")), usage, HasSubstr(path("model") + ": it is a folder; the recipe, a YAML file,"));
+}
+
 // ---- model and tokenizer
 
 TEST_F(BadInput, LongerSamplesThanTheModelHasPositions) {

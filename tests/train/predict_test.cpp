@@ -89,6 +89,13 @@ TEST_F(Predict, LongTextsAreCutToTheModel) {
 
 TEST_F(Predict, NoInputGivesNoOutput) { EXPECT_THAT(predict("< /dev/null"), IsEmpty()); }
 
+TEST_F(Predict, RunFolderInPlaceOfItsModel) {
+  const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " predict --text x --model " + workspace_.path("run"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("run: there is no config.json in it"),
+                                HasSubstr("such as " + workspace_.path("run/model"))));
+}
+
 TEST_F(Predict, AClosedPipeEndsItQuietly) {
   std::string lines;
   for (int i = 0; i < 20'000; ++i) lines += "the film is good\n";
@@ -107,7 +114,9 @@ TEST(PredictRefuses, WhatIsNoClassifier) {
     return result.err;
   };
   EXPECT_THAT(refusal("--text x", 2), HasSubstr("--model is required"));
-  EXPECT_THAT(refusal("--text x --model " + workspace.path("none"), 1), HasSubstr(workspace.path("none")));
+  EXPECT_THAT(refusal("--text x --model " + workspace.path("none"), 2),
+              HasSubstr("stretto: error: --model " + workspace.path("none") +
+                        ": there is no such folder; a model folder is expected"));
   EXPECT_THAT(refusal("--text x --model " + workspace.path("model"), 1),
               AllOf(HasSubstr(workspace.path("model")), HasSubstr("model.safetensors")));
   EXPECT_THAT(refusal("--text x --output label,logits --model m", 2), HasSubstr("--output"));
