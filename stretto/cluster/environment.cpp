@@ -65,6 +65,14 @@ void check_below(const char* name, int value, const char* bound_name, int bound)
                     bound, bound - 1);
 }
 
+bool read_debug(const Variables& variables) {
+  const auto debug = variables.find("STRETTO_DEBUG");
+  if (debug && *debug != "collectives") {
+    throw ConfigError("environment: STRETTO_DEBUG=\"{}\" is unknown; possible: collectives", *debug);
+  }
+  return debug.has_value();
+}
+
 std::string read_secret(const Variables& variables) {
   if (const auto secret = variables.find("STRETTO_SECRET")) return *secret;
   const auto path = variables.find("STRETTO_SECRET_FILE");
@@ -91,6 +99,7 @@ std::optional<std::string> process_environment(const char* name) {
 RankInfo read_rank_info(const Getenv& getenv) {
   const Variables variables(getenv);
   RankInfo info;
+  info.compare_calls = read_debug(variables);
   if (variables.first_set() == nullptr) return info;
 
   info.launched = true;
@@ -112,6 +121,7 @@ RankInfo read_rank_info(const Getenv& getenv) {
   if (const auto store = variables.find("STRETTO_STORE")) {
     info.store = parse_endpoint(*store, "environment: STRETTO_STORE");
     info.secret = read_secret(variables);
+    info.heartbeat = variables.find("STRETTO_HEARTBEAT").value_or("");
   }
   return info;
 }

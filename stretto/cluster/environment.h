@@ -26,6 +26,9 @@ struct RankInfo {
   // stretto's store; only under a launcher of stretto's.
   std::optional<Endpoint> store;
   std::string secret;
+
+  std::string heartbeat;       // the launcher's FlightBoard; empty without one
+  bool compare_calls = false;  // STRETTO_DEBUG=collectives: check that all ranks make the same calls
 };
 
 // Reads one variable; nothing when it is not set. An empty value counts as not set.
@@ -37,7 +40,7 @@ std::optional<std::string> process_environment(const char* name);
 // Reads what torchrun and `stretto launch` alike tell their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
 // TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port) with STRETTO_SECRET or
-// STRETTO_SECRET_FILE. With none of them set the process is one rank alone (MASTER_ADDR and MASTER_PORT by
+// STRETTO_SECRET_FILE, STRETTO_HEARTBEAT and STRETTO_DEBUG. With none of them set the process is one rank alone (MASTER_ADDR and MASTER_PORT by
 // themselves name nobody: some clusters set them everywhere). Throws ConfigError, naming the variable, where
 // they are incomplete or contradict each other.
 RankInfo read_rank_info(const Getenv& getenv = process_environment);

@@ -75,11 +75,16 @@ TEST(Environment, TorchrunIsRead) {
 }
 
 TEST(Environment, StoreAndSecretAreRead) {
-  const RankInfo info =
-      read(with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:4711"}, {"STRETTO_SECRET", "s3"}}));
+  const RankInfo info = read(with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:4711"},
+                                               {"STRETTO_SECRET", "s3"},
+                                               {"STRETTO_HEARTBEAT", "/proc/1/fd/3"},
+                                               {"STRETTO_DEBUG", "collectives"}}));
   EXPECT_EQ(info.store->host, "127.0.0.1");
   EXPECT_EQ(info.store->port, 4711);
   EXPECT_EQ(info.secret, "s3");
+  EXPECT_EQ(info.heartbeat, "/proc/1/fd/3");
+  EXPECT_TRUE(info.compare_calls);
+  EXPECT_FALSE(read(torchrun()).compare_calls);
 }
 
 TEST(Environment, SecretMayLieInAFile) {
@@ -101,6 +106,8 @@ TEST(Environment, HalfSetIsRefusedByName) {
     variables.erase(name);
     EXPECT_THAT(refusal(variables), HasSubstr(std::string(name) + " is not set although "));
   }
+  EXPECT_THAT(refusal({{"STRETTO_DEBUG", "colectives"}}),
+              HasSubstr("STRETTO_DEBUG=\"colectives\" is unknown; possible: collectives"));
   EXPECT_THAT(refusal(with(torchrun(), {{"STRETTO_STORE", "127.0.0.1:1"}})),
               HasSubstr("nor STRETTO_SECRET_FILE"));
   EXPECT_THAT(refusal({{"STRETTO_STORE", "127.0.0.1:1"}}),

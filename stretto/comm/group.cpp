@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/comm/backends.h"
 #include "stretto/comm/store.h"
 
@@ -15,10 +17,14 @@ namespace {
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum: return c10d::ReduceOp::SUM;
-    case ReduceOp::product: return c10d::ReduceOp::PRODUCT;
-    case ReduceOp::min: return c10d::ReduceOp::MIN;
-    case ReduceOp::max: return c10d::ReduceOp::MAX;
+    case ReduceOp::sum:
+      return c10d::ReduceOp::SUM;
+    case ReduceOp::product:
+      return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::min:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::max:
+      return c10d::ReduceOp::MAX;
   }
   throw Error("unknown reduction");
 }
@@ -29,9 +35,43 @@ std::string first_line(const char* text) {
 }
 
 // The `count` equal parts of `tensor` along dimension 0, as views.
-std::vector<Tensor> parts(const Tensor& tensor, int count) {
-  return tensor.view({-1}).chunk(count);
+std::vector<Tensor> parts(const Tensor& tensor, int count) { return tensor.view({-1}).chunk(count); }
+
+// "float32"; nothing for no tensor.
+std::string dtype_name(const Tensor& tensor) {
+  return tensor.defined() ? std::string(c10::getDtypeNames(tensor.scalar_type()).first) : "";
 }
+
+cluster::FlightRecorder::Call record_start(const StoreHandle& handle, const cluster::Collective& call) {
+  return handle.recorder ? handle.recorder->start(call) : cluster::FlightRecorder::Call();
+}
+
+void wait_recorded(c10d::Work& work, const cluster::FlightRecorder::Call& recorded) {
+  recorded.waiting();
+  try {
+    work.wait();
+  } catch (...) {
+    recorded.ended(/*good=*/false);
+    throw;
+  }
+  recorded.ended(/*good=*/true);
+}
+
+const char* name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::product:
+      return "product";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+  }
+  return "?";
+}
+
+std::string root(int rank) { return fmt::format("root {}", rank); }
 
 }  // namespace
 
@@ -56,7 +96,11 @@ void Work::wait() {
 
 Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
              GroupOptions options)
-    : backend_name_(backend), store_(std::move(store)), rank_(rank), size_(size), options_(std::move(options)) {
+    : backend_name_(backend),
+      store_(std::move(store)),
+      rank_(rank),
+      size_(size),
+      options_(std::move(options)) {
   if (backend != "gloo" && backend != "nccl") {
     throw ConfigError("\"{}\" is not a communication back end; possible: gloo, nccl", backend);
   }
@@ -66,24 +110,79 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw DistributedError("rank {}: the {} group {} of {} ranks could not be made: {}", rank, backend, options_.name,
-                           size, first_line(error.what()));
+    throw DistributedError("rank {}: the {} group {} of {} ranks could not be made: {}", rank, backend,
+                           options_.name, size, first_line(error.what()));
   }
 }
 
 Group::~Group() = default;
 
+// What a call is, for messages and records.
+struct Group::Plan {
+  const char* operation;
+  const Tensor& shown;      // whose shape and type tell all of it; undefined: none
+  std::string detail = {};  // what else all ranks must agree on
+  bool collective = true;   // all ranks take part
+};
+
 template <class Call>
-Work Group::start(const char* operation, const Tensor& shown, std::vector<Tensor> keep, const Call& call) {
-  std::string what = fmt::format("rank {}: {} {} #{} of group {}", rank_, operation, describe(shown), sequence_++,
-                                 options_.name);
-  for (const Tensor& tensor : keep) {
-    if (!tensor.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
+Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) {
+  const uint64_t sequence = plan.collective ? sequence_++ : messages_++;
+  const std::string tensor =
+      plan.shown.defined() ? fmt::format(" {} {}", describe(plan.shown.sizes()), dtype_name(plan.shown)) : "";
+  std::string what =
+      fmt::format("rank {}: {}{} #{} of group {}", rank_, plan.operation, tensor, sequence, options_.name);
+  for (const Tensor& kept : keep) {
+    if (!kept.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
   }
+  if (plan.collective && (options_.compare_calls || store_->compare_calls)) {
+    compare_with_others(plan.operation + tensor, plan.detail, sequence);
+  }
+  const auto recorded =
+      record_start(*store_, {.sequence = sequence,
+                             .group_id = plan.collective ? hash64(store_->path) | 1 : 0,
+                             .group_rank = rank_,
+                             .group_size = size_,
+                             .operation = plan.operation,
+                             .shape = plan.shown.defined() ? describe(plan.shown.sizes()) : "",
+                             .dtype = dtype_name(plan.shown),
+                             .group = options_.name,
+                             .bytes = plan.shown.defined() ? static_cast<int64_t>(plan.shown.nbytes()) : 0});
   try {
-    return Work([work = call(*backend_->c10d)] { work->wait(); }, std::move(what), std::move(keep));
+    return Work([work = call(*backend_->c10d), recorded] { wait_recorded(*work, recorded); }, std::move(what),
+                std::move(keep));
   } catch (const std::exception& error) {
+    recorded.ended(/*good=*/false);
     throw DistributedError("{} could not start: {}", what, first_line(error.what()));
+  }
+}
+
+// A rank's key is read by all before any of them begins the next call, so the one before that can go.
+void Group::compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence) {
+  const auto key = [&](uint64_t number, int rank) { return fmt::format("calls.{}.{}", number, rank); };
+  const auto shown = [&](int rank, const std::string& theirs, const std::string& addition) {
+    return fmt::format("rank {} called {} #{}{}", rank, theirs, sequence, addition);
+  };
+  c10d::Store& store = *store_->store;
+  store.set(key(sequence, rank_), call + "\n" + detail);
+  if (sequence >= 2) store.deleteKey(key(sequence - 2, rank_));
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    std::string theirs;
+    try {
+      store.wait({key(sequence, rank)}, options_.deadline);
+      theirs = store.get_to_str(key(sequence, rank));
+    } catch (const std::exception& error) {
+      throw DistributedError("{}, rank {} did not say what it calls as #{} of group {}: {}",
+                             shown(rank_, call, ""), rank, sequence, options_.name, first_line(error.what()));
+    }
+    const std::string their_call = first_line(theirs.c_str()),
+                      their_detail = theirs.substr(their_call.size() + 1);
+    if (their_call == call && their_detail == detail) continue;
+    const bool same = their_call == call;
+    throw DistributedError("{}, {}, in group {}: all ranks must make the same calls in the same order",
+                           shown(rank, their_call, same ? " " + their_detail : ""),
+                           shown(rank_, call, same ? " " + detail : ""), options_.name);
   }
 }
 
@@ -94,7 +193,7 @@ void Group::require_multiple(const char* operation, const Tensor& large, const T
 }
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) {
-  return start("all_reduce", tensor, {tensor}, [&](c10d::Backend& backend) {
+  return start({"all_reduce", tensor, name_of(op)}, {tensor}, [&](c10d::Backend& backend) {
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
     std::vector<Tensor> tensors = {tensor};
@@ -103,7 +202,7 @@ Work Group::all_reduce(Tensor tensor, ReduceOp op) {
 }
 
 Work Group::broadcast(Tensor tensor, int source) {
-  return start("broadcast", tensor, {tensor}, [&](c10d::Backend& backend) {
+  return start({"broadcast", tensor, root(source)}, {tensor}, [&](c10d::Backend& backend) {
     c10d::BroadcastOptions options;
     options.rootRank = source;
     std::vector<Tensor> tensors = {tensor};
@@ -113,7 +212,7 @@ Work Group::broadcast(Tensor tensor, int source) {
 
 Work Group::all_gather(Tensor output, const Tensor& input) {
   require_multiple("all_gather", output, input);
-  return start("all_gather", input, {output, input}, [&](c10d::Backend& backend) {
+  return start({"all_gather", input}, {output, input}, [&](c10d::Backend& backend) {
     Tensor flat_output = output.view({-1}), flat_input = input.view({-1});
     return backend._allgather_base(flat_output, flat_input);
   });
@@ -121,7 +220,7 @@ Work Group::all_gather(Tensor output, const Tensor& input) {
 
 Work Group::reduce_scatter(Tensor output, const Tensor& input, ReduceOp op) {
   require_multiple("reduce_scatter", input, output);
-  return start("reduce_scatter", input, {output, input}, [&](c10d::Backend& backend) {
+  return start({"reduce_scatter", input, name_of(op)}, {output, input}, [&](c10d::Backend& backend) {
     c10d::ReduceScatterOptions options;
     options.reduceOp = to_c10d(op);
     Tensor flat_output = output.view({-1}), flat_input = input.view({-1});
@@ -131,10 +230,10 @@ Work Group::reduce_scatter(Tensor output, const Tensor& input, ReduceOp op) {
 
 Work Group::all_to_all(Tensor output, const Tensor& input) {
   if (output.numel() != input.numel() || input.numel() % size_ != 0) {
-    throw ShapeError("all_to_all: {} and {} must be equal and divide by {} ranks", describe(output), describe(input),
-                     size_);
+    throw ShapeError("all_to_all: {} and {} must be equal and divide by {} ranks", describe(output),
+                     describe(input), size_);
   }
-  return start("all_to_all", input, {output, input}, [&](c10d::Backend& backend) {
+  return start({"all_to_all", input}, {output, input}, [&](c10d::Backend& backend) {
     Tensor flat_output = output.view({size_, -1}), flat_input = input.view({size_, -1});
     std::vector<int64_t> equal;
     return backend.alltoall_base(flat_output, flat_input, equal, equal);
@@ -144,7 +243,8 @@ Work Group::all_to_all(Tensor output, const Tensor& input) {
 Work Group::gather(Tensor output, const Tensor& input, int destination) {
   const bool receives = rank_ == destination;
   if (receives) require_multiple("gather", output, input);
-  return start("gather", input, receives ? std::vector<Tensor>{output, input} : std::vector<Tensor>{input},
+  return start({"gather", input, root(destination)},
+               receives ? std::vector<Tensor>{output, input} : std::vector<Tensor>{input},
                [&](c10d::Backend& backend) {
                  c10d::GatherOptions options;
                  options.rootRank = destination;
@@ -158,7 +258,8 @@ Work Group::gather(Tensor output, const Tensor& input, int destination) {
 Work Group::scatter(Tensor output, const Tensor& input, int source) {
   const bool sends = rank_ == source;
   if (sends) require_multiple("scatter", input, output);
-  return start("scatter", output, sends ? std::vector<Tensor>{output, input} : std::vector<Tensor>{output},
+  return start({"scatter", output, root(source)},
+               sends ? std::vector<Tensor>{output, input} : std::vector<Tensor>{output},
                [&](c10d::Backend& backend) {
                  c10d::ScatterOptions options;
                  options.rootRank = source;
@@ -170,21 +271,23 @@ Work Group::scatter(Tensor output, const Tensor& input, int source) {
 }
 
 Work Group::send(const Tensor& tensor, int destination, int tag) {
-  return start("send", tensor, {tensor}, [&](c10d::Backend& backend) {
-    std::vector<Tensor> tensors = {tensor};
-    return backend.send(tensors, destination, tag);
-  });
+  return start({.operation = "send", .shown = tensor, .collective = false}, {tensor},
+               [&](c10d::Backend& backend) {
+                 std::vector<Tensor> tensors = {tensor};
+                 return backend.send(tensors, destination, tag);
+               });
 }
 
 Work Group::receive(Tensor tensor, int source, int tag) {
-  return start("receive", tensor, {tensor}, [&](c10d::Backend& backend) {
-    std::vector<Tensor> tensors = {tensor};
-    return backend.recv(tensors, source, tag);
-  });
+  return start({.operation = "receive", .shown = tensor, .collective = false}, {tensor},
+               [&](c10d::Backend& backend) {
+                 std::vector<Tensor> tensors = {tensor};
+                 return backend.recv(tensors, source, tag);
+               });
 }
 
 void Group::barrier() {
-  start("barrier", {}, {}, [](c10d::Backend& backend) { return backend.barrier(); }).wait();
+  start({"barrier", Tensor()}, {}, [](c10d::Backend& backend) { return backend.barrier(); }).wait();
 }
 
 std::string Group::broadcast_bytes(std::string bytes, int source) {
@@ -204,7 +307,8 @@ std::string Group::broadcast_bytes(std::string bytes, int source) {
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
   std::vector<std::string> all;
-  for (int source = 0; source < size_; ++source) all.push_back(broadcast_bytes(source == rank_ ? bytes : "", source));
+  for (int source = 0; source < size_; ++source)
+    all.push_back(broadcast_bytes(source == rank_ ? bytes : "", source));
   return all;
 }
 
@@ -214,10 +318,14 @@ std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std:
   if (place == ranks.end()) return nullptr;
   GroupOptions options = options_;
   options.name = name;
-  return std::make_unique<Group>(
-      backend_name_,
-      std::make_shared<StoreHandle>(StoreHandle{c10::make_intrusive<c10d::PrefixStore>(prefix, store_->store)}),
-      static_cast<int>(place - ranks.begin()), static_cast<int>(ranks.size()), options);
+  return std::make_unique<Group>(backend_name_,
+                                 std::make_shared<StoreHandle>(StoreHandle{
+                                     .store = c10::make_intrusive<c10d::PrefixStore>(prefix, store_->store),
+                                     .path = store_->path + "/" + prefix,
+                                     .recorder = store_->recorder,
+                                     .compare_calls = store_->compare_calls}),
+                                 static_cast<int>(place - ranks.begin()), static_cast<int>(ranks.size()),
+                                 options);
 }
 
 }  // namespace stretto

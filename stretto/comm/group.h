@@ -33,9 +33,14 @@ class [[nodiscard]] Work {
 struct StoreHandle;
 
 struct GroupOptions {
-  std::chrono::milliseconds deadline{300'000};  // of every collective
+  // Of every collective. Longer than the launcher's --hang-timeout, which can tell more: who is missing, and why.
+  std::chrono::milliseconds deadline{600'000};
   std::string name = "world";                   // for messages
   std::string address = "127.0.0.1";            // the local address that peers reach this rank at (Gloo)
+
+  // For debugging: before each collective all ranks tell each other, through the store, what they are about to call;
+  // where two differ, all throw DistributedError that names both calls instead of hanging or mixing up data.
+  bool compare_calls = false;
 };
 
 // Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal shapes and
@@ -75,8 +80,10 @@ class Group {
 
  private:
   struct Backend;
+  struct Plan;
   template <class Call>
-  Work start(const char* operation, const Tensor& shown, std::vector<Tensor> keep, const Call& call);
+  Work start(const Plan& plan, std::vector<Tensor> keep, const Call& call);
+  void compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence);
   void require_multiple(const char* operation, const Tensor& large, const Tensor& small) const;
 
   std::string backend_name_;
@@ -84,7 +91,8 @@ class Group {
   std::unique_ptr<Backend> backend_;
   int rank_, size_;
   GroupOptions options_;
-  uint64_t sequence_ = 0;
+  uint64_t sequence_ = 0;  // of the next collective
+  uint64_t messages_ = 0;  // sends and receives, which not all ranks take part in
   int subgroups_ = 0;
 };
 

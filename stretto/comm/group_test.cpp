@@ -1,15 +1,20 @@
 #include "stretto/comm/group.h"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
+#include "stretto/comm/store.h"
 
 namespace stretto {
 namespace {
 
-Tensor filled(int rank, at::ScalarType dtype = at::kFloat) { return at::full({4}, rank + 1, at::TensorOptions(dtype)); }
+Tensor filled(int rank, at::ScalarType dtype = at::kFloat) {
+  return at::full({4}, rank + 1, at::TensorOptions(dtype));
+}
 
 class GroupOfRanks : public ::testing::TestWithParam<int> {};
 
@@ -128,9 +133,135 @@ TEST(Group, MissingPeerEndsAtTheDeadline) {
       group.all_reduce(at::ones({2})).wait();
       FAIL() << "rank 0 should not have succeeded alone";
     } catch (const DistributedError& error) {
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 0: all_reduce [2] Float #0 of group world"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 0: all_reduce [2] float32 #0 of group world"));
     }
   });
+}
+
+// What each of two ranks that compare their calls is told.
+std::vector<std::string> disagreement(const std::function<void(Group&)>& first,
+                                      const std::function<void(Group&)>& second) {
+  std::vector<std::string> told(2, "nothing");
+  GroupOptions options;
+  options.deadline = std::chrono::seconds(20);
+  options.compare_calls = true;
+  run_rank_threads(2, options, [&](Group& group) {
+    Tensor same = at::ones({3});
+    for (int i = 0; i < 17; ++i) group.all_reduce(same).wait();
+    try {
+      (group.rank() == 0 ? first : second)(group);
+    } catch (const DistributedError& error) {
+      told[static_cast<size_t>(group.rank())] = error.what();
+    }
+  });
+  return told;
+}
+
+TEST(ComparedCalls, BothRanksAreToldWhatEachCalled) {
+  const auto told =
+      disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
+                   [](Group& group) { group.all_gather(at::empty({8}), at::ones({4})).wait(); });
+  EXPECT_EQ(
+      told[0],
+      "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world: "
+      "all ranks must make the same calls in the same order");
+  EXPECT_THAT(told[1],
+              ::testing::StartsWith(
+                  "rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] float32 #17"));
+}
+
+TEST(ComparedCalls, WhatTheShapeDoesNotTellIsComparedToo) {
+  const auto told = disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
+                                 [](Group& group) { group.all_reduce(at::ones({8}), ReduceOp::max).wait(); });
+  EXPECT_THAT(
+      told[0],
+      ::testing::StartsWith(
+          "rank 1 called all_reduce [8] float32 #17 max, rank 0 called all_reduce [8] float32 #17 sum"));
+  const auto roots = disagreement([](Group& group) { group.broadcast(at::ones({8}), 0).wait(); },
+                                  [](Group& group) { group.broadcast(at::ones({8}), 1).wait(); });
+  EXPECT_THAT(roots[1], ::testing::StartsWith("rank 0 called broadcast [8] float32 #17 root 0, rank 1"));
+  const auto types = disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
+                                  [](Group& group) { group.all_reduce(at::ones({8}, at::kLong)).wait(); });
+  EXPECT_THAT(types[0], ::testing::HasSubstr("rank 1 called all_reduce [8] int64 #17, rank 0"));
+}
+
+TEST(ComparedCalls, AMissingPeerIsNamed) {
+  GroupOptions options;
+  options.deadline = std::chrono::milliseconds(300);
+  options.compare_calls = true;
+  run_rank_threads(2, options, [&](Group& group) {
+    if (group.rank() == 1) return;
+    try {
+      group.all_reduce(at::ones({8})).wait();
+      FAIL();
+    } catch (const DistributedError& error) {
+      EXPECT_THAT(error.what(),
+                  ::testing::HasSubstr("rank 0 called all_reduce [8] float32 #0, rank 1 did not say what it "
+                                       "calls as #0 of group world"));
+    }
+  });
+}
+
+TEST(ComparedCalls, EveryCallWorksWhereRanksAgree) {
+  GroupOptions options;
+  options.deadline = std::chrono::seconds(20);
+  options.compare_calls = true;
+  run_rank_threads(4, options, [&](Group& group) {
+    Tensor message = filled(group.rank());
+    if (group.rank() == 0) group.send(message, 1).wait();
+    if (group.rank() == 1) group.receive(message, 0).wait();
+    group.barrier();
+    EXPECT_EQ(group.broadcast_bytes(group.rank() == 2 ? "decided" : "", 2), "decided");
+    EXPECT_EQ(group.all_gather_bytes("x").size(), 4u);
+    const auto evens = group.subgroup({0, 2}, "evens");
+    Tensor mine = at::ones({4});
+    if (evens) evens->all_reduce(mine).wait();
+    Tensor gathered = at::empty({16});
+    group.gather(gathered, mine, 3).wait();
+    group.scatter(mine, gathered, 3).wait();
+  });
+}
+
+TEST(Recorded, EveryCollectiveIsInTheFlightRecord) {
+  const cluster::FlightBoard board(2);
+  const auto store = memory_store();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      StoreHandle handle = *store;
+      handle.recorder = cluster::FlightRecorder::open(board.path(), rank);
+      Group group("gloo", std::make_shared<StoreHandle>(handle), rank, 2);
+      Tensor tensor = at::ones({2, 8}, at::kBFloat16);
+      group.all_reduce(tensor).wait();
+      const auto both = group.subgroup({0, 1}, "both");
+      both->barrier();
+      if (rank == 0) {
+        group.send(tensor, 1).wait();
+      } else {
+        group.receive(tensor, 0).wait();
+      }
+      if (rank == 0) const Work never_waited_for = group.all_reduce(tensor);
+      if (rank == 1) group.all_reduce(tensor).wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto first = board.read(0).collectives, second = board.read(1).collectives;
+  ASSERT_EQ(first.size(), 4u);
+  ASSERT_EQ(second.size(), 4u);
+  const cluster::Collective& call = first[0].call;
+  EXPECT_EQ(call.operation + " " + call.shape + " " + call.dtype, "all_reduce [2, 8] bfloat16");
+  EXPECT_EQ(call.bytes, 32);
+  EXPECT_EQ(call.group, "world");
+  EXPECT_EQ(call.group_size, 2);
+  EXPECT_GE(first[0].ended, first[0].waiting_since);
+  EXPECT_EQ(first[1].call.operation + first[1].call.group, "barrierboth");
+  EXPECT_EQ(first[1].call.group_id, second[1].call.group_id);
+  EXPECT_NE(first[1].call.group_id, call.group_id);
+  EXPECT_EQ(first[2].call.operation + second[2].call.operation, "sendreceive");
+  EXPECT_EQ(first[2].call.group_id, 0u);
+  EXPECT_EQ(first[3].call.sequence, 1u);
+  EXPECT_EQ(first[3].waiting_since + first[3].ended, 0);
+  EXPECT_GT(second[3].ended, 0);
 }
 
 TEST(Group, UnknownBackendIsRefused) { EXPECT_THROW(Group("mpi", {}, 0, 1), ConfigError); }

@@ -10,6 +10,12 @@
 namespace stretto {
 
 void run_rank_threads(int ranks, const std::function<void(Group&)>& body) {
+  GroupOptions options;
+  options.deadline = std::chrono::seconds(20);
+  run_rank_threads(ranks, options, body);
+}
+
+void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body) {
   const auto store = memory_store();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
@@ -17,8 +23,6 @@ void run_rank_threads(int ranks, const std::function<void(Group&)>& body) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
       try {
-        GroupOptions options;
-        options.deadline = std::chrono::seconds(20);
         Group group("gloo", store, rank, ranks, options);
         body(group);
       } catch (...) {

@@ -10,4 +10,7 @@ namespace stretto {
 // strategies can be tried without processes. Returns when all have ended; the first exception is thrown again.
 void run_rank_threads(int ranks, const std::function<void(Group&)>& body);
 
+// As above, with groups of other options.
+void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body);
+
 }  // namespace stretto

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/cluster/store_client.h"
 
 namespace stretto {
@@ -59,6 +60,17 @@ c10::intrusive_ptr<c10d::Store> torchrun_store(const cluster::RankInfo& info, st
   }
 }
 
+// A job can do without being watched, but not silently.
+std::shared_ptr<cluster::FlightRecorder> open_recorder(const cluster::RankInfo& info) {
+  if (info.heartbeat.empty()) return nullptr;
+  try {
+    return cluster::FlightRecorder::open(info.heartbeat, info.rank);
+  } catch (const IoError& error) {
+    log::warning("the launcher cannot see whether this rank moves: STRETTO_HEARTBEAT: {}", error.what());
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
@@ -74,11 +86,14 @@ std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::c
   } else {
     store = torchrun_store(info, timeout);
   }
-  return std::make_shared<StoreHandle>(StoreHandle{c10::make_intrusive<c10d::PrefixStore>(generation, store)});
+  return std::make_shared<StoreHandle>(
+      StoreHandle{.store = c10::make_intrusive<c10d::PrefixStore>(generation, store),
+                  .recorder = open_recorder(info),
+                  .compare_calls = info.compare_calls});
 }
 
 std::shared_ptr<StoreHandle> memory_store() {
-  return std::make_shared<StoreHandle>(StoreHandle{c10::make_intrusive<c10d::HashStore>()});
+  return std::make_shared<StoreHandle>(StoreHandle{.store = c10::make_intrusive<c10d::HashStore>()});
 }
 
 }  // namespace stretto

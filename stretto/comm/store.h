@@ -5,15 +5,21 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "stretto/cluster/environment.h"
+#include "stretto/cluster/flight_recorder.h"
 
 namespace stretto {
 
+// Where the members of a group meet, and what they have in common besides.
 struct StoreHandle {
   c10::intrusive_ptr<c10d::Store> store;
+  std::string path = {};  // of the group among the job's groups: the same at all members and at no others
+  std::shared_ptr<cluster::FlightRecorder> recorder = {};  // where the launcher looks; null without one
+  bool compare_calls = false;                              // GroupOptions::compare_calls for every group
 };
 
 // The rendezvous store of this job: stretto's own when its launcher started us, else torchrun's TCPStore (rank 0 hosts
-// it where torchrun's agent does not), else one in memory for a rank alone.
+// it where torchrun's agent does not), else one in memory for a rank alone. Under stretto's launcher this rank's
+// collectives are recorded for it from here on.
 std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout);
 
 // A store in this process's memory, for ranks that are threads.

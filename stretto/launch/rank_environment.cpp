@@ -38,7 +38,8 @@ Environment rank_environment(Environment base, const JobContext& job, int rank, 
                            {"TORCHELASTIC_MAX_RESTARTS", std::to_string(job.max_restarts)},
                            {"TORCHELASTIC_RUN_ID", "none"},
                            {"STRETTO_STORE", job.store.text()},
-                           {"STRETTO_SECRET", job.secret}};
+                           {"STRETTO_SECRET", job.secret},
+                           {"STRETTO_HEARTBEAT", job.heartbeat}};
   for (const auto& [name, value] : own) base[name] = value;
   if (job.gpus == 0 || job.ranks > 1) base.emplace("OMP_NUM_THREADS", "1");
   if (!log_file.empty()) base["STRETTO_LOG_FILE"] = log_file;

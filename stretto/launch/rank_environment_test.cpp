@@ -18,6 +18,7 @@ const JobContext job{.ranks = 4,
                      .master = {"127.0.0.1", 2001},
                      .store = {"127.0.0.1", 2002},
                      .secret = "s3",
+                     .heartbeat = "/proc/1/fd/9",
                      .restart_count = 2,
                      .max_restarts = 5,
                      .terminal = true};
@@ -37,6 +38,7 @@ TEST(RankEnvironment, IsWhatTheClusterLayerReads) {
   EXPECT_FALSE(info.agent_store);
   EXPECT_EQ(info.store->text(), "127.0.0.1:2002");
   EXPECT_EQ(info.secret, "s3");
+  EXPECT_EQ(info.heartbeat, "/proc/1/fd/9");
   EXPECT_EQ(info.restart_count, 2);
 }
 

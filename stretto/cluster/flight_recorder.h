@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/base/fd.h"
+
+namespace stretto::cluster {
+
+// What a rank says about a collective when it starts one. Texts are cut to what a record holds: operation 15,
+// shape 47, dtype 15, group 31 bytes.
+struct Collective {
+  uint64_t sequence = 0;  // the how manieth of its group, from 0
+  uint64_t group_id = 0;  // the same for all members of one group and for no other; 0: between two ranks only
+  int group_rank = 0;
+  int group_size = 1;
+  std::string operation = {};  // "all_reduce"
+  std::string shape = {};      // "[1024]"
+  std::string dtype = {};      // "float32"
+  std::string group = {};      // "world"
+  int64_t bytes = 0;
+};
+
+// A collective as the record shows it. Times are nanoseconds of std::chrono::steady_clock, which all
+// processes of a host share; 0: not yet.
+struct RecordedCollective {
+  Collective call;
+  int64_t started = 0;
+  int64_t waiting_since = 0;  // the rank can do nothing until it is done
+  int64_t ended = 0;
+  bool failed = false;
+};
+
+// What a rank has left in the record.
+struct RankFlight {
+  int pid = 0;                                       // 0: its program keeps no record
+  int64_t progress = 0;                              // when it last started or ended something
+  uint64_t calls = 0;                                // collectives started in all
+  std::vector<RecordedCollective> collectives = {};  // the last of them, oldest first
+};
+
+inline constexpr size_t flight_record_length = 200;  // collectives kept a rank
+
+// Nanoseconds of the clock of the record.
+int64_t record_time();
+
+// The launcher's side: memory that it shares with its ranks, so that it sees how far each has got even when
+// that rank is dead or stopped. It lies in no folder; ranks open it by `path()`, a file of this process in
+// /proc.
+class FlightBoard {
+ public:
+  // Throws IoError.
+  explicit FlightBoard(int ranks);
+  FlightBoard(const FlightBoard&) = delete;
+  FlightBoard& operator=(const FlightBoard&) = delete;
+  ~FlightBoard();
+
+  std::string path() const;
+  int ranks() const { return ranks_; }
+  int pid(int rank) const;  // as in RankFlight; cheap, as is the next
+  int64_t progress(int rank) const;
+  RankFlight read(int rank) const;  // while the rank goes on writing
+
+ private:
+  int ranks_;
+  Fd fd_;
+  void* memory_ = nullptr;
+};
+
+// A rank's side: one page of the board. Thread-safe and lock-free; a call costs well under a microsecond.
+class FlightRecorder : public std::enable_shared_from_this<FlightRecorder> {
+ public:
+  // Throws IoError where the file is none of a launcher's or has no page for this rank.
+  static std::shared_ptr<FlightRecorder> open(const std::string& path, int rank);
+  FlightRecorder(const FlightRecorder&) = delete;
+  FlightRecorder& operator=(const FlightRecorder&) = delete;
+  ~FlightRecorder();
+
+  // One collective, from its start to its end. Without a recorder it records nothing.
+  class Call {
+   public:
+    Call() = default;
+    void waiting() const;
+    void ended(bool good) const;
+
+   private:
+    friend class FlightRecorder;
+    Call(std::shared_ptr<FlightRecorder> recorder, uint64_t ticket)
+        : recorder_(std::move(recorder)), ticket_(ticket) {}
+    std::shared_ptr<FlightRecorder> recorder_;
+    uint64_t ticket_ = 0;
+  };
+  Call start(const Collective& collective);
+
+  // The rank has got on, though not by a collective.
+  void beat();
+
+ private:
+  FlightRecorder() = default;
+
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+  int rank_ = 0;
+};
+
+}  // namespace stretto::cluster
