@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -92,6 +93,19 @@ int rename_to_free_name(const std::filesystem::path& from, const std::filesystem
   return -1;
 }
 
+// The first folder on the way that could not be made, with the reason in errno; nothing when all are there.
+std::optional<std::filesystem::path> make_missing_folders(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return std::nullopt;
+  if (auto obstacle = make_missing_folders(folder.parent_path())) return obstacle;
+  if (!folder.has_filename()) return std::nullopt;  // "a/b/" is b in a, made by now
+  if (change("mkdir", folder, [&] { return ::mkdir(folder.c_str(), 0777); }) == 0) return std::nullopt;
+  const int reason = errno;
+  if (reason == EEXIST && std::filesystem::is_directory(folder, error)) return std::nullopt;  // another process was first
+  errno = reason;
+  return folder;
+}
+
 // Nothing to remove is no error.
 void remove_tree(const std::filesystem::path& path) {
   if (!stands(path)) return;
@@ -168,14 +182,11 @@ void FileWriter::finish() {
 }
 
 void make_folders(const std::filesystem::path& folder) {
-  std::error_code error;
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
-  make_folders(folder.parent_path());
-  if (!folder.has_filename()) return;  // "a/b/" is b in a, made by now
-  const int result = change("mkdir", folder, [&] { return ::mkdir(folder.c_str(), 0777); });
-  const int reason = errno;
-  if (result == 0 || (reason == EEXIST && std::filesystem::is_directory(folder, error))) return;
-  throw IoError("cannot make the folder {}: {}", folder.string(), std::strerror(reason));
+  if (const auto obstacle = make_missing_folders(folder)) {
+    const std::string reason = std::strerror(errno == EEXIST ? ENOTDIR : errno);  // a file has the folder's name
+    throw IoError("cannot make the folder {}: {}{}", folder.string(),
+                  *obstacle == folder ? "" : obstacle->string() + ": ", reason);
+  }
 }
 
 void sync_folder(const std::filesystem::path& folder) {

@@ -109,11 +109,12 @@ TEST(Files, FoldersAreMadeWithTheirParents) {
   make_folders(folder.path() / "a/b/c/");
   make_folders(folder.path() / "a/b/c");
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a/b/c"));
-  write_file_atomic(folder.path() / "file", "");
-  EXPECT_THAT([&] { make_folders(folder.path() / "file"); },
-              ThrowsMessage<IoError>("cannot make the folder " + (folder.path() / "file").string() +
-                                     ": File exists"));
-  EXPECT_THROW(make_folders(folder.path() / "file" / "in it"), IoError);
+  const std::string file = folder.path() / "file";
+  write_file_atomic(file, "");
+  EXPECT_THAT([&] { make_folders(file); },
+              ThrowsMessage<IoError>("cannot make the folder " + file + ": Not a directory"));
+  EXPECT_THAT([&] { make_folders(file + "/a/b"); },
+              ThrowsMessage<IoError>("cannot make the folder " + file + "/a/b: " + file + ": Not a directory"));
 }
 
 TEST(Files, FolderIsRenamedToAFreeNameOnly) {
