@@ -42,11 +42,11 @@ demo:  ## fine-tune a small BERT on two ranks and print its accuracy
 
 format:  ## rewrite all sources in the project's style
 	@$(SETUP) lint
-	@$(SOURCES) | xargs clang-format -i
+	@$(SOURCES) | xargs clang-format-14 -i
 
 format-check:  ## name the sources that `make format` would change
 	@$(SETUP) lint
-	@$(SOURCES) | xargs clang-format --dry-run -Werror
+	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
 
 lint:  ## clang-tidy on all sources, or on FILES="a.cpp b.cpp"
 	@$(SETUP) lint

