@@ -1,6 +1,10 @@
 #include "stretto/config/check_recipe.h"
 
+#include <algorithm>
+
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/config/interval.h"
 
 namespace stretto {
 namespace {
@@ -69,6 +73,22 @@ void check_evaluation(const Recipe& recipe) {
   }
 }
 
+void check_checkpoint(const Recipe& recipe) {
+  try {
+    parse_interval(recipe.checkpoint.every);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", recipe.origins.label("checkpoint.every"), error.what());
+  }
+  const nlohmann::json compared = computing_settings(recipe);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : compared.items()) names.push_back(name);
+  for (const std::string& name : recipe.checkpoint.accept_changes) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    throw ConfigError("{}: {} is not a setting that is compared when a run is resumed{}",
+                      recipe.origins.label("checkpoint.accept_changes"), name, did_you_mean(name, names));
+  }
+}
+
 }  // namespace
 
 void check_recipe(const Recipe& recipe, Verb verb) {
@@ -81,6 +101,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   check_evaluation(recipe);
   check_optimizer(recipe);
   check_scheduler(recipe);
+  check_checkpoint(recipe);
 }
 
 }  // namespace stretto

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/config/describe.h"
@@ -53,6 +55,40 @@ Recipe load_recipe(const std::filesystem::path& file, std::span<const std::strin
 std::string dump_recipe(const Recipe& recipe) {
   Recipe bound = recipe;
   return config::to_yaml(config::fields_of(bound));
+}
+
+namespace {
+
+// What may differ in a run that is resumed: where it runs, what it shows, measures and keeps, and how its samples are
+// shared out.
+const std::set<std::string> free_settings = {
+    "checkpoint",          "track",
+    "evaluate",            "output",
+    "resume",              "data.validation",
+    "data.test",           "data.cache",
+    "training.device",     "training.bucket_mb",
+    "training.batch_size", "training.global_batch_size",
+    "training.max_tokens", "training.grad_accumulation_steps"};
+
+void collect_settings(const std::vector<config::Field>& fields, const std::string& prefix, nlohmann::json& settings) {
+  for (const config::Field& field : fields) {
+    const std::string name = prefix + field.key;
+    if (free_settings.contains(name)) continue;
+    if (field.is_section()) {
+      collect_settings(field.fields, name + ".", settings);
+    } else if (field.rule.in_use()) {
+      settings[name] = config::value_of(field);
+    }
+  }
+}
+
+}  // namespace
+
+nlohmann::json computing_settings(const Recipe& recipe) {
+  Recipe bound = recipe;
+  nlohmann::json settings = nlohmann::json::object();
+  collect_settings(config::fields_of(bound), "", settings);
+  return settings;
 }
 
 std::string recipe_help() {

@@ -99,6 +99,17 @@ void CheckpointConfig::fields(config::Fields& field) {
   field("mode", mode,
         "whether the best is the smallest or the largest; auto: smallest for loss, else largest",
         one_of({"auto", "min", "max"}));
+  field("every", every,
+        "when the state of the run is saved for resuming: after so many steps (500), epochs (1ep) or minutes (10m, also "
+        "30s, 2h), and at the end; never");
+  field("keep_last", keep_last, "how many checkpoints are kept, the newest ones; 0: all", at_least(0).at_most(max_count));
+  field("keep_best", keep_best, "and so many of the best by monitor", at_least(0).at_most(max_count));
+  field("keep_every", keep_every, "and those after every so many steps", at_least(1).at_most(max_total));
+  field("async", async, "write beside training, from a copy in memory");
+  field("when_busy", when_busy, "a checkpoint that comes while another is written waits for it, or is left out (skip)",
+        one_of({"wait", "skip"}));
+  field("accept_changes", accept_changes,
+        "settings that may differ from those of the run that is resumed, as [optimizer.lr, training.epochs]");
 }
 
 void EvaluateConfig::fields(config::Fields& field) {
@@ -121,10 +132,13 @@ void Recipe::fields(config::Fields& field) {
   field("training", training, "how long, how much at once, on what");
   field("optimizer", optimizer, "the update rule");
   field("scheduler", scheduler, "how the learning rate moves");
-  field("checkpoint", checkpoint, "which model is kept");
+  field("checkpoint", checkpoint, "which model is kept, and when the run is saved for resuming");
   field("evaluate", evaluate, "evaluation while training");
   field("track", track, "what is shown and logged");
   field("output", output, "the run folder: logs, metrics, checkpoints, the trained model");
+  field("resume", resume,
+        "auto: from the newest checkpoint in the run folder, where there is one; true: there must be one; false: there "
+        "must be none; or the folder of a checkpoint");
 }
 
 }  // namespace stretto

@@ -94,6 +94,13 @@ struct SchedulerConfig {
 struct CheckpointConfig {
   std::optional<std::string> monitor = std::nullopt;
   std::string mode = "auto";
+  std::string every = "never";
+  int64_t keep_last = 2;
+  int64_t keep_best = 0;
+  std::optional<int64_t> keep_every = std::nullopt;
+  bool async = true;
+  std::string when_busy = "wait";
+  std::vector<std::string> accept_changes = {};
 
   void fields(config::Fields& field);
   bool operator==(const CheckpointConfig&) const = default;
@@ -127,6 +134,7 @@ struct Recipe {
   EvaluateConfig evaluate = {};
   TrackConfig track = {};
   std::filesystem::path output = "runs/latest";
+  std::string resume = "auto";
 
   config::Origins origins = {};  // where each given setting was written, for errors found later
 
@@ -150,6 +158,9 @@ void resolve(Recipe& recipe);
 
 // The recipe as YAML, from which parse_recipe makes an equal one. REQUIRES: recipe is resolved.
 std::string dump_recipe(const Recipe& recipe);
+
+// The settings that decide what a run computes (all but where it writes, what it shows and keeps), by dotted name.
+nlohmann::json computing_settings(const Recipe& recipe);
 
 // Every setting with what it means, accepts and defaults to, for --help.
 std::string recipe_help();

@@ -35,6 +35,10 @@ class Optimizer {
 
   double base_lr() const { return base_lr_; }
   int64_t steps_done() const { return steps_done_; }
+  // State tensors in the order of slot_names(), each as long as the buffers.
+  const std::vector<Tensor>& slots() const { return slots_; }
+  // Goes on as after so many steps: the slots have been written from outside.
+  void resume(int64_t steps_done) { steps_done_ = steps_done; }
   virtual std::string name() const = 0;
   virtual std::vector<std::string> slot_names() const = 0;  // state tensors, each as large as the buffers
 

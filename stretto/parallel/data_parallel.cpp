@@ -63,13 +63,17 @@ void DataParallel::synchronise_start(const std::vector<std::pair<std::string, Te
     at::NoGradGuard no_grad;
     tensor.detach().copy_(values);
   }
+  compare_replicas();
+}
+
+void DataParallel::compare_replicas() const {
+  if (group_.size() == 1) return;
   const auto sums = group_.all_gather_bytes(std::to_string(checksum(arena_.buffers().master)));
   for (size_t rank = 1; rank < sums.size(); ++rank) {
-    if (sums[rank] != sums[0]) {
-      throw DistributedError("rank {} holds other parameters than rank 0 after the broadcast at start; the network or "
-                             "memory of its host is at fault",
-                             rank);
-    }
+    if (sums[rank] == sums[0]) continue;
+    throw DistributedError("rank {} holds other parameters than rank 0 although both had the same gradients; the network "
+                           "or memory of its host is at fault",
+                           rank);
   }
 }
 
@@ -145,11 +149,13 @@ void DataParallel::launch_ready() {
 DataParallel::Totals DataParallel::finish(Totals mine) {
   if (!reduced_) throw Error("step before backward: there are no gradients");
   if (group_.size() > 1) {
-    Tensor totals = at::tensor({mine.loss_sum, mine.count}, at::kDouble).to(arena_.buffers().grad.device());
+    Tensor totals = at::tensor({mine.loss_sum, mine.count, mine.save_requests, mine.stop_requests}, at::kDouble)
+                        .to(arena_.buffers().grad.device());
     works_.push_back(group_.all_reduce(totals));
     for (Work& work : works_) work.wait();
     totals = totals.to(at::kCPU);
-    mine = {totals[0].item<double>(), totals[1].item<double>()};
+    const double* sums = totals.const_data_ptr<double>();
+    mine = {sums[0], sums[1], sums[2], sums[3]};
   }
   works_.clear();
   reduced_ = false;

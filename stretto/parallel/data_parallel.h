@@ -30,11 +30,16 @@ class DataParallel {
   // as they complete; before, nothing is communicated. An undefined loss (a rank without a sample) only takes part.
   void backward(const Tensor& loss_sum, bool last);
 
-  // Waits for the reductions, adds up loss and count over the ranks, and returns those totals.
+  // Throws DistributedError naming ranks whose master weights are not those of rank 0, to the bit. Collective.
+  void compare_replicas() const;
+
+  // Waits for the reductions, adds up each number over the ranks, and returns those totals.
   // REQUIRES: backward(..., last = true) went before.
   struct Totals {
     double loss_sum = 0;
     double count = 0;
+    double save_requests = 0;  // ranks that were asked to save or to stop after this step: with the reduction that is
+    double stop_requests = 0;  // needed anyway, all ranks come to one decision
   };
   Totals finish(Totals mine);
 

@@ -21,6 +21,14 @@ void set_up_log(const Recipe& recipe, int rank) {
   log::open_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
 }
 
+// What a user types to go on with this run.
+std::string resume_command(const cli::RecipeArguments& arguments, const cluster::RankInfo& info) {
+  std::string command = fmt::format("stretto train {} -N {}", arguments.recipe.string(), info.local_world_size);
+  if (!arguments.strategy.empty()) command += " --strategy " + arguments.strategy;
+  for (const std::string& setting : arguments.overrides) command += fmt::format(" --set '{}'", setting);
+  return command;
+}
+
 }  // namespace
 
 void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
@@ -32,7 +40,7 @@ void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
   if (info.rank == 0 && verb == Verb::train) RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
   TextClassification task(recipe, *job.group, job.device);
   if (verb == Verb::train) {
-    task.train();
+    if (!task.train()) log::info("stopped    the state is saved; resume with: {}", resume_command(arguments, info));
   } else {
     task.test();
   }

@@ -65,7 +65,7 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
   return dataset ? std::move(dataset) : make();
 }
 
-void TextClassification::train() {
+bool TextClassification::train() {
   const text::Tokenizer tokenizer = load_tokenizer(*recipe_.tokenizer.path);
   const auto expected = trained_labels(recipe_.model);
   const data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
@@ -79,13 +79,15 @@ void TextClassification::train() {
   const auto train_set = tokenize(train_table, tokenizer);
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
   const FitResult result = Trainer(recipe_, group_, device_).fit(module, *train_set, validation_set.get());
-  if (group_.rank() == 0) write_results(result);
+  if (group_.rank() == 0 && !result.stopped) write_results(result);
+  return !result.stopped;
 }
 
 void TextClassification::write_results(const FitResult& result) const {
   const RunFolder folder(recipe_.output);
   const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
   nlohmann::ordered_json summary = {{"steps", result.steps},
+                                    {"resumed_after_step", result.resumed_after},
                                     {"samples", result.samples},
                                     {"seconds", result.seconds},
                                     {"samples_per_second", speed},

@@ -15,8 +15,9 @@ class TextClassification {
  public:
   TextClassification(const Recipe& recipe, Group& group, at::Device device);
 
-  // Trains; leaves <output>/model, dev_results.json, summary.json. Rank 0 prints a closing summary.
-  void train();
+  // Trains; leaves <output>/model, dev_results.json, summary.json, and rank 0 prints a closing summary; false, without
+  // these, where a signal stopped it and the run folder's newest checkpoint holds the state.
+  bool train();
 
   // Scores data.test with <output>/model; leaves predictions.jsonl and, where the file has labels, test_results.json.
   void test();

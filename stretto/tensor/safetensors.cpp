@@ -29,14 +29,14 @@ constexpr std::array<DtypeName, 10> dtype_names = {{{"F64", at::kDouble},
                                                     {"U8", at::kByte},
                                                     {"BOOL", at::kBool}}};
 
-const char* name_of(at::ScalarType dtype) {
+}  // namespace
+
+const char* safetensors_dtype(at::ScalarType dtype) {
   for (const DtypeName& entry : dtype_names) {
     if (entry.dtype == dtype) return entry.name;
   }
   throw DataError("safetensors cannot hold tensors of type {}", c10::toString(dtype));
 }
-
-}  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path), file_(path) {
   try {
@@ -125,7 +125,7 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
   for (const auto& [name, tensor] : tensors) {
     const size_t end = offset + tensor.nbytes();
     header[name] = {
-        {"dtype", name_of(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};
+        {"dtype", safetensors_dtype(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();

@@ -44,6 +44,9 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+// How the format spells a dtype ("F32"); throws DataError for one it does not have.
+const char* safetensors_dtype(at::ScalarType dtype);
+
 // Writes `tensors` (any device, any layout) whole or not at all.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata = {{"format", "pt"}});

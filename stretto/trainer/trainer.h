@@ -15,10 +15,12 @@ struct FitResult {
   double seconds = 0;
   std::optional<Metrics> best;  // metrics of the epoch whose model was kept
   int64_t best_epoch = 0;
+  int64_t resumed_after = 0;  // the step that a checkpoint had reached; 0: began anew
+  bool stopped = false;       // by a signal, before the last step; a checkpoint holds the state
 };
 
-// Trains a module as a recipe says: epochs of steps, evaluation, the best model kept, progress and metrics written to
-// the run folder. Every rank calls fit with the same recipe and data.
+// Trains a module as a recipe says: epochs of steps, evaluation, the best model kept, checkpoints, progress and metrics
+// written to the run folder; resumes where the recipe says to. Every rank calls fit with the same recipe and data.
 class Trainer {
  public:
   Trainer(const Recipe& recipe, Group& group, at::Device device) : recipe_(recipe), group_(group), device_(device) {}

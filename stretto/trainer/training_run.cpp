@@ -29,6 +29,12 @@ data::SamplerOptions sampler_options(const TrainingConfig& training, const Batch
   return options;
 }
 
+// What the order of an epoch's samples depends on besides the recipe's seed.
+nlohmann::json order_of(const data::SamplerOptions& options) {
+  return {{"global_batch_size", options.max_tokens > 0 ? 0 : options.global_batch_size},
+          {"max_tokens", options.max_tokens}};
+}
+
 optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_an_epoch) {
   optim::ScheduleOptions options;
   options.type = recipe.scheduler.type;
@@ -107,12 +113,32 @@ void TrainingRun::refuse_nonfinite(double loss) const {
               parameter.empty() ? "" : fmt::format(" (first in the gradient of {})", parameter));
 }
 
-StepReport TrainingRun::step() {
+std::vector<int64_t> TrainingRun::next_batch() const {
+  if (rest_of_epoch_.empty()) return sampler_.batch(epoch_, batch_);
+  const auto begin = rest_of_epoch_.begin() + batch_ * plan_.global_batch_size;
+  return {begin, begin + std::min<int64_t>(plan_.global_batch_size, rest_of_epoch_.end() - begin)};
+}
+
+void TrainingRun::advance() {
+  ++batch_;
+  const bool epoch_ends = rest_of_epoch_.empty() ? batch_ == sampler_.batches(epoch_)
+                                                 : batch_ * plan_.global_batch_size >= std::ssize(rest_of_epoch_);
+  if (!epoch_ends) return;
+  ++epoch_;
+  batch_ = epoch_samples_ = 0;
+  rest_of_epoch_.clear();
+}
+
+double TrainingRun::epochs_done() const {
+  return static_cast<double>(epoch_) + static_cast<double>(epoch_samples_) / static_cast<double>(dataset_.size());
+}
+
+StepReport TrainingRun::step(const Requests& asked) {
   StepReport report;
-  report.epoch = steps_done() / steps_an_epoch();
-  const auto batch = sampler_.batch(report.epoch, steps_done() % steps_an_epoch());
+  report.epoch = epoch_;
+  const auto batch = next_batch();
   const Loss mine = accumulate(batch, report.epoch);
-  const auto totals = engine_.finish({mine.sum.item<double>(), mine.count});
+  const auto totals = engine_.finish({mine.sum.item<double>(), mine.count, asked.save ? 1.0 : 0, asked.stop ? 1.0 : 0});
   if (totals.count <= 0) {
     throw DataError("step {}: the global batch has no label to learn from", steps_done() + 1);
   }
@@ -121,7 +147,12 @@ StepReport TrainingRun::step() {
   const double factor = optim::schedule_factor(schedule_, steps_done());
   optimizer_->step(factor, clip_scale(totals.count, norm));
   arena_.verify();
+  epoch_samples_ += std::ssize(batch);
+  advance();
+  report.epoch_ends = batch_ == 0;
+  report.requests = {totals.save_requests > 0, totals.stop_requests > 0};
   report.step = steps_done();
+  report.epochs = epochs_done();
   report.loss = totals.loss_sum / totals.count;
   report.grad_norm = norm / totals.count;
   report.lr = optimizer_->base_lr() * factor;
@@ -135,6 +166,88 @@ NamedTensors TrainingRun::weights() const {
   for (const auto& parameter : arena_.parameters()) weights[parameter.info.name] = arena_.master_view(parameter);
   for (const auto& [name, tensor] : tensors_.constant) weights[name] = tensor.detach();
   return weights;
+}
+
+State TrainingRun::state() {
+  State state;
+  const auto slot_names = optimizer_->slot_names();
+  for (const auto& parameter : arena_.parameters()) {
+    const std::vector<int64_t> shape = parameter.info.tensor.sizes().vec();
+    const auto part = [&](const Tensor& buffer) { return buffer.slice(0, parameter.begin, parameter.end); };
+    state.tensors.push_back(whole_entry("model." + parameter.info.name, shape, part(arena_.buffers().master)));
+    for (size_t slot = 0; slot < slot_names.size(); ++slot) {
+      state.tensors.push_back(whole_entry(fmt::format("optimizer.{}.{}", slot_names[slot], parameter.info.name), shape,
+                                          part(optimizer_->slots()[slot])));
+    }
+  }
+  for (const auto& [name, tensor] : tensors_.constant) {
+    state.tensors.push_back(whole_entry("model." + name, tensor.sizes().vec(), tensor.detach()));
+  }
+  state.scalars["optimizer"] = {{"type", optimizer_->name()}, {"steps", steps_done()}};
+  state.scalars["data"] = {{"samples", dataset_.size()},
+                           {"lengths_hash", hash64({reinterpret_cast<const char*>(dataset_.lengths().data()),
+                                                    dataset_.lengths().size_bytes()})}};
+  state.scalars["place"] = {{"epoch", epoch_},
+                            {"batch", batch_},
+                            {"samples", epoch_samples_},
+                            {"order", rest_of_epoch_.empty() ? order_of(sampler_options(training_, plan_)) : rest_order_}};
+  return state;
+}
+
+void TrainingRun::resume(const State& state) {
+  const auto here = this->state().scalars;
+  if (state.scalars.at("data") != here.at("data")) {
+    throw ConfigError("data.train holds {} samples here and {} in the run to resume, or samples of other lengths: a run "
+                      "can only be resumed on the same data",
+                      dataset_.size(), state.scalars.at("data").at("samples").dump());
+  }
+  arena_.refresh_compute();
+  optimizer_->resume(state.scalars.at("optimizer").at("steps"));
+  const nlohmann::json& place = state.scalars.at("place");
+  place.at("epoch").get_to(epoch_);
+  place.at("samples").get_to(epoch_samples_);
+  if (place.at("order") == here.at("place").at("order") && sampled_before(place) == epoch_samples_) {
+    place.at("batch").get_to(batch_);
+  } else {
+    resume_inside_epoch(place);
+  }
+}
+
+// Samples that batches 0 to `batch` of this run's own order hold, of an epoch that was cut into them from its start.
+int64_t TrainingRun::sampled_before(const nlohmann::json& place) const {
+  if (plan_.global_batch_size == 0) return epoch_samples_;
+  return std::min(dataset_.size(), place.at("batch").get<int64_t>() * plan_.global_batch_size);
+}
+
+// The epoch goes on with the samples that the other batches would have taken next.
+void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
+  rest_order_ = place.at("order");
+  if (plan_.global_batch_size == 0 || rest_order_.at("max_tokens") != 0) {
+    throw ConfigError("a run under training.max_tokens can be resumed with the same budget over all ranks only: it was {} "
+                      "tokens a step",
+                      rest_order_.at("max_tokens").dump());
+  }
+  if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_.at("global_batch_size"));
+  batch_ = 0;
+  if (training_.max_steps) return;
+  const int64_t rest = rest_of_epoch_.empty()
+                           ? sampler_.batches(epoch_)
+                           : (std::ssize(rest_of_epoch_) + plan_.global_batch_size - 1) / plan_.global_batch_size;
+  schedule_.total_steps = steps_done() + rest + (training_.epochs - epoch_ - 1) * sampler_.batches(0);
+}
+
+// Of the epoch under way, in the order of batches of another size.
+std::vector<int64_t> TrainingRun::samples_left(int64_t global_batch_size) const {
+  data::SamplerOptions options = sampler_options(training_, plan_);
+  options.global_batch_size = global_batch_size;
+  const data::Sampler before(dataset_.lengths(), options);
+  std::vector<int64_t> left;
+  for (int64_t batch = epoch_samples_ / global_batch_size; batch < before.batches(epoch_); ++batch) {
+    const auto samples = before.batch(epoch_, batch);
+    left.insert(left.end(), samples.begin(), samples.end());
+  }
+  left.erase(left.begin(), left.begin() + epoch_samples_ % global_batch_size);
+  return left;
 }
 
 std::string TrainingRun::describe() const {

@@ -12,19 +12,24 @@
 #include "stretto/optim/schedule.h"
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/data_parallel.h"
+#include "stretto/tensor/state.h"
 #include "stretto/trainer/module.h"
+#include "stretto/trainer/requests.h"
 
 namespace stretto {
 
 // One optimizer step as all ranks see it.
 struct StepReport {
   int64_t step = 0;  // 1 after the first
-  int64_t epoch = 0;
+  int64_t epoch = 0;      // the step's; 0 is the first
+  double epochs = 0;      // done after it
   double loss = 0;  // mean over the global batch
   double grad_norm = 0;
   double lr = 0;
   int64_t samples = 0;  // of the global batch
   int64_t tokens = 0;
+  bool epoch_ends = false;
+  Requests requests;  // of any rank, before this step's reduction
 };
 
 // The state of a run and how it takes one step; the Trainer decides when.
@@ -38,9 +43,20 @@ class TrainingRun {
   int64_t total_steps() const { return schedule_.total_steps; }
   int64_t steps_done() const { return optimizer_->steps_done(); }
 
-  // Takes the next step: micro-batches forward and backward, reduction, clipping, update. Throws before the update when
-  // loss or gradients are not finite, naming step and parameter.
-  StepReport step();
+  // Takes the next step: micro-batches forward and backward, reduction, clipping, update. What this rank was asked for
+  // (`mine`) travels with the reduction. Throws before the update when loss or gradients are not finite, naming step and
+  // parameter.
+  StepReport step(const Requests& mine = {});
+
+  // Everything that the next step depends on, as a table over the living memory.
+  State state();
+
+  // Goes on where `state` was described: its tensors have been written by checkpoint::load. Ranks and batch sizes may be
+  // others than they were. Throws ConfigError where that cannot be honoured.
+  void resume(const State& state);
+
+  // Throws DistributedError where a rank's weights differ.
+  void compare_replicas() const { engine_.compare_replicas(); }
 
   // Parameters and buffers at master precision, by name.
   NamedTensors weights() const;
@@ -49,6 +65,12 @@ class TrainingRun {
   std::string describe() const;
 
  private:
+  double epochs_done() const;
+  std::vector<int64_t> next_batch() const;
+  void advance();
+  int64_t sampled_before(const nlohmann::json& place) const;
+  std::vector<int64_t> samples_left(int64_t global_batch_size) const;
+  void resume_inside_epoch(const nlohmann::json& place);
   Loss accumulate(const std::vector<int64_t>& batch, int64_t epoch);
   double clip_scale(double count, double norm) const;
   [[noreturn]] void refuse_nonfinite(double loss) const;
@@ -65,6 +87,13 @@ class TrainingRun {
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Sampler sampler_;
   optim::ScheduleOptions schedule_;
+  int64_t epoch_ = 0;          // of the next batch
+  int64_t batch_ = 0;          // its number in the epoch
+  int64_t epoch_samples_ = 0;  // of the epoch that have been taken
+  // The samples that were left of the epoch a run with other batches was resumed in, in the order it would have taken
+  // them: they are cut into this run's batches.
+  std::vector<int64_t> rest_of_epoch_;
+  nlohmann::json rest_order_;  // and the batch sizes that order comes from
 };
 
 }  // namespace stretto

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/archive/manifest.h"
+
+namespace stretto::archive {
+
+// A folder of checkpoints: step-00000500/ and so on, each whole, and step-00000600.partial/ while one is written.
+
+// A checkpoint that was committed; whether it is undamaged is for verify() to say.
+struct Checkpoint {
+  int64_t step = 0;
+  std::filesystem::path path;
+};
+
+std::filesystem::path checkpoint_path(const std::filesystem::path& folder, int64_t step);
+std::filesystem::path partial_path(const std::filesystem::path& folder, int64_t step);
+
+// The folder's checkpoints, oldest first; none where there is no folder. The newest is found by this list, never by a
+// pointer that could lie.
+std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& folder);
+
+// The manifest of a checkpoint's folder. Throws DataError or IoError.
+Manifest read_manifest(const std::filesystem::path& checkpoint);
+
+// Reads every byte of a checkpoint and compares it with its checksum. Throws DataError naming file and tensor.
+void verify(const std::filesystem::path& checkpoint);
+
+// The newest checkpoint that verify() finds whole; the others are said in a warning each. Nothing where the folder holds
+// none; throws DataError where it holds only damaged ones.
+std::optional<Checkpoint> newest_good(const std::filesystem::path& folder);
+
+// What is kept when a new checkpoint has been committed.
+struct Retention {
+  int64_t last = 0;         // the newest so many; 0: all
+  int64_t best = 0;         // and the best by score
+  int64_t every_steps = 0;  // and those at multiples of so many steps; 0: none for that reason
+};
+
+// The checkpoints of a list (oldest first) that `retention` lets go. The newest always stays.
+std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, const Retention& retention);
+
+void remove(const Checkpoint& checkpoint);
+
+// Removes what interrupted saves and removals left behind.
+void remove_partial(const std::filesystem::path& folder);
+
+}  // namespace stretto::archive

@@ -1,0 +1,220 @@
+#include "stretto/archive/manifest.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/json.h"
+
+namespace stretto::archive {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// The text ends in `,"checksum":"<16 hexadecimal digits>"}` and a line end; the checksum is of all before.
+constexpr std::string_view checksum_key = ",\"checksum\":\"";
+constexpr std::string_view text_end = "\"}\n";
+constexpr size_t checksum_digits = 16;
+
+std::string to_hex(uint64_t value) { return fmt::format("{:016x}", value); }
+
+uint64_t from_hex(const std::string& digits) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (digits.size() != checksum_digits || error != std::errc() || end != digits.data() + digits.size()) {
+    throw DataError("\"{}\" is not a checksum", digits);
+  }
+  return value;
+}
+
+int64_t product(const std::vector<int64_t>& extent) {
+  int64_t elements = 1;
+  for (const int64_t size : extent) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
+      throw DataError("the shape [{}] is not one of a tensor", fmt::join(extent, ", "));
+    }
+  }
+  return elements;
+}
+
+ordered_json to_json(const StoredPiece& piece) {
+  return {{"offset", piece.region.offset},
+          {"extent", piece.region.extent},
+          {"flat", {piece.region.flat_begin, piece.region.flat_end}},
+          {"file", piece.file},
+          {"bytes", {piece.begin, piece.begin + piece.length}},
+          {"xxh3", to_hex(piece.checksum)}};
+}
+
+StoredPiece read_piece(const json& piece) {
+  StoredPiece result;
+  piece.at("offset").get_to(result.region.offset);
+  piece.at("extent").get_to(result.region.extent);
+  result.region.flat_begin = piece.at("flat").at(0);
+  result.region.flat_end = piece.at("flat").at(1);
+  piece.at("file").get_to(result.file);
+  result.begin = piece.at("bytes").at(0);
+  result.length = piece.at("bytes").at(1).get<int64_t>() - result.begin;
+  result.checksum = from_hex(piece.at("xxh3"));
+  return result;
+}
+
+ordered_json to_json(const StoredEntry& entry) {
+  ordered_json pieces = ordered_json::array();
+  for (const StoredPiece& piece : entry.pieces) pieces.push_back(to_json(piece));
+  return {{"dtype", entry.dtype}, {"shape", entry.shape}, {"pieces", std::move(pieces)}};
+}
+
+StoredEntry read_entry(const json& entry) {
+  StoredEntry result;
+  entry.at("dtype").get_to(result.dtype);
+  entry.at("shape").get_to(result.shape);
+  for (const json& piece : entry.at("pieces")) result.pieces.push_back(read_piece(piece));
+  return result;
+}
+
+// A piece must lie inside its tensor, and its bytes inside a file that is there.
+void check_piece(const StoredEntry& entry, const StoredPiece& piece, const Manifest& manifest) {
+  const Region& region = piece.region;
+  bool inside = region.offset.size() == entry.shape.size() && region.extent.size() == entry.shape.size();
+  for (size_t axis = 0; inside && axis < entry.shape.size(); ++axis) {
+    inside = region.offset[axis] >= 0 && region.extent[axis] >= 0 &&
+             region.extent[axis] <= entry.shape[axis] - region.offset[axis];
+  }
+  if (!inside) throw DataError("a piece lies outside its tensor of shape [{}]", fmt::join(entry.shape, ", "));
+  if (region.flat_begin < 0 || region.flat_begin > region.flat_end || region.flat_end > product(region.extent)) {
+    throw DataError("elements {} to {} lie outside a piece of [{}]", region.flat_begin, region.flat_end,
+                    fmt::join(region.extent, ", "));
+  }
+  const auto file = manifest.files.find(piece.file);
+  if (file == manifest.files.end()) throw DataError("its file \"{}\" is not among the files", piece.file);
+  if (piece.length != region.elements() * element_bytes(entry.dtype) || piece.begin < file->second.header_length ||
+      piece.begin > file->second.size - piece.length) {
+    throw DataError("bytes {} to {} of {} do not fit its elements", piece.begin, piece.begin + piece.length,
+                    piece.file);
+  }
+}
+
+void require_plain_name(const std::string& name) {
+  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos) {
+    throw DataError("\"{}\" is not the name of a file in the checkpoint's folder", name);
+  }
+}
+
+Manifest read_fields(const json& content) {
+  Manifest manifest;
+  content.at("step").get_to(manifest.step);
+  content.at("world_size").get_to(manifest.world_size);
+  if (const auto score = content.find("score"); score != content.end()) {
+    manifest.score = {score->at("metric"), score->at("value"), score->at("larger_is_better")};
+  }
+  for (const auto& [name, file] : content.at("files").items()) {
+    require_plain_name(name);
+    manifest.files[name] = {file.at("size"), file.at("header_bytes"), from_hex(file.at("header_xxh3"))};
+  }
+  for (const auto& [name, entry] : content.at("tensors").items()) {
+    try {
+      const StoredEntry& read = manifest.tensors[name] = read_entry(entry);
+      for (const StoredPiece& piece : read.pieces) check_piece(read, piece, manifest);
+    } catch (const DataError& error) {
+      throw DataError("tensor {}: {}", name, error.what());
+    }
+  }
+  manifest.scalars = content.at("scalars");
+  return manifest;
+}
+
+// The text before the checksum, if that is its checksum.
+void require_whole(const std::string& text) {
+  const size_t tail = checksum_key.size() + checksum_digits + text_end.size();
+  const std::string_view all = text;
+  const bool has_tail = all.size() > tail && all.ends_with(text_end) &&
+                        all.substr(all.size() - tail).starts_with(checksum_key);
+  if (!has_tail) throw DataError("it does not end in its checksum: it was cut short or edited");
+  const std::string digits(all.substr(all.size() - text_end.size() - checksum_digits, checksum_digits));
+  const uint64_t found = hash64(all.substr(0, all.size() - tail));
+  if (to_hex(found) != digits) {
+    throw DataError("its checksum is {} where its last line says {}: it was damaged or edited", to_hex(found), digits);
+  }
+}
+
+}  // namespace
+
+Region whole_region(const std::vector<int64_t>& shape) {
+  return {std::vector<int64_t>(shape.size(), 0), shape, 0, product(shape)};
+}
+
+int64_t element_bytes(const std::string& dtype) {
+  static const std::map<std::string, int64_t> bytes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
+                                                       {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U8", 1},   {"BOOL", 1}};
+  const auto found = bytes.find(dtype);
+  if (found == bytes.end()) throw DataError("\"{}\" is not a type of tensors", dtype);
+  return found->second;
+}
+
+std::string to_text(const Manifest& manifest) {
+  ordered_json content = {{"format", "stretto checkpoint"},
+                          {"format_version", Manifest::format_version},
+                          {"step", manifest.step},
+                          {"world_size", manifest.world_size}};
+  if (manifest.score) {
+    content["score"] = {{"metric", manifest.score->metric},
+                        {"value", manifest.score->value},
+                        {"larger_is_better", manifest.score->larger_is_better}};
+  }
+  content["files"] = ordered_json::object();
+  for (const auto& [name, file] : manifest.files) {
+    content["files"][name] = {{"size", file.size},
+                              {"header_bytes", file.header_length},
+                              {"header_xxh3", to_hex(file.header_checksum)}};
+  }
+  content["tensors"] = ordered_json::object();
+  for (const auto& [name, entry] : manifest.tensors) content["tensors"][name] = to_json(entry);
+  content["scalars"] = manifest.scalars;
+  std::string text = content.dump();
+  text.pop_back();  // the closing brace comes after the checksum
+  const std::string checksum = to_hex(hash64(text));
+  return text.append(checksum_key).append(checksum).append(text_end);
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& place) {
+  try {
+    const json content = parse_json(text, place);
+    const int version = content.at("format_version");
+    if (version > Manifest::format_version) {
+      throw DataError("its format {} is newer than {}, the newest that this stretto reads: use a newer stretto", version,
+                      Manifest::format_version);
+    }
+    require_whole(text);
+    return read_fields(content);
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    throw DataError("{}{}", message.starts_with(place) ? "" : place + ": ", message);
+  } catch (const json::exception& error) {
+    throw DataError("{}: it is not a manifest: {}", place, error.what());
+  }
+}
+
+void require_complete(const Manifest& manifest, const std::string& place) {
+  std::map<std::string, int64_t> told;  // bytes of each file
+  for (const auto& [name, file] : manifest.files) told[name] = file.header_length;
+  for (const auto& [name, entry] : manifest.tensors) {
+    int64_t elements = 0;
+    for (const StoredPiece& piece : entry.pieces) {
+      elements += piece.region.elements();
+      told[piece.file] += piece.length;
+    }
+    if (elements != product(entry.shape)) {
+      throw DataError("{}: tensor {}: its pieces hold {} elements where [{}] has {}", place, name, elements,
+                      fmt::join(entry.shape, ", "), product(entry.shape));
+    }
+  }
+  for (const auto& [name, file] : manifest.files) {
+    if (told[name] == file.size) continue;
+    throw DataError("{}: it tells of {} of the {} bytes of {}", place, told[name], file.size, name);
+  }
+}
+
+}  // namespace stretto::archive

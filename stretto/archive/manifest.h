@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stretto::archive {
+
+// Row-major elements [flat_begin, flat_end) of the box at `offset` with `extent` inside a global tensor: a whole
+// tensor, a flat shard, rows or columns of one.
+struct Region {
+  std::vector<int64_t> offset;
+  std::vector<int64_t> extent;
+  int64_t flat_begin = 0;
+  int64_t flat_end = 0;
+
+  int64_t elements() const { return flat_end - flat_begin; }
+  bool operator==(const Region&) const = default;
+};
+
+// The region that is the whole of a tensor.
+Region whole_region(const std::vector<int64_t>& shape);
+
+// A region's elements in a file.
+struct StoredPiece {
+  Region region;
+  std::string file;  // name inside the checkpoint's folder
+  int64_t begin = 0;  // bytes from the file's start
+  int64_t length = 0;
+  uint64_t checksum = 0;  // XXH3, 64 bits, of those bytes
+};
+
+// A tensor of the state, from all ranks' files.
+struct StoredEntry {
+  std::string dtype;  // as safetensors spell it: "F32"
+  std::vector<int64_t> shape;
+  std::vector<StoredPiece> pieces;
+};
+
+// A file and the part of it that belongs to no piece: the safetensors header.
+struct StoredFile {
+  int64_t size = 0;
+  int64_t header_length = 0;
+  uint64_t header_checksum = 0;
+};
+
+// The metric that decides which checkpoints are among the best.
+struct Score {
+  std::string metric;
+  double value = 0;
+  bool larger_is_better = true;
+};
+
+// What a checkpoint holds and where: manifest.json. docs/guide/checkpoints.md describes the format.
+struct Manifest {
+  static constexpr int format_version = 1;
+
+  int64_t step = 0;
+  int world_size = 1;  // ranks that wrote it
+  std::optional<Score> score;
+  std::map<std::string, StoredFile> files;
+  std::map<std::string, StoredEntry> tensors;
+  nlohmann::json scalars = nlohmann::json::object();  // of those who described their state, by name
+};
+
+inline constexpr const char* manifest_name = "manifest.json";
+
+// Its text, which ends in a checksum of all that goes before.
+std::string to_text(const Manifest& manifest);
+
+// Reads and checks such a text; `place` begins every error. Throws DataError where the text was damaged, where a piece lies
+// outside its tensor or file, and for a newer format.
+Manifest parse_manifest(const std::string& text, const std::string& place);
+
+// Throws DataError unless the pieces hold as many elements as each tensor has, and each file's bytes all belong to its
+// header or to a piece, so that none is missing and none can change unseen.
+void require_complete(const Manifest& manifest, const std::string& place);
+
+// Bytes of an element of a safetensors dtype; throws DataError for an unknown one.
+int64_t element_bytes(const std::string& dtype);
+
+}  // namespace stretto::archive

@@ -1,0 +1,105 @@
+#include "stretto/archive/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+
+namespace stretto::archive {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A 2 x 3 tensor whose rows lie in two files, and an empty one.
+Manifest example() {
+  Manifest manifest;
+  manifest.step = 7;
+  manifest.world_size = 2;
+  manifest.score = Score{"accuracy", 0.75, true};
+  manifest.files = {{"rank-00000.safetensors", {.size = 24, .header_length = 12, .header_checksum = 5}},
+                    {"rank-00001.safetensors", {.size = 20, .header_length = 8, .header_checksum = 6}}};
+  manifest.tensors["w"] = {"F32", {2, 3}, {{{{0, 0}, {1, 3}, 0, 3}, "rank-00000.safetensors", 12, 12, 1},
+                                            {{{1, 0}, {1, 3}, 0, 3}, "rank-00001.safetensors", 8, 12, ~0ULL}}};
+  manifest.tensors["none"] = {"I64", {0}, {}};
+  manifest.scalars["place"] = {{"epoch", 3}};
+  return manifest;
+}
+
+// `text` with its checksum made to fit, as an editor would who knows the format.
+std::string sealed(std::string text) {
+  const size_t tail = std::string(",\"checksum\":\"0123456789abcdef\"}\n").size();
+  text.resize(text.size() - tail);
+  return fmt::format("{},\"checksum\":\"{:016x}\"}}\n", text, hash64(text));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    require_complete(parse_manifest(text, "m.json"), "m.json");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Manifest, ComesBackEqual) {
+  const std::string text = to_text(example());
+  const Manifest manifest = parse_manifest(text, "m.json");
+  EXPECT_EQ(to_text(manifest), text);
+  EXPECT_EQ(manifest.tensors.at("w").pieces[1].region, example().tensors.at("w").pieces[1].region);
+  EXPECT_EQ(manifest.tensors.at("w").pieces[1].checksum, ~0ULL);
+  EXPECT_EQ(manifest.score->metric, "accuracy");
+  EXPECT_EQ(manifest.scalars["place"]["epoch"], 3);
+  require_complete(manifest, "m.json");
+}
+
+TEST(Manifest, EveryFlippedBitIsFound) {
+  const std::string text = to_text(example());
+  for (size_t bit = 0; bit < 8 * text.size(); ++bit) {
+    std::string damaged = text;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    EXPECT_THAT(refusal(damaged), ::testing::StartsWith("m.json")) << "bit " << bit;
+  }
+}
+
+TEST(Manifest, EveryTruncationIsFound) {
+  const std::string text = to_text(example());
+  for (size_t size = 0; size < text.size(); ++size) {
+    EXPECT_THAT(refusal(text.substr(0, size)), ::testing::StartsWith("m.json")) << size;
+  }
+}
+
+TEST(Manifest, EditedWithoutItsChecksum) {
+  EXPECT_THAT(refusal(replaced(to_text(example()), "\"step\":7", "\"step\":8")), HasSubstr("it was damaged or edited"));
+}
+
+TEST(Manifest, NewerFormat) {
+  EXPECT_THAT(refusal(sealed(replaced(to_text(example()), "\"format_version\":1", "\"format_version\":2"))),
+              HasSubstr("its format 2 is newer than 1"));
+}
+
+// What an attacker or a broken program could write, with a checksum that fits.
+TEST(Manifest, ContradictionsAreRefused) {
+  const std::string text = to_text(example());
+  const auto with = [&](const std::string& from, const std::string& to) { return refusal(sealed(replaced(text, from, to))); };
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[12,25]"), HasSubstr("tensor w: bytes 12 to 25"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[16,28]"), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[4,16]"), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0,4]"), HasSubstr("elements 0 to 4 lie outside"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"), HasSubstr("lie outside"));
+  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[2,0]"), HasSubstr("outside its tensor of shape [2, 3]"));
+  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"), HasSubstr("hold 6 elements where [2, 4] has 8"));
+  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"), HasSubstr("not one of a tensor"));
+  EXPECT_THAT(with("\"size\":24", "\"size\":25"), HasSubstr("it tells of 24 of the 25 bytes"));
+  EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
+  EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"), HasSubstr("not the name of a file"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("it is not a manifest"));
+  EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
+}
+
+}  // namespace
+}  // namespace stretto::archive

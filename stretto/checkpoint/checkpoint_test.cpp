@@ -1,0 +1,195 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/checkpoint/load.h"
+#include "stretto/checkpoint/writer.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/tensor/safetensors.h"
+
+// From a table of living memory to files and back, with ranks as threads.
+namespace stretto::checkpoint {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A state as a data-parallel run has it: all tensors whole at every rank.
+State replicated_state(int seed) {
+  at::manual_seed(static_cast<uint64_t>(seed));
+  State state;
+  state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120})));
+  state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4})));
+  state.tensors.push_back(whole_entry("model.steps", {}, at::full({1}, seed, at::kLong)));
+  state.tensors.push_back(whole_entry("model.half", {7}, at::randn({7}).to(at::kBFloat16)));
+  state.tensors.push_back(whole_entry("model.none", {0, 3}, at::empty({0})));
+  state.scalars["place"] = {{"epoch", seed}};
+  return state;
+}
+
+// A state whose one tensor [6, 4] is cut over ranks by rows, or flat with shares that end inside rows.
+State sharded_state(int rank, int ranks, bool by_rows, bool filled) {
+  const Tensor whole = at::arange(24, at::kFloat);
+  Entry entry = {.name = "w", .shape = {6, 4}, .pieces = {}, .replicated = false};
+  Piece piece;
+  if (by_rows) {
+    const int64_t begin = 6 * rank / ranks, end = 6 * (rank + 1) / ranks;
+    piece = {{begin, 0}, {end - begin, 4}, 0, (end - begin) * 4, whole.slice(0, begin * 4, end * 4).clone()};
+  } else {
+    const int64_t begin = 24 * rank / ranks, end = 24 * (rank + 1) / ranks;
+    piece = {{0, 0}, {6, 4}, begin, end, whole.slice(0, begin, end).clone()};
+  }
+  if (!filled) piece.data.fill_(-1);
+  entry.pieces.push_back(piece);
+  State state;
+  state.tensors.push_back(entry);
+  return state;
+}
+
+void save(const std::filesystem::path& folder, int ranks, const std::function<State(int rank)>& state,
+          bool background = true) {
+  run_rank_threads(ranks, [&](Group& group) {
+    Writer writer(group, {.folder = folder, .background = background});
+    writer.save(state(group.rank()), 5);
+    EXPECT_EQ(writer.finish(), "");
+  });
+}
+
+std::string load_error(const std::filesystem::path& checkpoint, State state) {
+  try {
+    load(checkpoint, state);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Checkpoint, GivesBackEveryBit) {
+  for (const bool background : {false, true}) {
+    for (const int ranks : {1, 2, 3}) {
+      const TempFolder folder;
+      save(folder.path(), ranks, [](int) { return replicated_state(1); }, background);
+      const auto path = archive::checkpoint_path(folder.path(), 5);
+      archive::verify(path);
+      const State written = replicated_state(1);
+      State read = replicated_state(2);
+      EXPECT_EQ(load(path, read).world_size, ranks);
+      for (size_t i = 0; i < read.tensors.size(); ++i) {
+        EXPECT_TRUE(read.tensors[i].pieces[0].data.equal(written.tensors[i].pieces[0].data)) << read.tensors[i].name;
+      }
+      EXPECT_EQ(read.scalars.at("place")["epoch"], 1);
+    }
+  }
+}
+
+TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
+  const TempFolder folder;
+  save(folder.path(), 2, [](int) { return replicated_state(1); });
+  const auto path = archive::checkpoint_path(folder.path(), 5);
+  const SafetensorsFile first(path / "rank-00000.safetensors"), second(path / "rank-00001.safetensors");
+  EXPECT_EQ(first.names().size() + second.names().size(), 5u);
+  EXPECT_GT(second.names().size(), 0u);
+  EXPECT_TRUE(first.load("model.w").equal(replicated_state(1).tensors[0].pieces[0].data.view({30, 4})));
+}
+
+TEST(Checkpoint, FitsAnyNumberOfRanksAndAnyCut) {
+  for (const int wrote : {1, 2, 4}) {
+    for (const bool rows_written : {true, false}) {
+      const TempFolder folder;
+      save(folder.path(), wrote, [&](int rank) { return sharded_state(rank, wrote, rows_written, true); });
+      for (const int reads : {1, 2, 3}) {
+        for (int rank = 0; rank < reads; ++rank) {
+          for (const bool rows_read : {true, false}) {
+            State state = sharded_state(rank, reads, rows_read, false);
+            load(archive::checkpoint_path(folder.path(), 5), state);
+            const State expected = sharded_state(rank, reads, rows_read, true);
+            EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(expected.tensors[0].pieces[0].data));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
+  const TempFolder folder;
+  State state = replicated_state(1);
+  run_rank_threads(1, [&](Group& group) {
+    Writer writer(group, {.folder = folder.path()});
+    writer.save(state, 5);
+    state.tensors[0].pieces[0].data.zero_();
+    writer.finish();
+  });
+  State read = replicated_state(2);
+  load(archive::checkpoint_path(folder.path(), 5), read);
+  EXPECT_TRUE(read.tensors[0].pieces[0].data.equal(replicated_state(1).tensors[0].pieces[0].data));
+}
+
+TEST(Checkpoint, OldOnesGoAfterACommit) {
+  const TempFolder folder;
+  run_rank_threads(2, [&](Group& group) {
+    Writer writer(group, {.folder = folder.path(), .retention = {.last = 2}});
+    for (int step = 1; step <= 4; ++step) writer.save(replicated_state(step), step);
+  });
+  const auto left = archive::list_checkpoints(folder.path());
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[0].step, 3);
+  archive::verify(left[1].path);
+}
+
+// A folder that one rank cannot write to.
+TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
+  const TempFolder folder;
+  run_rank_threads(2, [&](Group& group) {
+    Writer writer(group, {.folder = folder.path()});
+    writer.save(replicated_state(1), 1);
+    EXPECT_EQ(writer.finish(), "");
+    if (group.rank() == 0) {  // in the place of what rank 1 is to write
+      make_folders(archive::partial_path(folder.path(), 2) / "rank-00001.safetensors" / "in the way");
+    }
+    group.barrier();
+    writer.save(replicated_state(2), 2);
+    EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 1: "), HasSubstr("rank-00001.safetensors")));
+    writer.save(replicated_state(3), 3);
+    EXPECT_EQ(writer.finish(), "");
+  });
+  const auto left = archive::list_checkpoints(folder.path());
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[0].step, 1);
+  EXPECT_EQ(left[1].step, 3);
+}
+
+TEST(Checkpoint, AnotherModelIsNamed) {
+  const TempFolder folder;
+  save(folder.path(), 1, [](int) { return replicated_state(1); });
+  const auto path = archive::checkpoint_path(folder.path(), 5);
+  const auto with = [&](const std::function<void(State&)>& change) {
+    State state = replicated_state(1);
+    change(state);
+    return load_error(path, state);
+  };
+  EXPECT_THAT(with([](State& s) { s.tensors[0].shape = {4, 30}; }),
+              HasSubstr("tensor model.w is [30, 4] there and [4, 30] here"));
+  EXPECT_THAT(with([](State& s) { s.tensors[1].dtype = at::kDouble; }), HasSubstr("tensor model.b is F32 there and F64 here"));
+  EXPECT_THAT(with([](State& s) { s.tensors[1].name = "model.c"; }), HasSubstr("it has no tensor model.c"));
+  EXPECT_THAT(with([](State& s) { s.tensors.pop_back(); }), HasSubstr("it has a tensor model.none that this run has not"));
+}
+
+TEST(Checkpoint, DamageIsFoundWhileLoading) {
+  const TempFolder folder;
+  save(folder.path(), 1, [](int) { return replicated_state(1); });
+  const auto path = archive::checkpoint_path(folder.path(), 5);
+  const auto file = path / "rank-00000.safetensors";
+  const std::string whole = read_file(file);
+  std::string bytes = whole;
+  bytes[bytes.size() - 100] ^= 1;
+  write_file_atomic(file, bytes);
+  EXPECT_THAT(load_error(path, replicated_state(1)), AllOf(HasSubstr(file.string()), HasSubstr("tensor model.w is damaged")));
+  write_file_atomic(file, whole.substr(0, whole.size() - 8));
+  EXPECT_THAT(load_error(path, replicated_state(1)), HasSubstr("truncated"));
+}
+
+}  // namespace
+}  // namespace stretto::checkpoint

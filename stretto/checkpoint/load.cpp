@@ -1,0 +1,121 @@
+#include "stretto/checkpoint/load.h"
+
+#include <set>
+
+#include "stretto/archive/folder.h"
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/strings.h"
+#include "stretto/checkpoint/region_copy.h"
+#include "stretto/tensor/safetensors.h"
+
+namespace stretto::checkpoint {
+namespace {
+
+using archive::Manifest;
+using archive::StoredEntry;
+using archive::StoredPiece;
+
+void require_same_tensor(const Entry& entry, const Manifest& manifest) {
+  const auto stored = manifest.tensors.find(entry.name);
+  if (stored == manifest.tensors.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, unused] : manifest.tensors) names.push_back(name);
+    throw DataError("it has no tensor {}{}: it is a checkpoint of another model or optimizer", entry.name,
+                    did_you_mean(entry.name, names));
+  }
+  if (stored->second.shape != entry.shape) {
+    throw DataError("tensor {} is [{}] there and [{}] here: it is a checkpoint of another model", entry.name,
+                    fmt::join(stored->second.shape, ", "), fmt::join(entry.shape, ", "));
+  }
+  if (stored->second.dtype != safetensors_dtype(entry.dtype)) {
+    throw DataError("tensor {} is {} there and {} here: set training.precision as it was", entry.name,
+                    stored->second.dtype, safetensors_dtype(entry.dtype));
+  }
+}
+
+void require_same_tensors(const State& state, const Manifest& manifest) {
+  std::set<std::string> known;
+  for (const Entry& entry : state.tensors) {
+    require_same_tensor(entry, manifest);
+    known.insert(entry.name);
+  }
+  for (const auto& [name, unused] : manifest.tensors) {
+    if (!known.contains(name)) {
+      throw DataError("it has a tensor {} that this run has not: it is a checkpoint of another model or optimizer", name);
+    }
+  }
+}
+
+// Maps each file once and hands out pieces whose checksum holds.
+class Files {
+ public:
+  explicit Files(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  const std::byte* bytes(const std::string& tensor, const StoredPiece& piece) {
+    auto found = files_.find(piece.file);
+    if (found == files_.end()) found = files_.emplace(piece.file, MappedFile(folder_ / piece.file)).first;
+    const MappedFile& file = found->second;
+    if (piece.begin + piece.length > static_cast<int64_t>(file.size())) {
+      throw DataError("{}: it is truncated before the end of tensor {}", (folder_ / piece.file).string(), tensor);
+    }
+    const std::string_view bytes =
+        file.text().substr(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.length));
+    if (hash64(bytes) != piece.checksum) {
+      throw DataError("{}: tensor {} is damaged (its checksum differs)", (folder_ / piece.file).string(), tensor);
+    }
+    return file.data() + piece.begin;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::map<std::string, MappedFile> files_;
+};
+
+bool overlaps(const StoredPiece& stored, const Piece& piece) {
+  for (size_t axis = 0; axis < piece.extent.size(); ++axis) {
+    if (stored.region.offset[axis] >= piece.offset[axis] + piece.extent[axis] ||
+        piece.offset[axis] >= stored.region.offset[axis] + stored.region.extent[axis]) {
+      return false;
+    }
+  }
+  return stored.length > 0;
+}
+
+void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& piece, Files& files) {
+  const archive::Region wanted = {piece.offset, piece.extent, piece.flat_begin, piece.flat_end};
+  const bool direct = piece.data.is_cpu() && piece.data.is_contiguous();
+  const Tensor target = direct ? piece.data : at::empty({wanted.elements()}, piece.data.options().device(at::kCPU));
+  int64_t copied = 0;
+  for (const StoredPiece& part : stored.pieces) {
+    if (!overlaps(part, piece)) continue;
+    copied += copy_common(part.region, files.bytes(tensor, part), wanted,
+                          static_cast<std::byte*>(target.mutable_data_ptr()), target.element_size());
+  }
+  if (copied != wanted.elements()) {
+    throw DataError("tensor {}: the checkpoint's pieces cover {} of the {} elements needed", tensor, copied,
+                    wanted.elements());
+  }
+  if (!direct) piece.data.copy_(target.view_as(piece.data));
+}
+
+}  // namespace
+
+archive::Manifest load(const std::filesystem::path& checkpoint, State& state) {
+  at::NoGradGuard no_grad;
+  Manifest manifest = archive::read_manifest(checkpoint);
+  try {
+    require_same_tensors(state, manifest);
+  } catch (const DataError& error) {
+    throw DataError("{}: {}", checkpoint.string(), error.what());
+  }
+  Files files(checkpoint);
+  for (Entry& entry : state.tensors) {
+    for (Piece& piece : entry.pieces) load_piece(entry.name, manifest.tensors.at(entry.name), piece, files);
+  }
+  for (const auto& [name, value] : manifest.scalars.items()) state.scalars[name] = value;
+  return manifest;
+}
+
+}  // namespace stretto::checkpoint

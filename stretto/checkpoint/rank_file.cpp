@@ -1,0 +1,97 @@
+#include "stretto/checkpoint/rank_file.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "stretto/base/files.h"
+#include "stretto/base/hash.h"
+#include "stretto/tensor/safetensors.h"
+
+namespace stretto::checkpoint {
+namespace {
+
+int64_t bytes_of(const Entry& entry) {
+  int64_t bytes = 0;
+  for (const Piece& piece : entry.pieces) bytes += static_cast<int64_t>(piece.data.nbytes());
+  return bytes;
+}
+
+// For each entry the rank that writes it; meaningful for replicated ones.
+std::vector<int> deal(const std::vector<Entry>& entries, int ranks) {
+  std::vector<size_t> by_size(entries.size());
+  std::iota(by_size.begin(), by_size.end(), size_t{0});
+  std::ranges::stable_sort(by_size, std::greater{}, [&](size_t index) { return bytes_of(entries[index]); });
+  std::vector<int64_t> load(static_cast<size_t>(ranks), 0);
+  std::vector<int> owner(entries.size(), 0);
+  for (const size_t index : by_size) {
+    if (!entries[index].replicated) continue;
+    const auto least = std::ranges::min_element(load);
+    *least += bytes_of(entries[index]);
+    owner[index] = static_cast<int>(least - load.begin());
+  }
+  return owner;
+}
+
+std::string_view bytes_of(const Tensor& plain) {
+  return {static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()};
+}
+
+// The header's text, padded so that the data behind it is aligned.
+std::string make_header(const std::vector<OwnedPiece>& pieces) {
+  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
+  int64_t offset = 0;
+  int number = 0;
+  for (const OwnedPiece& piece : pieces) {
+    const bool whole = piece.region == archive::whole_region(piece.shape);
+    const int64_t end = offset + static_cast<int64_t>(piece.data.nbytes());
+    const std::vector<int64_t> flat = {piece.region.elements()};
+    header[whole ? piece.entry : fmt::format("{}#{}", piece.entry, number++)] = {
+        {"dtype", safetensors_dtype(piece.dtype)}, {"shape", whole ? piece.shape : flat}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+}  // namespace
+
+std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int ranks) {
+  const std::vector<int> owner = deal(state.tensors, ranks);
+  std::vector<OwnedPiece> pieces;
+  for (size_t index = 0; index < state.tensors.size(); ++index) {
+    const Entry& entry = state.tensors[index];
+    if (entry.replicated && owner[index] != rank) continue;
+    for (const Piece& piece : entry.pieces) {
+      pieces.push_back({entry.name, entry.dtype, entry.shape,
+                        archive::Region{piece.offset, piece.extent, piece.flat_begin, piece.flat_end}, piece.data});
+    }
+  }
+  return pieces;
+}
+
+archive::Manifest write_rank_file(const std::filesystem::path& path, const std::vector<OwnedPiece>& pieces) {
+  const std::string header = make_header(pieces);
+  archive::Manifest part;
+  const auto header_length = static_cast<int64_t>(header.size());
+  FileWriter file(path);
+  file.write(header);
+  for (const OwnedPiece& piece : pieces) {
+    const Tensor plain = piece.data.detach().to(at::kCPU).contiguous();
+    const std::string_view bytes = bytes_of(plain);
+    auto& entry = part.tensors[piece.entry];
+    entry.dtype = safetensors_dtype(piece.dtype);
+    entry.shape = piece.shape;
+    entry.pieces.push_back(
+        {piece.region, path.filename(), file.size(), static_cast<int64_t>(bytes.size()), hash64(bytes)});
+    file.write(bytes);
+  }
+  file.finish();
+  part.files[path.filename()] = {file.size(), header_length, hash64(header)};
+  return part;
+}
+
+}  // namespace stretto::checkpoint

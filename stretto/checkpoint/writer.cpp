@@ -1,0 +1,159 @@
+#include "stretto/checkpoint/writer.h"
+
+#include <numeric>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+
+namespace stretto::checkpoint {
+namespace {
+
+// A rank's share of the manifest as text, or the reason why there is none.
+constexpr char part_mark = '+';
+constexpr char error_mark = '-';
+
+// Adds what one rank wrote to the whole.
+void merge(archive::Manifest& whole, const archive::Manifest& part) {
+  whole.files.insert(part.files.begin(), part.files.end());
+  for (const auto& [name, entry] : part.tensors) {
+    auto& merged = whole.tensors[name];
+    merged.dtype = entry.dtype;
+    merged.shape = entry.shape;
+    merged.pieces.insert(merged.pieces.end(), entry.pieces.begin(), entry.pieces.end());
+  }
+}
+
+// Copies the pieces into one reused buffer and lets them refer to it.
+void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer) {
+  constexpr int64_t alignment = 64;
+  const auto padded = [](const Tensor& data) {
+    return (static_cast<int64_t>(data.nbytes()) + alignment - 1) / alignment * alignment;
+  };
+  const int64_t bytes = std::accumulate(pieces.begin(), pieces.end(), int64_t{0}, [&](int64_t sum, const auto& piece) {
+    return sum + padded(piece.data);
+  });
+  if (!buffer.defined() || buffer.numel() < bytes) buffer = at::empty({bytes}, at::kByte);
+  int64_t begin = 0;
+  for (OwnedPiece& piece : pieces) {
+    const Tensor copy = buffer.slice(0, begin, begin + static_cast<int64_t>(piece.data.nbytes())).view(piece.dtype);
+    copy.copy_(piece.data.detach().reshape({-1}));
+    begin += padded(piece.data);
+    piece.data = copy;
+  }
+}
+
+}  // namespace
+
+struct Writer::Job {
+  std::vector<OwnedPiece> pieces;
+  archive::Manifest manifest;  // without files and tensors
+  std::filesystem::path partial;
+};
+
+Writer::Writer(Group& group, WriterOptions options) : group_(group), options_(std::move(options)) {
+  if (group.rank() == 0) {
+    make_folders(options_.folder);
+    archive::remove_partial(options_.folder);
+  }
+  std::vector<int> all(static_cast<size_t>(group.size()));
+  std::iota(all.begin(), all.end(), 0);
+  background_group_ = group.subgroup(all, "checkpoint");
+  group.barrier();
+}
+
+Writer::~Writer() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string Writer::finish() {
+  if (thread_.joinable()) thread_.join();
+  return error_;
+}
+
+bool Writer::save(const State& state, int64_t step, std::optional<archive::Score> score) {
+  if (!options_.wait_when_busy) {
+    // One answer for all: rank 0's.
+    const std::string busy = group_.broadcast_bytes(busy_ ? "busy" : "", 0);
+    if (!busy.empty()) {
+      log::warning("no checkpoint of step {}: the one of step {} is still being written", step, last_step_);
+      return false;
+    }
+  }
+  finish();
+  at::NoGradGuard no_grad;
+  auto job = std::make_shared<Job>();
+  job->pieces = owned_pieces(state, group_.rank(), group_.size());
+  job->manifest.step = step;
+  job->manifest.world_size = group_.size();
+  job->manifest.score = std::move(score);
+  job->manifest.scalars = state.scalars;
+  job->partial = archive::partial_path(options_.folder, step);
+  last_step_ = step;
+  if (!options_.background) {
+    write(*job);
+    return true;
+  }
+  take_snapshot(job->pieces, snapshot_);
+  busy_ = true;
+  thread_ = std::thread([this, job] {
+    write(*job);
+    busy_ = false;
+  });
+  return true;
+}
+
+void Writer::write(Job& job) {
+  try {
+    error_ = write_and_commit(job);
+  } catch (const std::exception& error) {  // a peer that is gone
+    error_ = error.what();
+  }
+  if (!error_.empty()) log::error("the checkpoint of step {} was not saved: {}", job.manifest.step, error_);
+}
+
+std::string Writer::write_and_commit(Job& job) {
+  const int rank = background_group_->rank();
+  std::string part;
+  try {
+    make_folders(job.partial);
+    const auto written = write_rank_file(job.partial / fmt::format("rank-{:05}.safetensors", rank), job.pieces);
+    part = part_mark + archive::to_text(written);
+  } catch (const std::exception& error) {
+    part = fmt::format("{}rank {}: {}", error_mark, rank, error.what());
+  }
+  const auto parts = background_group_->all_gather_bytes(part);
+  std::string failure;
+  if (rank == 0) failure = commit(job, parts);
+  return background_group_->broadcast_bytes(failure, 0);
+}
+
+std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
+  try {
+    for (const std::string& part : parts) {
+      if (part.front() == error_mark) throw IoError("{}", part.substr(1));
+      merge(job.manifest, archive::parse_manifest(part.substr(1), "a rank's part"));
+    }
+    write_file_atomic(job.partial / archive::manifest_name, archive::to_text(job.manifest));
+    replace_folder(job.partial, archive::checkpoint_path(options_.folder, job.manifest.step));
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    std::filesystem::remove_all(job.partial, ignored);
+    return error.what();
+  }
+  remove_superseded();
+  return "";
+}
+
+// Only after a commit. What can't be removed is said and left: the new checkpoint is whole.
+void Writer::remove_superseded() {
+  try {
+    for (const auto& old : archive::superseded(archive::list_checkpoints(options_.folder), options_.retention)) {
+      archive::remove(old);
+    }
+  } catch (const std::exception& error) {
+    log::warning("an old checkpoint could not be removed: {}", error.what());
+  }
+}
+
+}  // namespace stretto::checkpoint

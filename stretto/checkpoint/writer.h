@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "stretto/archive/folder.h"
+#include "stretto/checkpoint/rank_file.h"
+#include "stretto/comm/group.h"
+
+namespace stretto::checkpoint {
+
+struct WriterOptions {
+  std::filesystem::path folder;     // of the checkpoints
+  bool background = true;           // write beside training, from a snapshot
+  bool wait_when_busy = true;       // a save that comes while another is written waits for it; false: it is left out
+  archive::Retention retention = {};
+};
+
+// Saves the state of a run: each rank its pieces, to step-<N>.partial/; when all are on disk, rank 0 adds the manifest and
+// renames the folder, which commits it. A failure at any rank reaches all of them: it is logged, nothing is committed, and
+// the checkpoints that were there stay.
+class Writer {
+ public:
+  // Collective. Removes what interrupted saves left in the folder.
+  Writer(Group& group, WriterOptions options);
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer();  // waits for a save under way
+
+  // Collective, with the same step at all ranks. When it returns, the state may change. False where it was left out.
+  bool save(const State& state, int64_t step, std::optional<archive::Score> score = std::nullopt);
+
+  // Waits until the last save is committed. Returns what prevented it, or "".
+  std::string finish();
+
+  int64_t last_step() const { return last_step_; }  // that save() was called for; -1 before
+
+ private:
+  struct Job;
+  void write(Job& job);
+  std::string write_and_commit(Job& job);
+  std::string commit(Job& job, const std::vector<std::string>& parts);
+  void remove_superseded();
+
+  Group& group_;
+  std::unique_ptr<Group> background_group_;  // used by the writing thread only
+  WriterOptions options_;
+  Tensor snapshot_;
+  std::thread thread_;
+  std::atomic<bool> busy_ = false;
+  std::string error_;  // of the last save; read after joining the thread
+  int64_t last_step_ = -1;
+};
+
+}  // namespace stretto::checkpoint

@@ -1,0 +1,50 @@
+#include "stretto/trainer/best_model.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/metrics/direction.h"
+
+namespace stretto {
+
+BestModel::BestModel(const CheckpointConfig& config)
+    : monitor_(config.monitor.value_or("loss")), mode_(config.mode) {}
+
+bool BestModel::larger_is_better() const { return mode_ == "auto" ? metrics::better(monitor_, 1, 0) : mode_ == "max"; }
+
+bool BestModel::improves(const Metrics& metrics, int64_t epoch) {
+  const auto found = metrics.find(monitor_);
+  if (found == metrics.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : metrics) names.push_back(name);
+    throw ConfigError("checkpoint.monitor: \"{}\" is not measured{} (measured: {})", monitor_,
+                      did_you_mean(monitor_, names), fmt::join(names, ", "));
+  }
+  last_ = found->second;
+  const bool better = !best_ || (larger_is_better() ? *last_ > best_->at(monitor_) : *last_ < best_->at(monitor_));
+  if (!better) return false;
+  best_ = metrics;
+  epoch_ = epoch;
+  return true;
+}
+
+std::optional<archive::Score> BestModel::score() const {
+  if (!last_) return std::nullopt;
+  return archive::Score{monitor_, *last_, larger_is_better()};
+}
+
+void BestModel::add_state(State& state) const {
+  state.scalars["best"] = {{"monitor", monitor_}, {"epoch", epoch_}};
+  if (last_) state.scalars["best"]["last"] = *last_;
+  if (best_) state.scalars["best"]["metrics"] = *best_;
+}
+
+// Another metric than before begins anew: the old values say nothing about it.
+void BestModel::resume(const State& state) {
+  const nlohmann::json& before = state.scalars.at("best");
+  if (before.at("monitor") != monitor_) return;
+  before.at("epoch").get_to(epoch_);
+  if (before.contains("last")) last_ = before.at("last").get<double>();
+  if (before.contains("metrics")) best_ = before.at("metrics").get<Metrics>();
+}
+
+}  // namespace stretto

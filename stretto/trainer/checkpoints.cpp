@@ -1,0 +1,139 @@
+#include "stretto/trainer/checkpoints.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/checkpoint/load.h"
+
+namespace stretto {
+namespace {
+
+// The setting as its value, "unset" for one that is not given.
+std::string show(const nlohmann::json& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  return found == settings.end() || found->is_null() ? "unset" : found->dump();
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const Recipe& recipe, Group& group)
+    : recipe_(recipe),
+      group_(group),
+      folder_(recipe.output / "checkpoints"),
+      every_(parse_interval(recipe.checkpoint.every)) {}
+
+std::optional<archive::Checkpoint> Checkpoints::choose() const {
+  const std::string& wish = recipe_.resume;
+  const std::string place = recipe_.origins.label("resume");
+  if (wish == "auto" || wish == "true") {
+    auto found = archive::newest_good(folder_);
+    if (!found && wish == "true") {
+      throw ConfigError("{}: there is no checkpoint in {} to resume from; with resume: auto the run would begin anew", place,
+                        folder_.string());
+    }
+    return found;
+  }
+  if (wish == "false") {
+    const auto there = archive::list_checkpoints(folder_);
+    if (there.empty()) return std::nullopt;
+    throw ConfigError("{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another "
+                      "output, or remove them with `stretto checkpoints rm {} --all`",
+                      place, folder_.string(), there.back().step, folder_.string());
+  }
+  if (!std::filesystem::exists(wish)) {
+    throw ConfigError("{}: {} does not exist; resume may be auto, true, false or the folder of a checkpoint", place, wish);
+  }
+  archive::verify(wish);
+  return archive::Checkpoint{archive::read_manifest(wish).step, wish};
+}
+
+void Checkpoints::require_same_settings(const archive::Manifest& manifest,
+                                        const std::filesystem::path& checkpoint) const {
+  const nlohmann::json before = manifest.scalars.at("recipe");
+  const nlohmann::json now = computing_settings(recipe_);
+  const auto& accepted = recipe_.checkpoint.accept_changes;
+  std::set<std::string> names;
+  for (const auto* settings : {&before, &now}) {
+    for (const auto& [name, value] : settings->items()) names.insert(name);
+  }
+  std::string differences;
+  std::vector<std::string> differing;
+  for (const std::string& name : names) {
+    const std::string then = show(before, name), here = show(now, name);
+    if (then == here) continue;
+    if (std::ranges::find(accepted, name) != accepted.end()) {
+      log::info("{} was {} and is {} from here on", name, then, here);
+      continue;
+    }
+    differing.push_back(name);
+    differences += fmt::format("\n  {}: {} there, {} here", name, then, here);
+  }
+  if (differing.empty()) return;
+  throw ConfigError("{} is of a run with other settings:{}\nSet them as they were, choose another output, or say that the "
+                    "change is meant: --set 'checkpoint.accept_changes=[{}]'",
+                    checkpoint.string(), differences, fmt::join(differing, ", "));
+}
+
+bool Checkpoints::load(State& state) {
+  // Rank 0 looks and all do as it says; what it throws ends the others too.
+  std::string chosen;
+  if (group_.rank() == 0) {
+    const auto checkpoint = choose();
+    if (checkpoint) chosen = checkpoint->path;
+  }
+  chosen = group_.broadcast_bytes(chosen, 0);
+  if (chosen.empty()) return false;
+  const archive::Manifest manifest = archive::read_manifest(chosen);
+  require_same_settings(manifest, chosen);
+  checkpoint::load(chosen, state);
+  last_epochs_ = state.scalars.at("place").value("epochs", 0.0);
+  log::info("resumed    after step {}, from {}{}", manifest.step, chosen,
+            manifest.world_size == group_.size()
+                ? ""
+                : fmt::format(" ({} rank{} wrote it)", manifest.world_size, manifest.world_size == 1 ? "" : "s"));
+  return true;
+}
+
+Requests Checkpoints::ask() const {
+  Requests requests = signals_.take();
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - last_save_;
+  if (group_.rank() == 0 && every_.seconds > 0 && since.count() >= every_.seconds) requests.save = true;
+  return requests;
+}
+
+bool Checkpoints::due(const StepReport& report, bool last) const {
+  if (report.requests.save || report.requests.stop) return true;
+  if (every_ == Interval{}) return false;
+  if (last || (every_.steps > 0 && report.step % every_.steps == 0)) return true;
+  return every_.epochs > 0 && std::floor(report.epochs / every_.epochs) > std::floor(last_epochs_ / every_.epochs);
+}
+
+void Checkpoints::save(State state, const StepReport& report, std::optional<archive::Score> score) {
+  if (!writer_) {
+    const CheckpointConfig& config = recipe_.checkpoint;
+    writer_ = std::make_unique<checkpoint::Writer>(
+        group_, checkpoint::WriterOptions{.folder = folder_,
+                                          .background = config.async,
+                                          .wait_when_busy = config.when_busy == "wait",
+                                          .retention = {.last = config.keep_last,
+                                                        .best = config.keep_best,
+                                                        .every_steps = config.keep_every.value_or(0)}});
+  }
+  state.scalars["recipe"] = computing_settings(recipe_);
+  state.scalars["place"]["epochs"] = report.epochs;
+  writer_->save(state, report.step, std::move(score));
+  last_save_ = std::chrono::steady_clock::now();
+  last_epochs_ = report.epochs;
+}
+
+void Checkpoints::finish() {
+  if (!writer_) return;
+  const std::string error = writer_->finish();
+  if (!error.empty()) throw IoError("the last checkpoint was not saved: {}", error);
+}
+
+}  // namespace stretto

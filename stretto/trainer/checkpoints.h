@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "stretto/checkpoint/writer.h"
+#include "stretto/config/interval.h"
+#include "stretto/config/recipe.h"
+#include "stretto/trainer/training_run.h"
+
+namespace stretto {
+
+// When a run is saved, and where it goes on from: `checkpoint` and `resume` of the recipe. All calls are collective.
+class Checkpoints {
+ public:
+  Checkpoints(const Recipe& recipe, Group& group);
+
+  // Loads what the recipe says to resume from into `state`; false where the run begins anew. Throws ConfigError where there
+  // is nothing although there must be, or the settings differ, and DataError where no checkpoint is whole.
+  bool load(State& state);
+
+  // What this rank was asked for before a step: by signals, and at rank 0 by the clock.
+  Requests ask() const;
+
+  // Whether the state is to be saved after this step.
+  bool due(const StepReport& report, bool last) const;
+
+  void save(State state, const StepReport& report, std::optional<archive::Score> score);
+
+  // Waits for the save under way. Throws IoError where the last one failed.
+  void finish();
+
+ private:
+  std::optional<archive::Checkpoint> choose() const;
+  void require_same_settings(const archive::Manifest& manifest, const std::filesystem::path& checkpoint) const;
+
+  const Recipe& recipe_;
+  Group& group_;
+  std::filesystem::path folder_;
+  Interval every_;
+  RequestSignals signals_;
+  std::unique_ptr<checkpoint::Writer> writer_;  // made for the first save
+  std::chrono::steady_clock::time_point last_save_ = std::chrono::steady_clock::now();
+  double last_epochs_ = 0;
+};
+
+}  // namespace stretto

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <csignal>
+
+namespace stretto {
+
+// What a run was asked for from outside, to be done after the step under way.
+struct Requests {
+  bool save = false;
+  bool stop = false;  // save, and end
+};
+
+// While it lives, SIGUSR1 asks this process to save, SIGINT and SIGTERM to stop; a second SIGINT or SIGTERM ends the
+// process as it would have before. One at a time.
+class RequestSignals {
+ public:
+  RequestSignals();
+  RequestSignals(const RequestSignals&) = delete;
+  RequestSignals& operator=(const RequestSignals&) = delete;
+  ~RequestSignals();
+
+  // What has been asked for since the last call; a stop stays asked for.
+  Requests take() const;
+
+ private:
+  struct sigaction old_save_ {};
+  struct sigaction old_interrupt_ {};
+  struct sigaction old_terminate_ {};
+};
+
+}  // namespace stretto
