@@ -4,12 +4,31 @@
 #include <memory>
 #include <mutex>
 
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "stretto/base/files.h"
+
 namespace stretto::log {
 namespace {
+
+// spdlog's lines, written as all files of stretto are. What cannot be written spdlog reports on stderr, once
+// a second.
+class FileSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(const std::filesystem::path& path) : file_(path) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    file_.write({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+  AppendFile file_;
+};
 
 struct State {
   std::mutex mutex;
@@ -37,17 +56,14 @@ void set_rank(int rank, bool prints_info) {
 }
 
 void open_file(const std::filesystem::path& path) {
-  auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string(), /*truncate=*/false);
-  auto logger = std::make_shared<spdlog::logger>("stretto", sink);
+  auto logger = std::make_shared<spdlog::logger>("stretto", std::make_shared<FileSink>(path));
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
-  logger->flush_on(spdlog::level::info);
   const std::lock_guard lock(state().mutex);
   state().file = std::move(logger);
 }
 
 void flush() {
   const std::lock_guard lock(state().mutex);
-  if (state().file) state().file->flush();
   std::fflush(nullptr);
 }
 
