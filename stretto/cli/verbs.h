@@ -12,5 +12,6 @@ void add_tokenize(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 void add_test(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
+void add_checkpoints(CLI::App& app, int& exit_code);
 
 }  // namespace stretto::cli

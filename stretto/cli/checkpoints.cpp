@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <fmt/chrono.h>
+
+#include "stretto/archive/folder.h"
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/cli/verbs.h"
+
+namespace stretto::cli {
+namespace {
+
+using archive::Checkpoint;
+
+struct CheckpointArguments {
+  std::filesystem::path folder;
+  std::vector<int64_t> steps;
+  bool all = false;
+  int64_t keep_last = 0;
+};
+
+// The checkpoint that the folder itself is, if it is one.
+std::optional<Checkpoint> as_checkpoint(const std::filesystem::path& folder) {
+  const std::filesystem::path full = std::filesystem::canonical(folder);
+  for (const Checkpoint& checkpoint : archive::list_checkpoints(full.parent_path())) {
+    if (checkpoint.path == full) return Checkpoint{checkpoint.step, folder};
+  }
+  if (!std::filesystem::exists(full / archive::manifest_name)) return std::nullopt;
+  return Checkpoint{archive::read_manifest(folder).step, folder};  // one that was moved or renamed
+}
+
+// What the user's folder holds: it is a run's, its checkpoints/, or one checkpoint. Oldest first, never
+// empty.
+std::vector<Checkpoint> find_checkpoints(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder)) throw ConfigError("there is no folder {}", folder.string());
+  if (const auto single = as_checkpoint(folder)) return {*single};
+  const std::filesystem::path inner = folder / "checkpoints";
+  auto found = archive::list_checkpoints(std::filesystem::is_directory(inner) ? inner : folder);
+  if (found.empty()) {
+    throw DataError(
+        "{} holds no checkpoints; name a run's folder, its checkpoints/ or one checkpoint, step-<number>",
+        folder.string());
+  }
+  return found;
+}
+
+int64_t size_on_disk(const std::filesystem::path& checkpoint) {
+  int64_t bytes = 0;
+  std::error_code gone;
+  for (const auto& file : std::filesystem::directory_iterator(checkpoint, gone)) {
+    const auto size = file.file_size(gone);
+    if (!gone) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+std::string show_size(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::string time_saved(const std::filesystem::path& checkpoint) {
+  std::error_code missing;
+  auto written = std::filesystem::last_write_time(checkpoint / archive::manifest_name, missing);
+  if (missing) written = std::filesystem::last_write_time(checkpoint, missing);
+  if (missing) return "-";
+  const auto when = std::chrono::file_clock::to_sys(written);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(
+                                                 std::chrono::time_point_cast<std::chrono::seconds>(when))));
+}
+
+using Row = std::array<std::string, 6>;
+
+void print_table(const std::vector<Row>& rows) {
+  std::array<size_t, std::tuple_size_v<Row>> widths = {};
+  for (const Row& row : rows) {
+    for (size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t column = 0; column + 1 < row.size(); ++column)
+      line += fmt::format("{:<{}}  ", row[column], widths[column]);
+    fmt::print("{}{}\n", line, row.back());
+  }
+  std::fflush(stdout);
+}
+
+int list(const std::filesystem::path& folder) {
+  std::vector<Row> rows = {{"step", "saved", "ranks", "size", "score", "path"}};
+  std::vector<std::string> damages;
+  for (const Checkpoint& checkpoint : find_checkpoints(folder)) {
+    std::string ranks = "?", score = "?";
+    try {
+      const archive::Manifest manifest = archive::read_manifest(checkpoint.path);
+      ranks = fmt::to_string(manifest.world_size);
+      score = manifest.score ? fmt::format("{} {:.6g}", manifest.score->metric, manifest.score->value) : "-";
+    } catch (const Error& error) {
+      damages.push_back(error.what());
+    }
+    rows.push_back({fmt::to_string(checkpoint.step), time_saved(checkpoint.path), ranks,
+                    show_size(size_on_disk(checkpoint.path)), score, checkpoint.path.string()});
+  }
+  print_table(rows);
+  for (const std::string& damage : damages) fmt::print(stderr, "stretto: error: {}\n", damage);
+  return damages.empty() ? 0 : 1;
+}
+
+// Says every two seconds how far the reading is, so that a long check does not look like a hang.
+class ReadingProgress {
+ public:
+  explicit ReadingProgress(int64_t total)
+      : total_(total), thread_([this](std::stop_token stop) { tell(stop); }) {}
+
+  void begin(int64_t step) {
+    const std::lock_guard lock(mutex_);
+    step_ = step;
+  }
+  void end(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    done_ += bytes;
+  }
+
+ private:
+  void tell(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait_for(lock, stop, std::chrono::seconds(2), [] { return false; });
+      if (stop.stop_requested()) return;
+      fmt::print(stderr, "reading step {} ({} of {} done)\n", step_, show_size(done_), show_size(total_));
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  int64_t total_ = 0, done_ = 0, step_ = 0;
+  std::jthread thread_;  // the last member: it uses the others
+};
+
+int verify_all(const std::filesystem::path& folder) {
+  const auto checkpoints = find_checkpoints(folder);
+  int64_t total = 0;
+  for (const Checkpoint& checkpoint : checkpoints) total += size_on_disk(checkpoint.path);
+  ReadingProgress progress(total);
+  bool all_whole = true;
+  for (const Checkpoint& checkpoint : checkpoints) {
+    progress.begin(checkpoint.step);
+    std::string finding = "whole";
+    try {
+      archive::verify(checkpoint.path);
+    } catch (const Error& error) {
+      finding = error.what();
+      all_whole = false;
+    }
+    progress.end(size_on_disk(checkpoint.path));
+    fmt::print("step {}: {}\n", checkpoint.step, finding);
+    std::fflush(stdout);
+  }
+  return all_whole ? 0 : 1;
+}
+
+std::vector<Checkpoint> of_steps(const std::vector<Checkpoint>& checkpoints,
+                                 const std::vector<int64_t>& steps) {
+  std::vector<int64_t> known;
+  for (const Checkpoint& checkpoint : checkpoints) known.push_back(checkpoint.step);
+  for (const int64_t step : steps) {
+    if (std::ranges::find(known, step) != known.end()) continue;
+    throw ConfigError("--step {}: there is no checkpoint of that step; there {} {}", step,
+                      known.size() == 1 ? "is" : "are", fmt::join(known, ", "));
+  }
+  std::vector<Checkpoint> chosen;
+  std::ranges::copy_if(checkpoints, std::back_inserter(chosen), [&](const Checkpoint& checkpoint) {
+    return std::ranges::find(steps, checkpoint.step) != steps.end();
+  });
+  return chosen;
+}
+
+bool is_whole(const Checkpoint& checkpoint) {
+  try {
+    archive::verify(checkpoint.path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Newest first, because that one is the likeliest to answer.
+const Checkpoint* newest_whole(const std::vector<Checkpoint>& checkpoints) {
+  const auto found = std::find_if(checkpoints.rbegin(), checkpoints.rend(), is_whole);
+  return found == checkpoints.rend() ? nullptr : &*found;
+}
+
+// REQUIRES: `gone` is a part of `checkpoints`, in the same order.
+void require_one_stays(const std::vector<Checkpoint>& checkpoints, const std::vector<Checkpoint>& gone) {
+  std::vector<Checkpoint> rest;
+  std::ranges::set_difference(checkpoints, gone, std::back_inserter(rest), {}, &Checkpoint::step,
+                              &Checkpoint::step);
+  if (newest_whole(rest) != nullptr) return;
+  const Checkpoint* last = newest_whole(gone);
+  if (last == nullptr) return;
+  throw ConfigError(
+      "nothing was removed: without step {} there would be no whole checkpoint left in {}; to remove "
+      "everything say --all",
+      last->step, last->path.parent_path().string());
+}
+
+void remove_chosen(const CheckpointArguments& arguments) {
+  const auto checkpoints = find_checkpoints(arguments.folder);
+  if (checkpoints.front().path == arguments.folder) {
+    throw ConfigError("{} is one checkpoint; name the folder it lies in, and --step {}",
+                      arguments.folder.string(), checkpoints.front().step);
+  }
+  std::vector<Checkpoint> gone = checkpoints;
+  if (!arguments.all) {
+    gone = arguments.keep_last > 0 ? archive::superseded(checkpoints, {.last = arguments.keep_last})
+                                   : of_steps(checkpoints, arguments.steps);
+    require_one_stays(checkpoints, gone);
+  }
+  for (const Checkpoint& checkpoint : gone) {
+    const int64_t bytes = size_on_disk(checkpoint.path);
+    archive::remove(checkpoint);
+    fmt::print("removed step {} ({})\n", checkpoint.step, show_size(bytes));
+    std::fflush(stdout);
+  }
+  if (gone.empty())
+    fmt::print("nothing to remove: there {} {}\n", checkpoints.size() == 1 ? "is" : "are",
+               checkpoints.size());
+}
+
+CLI::App* add_action(CLI::App& verb, const char* name, const char* help, CheckpointArguments& arguments) {
+  CLI::App* action = verb.add_subcommand(name, help);
+  action->add_option("folder", arguments.folder, "A run's folder, its checkpoints/, or one checkpoint")
+      ->required()
+      ->type_name("FOLDER");
+  return action;
+}
+
+void add_remove(CLI::App& verb, const std::shared_ptr<CheckpointArguments>& arguments, int& exit_code) {
+  CLI::App* action = add_action(verb, "rm", "Remove checkpoints, but not the last whole one", *arguments);
+  CLI::Option_group* which = action->add_option_group("Which", "One of these");
+  which->add_option("--step", arguments->steps, "The one of this step; repeatable")
+      ->type_name("N")
+      ->allow_extra_args(false);
+  which->add_flag("--all", arguments->all, "All of them, the last whole one too");
+  which->add_option("--keep-last", arguments->keep_last, "All but the newest N")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  which->require_option(1);
+  action->callback([arguments, &exit_code] {
+    remove_chosen(*arguments);
+    exit_code = 0;
+  });
+}
+
+}  // namespace
+
+void add_checkpoints(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("checkpoints", "List, check and remove the checkpoints of a run");
+  verb->require_subcommand(1);
+  auto arguments = std::make_shared<CheckpointArguments>();
+  add_action(*verb, "ls", "List them: step, time, ranks, size, score", *arguments)
+      ->callback([arguments, &exit_code] { exit_code = list(arguments->folder); });
+  add_action(*verb, "verify", "Read every byte and compare it with its checksum", *arguments)
+      ->callback([arguments, &exit_code] { exit_code = verify_all(arguments->folder); });
+  add_remove(*verb, arguments, exit_code);
+}
+
+}  // namespace stretto::cli

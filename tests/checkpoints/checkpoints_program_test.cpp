@@ -1,0 +1,164 @@
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/archive/folder.h"
+#include "stretto/base/files.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/temp_folder.h"
+
+// `stretto checkpoints ls|verify|rm` on folders as a run leaves them.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+const std::string file_name = "rank-00000.safetensors";
+
+class CheckpointsProgram : public ::testing::Test {
+ protected:
+  CheckpointsProgram() { make_folders(folder()); }
+
+  std::filesystem::path run() const { return temp_.path() / "run"; }
+  std::filesystem::path folder() const { return run() / "checkpoints"; }
+  std::filesystem::path checkpoint(int64_t step) const { return archive::checkpoint_path(folder(), step); }
+
+  // A checkpoint of one tensor of eight bytes behind a header of four.
+  void add(int64_t step, std::optional<double> score = std::nullopt) const {
+    make_folders(checkpoint(step));
+    write_file_atomic(checkpoint(step) / file_name, "head12345678");
+    archive::Manifest manifest;
+    manifest.step = step;
+    manifest.world_size = 2;
+    manifest.files[file_name] = {12, 4, hash64("head")};
+    manifest.tensors["w"] = {"F64", {}, {{archive::whole_region({}), file_name, 4, 8, hash64("12345678")}}};
+    if (score) manifest.score = archive::Score{"accuracy", *score, true};
+    write_file_atomic(checkpoint(step) / archive::manifest_name, archive::to_text(manifest));
+  }
+  void damage(int64_t step) const { write_file_atomic(checkpoint(step) / file_name, "head12345679"); }
+
+  ShellResult checkpoints(const std::string& arguments) const {
+    return shell(fmt::format("exec {} checkpoints {}", STRETTO_PROGRAM, arguments));
+  }
+  ShellResult remove(const std::string& which) const {
+    return checkpoints(fmt::format("rm {} {}", run().string(), which));
+  }
+  std::vector<int64_t> steps() const {
+    std::vector<int64_t> steps;
+    for (const auto& checkpoint : archive::list_checkpoints(folder())) steps.push_back(checkpoint.step);
+    return steps;
+  }
+
+  TempFolder temp_;
+};
+
+TEST_F(CheckpointsProgram, AreListed) {
+  add(5);
+  add(10, 0.875);
+  const ShellResult result = checkpoints("ls " + run().string());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              MatchesRegex("step +saved +ranks +size +score +path\n"
+                           "5 +[-0-9]+ [:0-9]+ +2 +[0-9]+ B +- +[^ ]+/run/checkpoints/step-00000005\n"
+                           "10 +[-0-9]+ [:0-9]+ +2 +[0-9]+ B +accuracy 0.875 +[^ ]+/step-00000010\n"));
+}
+
+TEST_F(CheckpointsProgram, TheRunItsFolderAndOneCheckpointAreUnderstood) {
+  for (const int64_t step : {1, 2}) add(step);
+  for (const auto& name : {run().string(), folder().string(), folder().string() + "/"}) {
+    EXPECT_EQ(checkpoints("verify " + name).out, "step 1: whole\nstep 2: whole\n") << name;
+  }
+  EXPECT_EQ(checkpoints("verify " + checkpoint(2).string()).out, "step 2: whole\n");
+  EXPECT_EQ(checkpoints("verify " + checkpoint(2).string() + "/").out, "step 2: whole\n");
+  EXPECT_EQ(
+      shell(fmt::format("cd {} && exec {} checkpoints verify .", checkpoint(2).string(), STRETTO_PROGRAM))
+          .out,
+      "step 2: whole\n");
+  std::filesystem::rename(checkpoint(2), temp_.path() / "moved");
+  EXPECT_EQ(checkpoints("verify " + (temp_.path() / "moved").string()).out, "step 2: whole\n");
+}
+
+TEST_F(CheckpointsProgram, DamageIsNamedByFileAndTensor) {
+  for (const int64_t step : {1, 2, 3, 4}) add(step);
+  damage(2);
+  std::filesystem::remove(checkpoint(3) / file_name);
+  std::filesystem::remove(checkpoint(4) / archive::manifest_name);
+  const ShellResult result = checkpoints("verify " + run().string());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out,
+            fmt::format("step 1: whole\n"
+                        "step 2: {}: tensor w is damaged (bytes 4 to 12 differ from their checksum)\n"
+                        "step 3: {}: the file is missing\n"
+                        "step 4: {}: the file is missing\n",
+                        (checkpoint(2) / file_name).string(), (checkpoint(3) / file_name).string(),
+                        (checkpoint(4) / archive::manifest_name).string()));
+  const ShellResult listed = checkpoints("ls " + run().string());
+  EXPECT_EQ(listed.exit_code, 1);
+  EXPECT_THAT(listed.out, HasSubstr("\n4 "));
+  EXPECT_THAT(listed.err,
+              HasSubstr((checkpoint(4) / archive::manifest_name).string() + ": the file is missing"));
+}
+
+TEST_F(CheckpointsProgram, AreRemovedByStepOrAge) {
+  for (const int64_t step : {1, 2, 3, 4, 5, 6}) add(step);
+  const ShellResult result = remove("--step 2 --step 4");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, MatchesRegex("removed step 2 \\([0-9]+ B\\)\nremoved step 4 \\([0-9]+ B\\)\n"));
+  EXPECT_THAT(steps(), ElementsAre(1, 3, 5, 6));
+  EXPECT_EQ(remove("--keep-last 2").exit_code, 0);
+  EXPECT_THAT(steps(), ElementsAre(5, 6));
+  EXPECT_EQ(remove("--keep-last 2").out, "nothing to remove: there are 2\n");
+}
+
+TEST_F(CheckpointsProgram, TheOnlyWholeOneStaysUnlessAllAreMeant) {
+  for (const int64_t step : {1, 2, 3}) add(step);
+  damage(2);
+  damage(3);
+  for (const char* which : {"--step 1", "--keep-last 2", "--step 1 --step 2"}) {
+    const ShellResult result = remove(which);
+    EXPECT_EQ(result.exit_code, 2) << which;
+    EXPECT_THAT(
+        result.err,
+        AllOf(HasSubstr("nothing was removed: without step 1 there would be no whole checkpoint left"),
+              HasSubstr("say --all")));
+    EXPECT_THAT(steps(), ElementsAre(1, 2, 3));
+  }
+  EXPECT_EQ(remove("--step 3").exit_code, 0);
+  EXPECT_EQ(checkpoints("rm " + folder().string() + " --all").exit_code,
+            0);  // as a refused `resume: false` says it
+  EXPECT_THAT(steps(), IsEmpty());
+}
+
+TEST_F(CheckpointsProgram, WhatIsNotThereIsSaid) {
+  const ShellResult none = checkpoints("ls " + run().string());
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.err, HasSubstr("holds no checkpoints; name a run's folder"));
+  const ShellResult absent = checkpoints("verify " + (run() / "absent").string());
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_THAT(absent.err, HasSubstr("there is no folder " + (run() / "absent").string()));
+  add(5);
+  add(7);
+  EXPECT_THAT(remove("--step 7 --step 6").err,
+              HasSubstr("--step 6: there is no checkpoint of that step; there are 5, 7"));
+  EXPECT_THAT(checkpoints("rm " + checkpoint(5).string() + " --all").err,
+              HasSubstr("is one checkpoint; name the folder"));
+  EXPECT_THAT(steps(), ElementsAre(5, 7));
+}
+
+TEST_F(CheckpointsProgram, WhatToRemoveMustBeSaid) {
+  for (const int64_t step : {1, 2}) add(step);
+  for (const char* which : {"", "--all --step 1", "--keep-last 0", "--step x"}) {
+    const ShellResult result = remove(which);
+    EXPECT_EQ(result.exit_code, 2) << which;
+    EXPECT_THAT(result.err, Not(IsEmpty())) << which;
+  }
+  EXPECT_THAT(steps(), ElementsAre(1, 2));
+}
+
+}  // namespace
+}  // namespace stretto

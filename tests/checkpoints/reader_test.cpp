@@ -1,0 +1,71 @@
+#include "tests/train/workspace.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/archive/folder.h"
+#include "stretto/base/files.h"
+#include "stretto/base/hash.h"
+
+// read_checkpoint.py was written from docs/guide/checkpoints.md alone: what it cannot read, the guide does
+// not tell.
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+ShellResult python(const std::string& script, const std::string& arguments) {
+  return shell(fmt::format("PYTHONDONTWRITEBYTECODE=1 exec {} {}/{} {}", PYTHON, SCRIPTS, script, arguments));
+}
+
+class Reader : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string(PYTHON).empty()) GTEST_SKIP() << "no Python 3 was found when this build was configured";
+  }
+};
+
+TEST_F(Reader, FindsTheTrainedModelInACheckpoint) {
+  const Workspace workspace;
+  workspace.train("run", 2, "training.precision=fp32 checkpoint.every=3 evaluate.every=never");
+  const auto checkpoints = archive::list_checkpoints(workspace.path("run/checkpoints"));
+  ASSERT_EQ(checkpoints.size(), 2u);
+  EXPECT_EQ(checkpoints.back().step, 8);
+  const std::string model = workspace.path("run/model/model.safetensors");
+  const ShellResult last = python("compare_with_model.py", checkpoints.back().path.string() + " " + model);
+  EXPECT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_THAT(last.out, HasSubstr("tensors are equal"));
+  const ShellResult earlier =
+      python("compare_with_model.py", checkpoints.front().path.string() + " " + model);
+  EXPECT_EQ(earlier.exit_code, 1);
+  EXPECT_THAT(earlier.err, HasSubstr("differs"));
+}
+
+// [4, 3] with elements 0 to 11: the left column, and what is right of it as two flat shards that part inside
+// a row.
+TEST_F(Reader, PutsPiecesTogether) {
+  const std::vector<std::pair<archive::Region, std::vector<int32_t>>> pieces = {
+      {{{0, 0}, {4, 1}, 0, 4}, {0, 3, 6, 9}},
+      {{{0, 1}, {4, 2}, 0, 3}, {1, 2, 4}},
+      {{{0, 1}, {4, 2}, 3, 8}, {5, 7, 8, 10, 11}}};
+  const std::string file_name = "rank-00000.safetensors";
+  archive::Manifest manifest;
+  std::string bytes = "head";
+  archive::StoredEntry entry = {"I32", {4, 3}, {}};
+  for (const auto& [region, values] : pieces) {
+    const std::string_view data(reinterpret_cast<const char*>(values.data()),
+                                values.size() * sizeof(int32_t));
+    entry.pieces.push_back({region, file_name, std::ssize(bytes), std::ssize(data), hash64(data)});
+    bytes += data;
+  }
+  manifest.tensors["w"] = entry;
+  manifest.files[file_name] = {std::ssize(bytes), 4, hash64("head")};
+  const TempFolder folder;
+  write_file_atomic(folder.path() / file_name, bytes);
+  write_file_atomic(folder.path() / archive::manifest_name, archive::to_text(manifest));
+  archive::verify(folder.path());
+  const ShellResult result = python("read_checkpoint.py", folder.path());
+  EXPECT_EQ(result.out, "w I32 [4, 3] 0 1 2 3 4 5 6 7 8 9 10 11\n") << result.err;
+}
+
+}  // namespace
+}  // namespace stretto
