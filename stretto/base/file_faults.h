@@ -36,8 +36,7 @@ enum class Effect {
 struct Fault {
   int64_t call = 0;  // which call; 0: none, the calls are counted only
   Effect effect = Effect::error;
-  int error =
-      EIO;  // an errno; unlink and rmdir never fail with ENOSPC or EDQUOT: a full disk lets go of files
+  int error = EIO;        // an errno. A full disk lets go of files: ENOSPC and EDQUOT spare unlink and rmdir
   bool sticky = false;    // the calls after it too, as a disk that is full stays full
   std::string path = {};  // only calls on paths that contain this count and are hit; empty: all
 };
