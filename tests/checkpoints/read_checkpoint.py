@@ -2,8 +2,7 @@
 load(FOLDER) gives {name: (dtype, shape, little-endian bytes)}, as numpy.frombuffer takes them."""
 import importlib.util, json, math, pathlib, struct, sys
 xxhash = importlib.import_module("xxhash") if importlib.util.find_spec("xxhash") else None
-FORMATS = {"F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B",
-           "BOOL": "?"}  # of struct; it has no bfloat16: the upper half of a float32, shown as its bits
+FORMATS = dict(F64="d", F32="f", F16="e", BF16="H", I64="q", I32="i", I16="h", I8="b", U8="B", BOOL="?")  # BF16: bits
 
 def check(data, digits, what):
     if xxhash and xxhash.xxh3_64_hexdigest(data) != digits:
@@ -23,6 +22,7 @@ def place(piece, shape, width, data, tensor):  # row-major elements [begin, end)
 def load(folder):
     text = (pathlib.Path(folder) / "manifest.json").read_bytes()
     manifest, tensors = json.loads(text), {}
+    assert manifest["format_version"] == 1, "this reader is for format 1"
     check(text[:text.rindex(b',"checksum":')], manifest["checksum"], "manifest.json")
     files = {name: (pathlib.Path(folder) / name).read_bytes() for name in manifest["files"]}
     for name, entry in manifest["tensors"].items():
