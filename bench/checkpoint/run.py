@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Saving and loading a training state: stretto against torch.save and torch.load, in turns.
+
+Both write to the same disk, and both have the state on it when a save returns. Loading reads what was just written, so
+from the memory of the file system: it measures the programs, not the disk. stretto compares checksums while it loads.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+PEER = pathlib.Path(__file__).with_name("torch_peer.py")
+
+
+def minilm_shapes(layers):
+    """The parameters of MiniLM (L6, hidden size 384); 6 layers make 22.7 million."""
+    layer = ["384x384", "384"] * 4 + ["384"] * 4 + ["1536x384", "1536", "384x1536", "384"]
+    return ["30522x384", "512x384", "2x384", "384", "384"] + layer * layers + ["384x384", "384"]
+
+
+def parameters(shapes):
+    total = 0
+    for shape in shapes:
+        size = 1
+        for axis in shape.split("x"):
+            size *= int(axis)
+        total += size
+    return total
+
+
+def measure(command, folder, options):
+    shutil.rmtree(folder, ignore_errors=True)
+    done = subprocess.run([str(word) for word in command] + [str(folder), str(options.repeats), " ".join(options.shapes)],
+                          stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} ended with {done.returncode}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def medians(records):
+    return {name: statistics.median(record[name] for record in records) for name in records[0]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=pathlib.Path, required=True, help="the program checkpoint_bench")
+    parser.add_argument("--python", default=sys.executable, help="a Python with torch (default: this one)")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("."), help="on the disk to measure")
+    parser.add_argument("--rounds", type=int, default=4, help="turns of each program")
+    parser.add_argument("--repeats", type=int, default=5, help="saves and loads in a turn")
+    parser.add_argument("--layers", type=int, default=6, help="fewer make a smaller state")
+    options = parser.parse_args()
+    options.shapes = minilm_shapes(options.layers)
+
+    ours, theirs = [], []
+    with tempfile.TemporaryDirectory(prefix="checkpoint-bench-", dir=options.folder) as temporary:
+        for turn in range(options.rounds):
+            ours += measure([options.program.resolve()], pathlib.Path(temporary) / "stretto", options)
+            theirs += measure([options.python, PEER], pathlib.Path(temporary) / "torch", options)
+            print(f"turn {turn + 1} of {options.rounds} done", file=sys.stderr)
+    stretto, torch = medians(ours), medians(theirs)
+    count = parameters(options.shapes)
+    print(f"{count / 1e6:.1f} M parameters, {3 * 4 * count / 2**20:.0f} MiB; medians of {len(ours)}, in seconds")
+    print(f"save       stretto {stretto['save']:.3f}   torch {torch['save']:.3f}   ratio {torch['save'] / stretto['save']:.2f}")
+    for name in ["load", "mapped load"]:
+        print(f"{name:10} stretto {stretto['load']:.3f}   torch {torch[name]:.3f}   ratio {torch[name] / stretto['load']:.2f}")
+    print(f"an asynchronous save holds training up for {stretto['asynchronous save']:.3f}")
+
+
+if __name__ == "__main__":
+    main()
