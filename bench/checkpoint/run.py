@@ -43,7 +43,8 @@ def measure(command, folder, options):
 
 
 def medians(records):
-    return {name: statistics.median(record[name] for record in records) for name in records[0]}
+    names = {name for record in records for name in record}
+    return {name: statistics.median(record[name] for record in records if name in record) for name in names}
 
 
 def main():
@@ -65,10 +66,10 @@ def main():
             print(f"turn {turn + 1} of {options.rounds} done", file=sys.stderr)
     stretto, torch = medians(ours), medians(theirs)
     count = parameters(options.shapes)
-    print(f"{count / 1e6:.1f} M parameters, {3 * 4 * count / 2**20:.0f} MiB; medians of {len(ours)}, in seconds")
-    print(f"save       stretto {stretto['save']:.3f}   torch {torch['save']:.3f}   ratio {torch['save'] / stretto['save']:.2f}")
-    for name in ["load", "mapped load"]:
-        print(f"{name:10} stretto {stretto['load']:.3f}   torch {torch[name]:.3f}   ratio {torch[name] / stretto['load']:.2f}")
+    print(f"{count / 1e6:.1f} M parameters, {3 * 4 * count / 2**20:.0f} MiB; medians in seconds of "
+          f"{options.rounds * options.repeats} each")
+    for name, ours_of in [("save", "save"), ("load", "load"), ("mapped load", "load")]:
+        print(f"{name:11}  stretto {stretto[ours_of]:.3f}  torch {torch[name]:.3f}  ratio {torch[name] / stretto[ours_of]:.2f}")
     print(f"an asynchronous save holds training up for {stretto['asynchronous save']:.3f}")
 
 
