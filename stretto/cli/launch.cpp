@@ -45,6 +45,7 @@ void add_launch(CLI::App& app, int& exit_code) {
 
   verb->callback([arguments, verb, &exit_code] {
     launch::LaunchOptions options{.command = launched_command(*verb), .log_folder = arguments->log_folder};
+    if (!arguments->log_folder.empty()) options.flight_record = options.log_folder / "flight_record.json";
     apply(arguments->common, options);
     exit_code = launch::run(options);
   });

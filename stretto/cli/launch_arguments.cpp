@@ -24,6 +24,11 @@ void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
                   "How often to start all ranks again after one has failed (default: 0)")
       ->type_name("N")
       ->check(CLI::Range(0, 1'000'000));
+  verb.add_option("--hang-timeout", arguments.hang_timeout,
+                  "How long a rank may be stopped, or wait for another, until all are ended (default: 300; "
+                  "0: for ever)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, year));
   verb.add_option(
           "--grace", arguments.grace,
           "How long ranks may take to finish their step and save after Ctrl-C or SIGTERM (default: 60)")
@@ -35,6 +40,7 @@ void apply(const LaunchArguments& arguments, launch::LaunchOptions& options) {
   options.ranks = arguments.ranks;
   options.pin = !arguments.no_pin;
   options.restart.max_restarts = arguments.max_restarts;
+  options.hang_timeout = milliseconds(arguments.hang_timeout);
   options.stop.grace = milliseconds(arguments.grace);
 }
 

@@ -13,11 +13,12 @@ struct LaunchArguments {
   int ranks = 0;  // 0: not given
   bool no_pin = false;
   int max_restarts = 0;
-  double grace = 60;  // seconds
+  double grace = 60;          // seconds
+  double hang_timeout = 300;  // seconds
 };
 
 // Adds -N, -n, --nproc-per-node and --nproc_per_node ("-N 2", "-N2" and "-N=2" alike), --no-pin,
-// --max-restarts (and torchrun's --max_restarts) and --grace to a verb.
+// --max-restarts (and torchrun's --max_restarts), --grace and --hang-timeout to a verb.
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
 
 // Puts them into the launcher's own options.

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     stretto::cli::add_train(app, exit_code);
     stretto::cli::add_test(app, exit_code);
     stretto::cli::add_predict(app, exit_code);
+    stretto::cli::add_inspect(app, exit_code);
     stretto::cli::add_launch(app, exit_code);
     stretto::cli::add_schema(app, exit_code);
     stretto::cli::add_tokenize(app, exit_code);

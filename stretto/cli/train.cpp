@@ -17,6 +17,7 @@ int run_recipe(const RecipeArguments& arguments, Verb verb) {
   const Recipe recipe = load_checked(arguments, verb);
   if (cluster::read_rank_info().launched) become_rank_program();
   launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "logger_logs"};
+  options.flight_record = recipe.output / "flight_record.json";
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   if (verb == Verb::train) resolve_batch(recipe.training, options.ranks, recipe.origins);

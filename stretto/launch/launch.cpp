@@ -83,24 +83,43 @@ Rank start_rank(const Plan& plan, const JobContext& job, int rank, const SignalG
   return {rank, std::move(process), std::move(output)};
 }
 
+// The failure itself has been told; that its record cannot be kept must not hide it.
+void save(const FlightRecord& record, const std::filesystem::path& path) {
+  if (path.empty()) return;
+  try {
+    write_file_atomic(path, to_json(record));
+    log::info("what each rank did last: stretto inspect {}", path.string());
+  } catch (const IoError& error) {
+    log::warning("the flight record is lost: {}", error.what());
+  }
+}
+
 // One life of the group. Store, secret and ports are new in each, so that nothing of an earlier one is met.
 Outcome run_group(const Plan& plan, int restart_count, const SignalGuard& signals, Console& console) {
   const std::string secret = cluster::make_secret();
   const cluster::StoreServer store(cluster::bind_socket(this_host), secret);
   // Kept until the end, so that nobody else takes the port.
   const Fd master = cluster::bind_socket(this_host);
+  const cluster::FlightBoard board(plan.ranks);
   const JobContext job{.ranks = plan.ranks,
                        .gpus = plan.gpus,
                        .master = cluster::bound_endpoint(master),
                        .store = store.endpoint(),
                        .secret = secret,
+                       .heartbeat = board.path(),
                        .restart_count = restart_count,
                        .max_restarts = plan.options.restart.max_restarts,
                        .terminal = ::isatty(STDERR_FILENO) == 1};
   std::vector<Rank> ranks;
   for (int rank = 0; rank < plan.ranks; ++rank)
     ranks.push_back(start_rank(plan, job, rank, signals, console));
-  return supervise(ranks, signals, plan.options.stop);
+  const Outcome outcome = supervise(ranks, signals, board,
+                                    {.stop = plan.options.stop,
+                                     .hang_timeout = plan.options.hang_timeout,
+                                     .restart_count = restart_count,
+                                     .max_restarts = plan.options.restart.max_restarts});
+  if (outcome.record && outcome.exit_code != usage_error) save(*outcome.record, plan.options.flight_record);
+  return outcome;
 }
 
 // The exit code of the last life.

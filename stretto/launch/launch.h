@@ -19,6 +19,8 @@ struct LaunchOptions {
       {};  // variables for the ranks, on top of the launcher's own
   RestartOptions restart = {};
   StopOptions stop = {};
+  std::chrono::milliseconds hang_timeout{300'000};  // how long ranks may stand still; 0: for ever
+  std::filesystem::path flight_record = {};  // file to write after a failure (flight_record.h); empty: none
 };
 
 // How many ranks a host starts unless told otherwise: one a GPU that may be used, else one.

@@ -15,7 +15,6 @@ std::chrono::milliseconds restart_delay(const RestartOptions& options, int resta
 }
 
 bool is_restartable(const Outcome& outcome) {
-  constexpr int usage_error = 2;
   return outcome.exit_code != 0 && outcome.exit_code != usage_error && !outcome.user_signal;
 }
 

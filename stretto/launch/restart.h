@@ -13,11 +13,13 @@ struct RestartOptions {
   std::chrono::milliseconds longest_delay{30'000};
 };
 
+inline constexpr int usage_error = 2;  // the exit code for a command line or a configuration that cannot work
+
 // How long to wait before restart number `restart` (1: the first).
 std::chrono::milliseconds restart_delay(const RestartOptions& options, int restart);
 
 // Whether a group that ended so may be started again. Not when all went well, when the user ended it, or when
-// a rank ended with exit code 2: a command line or a configuration does not get better by being read again.
+// a rank ended with usage_error: what it was told does not get better by being read again.
 bool is_restartable(const Outcome& outcome);
 
 // Waits for `delay`. Returns early with a signal that asks the launcher to end.

@@ -90,6 +90,17 @@ std::filesystem::path find_program(const std::string& name, const std::string& p
               : "");
 }
 
+std::string process_state(pid_t pid) {
+  try {
+    // The name before it, in parentheses, may hold anything.
+    const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
+    const size_t name_end = status.rfind(')');
+    return name_end + 2 < status.size() ? status.substr(name_end + 2, 1) : "";
+  } catch (const IoError&) {
+    return "";
+  }
+}
+
 std::string Ending::text() const {
   if (signal == 0) return fmt::format("ended with exit code {}", code);
   return fmt::format("was killed by {}", signal_text(signal));

@@ -33,6 +33,10 @@ struct Ending {
   std::string text() const;  // "was killed by SIGSEGV (Segmentation fault)", "ended with exit code 3"
 };
 
+// What the kernel says a process does: "R" running, "S" sleeping, "T" stopped by a signal, "Z" dead and not
+// yet reaped (proc(5)); empty where there is none.
+std::string process_state(pid_t pid);
+
 // A child process with its descendants, all in a process group of their own. The child dies with the
 // launcher, whatever kills that (PR_SET_PDEATHSIG); all of the group die when this object does, so none is
 // left behind on any path.

@@ -1,12 +1,16 @@
 #include "stretto/launch/supervise.h"
 
 #include <algorithm>
+#include <ctime>
 #include <optional>
 
+#include <fmt/chrono.h>
 #include <poll.h>
 
 #include "stretto/base/log.h"
 #include "stretto/cluster/socket.h"
+#include "stretto/launch/diagnosis.h"
+#include "stretto/launch/hang_watch.h"
 
 namespace stretto::launch {
 namespace {
@@ -15,8 +19,14 @@ using cluster::Clock;
 
 class Supervisor {
  public:
-  Supervisor(std::vector<Rank>& ranks, const SignalGuard& signals, const StopOptions& options)
-      : ranks_(ranks), signals_(signals), options_(options) {}
+  Supervisor(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
+             const SuperviseOptions& options)
+      : ranks_(ranks),
+        signals_(signals),
+        board_(board),
+        options_(options),
+        hang_watch_(board, options.hang_timeout),
+        endings_(ranks.size()) {}
 
   Outcome run() {
     while (any_alive()) {
@@ -29,6 +39,7 @@ class Supervisor {
         if (const auto ending = rank.process.reap()) note_end(rank, *ending);
       }
       if (kill_at_ && Clock::now() >= *kill_at_) kill_the_rest();
+      if (!stopping() && hang_watch_.suspects()) look_for_a_hang();
     }
     return outcome_;
   }
@@ -43,7 +54,7 @@ class Supervisor {
     for (const Rank& rank : ranks_) {
       for (const int stream : {0, 1}) watched.push_back({rank.output.fd(stream), POLLIN, 0});
     }
-    ::poll(watched.data(), watched.size(), kill_at_ ? cluster::poll_timeout(*kill_at_) : -1);
+    ::poll(watched.data(), watched.size(), cluster::poll_timeout(kill_at_.value_or(hang_watch_.next_look())));
     for (size_t i = 1; i < watched.size(); ++i) {
       if (watched[i].revents != 0) ranks_[(i - 1) / 2].output.read(static_cast<int>((i - 1) % 2));
     }
@@ -59,8 +70,8 @@ class Supervisor {
     log::info(
         "{}: stopping; ranks may finish their step and save, for at most {}; a second Ctrl-C ends them at "
         "once",
-        signal_text(signal), seconds_text(options_.grace));
-    stop_within(options_.grace);
+        signal_text(signal), seconds_text(options_.stop.grace));
+    stop_within(options_.stop.grace);
   }
 
   // To those processes only that wait for it: it would kill the others.
@@ -78,6 +89,7 @@ class Supervisor {
 
   void note_end(Rank& rank, const Ending& ending) {
     rank.output.finish();
+    endings_[static_cast<size_t>(rank.rank)] = ending.text();
     if (ending.good()) return;
     const bool asked_for = was_asked_for(ending);
     if (outcome_.exit_code == 0) {
@@ -87,10 +99,40 @@ class Supervisor {
     if (asked_for) return;
     tell(rank, ending);
     if (!outcome_.failure.empty()) return;
-    outcome_.failure = fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text());
+    fail(take_record(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text())));
+  }
+
+  void look_for_a_hang() {
+    FlightRecord record = take_record("");
+    const auto hang = diagnose_hang(record, std::chrono::duration<double>(options_.hang_timeout).count());
+    if (!hang) return;
+    record.reason = *hang;
+    outcome_.exit_code = hang_exit_code;
+    log::error("{}", *hang);
+    fail(std::move(record));
+  }
+
+  void fail(FlightRecord record) {
+    outcome_.failure = record.reason;
+    outcome_.record = std::move(record);
     if (!any_alive()) return;
     log::info("stopping the other ranks");
-    stop_within(options_.failure_grace);
+    stop_within(options_.stop.failure_grace);
+  }
+
+  FlightRecord take_record(const std::string& reason) const {
+    FlightRecord record{.host = host_name(),
+                        .time = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))),
+                        .reason = reason,
+                        .restart_count = options_.restart_count,
+                        .max_restarts = options_.max_restarts};
+    for (const Rank& rank : ranks_) {
+      RankRecord& kept = record.ranks.emplace_back(RankRecord{.rank = rank.rank, .pid = rank.process.pid()});
+      kept.ending = endings_[static_cast<size_t>(rank.rank)];
+      if (rank.process.alive()) kept.state = process_state(rank.process.pid());
+      read_board(board_, kept);
+    }
+    return record;
   }
 
   bool stopping() const { return kill_at_.has_value(); }
@@ -142,7 +184,10 @@ class Supervisor {
 
   std::vector<Rank>& ranks_;
   const SignalGuard& signals_;
-  StopOptions options_;
+  const cluster::FlightBoard& board_;
+  SuperviseOptions options_;
+  HangWatch hang_watch_;
+  std::vector<std::string> endings_;  // how each rank ended; empty while it lives
   std::optional<Clock::time_point>
       kill_at_;                           // set when the ranks have been asked to end: they are to by then
   std::chrono::milliseconds patience_{};  // how long that was when it began
@@ -156,8 +201,9 @@ std::string seconds_text(std::chrono::milliseconds duration) {
   return fmt::format("{} s", std::chrono::duration<double>(duration).count());
 }
 
-Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const StopOptions& options) {
-  return Supervisor(ranks, signals, options).run();
+Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
+                  const SuperviseOptions& options) {
+  return Supervisor(ranks, signals, board, options).run();
 }
 
 }  // namespace stretto::launch

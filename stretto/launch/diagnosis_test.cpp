@@ -1,0 +1,251 @@
+#include "stretto/launch/diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/launch/hang_watch.h"
+
+namespace stretto::launch {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+FlightCall all_reduce(uint64_t sequence, double started_ago) {
+  return {.sequence = sequence,
+          .group_id = "1f",
+          .group = "world",
+          .group_size = 2,
+          .operation = "all_reduce",
+          .shape = "[1024]",
+          .dtype = "float32",
+          .bytes = 4096,
+          .started_ago = started_ago,
+          .waiting_for = 0.001,
+          .ended_ago = started_ago - 0.001};
+}
+
+FlightCall waiting(FlightCall call) {
+  call.waiting_for = call.started_ago;
+  call.ended_ago.reset();
+  return call;
+}
+
+RankRecord rank_of(int rank, std::vector<FlightCall> calls) {
+  const double progress = calls.empty() ? 9 : calls.back().ended_ago.value_or(calls.back().started_ago);
+  return {.rank = rank,
+          .pid = 100 + rank,
+          .recorded = true,
+          .state = "S",
+          .progress_ago = progress,
+          .calls = calls.size(),
+          .last_calls = std::move(calls)};
+}
+
+// Rank 0 has waited for five seconds in #17; rank 1 has not come to it.
+FlightRecord one_waits() {
+  FlightRecord record{.host = "node7", .time = "2026-01-31 12:00:00", .reason = "why"};
+  record.ranks = {rank_of(0, {all_reduce(16, 5.2), waiting(all_reduce(17, 5.1))}),
+                  rank_of(1, {all_reduce(16, 5.2)})};
+  return record;
+}
+
+TEST(Hang, AStoppedRankIsNamed) {
+  FlightRecord record = one_waits();
+  record.ranks[1].state = "T";
+  EXPECT_EQ(diagnose_hang(record, 5),
+            "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T); rank 0 waits in "
+            "all_reduce [1024] "
+            "float32 #17 of group world");
+  EXPECT_EQ(diagnose_hang(record, 6), std::nullopt);
+  FlightRecord inside = record;
+  inside.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.1)));
+  EXPECT_EQ(diagnose_hang(inside, 5),
+            "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T) in all_reduce [1024] "
+            "float32 #17 of "
+            "group world; rank 0 waits in all_reduce [1024] float32 #17 of group world");
+  record.ranks[0].last_calls.pop_back();  // alone, too
+  EXPECT_EQ(diagnose_hang(record, 5),
+            "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T)");
+}
+
+TEST(Hang, WhoKeepsOthersWaitingIsNamed) {
+  FlightRecord record = one_waits();
+  record.ranks[1].state = "R";
+  EXPECT_EQ(
+      diagnose_hang(record, 5),
+      "rank 1 on node7 has not moved for 5.2 s: it is running (state R) and has not called all_reduce [1024] "
+      "float32 #17 of group world; its last was all_reduce [1024] float32 #16; rank 0 waits in all_reduce "
+      "[1024] "
+      "float32 #17 of group world");
+  record.ranks[1].state = "";
+  record.ranks[1].ending = "ended with exit code 0";
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              HasSubstr("rank 1 ended with exit code 0 and has not called all_reduce [1024] float32 #17"));
+}
+
+TEST(Hang, DifferentCallsAreNamed) {
+  FlightRecord record = one_waits();
+  FlightCall other = waiting(all_reduce(17, 5.1));
+  other.operation = "all_gather";
+  record.ranks[1].last_calls.push_back(other);
+  EXPECT_THAT(
+      diagnose_hang(record, 5).value(),
+      AllOf(HasSubstr("rank 1 on node7 called all_gather [1024] float32 #17 where others called all_reduce"),
+            HasSubstr("rank 1 waits in all_gather [1024] float32 #17")));
+}
+
+TEST(Hang, ALostMessageIsNobodysFault) {
+  FlightRecord record = one_waits();
+  record.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.05)));
+  EXPECT_EQ(diagnose_hang(record, 5),
+            "no rank on node7 has moved for 5.1 s; ranks 0, 1 wait in all_reduce [1024] float32 #17 of group "
+            "world");
+}
+
+TEST(Hang, ComputingIsNoHang) {
+  FlightRecord record = one_waits();
+  record.ranks[0].last_calls.back().waiting_for.reset();  // begun, and then it computes on
+  EXPECT_EQ(diagnose_hang(record, 1), std::nullopt);
+  record.ranks[0].last_calls.pop_back();
+  EXPECT_EQ(diagnose_hang(record, 1), std::nullopt);
+}
+
+TEST(Hang, ProgramsWithoutARecordAreNotJudged) {
+  FlightRecord record = one_waits();
+  for (RankRecord& rank : record.ranks) rank = {.rank = rank.rank, .state = "T", .progress_ago = 1000};
+  EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
+}
+
+TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
+  const cluster::FlightBoard board(2);
+  HangWatch watch(board, std::chrono::milliseconds(1000));
+  const auto start = HangWatch::Clock::now();
+  const auto at = [&](int milliseconds) { return start + std::chrono::milliseconds(milliseconds); };
+  for (int time = 200; time <= 4000; time += 200)
+    EXPECT_FALSE(watch.suspects(at(time)));  // nobody keeps a record
+  const auto recorder = cluster::FlightRecorder::open(board.path(), 1);
+  EXPECT_TRUE(watch.suspects(at(4200)));
+  EXPECT_FALSE(watch.suspects(at(4201))) << "not before the next look";
+  EXPECT_FALSE(watch.suspects(at(60'000))) << "the launcher itself was away";
+  EXPECT_FALSE(watch.suspects(at(60'900)));
+  EXPECT_TRUE(watch.suspects(at(61'100)));
+  EXPECT_EQ(HangWatch(board, std::chrono::milliseconds(0)).next_look(), HangWatch::Clock::time_point::max());
+}
+
+TEST(Differences, OfEachGroupTheFirstIsTold) {
+  FlightRecord record = one_waits();
+  EXPECT_THAT(differences(record),
+              ElementsAre("rank 1 has not called all_reduce [1024] float32 #17 of group world, "
+                          "which rank 0 has"));
+  FlightCall gather = waiting(all_reduce(17, 5.1)), reduce = gather;
+  gather.operation = "all_gather", gather.shape = "[4]";
+  reduce.shape = "[8]";
+  record.ranks[0].last_calls = {all_reduce(16, 5.2), reduce, all_reduce(18, 1)};
+  record.ranks[1].last_calls = {all_reduce(16, 5.2), gather};
+  EXPECT_THAT(
+      differences(record),
+      ElementsAre(
+          "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group "
+          "world"));
+}
+
+TEST(Differences, WhatHasLeftTheRecordIsNoDifference) {
+  FlightRecord record = one_waits();
+  record.ranks[0].last_calls = {all_reduce(3, 9)};
+  record.ranks[1].last_calls = {all_reduce(4, 8)};
+  record.ranks[0].last_calls.push_back(all_reduce(4, 8));
+  EXPECT_THAT(differences(record), IsEmpty());
+}
+
+TEST(Differences, MessagesAndGroupsOfOthersAreNone) {
+  FlightRecord record = one_waits();
+  FlightCall message = all_reduce(0, 3), mine = all_reduce(0, 3);
+  message.group_id = "0";
+  mine.group_id = "2a", mine.group_size = 1;
+  record.ranks[0].last_calls = {message, mine};
+  record.ranks[1].last_calls = {};
+  EXPECT_THAT(differences(record), IsEmpty());
+}
+
+TEST(Report, TellsWhoFailedAndWhatEachRankDidLast) {
+  FlightRecord record = one_waits();
+  record.reason = "rank 1 (process 101) was killed by SIGKILL (Killed)";
+  record.max_restarts = 3;
+  record.ranks[1].state = "";
+  record.ranks[1].ending = "was killed by SIGKILL (Killed)";
+  const std::string text = report(record, 1);
+  EXPECT_THAT(
+      text,
+      AllOf(HasSubstr("failed on node7 at 2026-01-31 12:00:00 UTC (after 0 of 3 restarts): rank 1 (process "
+                      "101) was killed"),
+            HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
+            HasSubstr("rank 0 (process 100) was sleeping (state S); 2 collectives, the last sign of progress "
+                      "5.10s before\n  all_reduce [1024] float32 #17 of group world, 4.0 KiB: waited for "
+                      "5.10s\n"),
+            HasSubstr("rank 1 (process 101) was killed by SIGKILL (Killed); 1 collectives"),
+            HasSubstr("#16 of group world, 4.0 KiB: done after 0.00s, 5.20s before")));
+  EXPECT_THAT(report(record, 2), HasSubstr("#16 of group world, 4.0 KiB: done after"));
+}
+
+class RecordFile : public ::testing::Test {
+ protected:
+  std::string refusal(const std::string& content) {
+    write_file_atomic(path_, content);
+    try {
+      read_flight_record(path_);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no refusal";
+  }
+  TempFolder folder_;
+  std::string path_ = folder_.path() / "flight_record.json";
+};
+
+TEST_F(RecordFile, IsReadAsItWasWritten) {
+  FlightRecord record = one_waits();
+  record.ranks[0].last_calls[0].failed = true;
+  record.ranks[0].last_calls[1].group = "\xff odd \"name\"";
+  write_file_atomic(path_, to_json(record));
+  const FlightRecord read = read_flight_record(path_);
+  EXPECT_EQ(to_json(read), to_json(record));
+  EXPECT_EQ(report(read, 5).substr(0, 40), report(record, 5).substr(0, 40));
+  EXPECT_EQ(diagnose_hang(read, 5).has_value(), true);
+}
+
+TEST_F(RecordFile, BrokenAndForeignOnesAreRefusedInWords) {
+  const std::string good = to_json(one_waits());
+  EXPECT_THAT(refusal(good.substr(0, good.size() / 2)), HasSubstr(path_));
+  EXPECT_THAT(refusal(""), HasSubstr(path_));
+  EXPECT_THAT(refusal("[]"), HasSubstr("is not an object: the file is broken"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("has no \"format\""));
+  EXPECT_THAT(refusal("{\"format\": \"stretto flight record 2\"}"),
+              HasSubstr("its format is \"stretto flight record 2\""));
+  std::string bad = good;
+  bad.replace(bad.find("4096"), 4, "\"x\"");
+  EXPECT_THAT(refusal(bad), HasSubstr("rank 0: call 0 has a \"bytes\" of another type"));
+  bad = good;
+  bad.replace(bad.find("\"last_calls\""), 12, "\"lost_calls\"");
+  EXPECT_THAT(refusal(bad), HasSubstr("rank 0 has no list \"last_calls\""));
+  // Every single missing byte gives a record or a refusal, never anything else.
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string damaged = good;
+    damaged.erase(i, 1);
+    write_file_atomic(path_, damaged);
+    try {
+      EXPECT_FALSE(report(read_flight_record(path_), 5).empty());
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(path_));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stretto::launch

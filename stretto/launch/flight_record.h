@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/cluster/flight_recorder.h"
+
+namespace stretto::launch {
+
+// What is kept of a group of ranks when one of them fails: who failed, and each rank's last collectives.
+// Times are seconds before the record was taken.
+struct FlightCall {
+  uint64_t sequence = 0;
+  std::string group_id = {};  // "0": between two ranks only
+  std::string group = {};
+  int group_rank = 0;
+  int group_size = 1;
+  std::string operation = {}, shape = {}, dtype = {};
+  int64_t bytes = 0;
+  double started_ago = 0;
+  std::optional<double> waiting_for = {};  // the rank could do nothing until it ended
+  std::optional<double> ended_ago = {};
+  bool failed = false;
+
+  std::string call() const;  // "all_reduce [1024] float32 #17"
+  bool waits() const { return waiting_for && !ended_ago; }
+};
+
+struct RankRecord {
+  int rank = 0;
+  int pid = 0;
+  bool recorded = false;    // its program keeps a record; else nothing more is known of it
+  std::string state = {};   // of the process, as the kernel has it ("R", "S", "T"); empty: it had ended
+  std::string ending = {};  // how it had ended, "was killed by SIGKILL (Killed)"
+  double progress_ago = 0;  // when it last started or ended something
+  uint64_t calls = 0;       // collectives in all
+  std::vector<FlightCall> last_calls = {};  // oldest first
+};
+
+struct FlightRecord {
+  std::string host = {};
+  std::string time = {};  // UTC, "2026-01-31 12:00:00"
+  std::string reason = {};
+  int restart_count = 0;
+  int max_restarts = 0;
+  std::vector<RankRecord> ranks = {};
+};
+
+// This host's name.
+std::string host_name();
+
+// Fills in what `board` knows of a rank.
+void read_board(const cluster::FlightBoard& board, RankRecord& rank);
+
+std::string to_json(const FlightRecord& record);
+
+// Reads what to_json wrote. Throws IoError where there is no such file, DataError where it is another or
+// broken.
+FlightRecord read_flight_record(const std::filesystem::path& path);
+
+}  // namespace stretto::launch

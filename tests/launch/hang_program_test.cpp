@@ -1,0 +1,154 @@
+#include <csignal>
+#include <thread>
+
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+// `stretto launch` and `stretto inspect` with ranks that hang, differ or die inside of collectives.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string stretto = STRETTO_PROGRAM;
+const std::string probe = COLLECTIVE_PROBE;
+
+class HangingRun : public ::testing::Test {
+ protected:
+  std::string launch(const std::string& options, const std::string& mode) const {
+    return "exec " + stretto + " launch -N 2 --no-pin --log-dir " + logs_ + " " + options + " -- " + probe +
+           " " + mode;
+  }
+  ShellResult inspect(const std::string& options = "") const {
+    return shell(stretto + " inspect " + logs_ + options);
+  }
+
+  TempFolder folder_;
+  std::string logs_ = folder_.path() / "logs";
+};
+
+TEST_F(HangingRun, AStoppedRankIsNamedAndAllEnd) {
+  BackgroundShell run(launch("--hang-timeout 1", "run"));
+  ASSERT_TRUE(eventually([&] { return children_of(run.pid(), "RANK=1").size() == 1; }));
+  const pid_t rank = children_of(run.pid(), "RANK=1")[0], other = children_of(run.pid(), "RANK=0")[0];
+  // Longer than the timeout, in which it is not to be blamed for anything.
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  EXPECT_EQ(::kill(rank, 0), 0) << run.err();
+  ::kill(rank, SIGSTOP);
+  const auto stopped_at = std::chrono::steady_clock::now();
+  const ShellResult result = run.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped_at, std::chrono::seconds(6));
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_THAT(
+      result.err,
+      ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal \\(state "
+                    "T\\); rank 0 waits in all_reduce \\[1024\\] float32 #[0-9]+ of group world\n"));
+  EXPECT_TRUE(::kill(rank, 0) != 0 && ::kill(other, 0) != 0);
+  EXPECT_THAT(inspect().out,
+              AllOf(HasSubstr("has not moved for"), HasSubstr("was stopped by a signal (state T)"),
+                    HasSubstr("float32 #"), HasSubstr(": waited for ")));
+}
+
+TEST_F(HangingRun, ARankThatNeverComesIsNamed) {
+  const ShellResult result = shell(launch("--hang-timeout 1", "skip"));
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_THAT(
+      result.err,
+      ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: it is sleeping \\(state S\\) "
+                    "and has not called all_reduce \\[1024\\] float32 #17 of group world; its last "
+                    "was all_reduce \\[1024\\] float32 #16; rank 0 waits in all_reduce"));
+  EXPECT_THAT(inspect(" --last 1").out,
+              AllOf(HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
+                    HasSubstr("; 17 collectives"), HasSubstr("; 18 collectives"), Not(HasSubstr("#15"))));
+}
+
+TEST_F(HangingRun, AfterAHangTheGroupIsStartedAgain) {
+  const ShellResult result = shell(launch("--hang-timeout 1 --max-restarts 2", "skip"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal "
+                            "\\(state T\\)[^;]*; rank 0 waits in all_reduce \\[1024\\] float32 #[0-9]+ "
+                            "of group world\n"));
+  EXPECT_TRUE(::kill(rank, 0) != 0 && ::kill(other, 0) != 0);
+  EXPECT_THAT(inspect().out,
+              AllOf(HasSubstr("has not moved for"), HasSubstr("was stopped by a signal (state T)"),
+                    HasSubstr("float32 #"), HasSubstr(": waited for ")));
+}
+
+TEST_F(HangingRun, ARankThatNeverComesIsNamed) {
+  const ShellResult result = shell(launch("--hang-timeout 1", "skip"));
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_THAT(
+      result.err,
+      ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: it is sleeping \\(state S\\) "
+                    "and has not called all_reduce \\[1024\\] float32 #17 of group world; its last "
+                    "was all_reduce \\[1024\\] float32 #16; rank 0 waits in all_reduce"));
+  EXPECT_THAT(inspect(" --last 1").out,
+              AllOf(HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
+                    HasSubstr("; 17 collectives"), HasSubstr("; 18 collectives"), Not(HasSubstr("#15"))));
+}
+
+TEST_F(HangingRun, AfterAHangTheGroupIsStartedAgain) {
+  const ShellResult result = shell(launch("--hang-timeout 1 --max-restarts 2", "skip"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("restart 1 of 2 in 1 s, because rank 1 on "));
+}
+
+TEST_F(HangingRun, WithoutATimeoutNobodyIsJudged) {
+  const ShellResult slow = shell(launch("--hang-timeout 0", "compute"));
+  EXPECT_EQ(slow.exit_code, 0) << slow.err;
+  const ShellResult foreign = shell(stretto + " launch -N 2 --hang-timeout 0.2 -- sleep 2");
+  EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
+}
+
+TEST_F(HangingRun, ADeadRankLeavesItsRecord) {
+  BackgroundShell run(launch("", "die"));
+  const ShellResult result = run.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGABRT);
+  EXPECT_THAT(result.err,
+              HasSubstr("what each rank did last: stretto inspect " + logs_ + "/flight_record.json"));
+  EXPECT_THAT(inspect().out,
+              AllOf(HasSubstr("was killed by SIGABRT (Aborted)"),
+                    HasSubstr("#16 of group world, 4.0 KiB: done after"), HasSubstr("; 17 collectives")));
+}
+
+TEST_F(HangingRun, DifferentCallsAreFoundAfterwards) {
+  EXPECT_NE(shell(launch("--hang-timeout 1", "differ")).exit_code, 0);
+  EXPECT_THAT(inspect().out,
+              HasSubstr("first difference: rank 1 called all_gather [4] float32 #17, rank 0 called "
+                        "all_reduce [8] float32 #17, in group world"));
+}
+
+TEST_F(HangingRun, DifferentCallsAreErrorsInDebugMode) {
+  const ShellResult result = shell("export STRETTO_DEBUG=collectives; " + launch("", "differ"));
+  EXPECT_EQ(result.exit_code, 1);
+  const std::string told = result.err + read_file(logs_ + "/training_1.log");
+  EXPECT_THAT(told,
+              AnyOf(HasSubstr("probe: rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] "
+                              "float32 #17, in group world"),
+                    HasSubstr("probe: rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] "
+                              "float32 #17, in group world")));
+}
+
+TEST_F(HangingRun, WhatIsNoRecordIsRefused) {
+  EXPECT_EQ(inspect().exit_code, 2);
+  EXPECT_THAT(inspect().err, HasSubstr("there is no such file or folder"));
+  make_folders(logs_);
+  EXPECT_THAT(inspect().err,
+              HasSubstr("holds no flight_record.json; the launcher writes one when a rank fails"));
+  write_file_atomic(logs_ + "/flight_record.json", "{\"format\": 1}");
+  const ShellResult broken = inspect();
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.err, HasSubstr("flight_record.json: has a \"format\" of another type"));
+}
+
+}  // namespace
+}  // namespace stretto
