@@ -1,5 +1,6 @@
 #include <cstdlib>
 
+#include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/config/batch_plan.h"
@@ -22,25 +23,35 @@ void set_up_log(const Recipe& recipe, int rank) {
 }
 
 // What a user types to go on with this run.
-std::string resume_command(const cli::RecipeArguments& arguments, const cluster::RankInfo& info) {
+std::string resume_command(const cli::RecipeArguments& arguments, const Recipe& recipe,
+                           const cluster::RankInfo& info) {
   std::string command = fmt::format("stretto train {} -N {}", arguments.recipe.string(), info.local_world_size);
   if (!arguments.strategy.empty()) command += " --strategy " + arguments.strategy;
   for (const std::string& setting : arguments.overrides) command += fmt::format(" --set '{}'", setting);
+  if (recipe.resume != "auto") command += " --set resume=auto";  // not from where this run began
   return command;
+}
+
+// What `resume` says holds for the first life of a job; one that was started again goes on from its own
+// checkpoints.
+void resume_own_run(Recipe& recipe, const cluster::RankInfo& info) {
+  if (info.restart_count == 0) return;
+  if (!archive::list_checkpoints(recipe.output / "checkpoints").empty()) recipe.resume = "auto";
 }
 
 }  // namespace
 
 void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
-  const Recipe recipe = cli::load_checked(arguments, verb);
+  Recipe recipe = cli::load_checked(arguments, verb);
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);
   set_up_log(recipe, info.rank);
   Job job = join_job(recipe.training);
   if (info.rank == 0 && verb == Verb::train) RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
+  if (verb == Verb::train) resume_own_run(recipe, info);
   TextClassification task(recipe, *job.group, job.device);
   if (verb == Verb::train) {
-    if (!task.train()) log::info("stopped    the state is saved; resume with: {}", resume_command(arguments, info));
+    if (!task.train()) log::info("stopped    the state is saved; resume with: {}", resume_command(arguments, recipe, info));
   } else {
     task.test();
   }
