@@ -132,7 +132,7 @@ void remove_partial(const std::filesystem::path& folder) {
     const std::string name = entry.path().filename();
     if (name.starts_with(name_prefix) && !step_of(name)) left_over.push_back(entry.path());
   }
-  for (const auto& path : left_over) std::filesystem::remove_all(path);
+  for (const auto& path : left_over) remove_folder(path);
 }
 
 }  // namespace stretto::archive

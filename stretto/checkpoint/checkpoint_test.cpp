@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/checkpoint/load.h"
@@ -189,6 +190,43 @@ TEST(Checkpoint, DamageIsFoundWhileLoading) {
   EXPECT_THAT(load_error(path, replicated_state(1)), AllOf(HasSubstr(file.string()), HasSubstr("tensor model.w is damaged")));
   write_file_atomic(file, whole.substr(0, whole.size() - 8));
   EXPECT_THAT(load_error(path, replicated_state(1)), HasSubstr("truncated"));
+}
+
+// Whatever write of a save fails, and however: the newest good checkpoint loads, and it is one that was saved.
+TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
+  struct Kind {
+    file_faults::Effect effect;
+    int error;
+    bool sticky;
+  };
+  using file_faults::Effect;
+  for (const Kind kind : {Kind{Effect::error, ENOSPC, true}, Kind{Effect::error, EIO, false}, Kind{Effect::short_write, 0, false}}) {
+    int64_t faults = 0;
+    for (int64_t call = 1;; ++call) {
+      const TempFolder folder;
+      bool hit = false;
+      run_rank_threads(1, [&](Group& group) {
+        Writer writer(group, {.folder = folder.path(), .background = false, .retention = {.last = 1}});
+        writer.save(replicated_state(1), 1);
+        file_faults::Injection injection({.call = call, .effect = kind.effect, .error = kind.error, .sticky = kind.sticky});
+        writer.save(replicated_state(2), 2);
+        hit = !injection.hit().empty();
+        const bool saved = writer.finish().empty();
+        const auto found = archive::newest_good(folder.path());
+        ASSERT_TRUE(found) << injection.hit();
+        if (saved) {
+          EXPECT_EQ(found->step, 2) << injection.hit();
+        }
+        State state = replicated_state(3);
+        load(found->path, state);
+        EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(
+            replicated_state(static_cast<int>(found->step)).tensors[0].pieces[0].data));
+      });
+      if (!hit) break;
+      ++faults;
+    }
+    EXPECT_GT(faults, 10) << "the faults were not met";
+  }
 }
 
 }  // namespace

@@ -24,6 +24,15 @@ void merge(archive::Manifest& whole, const archive::Manifest& part) {
   }
 }
 
+// What cannot be removed now is removed when the folder is next written to.
+void discard(const std::filesystem::path& partial) {
+  try {
+    remove_folder(partial);
+  } catch (const IoError& error) {
+    log::warning("{}", error.what());
+  }
+}
+
 // Copies the pieces into one reused buffer and lets them refer to it.
 void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer) {
   constexpr int64_t alignment = 64;
@@ -137,8 +146,7 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
     write_file_atomic(job.partial / archive::manifest_name, archive::to_text(job.manifest));
     replace_folder(job.partial, archive::checkpoint_path(options_.folder, job.manifest.step));
   } catch (const std::exception& error) {
-    std::error_code ignored;
-    std::filesystem::remove_all(job.partial, ignored);
+    discard(job.partial);
     return error.what();
   }
   remove_superseded();

@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <optional>
 
 #include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
@@ -46,6 +47,8 @@ void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);
   set_up_log(recipe, info.rank);
+  std::optional<RunLock> lock;
+  if (info.rank == 0 && verb == Verb::train) lock.emplace(recipe.output);
   Job job = join_job(recipe.training);
   if (info.rank == 0 && verb == Verb::train) RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
   if (verb == Verb::train) resume_own_run(recipe, info);

@@ -1,9 +1,24 @@
 #include "stretto/trainer/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 
 namespace stretto {
+
+RunLock::RunLock(const std::filesystem::path& output) {
+  make_folders(output);
+  const std::filesystem::path path = output / ".lock";
+  file_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file_) throw IoError("cannot write {}: {}", path.string(), std::strerror(errno));
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
+  throw ConfigError("another run is writing into {}; wait for its end, or choose another output", output.string());
+}
 
 RunFolder::RunFolder(std::filesystem::path path) : path_(std::move(path)) {
   make_folders(path_);
@@ -21,7 +36,7 @@ void RunFolder::write_json(const std::string& name, const nlohmann::ordered_json
 
 void RunFolder::save_model(const Module& module, const NamedTensors& weights) const {
   const std::filesystem::path fresh = path_ / "model.new";
-  std::filesystem::remove_all(fresh);
+  remove_folder(fresh);
   make_folders(fresh);
   module.save(fresh, weights);
   replace_folder(fresh, model());

@@ -65,7 +65,8 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
   if (State state = describe_state(); checkpoints.load(state)) {
     run.resume(state);
     step_log.resume(state);
-    best.resume(state);
+    const std::string has_model = main_rank && std::filesystem::exists(folder->model()) ? "yes" : "";
+    if (!group_.broadcast_bytes(has_model, 0).empty()) best.resume(state);  // else the next one is the best there is
     run.compare_replicas();
     result.resumed_after = run.steps_done();
   }

@@ -60,6 +60,11 @@ BackgroundShell::~BackgroundShell() {
   }
 }
 
+bool BackgroundShell::running() const {
+  siginfo_t info = {};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
 std::string BackgroundShell::out() const { return read_proc(folder_.path() / "out"); }
 std::string BackgroundShell::err() const { return read_proc(folder_.path() / "err"); }
 

@@ -29,6 +29,7 @@ class BackgroundShell {
   ~BackgroundShell();
 
   pid_t pid() const { return pid_; }
+  bool running() const;
   std::string out() const;  // so far
   std::string err() const;
   ShellResult wait(std::chrono::seconds patience = std::chrono::seconds(120));

@@ -1,0 +1,310 @@
+#include <csignal>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/archive/folder.h"
+#include "stretto/base/files.h"
+#include "tests/train/workspace.h"
+
+// A run that was stopped, killed or moved goes on as if nothing had happened, or says why it cannot.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class Resume : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return workspace_.path(name); }
+  std::string checkpoint(const std::string& run, int step) const {
+    return archive::checkpoint_path(path(run + "/checkpoints"), step);
+  }
+  int64_t newest(const std::string& run) const {
+    const auto checkpoints = archive::list_checkpoints(path(run + "/checkpoints"));
+    return checkpoints.empty() ? -1 : checkpoints.back().step;
+  }
+
+  // What decides the rest of a run: every tensor's bytes (as checksums) and every scalar.
+  nlohmann::json state_of(const std::string& run, int step) const {
+    const archive::Manifest manifest = archive::read_manifest(checkpoint(run, step));
+    nlohmann::json state = manifest.scalars;
+    for (const auto& [name, entry] : manifest.tensors) {
+      for (const auto& piece : entry.pieces) state["tensors"][name].push_back(piece.checksum);
+    }
+    return state;
+  }
+
+  // The records of steps and evaluations, without times.
+  std::vector<nlohmann::json> records(const std::string& run) const {
+    std::vector<nlohmann::json> records = workspace_.metrics(run);
+    for (nlohmann::json& record : records) {
+      record.erase("samples_per_second");
+      record.erase("tokens_per_second");
+    }
+    return records;
+  }
+
+  ShellResult train(const std::string& run, int ranks, const std::string& settings) const {
+    return workspace_.run("train", ranks, settings + " output=" + path(run));
+  }
+
+  Workspace workspace_;
+};
+
+// ---- the law
+
+struct Setting {
+  const char* name;
+  int ranks;
+  const char* settings;
+};
+
+class ResumeAtEveryStep : public Resume, public ::testing::WithParamInterface<Setting> {};
+
+TEST_P(ResumeAtEveryStep, IsTheRunThatNeverStopped) {
+  workspace_.write("train.tsv", make_rows(43, 3));  // 16 + 16 + 11 an epoch
+  const std::string settings = std::string("training.epochs=3 checkpoint.every=1 checkpoint.keep_last=0 ") +
+                               GetParam().settings;
+  workspace_.train("whole", GetParam().ranks, settings);
+  for (const int step : {1, 2, 3, 5, 6, 8}) {
+    const std::string run = "from" + std::to_string(step);
+    make_folders(path(run + "/checkpoints"));
+    std::filesystem::copy(checkpoint("whole", step), checkpoint(run, step), std::filesystem::copy_options::recursive);
+    if (step >= 3) {
+      std::filesystem::copy(path("whole/model"), path(run + "/model"), std::filesystem::copy_options::recursive);
+    }
+    workspace_.train(run, GetParam().ranks, settings);
+    EXPECT_EQ(state_of(run, 9), state_of("whole", 9)) << "resumed after step " << step;
+    EXPECT_EQ(newest(run), 9);
+    const auto whole = records("whole"), resumed = records(run);
+    EXPECT_TRUE(std::equal(resumed.rbegin(), resumed.rend(), whole.rbegin())) << "resumed after step " << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, ResumeAtEveryStep,
+                         ::testing::Values(Setting{"OneRankAccumulating", 1,
+                                                   "training.precision=fp32 training.grad_accumulation_steps=2"},
+                                           Setting{"TwoRanksBf16", 2, "training.precision=bf16 track.log_every=2"}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
+  workspace_.write("train.tsv", make_rows(87, 3));
+  const std::string settings = "training.epochs=2 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
+  workspace_.train("whole", 2, settings);
+  const auto from = [&](int step) { return settings + "resume=" + checkpoint("whole", step); };
+
+  workspace_.train("one", 1, from(4));
+  std::vector<double> rest = workspace_.losses("whole");
+  rest.erase(rest.begin(), rest.begin() + 4);
+  EXPECT_LT(relative_difference(workspace_.losses("one"), rest), 1e-9);
+
+  // 64 samples are done; 23 remain of the first epoch, in batches of 5, and 87 of the second.
+  workspace_.train("smaller", 2, from(4) + " training.global_batch_size=5");
+  const auto summary = nlohmann::json::parse(workspace_.read("smaller/summary.json"));
+  EXPECT_EQ(summary["samples"], 23 + 87);
+  EXPECT_EQ(summary["steps"], 4 + 5 + 18);
+
+  // And from there back to 16, in the middle of what was cut anew.
+  ASSERT_TRUE(workspace_.has("smaller/checkpoints"));
+  workspace_.train("back", 1, settings + "resume=" + checkpoint("smaller", 6));
+  EXPECT_EQ(nlohmann::json::parse(workspace_.read("back/summary.json"))["samples"], 13 + 87);
+}
+
+// ---- kills
+
+// SIGKILL for the launcher and with it all ranks, at any moment: while starting, stepping, evaluating or saving.
+TEST_F(Resume, FiftyKillsChangeNothing) {
+  const char* told = std::getenv("STRETTO_KILLS");
+  const int kills = told == nullptr ? 50 : std::atoi(told);
+  workspace_.write("train.tsv", make_rows(160, 3));
+  const std::string settings = "training.precision=fp32 training.epochs=100 training.max_steps=60 checkpoint.every=1 ";
+  workspace_.train("whole", 2, settings);
+  const auto expected = state_of("whole", 60);
+  const std::string weights = workspace_.read("whole/model/model.safetensors");
+
+  std::mt19937 random(1);
+  int killed = 0, completed = 0;
+  while (killed < kills) {
+    BackgroundShell run(workspace_.command("train", 2, settings + "output=" + path("killed")));
+    const auto moment = std::chrono::milliseconds(100 + random() % 1500);
+    const auto start = std::chrono::steady_clock::now();
+    while (run.running() && std::chrono::steady_clock::now() - start < moment) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    if (run.running()) {
+      ::kill(run.pid(), SIGKILL);
+      run.wait();
+      ++killed;
+      continue;
+    }
+    ASSERT_EQ(run.wait().exit_code, 0) << run.err();
+    ++completed;
+    ASSERT_EQ(state_of("killed", 60), expected);
+    ASSERT_EQ(workspace_.read("killed/model/model.safetensors"), weights);
+    std::filesystem::remove_all(path("killed"));
+  }
+  const ShellResult last = train("killed", 2, settings);
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_EQ(state_of("killed", 60), expected);
+  EXPECT_EQ(workspace_.read("killed/model/model.safetensors"), weights);
+  printf("%d kills, %d runs completed between them, all with the same weights\n", killed, completed + 1);
+}
+
+// ---- signals
+
+class ResumeAfterSignal : public Resume {
+ protected:
+  const std::string settings_ = "training.precision=fp32 training.epochs=1000 training.max_steps=";
+
+  BackgroundShell start(const std::string& steps) {
+    return BackgroundShell(workspace_.command("train", 2, settings_ + steps + " output=" + path("run")));
+  }
+  bool has_begun() const { return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty(); }
+};
+
+TEST_F(ResumeAfterSignal, StoppingSavesAndNamesTheCommandToGoOn) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    std::filesystem::remove_all(path("run"));
+    BackgroundShell run(workspace_.command("train", 2, settings_ + "100000 output=" + path("run")));
+    ASSERT_TRUE(eventually([&] { return has_begun(); }));
+    ::kill(run.pid(), signal);
+    const ShellResult result = run.wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("stopped    the state is saved; resume with: stretto train " +
+                                            path("recipe.yaml") + " -N 2"),
+                                  HasSubstr("--set 'output=" + path("run") + "'")));
+    EXPECT_EQ(newest("run"), static_cast<int64_t>(workspace_.losses("run").size()));
+    EXPECT_FALSE(workspace_.has("run/summary.json"));
+  }
+  const int64_t stopped_after = newest("run");
+  const auto last = std::to_string(stopped_after + 3);
+  workspace_.train("whole", 2, settings_ + last + " checkpoint.accept_changes=[training.max_steps]");
+  workspace_.train("run", 2, settings_ + last + " checkpoint.accept_changes=[training.max_steps]");
+  EXPECT_EQ(workspace_.losses("run").size(), static_cast<size_t>(stopped_after + 3));
+}
+
+TEST_F(ResumeAfterSignal, SigusrOneSavesAndGoesOn) {
+  BackgroundShell run(workspace_.command("train", 2, settings_ + "100000 output=" + path("run")));
+  ASSERT_TRUE(eventually([&] { return has_begun(); }));
+  ::kill(run.pid(), SIGUSR1);
+  ASSERT_TRUE(eventually([&] { return newest("run") > 0; }));
+  const auto saved = newest("run");
+  ASSERT_TRUE(eventually([&] { return std::ssize(workspace_.losses("run")) > saved; }));
+  archive::verify(checkpoint("run", static_cast<int>(saved)));
+}
+
+// ---- what cannot be resumed
+
+class ResumeRefused : public Resume {
+ protected:
+  void SetUp() override { workspace_.train("run", 1, settings_); }
+  void expect_refusal(int exit_code, const std::string& settings, const ::testing::Matcher<const std::string&>& message,
+                      const std::string& run = "run") {
+    const ShellResult result = train(run, 1, settings_ + settings);
+    EXPECT_EQ(result.exit_code, exit_code);
+    EXPECT_THAT(result.err, message);
+  }
+  void damage(int step) const {
+    const std::string file = checkpoint("run", step) + "/rank-00000.safetensors";
+    std::string bytes = read_file(file);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    write_file_atomic(file, bytes);
+  }
+
+  const std::string settings_ = "training.precision=fp32 training.max_steps=4 checkpoint.every=2 evaluate.every=never ";
+};
+
+TEST_F(ResumeRefused, OtherSettingsUnlessMeant) {
+  expect_refusal(2, "optimizer.lr=0.5 training.seed=8",
+                 AllOf(HasSubstr("is of a run with other settings:"), HasSubstr("optimizer.lr: 0.001 there, 0.5 here"),
+                       HasSubstr("training.seed: 7 there, 8 here"),
+                       HasSubstr("checkpoint.accept_changes=[optimizer.lr, training.seed]")));
+  const ShellResult meant = train("run", 1, settings_ + "training.max_steps=6 checkpoint.accept_changes=[training.max_steps]");
+  EXPECT_EQ(meant.exit_code, 0) << meant.err;
+  EXPECT_THAT(meant.err, HasSubstr("training.max_steps was 4 and is 6 from here on"));
+  EXPECT_THAT(workspace_.losses("run"), SizeIs(6));
+  expect_refusal(2, "checkpoint.accept_changes=[optimizer.lrr]", HasSubstr("did you mean \"optimizer.lr\"?"));
+}
+
+TEST_F(ResumeRefused, OtherData) {
+  workspace_.write("train.tsv", make_rows(60, 1));
+  expect_refusal(2, "", HasSubstr("data.train holds 60 samples here and 64 in the run to resume"));
+}
+
+TEST_F(ResumeRefused, AnotherModel) {
+  auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
+  config["intermediate_size"] = 40;
+  workspace_.write("model/config.json", config.dump());
+  expect_refusal(1, "", AllOf(HasSubstr("tensor model.bert.encoder.layer.0.intermediate.dense.weight is [48, 32] there"),
+                              HasSubstr("[40, 32] here")));
+}
+
+TEST_F(ResumeRefused, WhatTheRecipeRulesOut) {
+  expect_refusal(2, "resume=false", AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"), HasSubstr("checkpoints rm")));
+  expect_refusal(2, "resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")), "other");
+  expect_refusal(2, "resume=" + path("absent"), HasSubstr(path("absent") + " does not exist"));
+}
+
+TEST_F(ResumeRefused, AFinishedRunIsLeftAsItIs) {
+  const std::string weights = workspace_.read("run/model/model.safetensors");
+  const ShellResult again = train("run", 1, settings_);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("resumed    after step 4"));
+  EXPECT_EQ(workspace_.read("run/model/model.safetensors"), weights);
+  EXPECT_THAT(workspace_.losses("run"), SizeIs(4));
+}
+
+TEST_F(ResumeRefused, DamagedCheckpointsAreNamedAndAnOlderOneTaken) {
+  damage(4);
+  const ShellResult result = train("run", 1, settings_);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the checkpoint of step 4 cannot be used: " + checkpoint("run", 4)),
+                                HasSubstr(" is damaged"), HasSubstr("resumed    after step 2")));
+  damage(2);
+  damage(4);
+  expect_refusal(1, "", HasSubstr("none of the 2 checkpoints can be used"));
+}
+
+TEST_F(ResumeRefused, MissingRankFileNewerFormatEditedManifest) {
+  std::filesystem::remove(checkpoint("run", 4) + "/rank-00000.safetensors");
+  const std::string manifest = checkpoint("run", 2) + "/manifest.json";
+  std::string text = read_file(manifest);
+  text.replace(text.find("\"format_version\":1"), 18, "\"format_version\":9");
+  write_file_atomic(manifest, text);
+  expect_refusal(1, "", AllOf(HasSubstr("rank-00000.safetensors: the file is missing"), HasSubstr("format 9 is newer than 1")));
+}
+
+TEST_F(ResumeRefused, TwoRunsInOneFolder) {
+  BackgroundShell first(workspace_.command("train", 1, "training.max_steps=1000000 output=" + path("shared")));
+  ASSERT_TRUE(eventually([&] { return workspace_.has("shared/metrics.jsonl"); }));
+  expect_refusal(2, "", HasSubstr("another run is writing into " + path("shared")), "shared");
+}
+
+// ---- disks that fail
+
+TEST_F(Resume, AFullDiskOfOneRankIsToldByAllAndTrainingGoesOn) {
+  const std::string settings = "training.max_steps=6 checkpoint.every=2 evaluate.every=never output=" + path("run");
+  const ShellResult result =
+      shell("STRETTO_FILE_FAULT=enospc@1+:rank=1:path=step-00000004 " + workspace_.command("train", 2, settings));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the checkpoint of step 4 was not saved: rank 1: "), HasSubstr("No space left")));
+  EXPECT_THAT(workspace_.read("run/logger_logs/training_0.log"), HasSubstr("the checkpoint of step 4 was not saved: rank 1"));
+  EXPECT_EQ(newest("run"), 6);
+  EXPECT_THAT(archive::list_checkpoints(path("run/checkpoints")), SizeIs(2));
+}
+
+TEST_F(Resume, ALastCheckpointThatFailsFailsTheRun) {
+  const std::string settings = "training.max_steps=4 checkpoint.every=2 evaluate.every=never output=" + path("run");
+  const ShellResult result =
+      shell("STRETTO_FILE_FAULT=enospc@1+:path=step-00000004 " + workspace_.command("train", 2, settings));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("the last checkpoint was not saved: "));
+  EXPECT_EQ(newest("run"), 2);
+}
+
+}  // namespace
+}  // namespace stretto
