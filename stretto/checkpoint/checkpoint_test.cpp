@@ -1,3 +1,4 @@
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,12 +20,12 @@ using ::testing::HasSubstr;
 
 // A state as a data-parallel run has it: all tensors whole at every rank.
 State replicated_state(int seed) {
-  at::manual_seed(static_cast<uint64_t>(seed));
+  auto random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));  // one a rank: they are threads
   State state;
-  state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120})));
-  state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4})));
+  state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120}, random)));
+  state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4}, random)));
   state.tensors.push_back(whole_entry("model.steps", {}, at::full({1}, seed, at::kLong)));
-  state.tensors.push_back(whole_entry("model.half", {7}, at::randn({7}).to(at::kBFloat16)));
+  state.tensors.push_back(whole_entry("model.half", {7}, at::randn({7}, random).to(at::kBFloat16)));
   state.tensors.push_back(whole_entry("model.none", {0, 3}, at::empty({0})));
   state.scalars["place"] = {{"epoch", seed}};
   return state;
