@@ -37,7 +37,12 @@ int64_t StoreClient::add(const std::string& key, int64_t summand) {
 }
 
 bool StoreClient::check(const std::vector<std::string>& keys) {
-  return exchange({.operation = Operation::check, .keys = keys}).number != 0;
+  try {
+    wait(keys, std::chrono::milliseconds(0));
+    return true;
+  } catch (const StoreTimeout&) {
+    return false;
+  }
 }
 
 void StoreClient::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
@@ -56,8 +61,6 @@ std::string StoreClient::compare_set(const std::string& key, std::string_view ex
 bool StoreClient::remove(const std::string& key) {
   return exchange({.operation = Operation::remove, .keys = {key}}).number != 0;
 }
-
-int64_t StoreClient::count_keys() { return exchange(Request{.operation = Operation::count_keys}).number; }
 
 // A connection goes back to the idle ones only after a whole reply; one that failed half-way is closed.
 Reply StoreClient::exchange(const Request& request) {

@@ -40,7 +40,7 @@ class StoreClient {
   // Adds to the number kept as decimal text under `key`, 0 when there is none; returns the sum.
   int64_t add(const std::string& key, int64_t summand);
 
-  // Whether all keys are there now.
+  // Whether all keys are there now: a wait of no length.
   bool check(const std::vector<std::string>& keys);
 
   // Waits for all keys. Throws StoreTimeout.
@@ -52,8 +52,6 @@ class StoreClient {
 
   // Returns whether there was such a key.
   bool remove(const std::string& key);
-
-  int64_t count_keys();
 
   const Endpoint& server() const { return server_; }
 

@@ -3,11 +3,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fmt/format.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "stretto/base/log.h"
 #include "stretto/cluster/secret.h"
 
 namespace stretto::cluster {
@@ -27,8 +27,9 @@ std::string peer_text(const Fd& socket) {
 
 }  // namespace
 
-StoreConnection::StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline)
-    : socket_(std::move(socket)), peer_(peer_text(socket_)), deadline_(deadline) {
+StoreConnection::StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline,
+                                 RefusalLog& refusals)
+    : socket_(std::move(socket)), refusals_(&refusals), peer_(peer_text(socket_)), deadline_(deadline) {
   const std::string nonce = random_bytes(nonce_bytes);
   expected_proof_ = prove(secret, nonce);
   out_ = std::string(store_greeting) + nonce;
@@ -140,7 +141,7 @@ void StoreConnection::flush() {
 }
 
 void StoreConnection::drop(const std::string& reason) {
-  log::warning("store: closed the connection from {}: {}", peer_, reason);
+  refusals_->tell(peer_, reason);
   socket_.reset();
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "stretto/base/fd.h"
+#include "stretto/cluster/refusal_log.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/cluster/store_table.h"
 
@@ -18,10 +19,12 @@ namespace stretto::cluster {
 class StoreConnection {
  public:
   // Greets at once; the client's proof must be here by `deadline`.
-  StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline);
+  // `refusals` outlives it.
+  StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline, RefusalLog& refusals);
 
   int fd() const { return socket_.get(); }
   bool closed() const { return !socket_; }
+  bool proved() const { return phase_ != Phase::greeting; }
   short events() const;                // what poll() is to watch for
   Clock::time_point deadline() const;  // when retry() is due though nothing has happened
 
@@ -32,6 +35,9 @@ class StoreConnection {
   // in time. Returns whether it answered: requests that stood behind that one may have changed the table.
   bool retry(StoreTable& table);
 
+  // Closes the connection, with a warning that names the peer and the reason.
+  void drop(const std::string& reason);
+
  private:
   enum class Phase { greeting, ready, waiting };
 
@@ -41,9 +47,9 @@ class StoreConnection {
   void try_answer(StoreTable& table);
   void reply(const Reply& reply);
   void flush();
-  void drop(const std::string& reason);
 
   Fd socket_;
+  RefusalLog* refusals_;
   std::string peer_;
   std::string expected_proof_;
   Phase phase_ = Phase::greeting;

@@ -59,11 +59,8 @@ class Fields {
 
 bool right_number_of_keys(const Request& request) {
   switch (request.operation) {
-    case Operation::check:
     case Operation::wait:
       return true;
-    case Operation::count_keys:
-      return request.keys.empty();
     default:
       return request.keys.size() == 1;
   }
@@ -71,7 +68,7 @@ bool right_number_of_keys(const Request& request) {
 
 void check_size(const char* what, size_t size, size_t limit) {
   if (size > limit)
-    throw DistributedError("store: {} of {} bytes is too long; at most {} fit", what, size, limit);
+    throw DistributedError("store: {} of length {} is too long; at most {} fit", what, size, limit);
 }
 
 }  // namespace
@@ -85,6 +82,7 @@ std::chrono::milliseconds wait_time(const Request& request) {
 std::string encode(const Request& request) {
   std::string payload;
   put(payload, static_cast<uint8_t>(request.operation), 1);
+  check_size("a list of keys", request.keys.size(), max_keys);
   put(payload, request.keys.size(), 4);
   for (const std::string& key : request.keys) {
     check_size("a key", key.size(), max_key_bytes);
@@ -111,9 +109,10 @@ std::optional<Request> decode_request(std::string_view payload) {
   Fields fields(payload);
   Request request;
   const uint64_t operation = fields.integer(1);
-  if (operation > static_cast<uint8_t>(Operation::count_keys)) return std::nullopt;
+  if (operation > static_cast<uint8_t>(Operation::remove)) return std::nullopt;
   request.operation = static_cast<Operation>(operation);
   const uint64_t keys = fields.integer(4);
+  if (keys > max_keys) return std::nullopt;
   for (uint64_t i = 0; i < keys && fields.good(); ++i) request.keys.push_back(fields.text(max_key_bytes));
   request.number = static_cast<int64_t>(fields.integer(8));
   request.value = fields.text(max_value_bytes);

@@ -18,22 +18,24 @@ namespace stretto::cluster {
 //
 // Request payload: u8 operation, u32 number of keys, keys, i64 number, value, expected.
 // Reply payload:   u8 status, i64 number, value.        A key or a value is u32 length, bytes.
-inline constexpr std::string_view store_greeting = "stretto store 1\n";
+inline constexpr std::string_view store_greeting = "stretto store 2\n";
 inline constexpr size_t nonce_bytes = 32;
 inline constexpr size_t proof_bytes = 32;
 inline constexpr char store_accepted = 'A';
 inline constexpr char store_refused = 'R';
 
 inline constexpr size_t max_key_bytes = size_t{4} << 10;
+inline constexpr size_t max_keys = 4096;  // of one request
 inline constexpr size_t max_value_bytes = size_t{16} << 20;
 inline constexpr size_t max_payload_bytes =
-    2 * max_value_bytes + (size_t{64} << 10);  // compare_set holds two values
+    2 * max_value_bytes + max_keys * (max_key_bytes + 4);  // compare_set holds two values, wait many keys
 
-enum class Operation : uint8_t { set, get, add, check, wait, compare_set, remove, count_keys };
+// All that the store does; c10d::Store's other calls are made of these.
+enum class Operation : uint8_t { set, get, add, wait, compare_set, remove };
 
 struct Request {
   Operation operation = Operation::set;
-  std::vector<std::string> keys = {};  // check, wait: any number; count_keys: none; else one
+  std::vector<std::string> keys = {};  // wait: up to max_keys; else one
   int64_t number = 0;                  // add: the summand; get, wait: milliseconds to wait
   std::string value = {};              // set, compare_set
   std::string expected = {};           // compare_set
@@ -47,7 +49,7 @@ enum class Status : uint8_t { ok, timed_out, refused };
 
 struct Reply {
   Status status = Status::ok;
-  int64_t number = 0;      // add: the sum; check, remove: 0 or 1; count_keys
+  int64_t number = 0;      // add: the sum; remove: 0 or 1
   std::string value = {};  // get, compare_set; refused: why, as a sentence
 };
 

@@ -50,8 +50,6 @@ TEST(StoreProtocol, EveryTruncationAndAnyLeftoverIsMalformed) {
 TEST(StoreProtocol, WrongNumberOfKeysIsMalformed) {
   EXPECT_FALSE(decode_request(payload_of(encode(Request{.operation = Operation::set}))));
   EXPECT_FALSE(decode_request(payload_of(encode(Request{.operation = Operation::add, .keys = {"a", "b"}}))));
-  EXPECT_FALSE(
-      decode_request(payload_of(encode(Request{.operation = Operation::count_keys, .keys = {"a"}}))));
   EXPECT_TRUE(decode_request(payload_of(encode(Request{.operation = Operation::wait, .keys = {"a", "b"}}))));
 }
 
@@ -68,7 +66,26 @@ TEST(StoreProtocol, BoundsAreKept) {
   EXPECT_THAT(refusal({.keys = {std::string(max_key_bytes + 1, 'k')}}),
               ::testing::HasSubstr("at most 4096 fit"));
   EXPECT_THAT(refusal({.keys = {"k"}, .value = std::string(max_value_bytes + 1, 'v')}),
-              ::testing::HasSubstr("a value of 16777217 bytes is too long"));
+              ::testing::HasSubstr("a value of length 16777217 is too long"));
+}
+
+TEST(StoreProtocol, OnlyTheSixOperationsAreKnown) {
+  std::string payload = payload_of(encode(Request{.operation = Operation::remove, .keys = {"k"}}));
+  EXPECT_TRUE(decode_request(payload));
+  for (int operation = 6; operation < 256; ++operation) {
+    payload[0] = static_cast<char>(operation);
+    EXPECT_FALSE(decode_request(payload)) << operation;
+  }
+}
+
+TEST(StoreProtocol, AListOfManyKeysIsMalformed) {
+  Request request{.operation = Operation::wait, .keys = std::vector<std::string>(max_keys)};
+  std::string payload = payload_of(encode(request));
+  EXPECT_TRUE(decode_request(payload));
+  payload[2] = static_cast<char>(payload[2] + 1);  // 256 keys more, of which nothing need be there
+  EXPECT_FALSE(decode_request(payload));
+  request.keys.emplace_back();
+  EXPECT_THROW(encode(request), DistributedError);
 }
 
 TEST(StoreProtocol, FuzzedPayloadsNeverCrash) {
@@ -96,6 +113,27 @@ TEST(StoreTable, CompareSetIsAsInTorch) {
   EXPECT_EQ(compare_set("", "first"), "first");
   EXPECT_EQ(compare_set("", "x"), "first");
   EXPECT_EQ(compare_set("first", "second"), "second");
+}
+
+TEST(StoreTable, CannotBeFilledWithoutEnd) {
+  StoreTable table({.keys = 3, .bytes = 100});
+  const auto set = [&](const std::string& key, size_t bytes) {
+    return table.answer({.operation = Operation::set, .keys = {key}, .value = std::string(bytes, 'v')})
+        .value();
+  };
+  EXPECT_EQ(set("a", 60).status, Status::ok);
+  EXPECT_EQ(set("b", 30).status, Status::ok);
+  EXPECT_THAT(set("c", 30).value, ::testing::HasSubstr("the store is full: it holds 92 bytes, and 31 more"));
+  EXPECT_EQ(set("b", 99).status, Status::refused);
+  EXPECT_EQ(set("a", 10).status, Status::ok) << "a smaller value in the place of a larger one fits";
+  EXPECT_EQ(set("c", 30).status, Status::ok);
+  EXPECT_THAT(table.answer({.operation = Operation::add, .keys = {"d"}, .number = 1})->value,
+              ::testing::HasSubstr("the store is full: it holds 3 keys"));
+  EXPECT_EQ(table.answer({.operation = Operation::compare_set, .keys = {"d"}, .value = "v"})->status,
+            Status::refused);
+  EXPECT_EQ(table.answer({.operation = Operation::remove, .keys = {"a"}})->number, 1);
+  EXPECT_EQ(table.answer({.operation = Operation::add, .keys = {"d"}, .number = 1})->number, 1);
+  EXPECT_EQ(table.answer({.operation = Operation::get, .keys = {"b"}})->value, std::string(30, 'v'));
 }
 
 TEST(StoreTable, AddRefusesWhatIsNoNumber) {

@@ -57,7 +57,16 @@ class StoreServer::Loop {
 
  private:
   bool accepting() const {
-    return connections_.size() < options_.max_connections && Clock::now() >= accept_from_;
+    const bool room = connections_.size() < options_.max_connections || oldest_unproved() != nullptr;
+    return room && Clock::now() >= accept_from_;
+  }
+
+  // They stand in the order in which they came.
+  StoreConnection* oldest_unproved() const {
+    for (const auto& connection : connections_) {
+      if (!connection->proved()) return connection.get();
+    }
+    return nullptr;
   }
 
   int timeout() const {
@@ -70,13 +79,22 @@ class StoreServer::Loop {
   void accept_one() {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
+      if (connections_.size() >= options_.max_connections) make_room();
       set_no_delay(socket);
       const auto deadline = Clock::now() + options_.greeting_timeout;
-      connections_.push_back(std::make_unique<StoreConnection>(std::move(socket), secret_, deadline));
+      connections_.push_back(
+          std::make_unique<StoreConnection>(std::move(socket), secret_, deadline, refusals_));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       // The client stays in the queue, so poll() would report it again at once.
       accept_from_ = Clock::now() + std::chrono::milliseconds(100);
     }
+  }
+
+  void make_room() {
+    StoreConnection* oldest = oldest_unproved();
+    if (oldest == nullptr) return;
+    oldest->drop("it did not prove to know the job's secret while many others came");
+    std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
   }
 
   Fd listener_;
@@ -84,7 +102,8 @@ class StoreServer::Loop {
   StoreServerOptions options_;
   Fd stop_;
   Clock::time_point accept_from_{};
-  StoreTable table_;
+  StoreTable table_{options_.limits};
+  RefusalLog refusals_;
   std::vector<std::unique_ptr<StoreConnection>> connections_;
 };
 

@@ -11,30 +11,52 @@ namespace stretto::cluster {
 std::optional<Reply> StoreTable::answer(const Request& request) {
   switch (request.operation) {
     case Operation::set:
-      values_[request.keys[0]] = request.value;
-      return Reply{};
+      return put(request.keys[0], request.value).value_or(Reply{});
     case Operation::get:
       if (!has_all(request.keys)) return std::nullopt;
       return Reply{.value = values_.at(request.keys[0])};
     case Operation::add:
       return add(request.keys[0], request.number);
-    case Operation::check:
-      return Reply{.number = has_all(request.keys)};
     case Operation::wait:
       if (!has_all(request.keys)) return std::nullopt;
       return Reply{};
     case Operation::compare_set:
       return compare_set(request);
     case Operation::remove:
-      return Reply{.number = static_cast<int64_t>(values_.erase(request.keys[0]))};
-    case Operation::count_keys:
-      return Reply{.number = static_cast<int64_t>(values_.size())};
+      return remove(request.keys[0]);
   }
   return Reply{.status = Status::refused, .value = "unknown operation"};
 }
 
 bool StoreTable::has_all(const std::vector<std::string>& keys) const {
   return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) { return values_.contains(key); });
+}
+
+std::optional<Reply> StoreTable::put(const std::string& key, const std::string& value) {
+  const auto found = values_.find(key);
+  const bool is_new = found == values_.end();
+  const size_t before = is_new ? 0 : key.size() + found->second.size();
+  const size_t after = key.size() + value.size();
+  if (is_new && values_.size() >= limits_.keys) {
+    return Reply{.status = Status::refused,
+                 .value = fmt::format("the store is full: it holds {} keys", values_.size())};
+  }
+  if (after > before && bytes_ - before + after > limits_.bytes) {
+    return Reply{.status = Status::refused,
+                 .value = fmt::format("the store is full: it holds {} bytes, and {} more do not fit into {}",
+                                      bytes_, after - before, limits_.bytes)};
+  }
+  bytes_ = bytes_ - before + after;
+  values_[key] = value;
+  return std::nullopt;
+}
+
+Reply StoreTable::remove(const std::string& key) {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return {.number = 0};
+  bytes_ -= key.size() + found->second.size();
+  values_.erase(found);
+  return {.number = 1};
 }
 
 // The sum is kept as decimal text, so that a get after an add reads what c10d's callers expect.
@@ -47,8 +69,7 @@ Reply StoreTable::add(const std::string& key, int64_t summand) {
     return {.status = Status::refused,
             .value = fmt::format("the value is \"{}\", to which {} cannot be added", shown, summand)};
   }
-  values_[key] = std::to_string(sum);
-  return {.number = sum};
+  return put(key, std::to_string(sum)).value_or(Reply{.number = sum});
 }
 
 // As TCPStore: a missing key is set only when nothing is expected, and else the caller gets back what it
@@ -58,11 +79,10 @@ Reply StoreTable::compare_set(const Request& request) {
   const auto found = values_.find(key);
   if (found == values_.end()) {
     if (!request.expected.empty()) return {.value = request.expected};
-    values_[key] = request.value;
-    return {.value = request.value};
+    return put(key, request.value).value_or(Reply{.value = request.value});
   }
-  if (found->second == request.expected) found->second = request.value;
-  return {.value = found->second};
+  if (found->second != request.expected) return {.value = found->second};
+  return put(key, request.value).value_or(Reply{.value = request.value});
 }
 
 }  // namespace stretto::cluster

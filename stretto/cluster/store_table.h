@@ -8,18 +8,30 @@
 
 namespace stretto::cluster {
 
+// What a store may hold; a request that would exceed it is refused.
+struct StoreLimits {
+  size_t keys = size_t{1} << 20;
+  size_t bytes = size_t{256} << 20;  // of keys and values together
+};
+
 // The keys and values of a store, and what each request does to them: c10d's TCPStore's meaning of every
 // operation. Not thread-safe; the server's one thread owns it.
 class StoreTable {
  public:
+  explicit StoreTable(StoreLimits limits = {}) : limits_(limits) {}
+
   // Nothing for a get or a wait whose keys are not all there yet: ask again after the next change.
   std::optional<Reply> answer(const Request& request);
 
  private:
   bool has_all(const std::vector<std::string>& keys) const;
+  std::optional<Reply> put(const std::string& key, const std::string& value);  // a refusal, or nothing
   Reply add(const std::string& key, int64_t summand);
+  Reply remove(const std::string& key);
   Reply compare_set(const Request& request);
 
+  StoreLimits limits_;
+  size_t bytes_ = 0;
   std::unordered_map<std::string, std::string> values_;
 };
 

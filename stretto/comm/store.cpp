@@ -1,6 +1,7 @@
 #include "stretto/comm/store.h"
 
 #include <memory>
+
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -14,7 +15,9 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-std::string_view view(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view view(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 Bytes to_bytes(const std::string& text) { return Bytes(text.begin(), text.end()); }
 
 // stretto's store as c10d wants it.
@@ -26,7 +29,9 @@ class ClientStore : public c10d::Store {
   using c10d::Store::compareSet;
   using c10d::Store::set;
 
-  c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<ClientStore>(client_, timeout_); }
+  c10::intrusive_ptr<c10d::Store> clone() override {
+    return c10::make_intrusive<ClientStore>(client_, timeout_);
+  }
   void set(const std::string& key, const Bytes& value) override { client_->set(key, view(value)); }
   Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
     return to_bytes(client_->compare_set(key, view(expected), view(desired)));
@@ -35,7 +40,7 @@ class ClientStore : public c10d::Store {
   int64_t add(const std::string& key, int64_t value) override { return client_->add(key, value); }
   bool deleteKey(const std::string& key) override { return client_->remove(key); }
   bool check(const std::vector<std::string>& keys) override { return client_->check(keys); }
-  int64_t getNumKeys() override { return client_->count_keys(); }
+  int64_t getNumKeys() override { throw DistributedError("the rendezvous store does not count its keys"); }
   void wait(const std::vector<std::string>& keys) override { client_->wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
     client_->wait(keys, timeout);
@@ -45,7 +50,8 @@ class ClientStore : public c10d::Store {
   std::shared_ptr<cluster::StoreClient> client_;
 };
 
-c10::intrusive_ptr<c10d::Store> torchrun_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> torchrun_store(const cluster::RankInfo& info,
+                                               std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(info.master_port);
   options.isServer = info.rank == 0 && !info.agent_store;
