@@ -19,8 +19,8 @@ class [[nodiscard]] Work {
   Work() = default;
   Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep);
 
-  // Blocks until the result is there. Throws DistributedError naming the operation, its shape and this rank when a peer
-  // is gone or the group's deadline has passed.
+  // Blocks until the result is there. Throws DistributedError naming the operation, its shape and this rank
+  // when a peer is gone or the group's deadline has passed.
   void wait();
 
  private:
@@ -29,26 +29,31 @@ class [[nodiscard]] Work {
   std::vector<Tensor> keep_;  // alive while the back end works on them
 };
 
-// Where ranks find each other before they can talk; made by store.h, opaque here to keep c10d out of this header.
+// Where ranks find each other before they can talk; made by store.h, opaque here to keep c10d out of this
+// header.
 struct StoreHandle;
 
 struct GroupOptions {
-  // Of every collective. Longer than the launcher's --hang-timeout, which can tell more: who is missing, and why.
+  // Of every collective. Longer than the launcher's --hang-timeout, which can tell more: who is missing, and
+  // why.
   std::chrono::milliseconds deadline{600'000};
-  std::string name = "world";                   // for messages
-  std::string address = "127.0.0.1";            // the local address that peers reach this rank at (Gloo)
+  std::string name = "world";         // for messages
+  std::string address = "127.0.0.1";  // the local address that peers reach this rank at (Gloo)
 
-  // For debugging: before each collective all ranks tell each other, through the store, what they are about to call;
-  // where two differ, all throw DistributedError that names both calls instead of hanging or mixing up data.
+  // For debugging: before each collective all ranks tell each other, through the store, what they are about
+  // to call; where two differ, all throw DistributedError that names both calls instead of hanging or mixing
+  // up data.
   bool compare_calls = false;
 };
 
-// Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal shapes and
-// types; tensors must be contiguous. Calls return at once with the Work to wait for. Not thread-safe.
+// Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal
+// shapes and types; tensors must be contiguous. Calls return at once with the Work to wait for. Not
+// thread-safe.
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "gloo" (CPU tensors) or "nccl" (CUDA tensors).
-  Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size, GroupOptions options = {});
+  Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
+        GroupOptions options = {});
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -57,13 +62,14 @@ class Group {
   int size() const { return size_; }
   const std::string& backend() const { return backend_name_; }
 
-  Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum);                  // in place
-  Work broadcast(Tensor tensor, int source);                                    // in place
-  Work all_gather(Tensor output, const Tensor& input);                          // output: size() inputs end to end
-  Work reduce_scatter(Tensor output, const Tensor& input, ReduceOp op = ReduceOp::sum);  // input: size() outputs
-  Work all_to_all(Tensor output, const Tensor& input);                          // equal pieces along dimension 0
-  Work gather(Tensor output, const Tensor& input, int destination);             // output read at the destination only
-  Work scatter(Tensor output, const Tensor& input, int source);                 // input read at the source only
+  Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum);  // in place
+  Work broadcast(Tensor tensor, int source);                    // in place
+  Work all_gather(Tensor output, const Tensor& input);          // output: size() inputs end to end
+  Work reduce_scatter(Tensor output, const Tensor& input,
+                      ReduceOp op = ReduceOp::sum);                  // input: size() outputs
+  Work all_to_all(Tensor output, const Tensor& input);               // equal pieces along dimension 0
+  Work gather(Tensor output, const Tensor& input, int destination);  // output read at the destination only
+  Work scatter(Tensor output, const Tensor& input, int source);      // input read at the source only
   Work send(const Tensor& tensor, int destination, int tag = 0);
   Work receive(Tensor tensor, int source, int tag = 0);
   void barrier();
@@ -74,8 +80,8 @@ class Group {
   // Every rank's bytes, in rank order, at every rank.
   std::vector<std::string> all_gather_bytes(const std::string& bytes);
 
-  // The group of `ranks` (of this group, ascending); null at ranks that are not in it. Every rank of this group must call
-  // it, in the same order as the others.
+  // The group of `ranks` (of this group, ascending); null at ranks that are not in it. Every rank of this
+  // group must call it, in the same order as the others.
   std::unique_ptr<Group> subgroup(const std::vector<int>& ranks, const std::string& name);
 
  private:

@@ -1,9 +1,9 @@
 #include "stretto/comm/rank_threads.h"
 
-#include <ATen/Parallel.h>
-
 #include <exception>
 #include <thread>
+
+#include <ATen/Parallel.h>
 
 #include "stretto/comm/store.h"
 

@@ -6,8 +6,9 @@
 
 namespace stretto {
 
-// Runs `body` once a rank, each rank a thread of this process with its own member of one Gloo group: collectives and
-// strategies can be tried without processes. Returns when all have ended; the first exception is thrown again.
+// Runs `body` once a rank, each rank a thread of this process with its own member of one Gloo group:
+// collectives and strategies can be tried without processes. Returns when all have ended; the first exception
+// is thrown again.
 void run_rank_threads(int ranks, const std::function<void(Group&)>& body);
 
 // As above, with groups of other options.

@@ -18,7 +18,7 @@ struct JobContext {
   cluster::Endpoint store = {};   // the launcher's rendezvous store
   std::string secret = {};
   std::string heartbeat = {};  // the path of the launcher's FlightBoard
-  int restart_count = 0;  // how often the ranks have been started again
+  int restart_count = 0;       // how often the ranks have been started again
   int max_restarts = 0;
   bool terminal = false;  // the launcher's standard error is a terminal
 };

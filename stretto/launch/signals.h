@@ -16,10 +16,10 @@ std::string signal_text(int signal);
 // Whether it is one by which a user or the system ends a program: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
 bool asks_to_end(int signal);
 
-// While it lives, the signals a launcher has to act on (SIGCHLD, and SIGUSR1 and those that ask it to end unless
-// they were ignored, as nohup does) arrive as data of a descriptor instead of interrupting, and writing to a
-// closed pipe is an error instead of the end. REQUIRES: made before any other thread of the process, so that
-// all of them inherit it.
+// While it lives, the signals a launcher has to act on (SIGCHLD, and SIGUSR1 and those that ask it to end
+// unless they were ignored, as nohup does) arrive as data of a descriptor instead of interrupting, and
+// writing to a closed pipe is an error instead of the end. REQUIRES: made before any other thread of the
+// process, so that all of them inherit it.
 class SignalGuard {
  public:
   SignalGuard();

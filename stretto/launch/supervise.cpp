@@ -99,6 +99,7 @@ class Supervisor {
     if (asked_for) return;
     tell(rank, ending);
     if (!outcome_.failure.empty()) return;
+    if (any_alive()) log::info("stopping the other ranks");
     fail(take_record(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text())));
   }
 
@@ -109,15 +110,14 @@ class Supervisor {
     record.reason = *hang;
     outcome_.exit_code = hang_exit_code;
     log::error("{}", *hang);
+    log::info("stopping all ranks");
     fail(std::move(record));
   }
 
   void fail(FlightRecord record) {
     outcome_.failure = record.reason;
     outcome_.record = std::move(record);
-    if (!any_alive()) return;
-    log::info("stopping the other ranks");
-    stop_within(options_.stop.failure_grace);
+    if (any_alive()) stop_within(options_.stop.failure_grace);
   }
 
   FlightRecord take_record(const std::string& reason) const {
