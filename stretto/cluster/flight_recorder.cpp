@@ -27,6 +27,7 @@ static_assert(sizeof(PackedCollective) % sizeof(uint64_t) == 0);
 
 // One place of the ring, in the manner of a sequence lock: `ticket` is 0 while the body is written, else the
 // number of the call, from 1, that it belongs to. Readers look at it before and after.
+// What they read of a newer body they read with acquire, so that they then see the newer ticket, or 0, too.
 struct Slot {
   std::atomic<uint64_t> ticket;
   std::atomic<int64_t> waiting_since;
@@ -95,10 +96,9 @@ std::optional<std::pair<uint64_t, RecordedCollective>> read_slot(const Slot& slo
   const uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return std::nullopt;
   std::array<uint64_t, packed_words> words{};
-  for (size_t i = 0; i < packed_words; ++i) words[i] = slot.body[i].load(std::memory_order_relaxed);
-  const int64_t waiting_since = slot.waiting_since.load(std::memory_order_relaxed);
-  const int64_t ended = slot.ended.load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  for (size_t i = 0; i < packed_words; ++i) words[i] = slot.body[i].load(std::memory_order_acquire);
+  const int64_t waiting_since = slot.waiting_since.load(std::memory_order_acquire);
+  const int64_t ended = slot.ended.load(std::memory_order_acquire);
   if (slot.ticket.load(std::memory_order_relaxed) != ticket) return std::nullopt;
 
   PackedCollective packed{};
@@ -194,10 +194,9 @@ FlightRecorder::Call FlightRecorder::start(const Collective& collective) {
   Slot& slot = page.ring[ticket % flight_record_length];
   const auto words = pack_collective(collective, now);
   slot.ticket.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  slot.waiting_since.store(0, std::memory_order_relaxed);
-  slot.ended.store(0, std::memory_order_relaxed);
-  for (size_t i = 0; i < packed_words; ++i) slot.body[i].store(words[i], std::memory_order_relaxed);
+  slot.waiting_since.store(0, std::memory_order_release);
+  slot.ended.store(0, std::memory_order_release);
+  for (size_t i = 0; i < packed_words; ++i) slot.body[i].store(words[i], std::memory_order_release);
   slot.ticket.store(ticket, std::memory_order_release);
   page.progress.store(now, std::memory_order_relaxed);
   return {shared_from_this(), ticket};
