@@ -6,7 +6,7 @@ OLD_TORCH = $(abspath $(or $(STRETTO_DEPS),.deps))/torch-2.11
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build test test-data test-asan test-tsan demo format format-check lint check-torch-2.11 clean
+.PHONY: help setup build test test-data test-asan test-tsan chaos demo format format-check lint check-torch-2.11 clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -34,6 +34,9 @@ test-tsan: setup  ## the tests with the thread sanitizer
 	@cmake --preset tsan >/dev/null
 	@cmake --build build/tsan
 	@$(TSAN_ENV) scripts/test.sh build/tsan
+
+chaos: build  ## kill a training run 1,000 times (KILLS=n) at random moments; the weights must come out the same
+	@STRETTO_KILLS=$(or $(KILLS),1000) build/release/tests/train_program_test --gtest_filter='*KillsAtRandomMoments*'
 
 demo:  ## fine-tune a small BERT on two ranks and print its accuracy
 	@$(SETUP) demo

@@ -79,6 +79,13 @@ void check_checkpoint(const Recipe& recipe) {
   } catch (const ConfigError& error) {
     throw ConfigError("{}: {}", recipe.origins.label("checkpoint.every"), error.what());
   }
+  const TrainingConfig& training = recipe.training;
+  for (const auto& [name, policy] : {std::pair("on_nonfinite", training.on_nonfinite), {"on_spike", training.on_spike}}) {
+    if (policy == "rollback" && recipe.checkpoint.every == "never") {
+      throw ConfigError("{}: there is nothing to go back to without checkpoints; set checkpoint.every",
+                        recipe.origins.label(std::string("training.") + name));
+    }
+  }
   const nlohmann::json compared = computing_settings(recipe);
   std::vector<std::string> names;
   for (const auto& [name, value] : compared.items()) names.push_back(name);

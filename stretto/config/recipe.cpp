@@ -69,6 +69,15 @@ void TrainingConfig::fields(config::Fields& field) {
   field("device", device, "auto: CUDA where there is a GPU for each rank", one_of({"auto", "cpu", "cuda"}));
   field("bucket_mb", bucket_mb, "largest piece of gradients reduced at once, in MiB", above(0));
   field("shuffle", shuffle, "draw the training samples in a new order each epoch");
+  field("on_nonfinite", on_nonfinite,
+        "when a loss or gradient is not finite: stop; skip the step; or go back to the newest checkpoint (rollback), with a "
+        "lower rate",
+        one_of({"stop", "skip", "rollback"}));
+  field("on_spike", on_spike, "the same when the loss or gradient norm is spike_factor times the usual",
+        one_of({"off", "stop", "skip", "rollback"}));
+  field("spike_factor", spike_factor, "how many times the running mean is a spike", above(1));
+  field("rollback_lr_factor", rollback_lr_factor, "by which each rollback multiplies the learning rate",
+        above(0).at_most(1));
 }
 
 void OptimizerConfig::fields(config::Fields& field) {

@@ -63,6 +63,10 @@ struct TrainingConfig {
   std::string device = "auto";
   double bucket_mb = 25;
   bool shuffle = true;
+  std::string on_nonfinite = "stop";
+  std::string on_spike = "off";
+  double spike_factor = 10;
+  double rollback_lr_factor = 0.5;
 
   void fields(config::Fields& field);
   bool operator==(const TrainingConfig&) const = default;

@@ -78,8 +78,8 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
                     checkpoint.string(), differences, fmt::join(differing, ", "));
 }
 
+// Rank 0 looks and all do as it says; what it throws ends the others too.
 bool Checkpoints::load(State& state) {
-  // Rank 0 looks and all do as it says; what it throws ends the others too.
   std::string chosen;
   if (group_.rank() == 0) {
     const auto checkpoint = choose();
@@ -87,15 +87,33 @@ bool Checkpoints::load(State& state) {
   }
   chosen = group_.broadcast_bytes(chosen, 0);
   if (chosen.empty()) return false;
-  const archive::Manifest manifest = archive::read_manifest(chosen);
-  require_same_settings(manifest, chosen);
-  checkpoint::load(chosen, state);
+  load_from(chosen, state);
+  return true;
+}
+
+void Checkpoints::roll_back(State& state, const std::string& reason) {
+  if (writer_) writer_->finish();
+  std::string chosen;
+  if (group_.rank() == 0) {
+    const auto checkpoint = archive::newest_good(folder_);
+    if (checkpoint) chosen = checkpoint->path;
+  }
+  chosen = group_.broadcast_bytes(chosen, 0);
+  if (chosen.empty()) throw Error("{}; there is no checkpoint to go back to yet", reason);
+  log::warning("{}; going back to the last checkpoint, with the learning rate x {:g}", reason,
+               recipe_.training.rollback_lr_factor);
+  load_from(chosen, state);
+}
+
+void Checkpoints::load_from(const std::filesystem::path& checkpoint, State& state) {
+  const archive::Manifest manifest = archive::read_manifest(checkpoint);
+  require_same_settings(manifest, checkpoint);
+  checkpoint::load(checkpoint, state);
   last_epochs_ = state.scalars.at("place").value("epochs", 0.0);
-  log::info("resumed    after step {}, from {}{}", manifest.step, chosen,
+  log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
             manifest.world_size == group_.size()
                 ? ""
                 : fmt::format(" ({} rank{} wrote it)", manifest.world_size, manifest.world_size == 1 ? "" : "s"));
-  return true;
 }
 
 Requests Checkpoints::ask() const {

@@ -20,6 +20,10 @@ class Checkpoints {
   // is nothing although there must be, or the settings differ, and DataError where no checkpoint is whole.
   bool load(State& state);
 
+  // Loads the newest checkpoint of this run into `state`, after the save under way. Throws Error, with `reason`, where
+  // there is none.
+  void roll_back(State& state, const std::string& reason);
+
   // What this rank was asked for before a step: by signals, and at rank 0 by the clock.
   Requests ask() const;
 
@@ -33,6 +37,7 @@ class Checkpoints {
 
  private:
   std::optional<archive::Checkpoint> choose() const;
+  void load_from(const std::filesystem::path& checkpoint, State& state);
   void require_same_settings(const archive::Manifest& manifest, const std::filesystem::path& checkpoint) const;
 
   const Recipe& recipe_;

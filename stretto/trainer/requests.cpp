@@ -1,5 +1,9 @@
 #include "stretto/trainer/requests.h"
 
+#include <array>
+#include <csignal>
+#include <mutex>
+
 namespace stretto {
 namespace {
 
@@ -10,27 +14,38 @@ volatile std::sig_atomic_t stop_asked = 0;
 void ask_to_save(int) { save_asked = 1; }
 void ask_to_stop(int) { stop_asked = 1; }
 
-void handle(int signal, void (*handler)(int), int flags, struct sigaction& old) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART | flags;
-  sigaction(signal, &action, &old);
-}
+struct Handled {
+  int signal;
+  void (*handler)(int);
+  int flags;
+};
+constexpr std::array<Handled, 3> handled = {{{SIGUSR1, ask_to_save, SA_RESTART},
+                                             {SIGINT, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)},
+                                             {SIGTERM, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)}}};
+
+std::mutex mutex;  // for what follows
+int living = 0;
+std::array<struct sigaction, handled.size()> before;
 
 }  // namespace
 
 RequestSignals::RequestSignals() {
+  const std::scoped_lock lock(mutex);
+  if (living++ > 0) return;
   save_asked = 0;
   stop_asked = 0;
-  handle(SIGUSR1, ask_to_save, 0, old_save_);
-  handle(SIGINT, ask_to_stop, static_cast<int>(SA_RESETHAND), old_interrupt_);
-  handle(SIGTERM, ask_to_stop, static_cast<int>(SA_RESETHAND), old_terminate_);
+  for (size_t i = 0; i < handled.size(); ++i) {
+    struct sigaction action {};
+    action.sa_handler = handled[i].handler;
+    action.sa_flags = handled[i].flags;
+    sigaction(handled[i].signal, &action, &before[i]);
+  }
 }
 
 RequestSignals::~RequestSignals() {
-  sigaction(SIGUSR1, &old_save_, nullptr);
-  sigaction(SIGINT, &old_interrupt_, nullptr);
-  sigaction(SIGTERM, &old_terminate_, nullptr);
+  const std::scoped_lock lock(mutex);
+  if (--living > 0) return;
+  for (size_t i = 0; i < handled.size(); ++i) sigaction(handled[i].signal, &before[i], nullptr);
 }
 
 Requests RequestSignals::take() const {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <csignal>
-
 namespace stretto {
 
 // What a run was asked for from outside, to be done after the step under way.
@@ -11,7 +9,7 @@ struct Requests {
 };
 
 // While it lives, SIGUSR1 asks this process to save, SIGINT and SIGTERM to stop; a second SIGINT or SIGTERM ends the
-// process as it would have before. One at a time.
+// process as it would have before. Several may live at a time (ranks as threads); the last one restores what was there.
 class RequestSignals {
  public:
   RequestSignals();
@@ -21,11 +19,6 @@ class RequestSignals {
 
   // What has been asked for since the last call; a stop stays asked for.
   Requests take() const;
-
- private:
-  struct sigaction old_save_ {};
-  struct sigaction old_interrupt_ {};
-  struct sigaction old_terminate_ {};
 };
 
 }  // namespace stretto

@@ -62,12 +62,15 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
     return state;
   };
   FitResult result;
-  if (State state = describe_state(); checkpoints.load(state)) {
+  const auto resume = [&](const State& state) {
     run.resume(state);
     step_log.resume(state);
     const std::string has_model = main_rank && std::filesystem::exists(folder->model()) ? "yes" : "";
     if (!group_.broadcast_bytes(has_model, 0).empty()) best.resume(state);  // else the next one is the best there is
     run.compare_replicas();
+  };
+  if (State state = describe_state(); checkpoints.load(state)) {
+    resume(state);
     result.resumed_after = run.steps_done();
   }
   log::info("{}", run.describe());
@@ -78,6 +81,14 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
   const auto start = Clock::now();
   while (run.steps_done() < run.total_steps() && !result.stopped) {
     const StepReport report = run.step(checkpoints.ask());
+    if (!report.rollback.empty()) {
+      step_log.pause();
+      State state = describe_state();
+      checkpoints.roll_back(state, report.rollback);
+      resume(state);
+      step_log.begin(run.steps_done(), run.total_steps());
+      continue;
+    }
     const bool last = report.step == run.total_steps();
     result.samples += report.samples;
     step_log.add(report);

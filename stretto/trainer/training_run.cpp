@@ -59,7 +59,8 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(make_optimizer(recipe.optimizer)),
       sampler_(dataset.lengths(), sampler_options(recipe.training, plan_)),
-      schedule_(schedule_options(recipe, sampler_.batches(0))) {
+      schedule_(schedule_options(recipe, sampler_.batches(0))),
+      guard_(training_) {
   at::NoGradGuard no_grad;
   for (auto& [name, tensor] : tensors_.constant) {
     if (!tensor.is_floating_point()) continue;
@@ -105,12 +106,21 @@ double TrainingRun::clip_scale(double count, double norm) const {
   return clips ? training_.max_grad_norm / (mean_norm + 1e-6) / count : 1 / count;
 }
 
-void TrainingRun::refuse_nonfinite(double loss) const {
+// Which rank's own loss is not finite, and the first parameter whose reduced gradient is not.
+std::string TrainingRun::find_culprit(const Loss& mine) const {
+  std::string culprit;
+  const auto losses = group_.all_gather_bytes(fmt::format("{}", mine.sum.item<double>()));
+  for (size_t rank = 0; rank < losses.size(); ++rank) {
+    const auto loss = parse_double(losses[rank]);
+    if (loss && std::isfinite(*loss)) continue;
+    culprit = fmt::format(" (first on rank {}", rank);
+    break;
+  }
   const std::string parameter = engine_.first_nonfinite();
-  throw Error("step {}: {} is not finite{}; the step was not taken. Lower optimizer.lr, set training.max_grad_norm, or "
-              "look for broken samples",
-              steps_done() + 1, std::isfinite(loss) ? "a gradient" : fmt::format("the loss ({})", loss),
-              parameter.empty() ? "" : fmt::format(" (first in the gradient of {})", parameter));
+  if (!parameter.empty()) {
+    culprit += fmt::format("{}first in the gradient of {}", culprit.empty() ? " (" : ", ", parameter);
+  }
+  return culprit.empty() ? culprit : culprit + ")";
 }
 
 std::vector<int64_t> TrainingRun::next_batch() const {
@@ -143,9 +153,22 @@ StepReport TrainingRun::step(const Requests& asked) {
     throw DataError("step {}: the global batch has no label to learn from", steps_done() + 1);
   }
   const double norm = engine_.gradient_norm();
-  if (!std::isfinite(totals.loss_sum) || !std::isfinite(norm)) refuse_nonfinite(totals.loss_sum);
-  const double factor = optim::schedule_factor(schedule_, steps_done());
-  optimizer_->step(factor, clip_scale(totals.count, norm));
+  const bool finite = std::isfinite(totals.loss_sum) && std::isfinite(norm);
+  const double factor = optim::schedule_factor(schedule_, steps_done()) * guard_.lr_scale();
+  switch (guard_.judge(totals.loss_sum / totals.count, norm / totals.count, steps_done() + 1,
+                       finite ? "" : find_culprit(mine))) {
+    case StepGuard::Verdict::take:
+      optimizer_->step(factor, clip_scale(totals.count, norm));
+      break;
+    case StepGuard::Verdict::skip:
+      arena_.buffers().grad.zero_();
+      optimizer_->resume(steps_done() + 1);
+      break;
+    case StepGuard::Verdict::rollback:
+      arena_.buffers().grad.zero_();
+      report.rollback = guard_.reason();
+      return report;
+  }
   arena_.verify();
   epoch_samples_ += std::ssize(batch);
   advance();
@@ -183,6 +206,7 @@ State TrainingRun::state() {
   for (const auto& [name, tensor] : tensors_.constant) {
     state.tensors.push_back(whole_entry("model." + name, tensor.sizes().vec(), tensor.detach()));
   }
+  guard_.add_state(state);
   state.scalars["optimizer"] = {{"type", optimizer_->name()}, {"steps", steps_done()}};
   state.scalars["data"] = {{"samples", dataset_.size()},
                            {"lengths_hash", hash64({reinterpret_cast<const char*>(dataset_.lengths().data()),
@@ -202,6 +226,7 @@ void TrainingRun::resume(const State& state) {
                       dataset_.size(), state.scalars.at("data").at("samples").dump());
   }
   arena_.refresh_compute();
+  guard_.resume(state);
   optimizer_->resume(state.scalars.at("optimizer").at("steps"));
   const nlohmann::json& place = state.scalars.at("place");
   place.at("epoch").get_to(epoch_);

@@ -15,6 +15,7 @@
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/module.h"
 #include "stretto/trainer/requests.h"
+#include "stretto/trainer/step_guard.h"
 
 namespace stretto {
 
@@ -30,6 +31,7 @@ struct StepReport {
   int64_t tokens = 0;
   bool epoch_ends = false;
   Requests requests;  // of any rank, before this step's reduction
+  std::string rollback;  // why the step was not taken and the run must go back; else empty
 };
 
 // The state of a run and how it takes one step; the Trainer decides when.
@@ -44,8 +46,8 @@ class TrainingRun {
   int64_t steps_done() const { return optimizer_->steps_done(); }
 
   // Takes the next step: micro-batches forward and backward, reduction, clipping, update. What this rank was asked for
-  // (`mine`) travels with the reduction. Throws before the update when loss or gradients are not finite, naming step and
-  // parameter.
+  // (`mine`) travels with the reduction. A step whose loss or gradients are not finite, or spike, is not taken: as
+  // training.on_nonfinite and on_spike say, step() throws, leaves its samples out, or asks to go back.
   StepReport step(const Requests& mine = {});
 
   // Everything that the next step depends on, as a table over the living memory.
@@ -73,7 +75,7 @@ class TrainingRun {
   void resume_inside_epoch(const nlohmann::json& place);
   Loss accumulate(const std::vector<int64_t>& batch, int64_t epoch);
   double clip_scale(double count, double norm) const;
-  [[noreturn]] void refuse_nonfinite(double loss) const;
+  std::string find_culprit(const Loss& mine) const;
 
   const TrainingConfig training_;
   BatchPlan plan_;
@@ -87,6 +89,7 @@ class TrainingRun {
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Sampler sampler_;
   optim::ScheduleOptions schedule_;
+  StepGuard guard_;
   int64_t epoch_ = 0;          // of the next batch
   int64_t batch_ = 0;          // its number in the epoch
   int64_t epoch_samples_ = 0;  // of the epoch that have been taken

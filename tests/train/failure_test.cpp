@@ -58,7 +58,7 @@ TEST_F(BrokenRun, RankZeroIsNoException) {
 TEST_F(BrokenRun, AnInterruptEndsAll) {
   ::kill(run_->pid(), SIGINT);
   const ShellResult result = run_->wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGINT);
+  EXPECT_EQ(result.exit_code, 0) << "it saves and ends well: resume_test.cpp has what it leaves";
   expect_ranks_gone();
 }
 

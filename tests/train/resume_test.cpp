@@ -117,7 +117,8 @@ TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
 // ---- kills
 
 // SIGKILL for the launcher and with it all ranks, at any moment: while starting, stepping, evaluating or saving.
-TEST_F(Resume, FiftyKillsChangeNothing) {
+// STRETTO_KILLS says how often, in place of 50.
+TEST_F(Resume, KillsAtRandomMomentsChangeNothing) {
   const char* told = std::getenv("STRETTO_KILLS");
   const int kills = told == nullptr ? 50 : std::atoi(told);
   workspace_.write("train.tsv", make_rows(160, 3));
@@ -151,7 +152,7 @@ TEST_F(Resume, FiftyKillsChangeNothing) {
   ASSERT_EQ(last.exit_code, 0) << last.err;
   EXPECT_EQ(state_of("killed", 60), expected);
   EXPECT_EQ(workspace_.read("killed/model/model.safetensors"), weights);
-  printf("%d kills, %d runs completed between them, all with the same weights\n", killed, completed + 1);
+  printf("%d kills, %d runs completed, all with the same weights\n", killed, completed + 1);
 }
 
 // ---- signals

@@ -1,6 +1,10 @@
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/stretto.h"
@@ -90,6 +94,120 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
   for (const char* name : {"weight", "bias"}) {
     EXPECT_TRUE(at::allclose(saved[0].at(name), saved[1].at(name), 1e-4, 1e-5)) << name;
   }
+}
+
+// Gives a loss that is no number, or a huge one, at one step: once, or whenever the step comes.
+class Stumbling : public WhichSide {
+ public:
+  Stumbling(int64_t step, double factor, bool always = false) : step_(step), factor_(factor), always_(always) {}
+
+  Loss training_step(const Batch& batch, const StepContext& context) override {
+    Loss loss = WhichSide::training_step(batch, context);
+    if (context.step + 1 == step_ && (always_ || !stumbled_)) {
+      stumbled_ = true;
+      loss.sum = loss.sum * factor_;
+    }
+    return loss;
+  }
+
+ private:
+  int64_t step_;
+  double factor_;
+  bool always_;
+  bool stumbled_ = false;
+};
+
+class Guard : public ::testing::Test {
+ protected:
+  Guard() {
+    recipe_.training.max_steps = 40;
+    recipe_.training.global_batch_size = 10;
+    recipe_.optimizer.lr = 0.05;
+    recipe_.scheduler.type = "Constant";
+    recipe_.track.progress = "off";
+    recipe_.track.log_every = 1;
+    recipe_.evaluate.every = "never";
+    recipe_.output = folder_.path() / "run";
+  }
+  FitResult fit(int64_t step, double factor, bool always = false) const {
+    const Points train(100);
+    FitResult result;
+    run_rank_threads(2, [&](Group& group) {
+      Stumbling module(step, group.rank() == 1 ? factor : 1, always);
+      const FitResult mine = Trainer(recipe_, group, at::kCPU).fit(module, train, nullptr);
+      if (group.rank() == 0) result = mine;
+    });
+    return result;
+  }
+  std::vector<nlohmann::json> records() const {
+    std::vector<nlohmann::json> records;
+    const std::string text = read_file(recipe_.output / "metrics.jsonl");
+    for (const auto line : split(text, '\n')) {
+      if (!line.empty()) records.push_back(nlohmann::json::parse(line));
+    }
+    return records;
+  }
+
+  TempFolder folder_;
+  Recipe recipe_;
+};
+
+TEST_F(Guard, StopNamesStepAndRank) {
+  EXPECT_THAT([&] { fit(7, NAN); },
+              ::testing::ThrowsMessage<Error>(::testing::AllOf(::testing::HasSubstr("step 7: the loss (nan) is not finite"),
+                                                               ::testing::HasSubstr("first on rank 1"))));
+}
+
+TEST_F(Guard, SkipLeavesTheStepOut) {
+  recipe_.training.on_nonfinite = "skip";
+  EXPECT_EQ(fit(7, NAN).steps, 40);
+  const auto steps = records();
+  ASSERT_EQ(steps.size(), 40u);
+  EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
+}
+
+TEST_F(Guard, SkippingEverythingIsGivenUp) {
+  recipe_.training.on_nonfinite = "skip";
+  const Points train(100);
+  EXPECT_THAT(
+      [&] {
+        run_rank_threads(1, [&](Group& group) {
+          struct Broken : WhichSide {
+            Loss training_step(const Batch& batch, const StepContext& context) override {
+              Loss loss = WhichSide::training_step(batch, context);
+              loss.sum = loss.sum * NAN;
+              return loss;
+            }
+          } module;
+          Trainer(recipe_, group, at::kCPU).fit(module, train, nullptr);
+        });
+      },
+      ::testing::ThrowsMessage<Error>(::testing::HasSubstr("10 steps in a row had to be left out")));
+}
+
+TEST_F(Guard, RollbackGoesBackWithALowerRate) {
+  recipe_.training.on_nonfinite = "rollback";
+  recipe_.checkpoint.every = "5";
+  EXPECT_EQ(fit(23, NAN).steps, 40);
+  const auto steps = records();
+  ASSERT_EQ(steps.size(), 40u) << "the steps after the checkpoint are told once";
+  EXPECT_EQ(steps[19]["lr"], 0.05);
+  EXPECT_EQ(steps[20]["lr"], 0.025);
+  EXPECT_EQ(steps[39]["lr"], 0.025);
+}
+
+TEST_F(Guard, RollingBackForeverIsGivenUp) {
+  recipe_.training.on_nonfinite = "rollback";
+  recipe_.checkpoint.every = "5";
+  EXPECT_THAT([&] { fit(23, NAN, true); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("going back 5 times has not helped")));
+}
+
+TEST_F(Guard, SpikesAreJudgedByTheRunningMean) {
+  recipe_.training.on_spike = "stop";
+  EXPECT_THAT([&] { fit(30, 1000); }, ::testing::ThrowsMessage<Error>(::testing::HasSubstr("is over 10 times the usual")));
+  recipe_.training.on_spike = "off";
+  EXPECT_EQ(fit(30, 1000).steps, 40);
 }
 
 }  // namespace
