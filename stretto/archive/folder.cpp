@@ -30,7 +30,8 @@ void verify_file(const std::filesystem::path& checkpoint, const std::string& nam
   if (!std::filesystem::exists(path)) throw DataError("{}: the file is missing", path.string());
   const MappedFile file(path);
   if (static_cast<int64_t>(file.size()) != expected.size) {
-    throw DataError("{}: it has {} bytes where the manifest says {}", path.string(), file.size(), expected.size);
+    throw DataError("{}: it has {} bytes where the manifest says {}", path.string(), file.size(),
+                    expected.size);
   }
   if (hash64(slice(file, 0, expected.header_length)) != expected.header_checksum) {
     throw DataError("{}: the header is damaged (its checksum differs from the manifest's)", path.string());
@@ -38,8 +39,8 @@ void verify_file(const std::filesystem::path& checkpoint, const std::string& nam
   for (const auto& [tensor, entry] : manifest.tensors) {
     for (const StoredPiece& piece : entry.pieces) {
       if (piece.file != name || hash64(slice(file, piece.begin, piece.length)) == piece.checksum) continue;
-      throw DataError("{}: tensor {} is damaged (bytes {} to {} differ from their checksum)", path.string(), tensor,
-                      piece.begin, piece.begin + piece.length);
+      throw DataError("{}: tensor {} is damaged (bytes {} to {} differ from their checksum)", path.string(),
+                      tensor, piece.begin, piece.begin + piece.length);
     }
   }
 }
@@ -103,7 +104,8 @@ std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, c
   }
   std::vector<std::pair<double, int64_t>> ranked;  // smallest first is best
   for (const Checkpoint& checkpoint : checkpoints) {
-    if (retention.every_steps > 0 && checkpoint.step % retention.every_steps == 0) kept.insert(checkpoint.step);
+    if (retention.every_steps > 0 && checkpoint.step % retention.every_steps == 0)
+      kept.insert(checkpoint.step);
     if (retention.best == 0) continue;
     try {
       const auto score = read_manifest(checkpoint.path).score;

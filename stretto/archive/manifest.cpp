@@ -84,14 +84,15 @@ void check_piece(const StoredEntry& entry, const StoredPiece& piece, const Manif
              region.extent[axis] <= entry.shape[axis] - region.offset[axis];
   }
   if (!inside) throw DataError("a piece lies outside its tensor of shape [{}]", fmt::join(entry.shape, ", "));
-  if (region.flat_begin < 0 || region.flat_begin > region.flat_end || region.flat_end > product(region.extent)) {
+  if (region.flat_begin < 0 || region.flat_begin > region.flat_end ||
+      region.flat_end > product(region.extent)) {
     throw DataError("elements {} to {} lie outside a piece of [{}]", region.flat_begin, region.flat_end,
                     fmt::join(region.extent, ", "));
   }
   const auto file = manifest.files.find(piece.file);
   if (file == manifest.files.end()) throw DataError("its file \"{}\" is not among the files", piece.file);
-  if (piece.length != region.elements() * element_bytes(entry.dtype) || piece.begin < file->second.header_length ||
-      piece.begin > file->second.size - piece.length) {
+  if (piece.length != region.elements() * element_bytes(entry.dtype) ||
+      piece.begin < file->second.header_length || piece.begin > file->second.size - piece.length) {
     throw DataError("bytes {} to {} of {} do not fit its elements", piece.begin, piece.begin + piece.length,
                     piece.file);
   }
@@ -130,13 +131,14 @@ Manifest read_fields(const json& content) {
 void require_whole(const std::string& text) {
   const size_t tail = checksum_key.size() + checksum_digits + text_end.size();
   const std::string_view all = text;
-  const bool has_tail = all.size() > tail && all.ends_with(text_end) &&
-                        all.substr(all.size() - tail).starts_with(checksum_key);
+  const bool has_tail =
+      all.size() > tail && all.ends_with(text_end) && all.substr(all.size() - tail).starts_with(checksum_key);
   if (!has_tail) throw DataError("it does not end in its checksum: it was cut short or edited");
   const std::string digits(all.substr(all.size() - text_end.size() - checksum_digits, checksum_digits));
   const uint64_t found = hash64(all.substr(0, all.size() - tail));
   if (to_hex(found) != digits) {
-    throw DataError("its checksum is {} where its last line says {}: it was damaged or edited", to_hex(found), digits);
+    throw DataError("its checksum is {} where its last line says {}: it was damaged or edited", to_hex(found),
+                    digits);
   }
 }
 
@@ -147,8 +149,9 @@ Region whole_region(const std::vector<int64_t>& shape) {
 }
 
 int64_t element_bytes(const std::string& dtype) {
-  static const std::map<std::string, int64_t> bytes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
-                                                       {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U8", 1},   {"BOOL", 1}};
+  static const std::map<std::string, int64_t> bytes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
+                                                       {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
+                                                       {"U8", 1},  {"BOOL", 1}};
   const auto found = bytes.find(dtype);
   if (found == bytes.end()) throw DataError("\"{}\" is not a type of tensors", dtype);
   return found->second;
@@ -184,8 +187,9 @@ Manifest parse_manifest(const std::string& text, const std::string& place) {
     const json content = parse_json(text, place);
     const int version = content.at("format_version");
     if (version > Manifest::format_version) {
-      throw DataError("its format {} is newer than {}, the newest that this stretto reads: use a newer stretto", version,
-                      Manifest::format_version);
+      throw DataError(
+          "its format {} is newer than {}, the newest that this stretto reads: use a newer stretto", version,
+          Manifest::format_version);
     }
     require_whole(text);
     return read_fields(content);

@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace stretto::archive {
 
@@ -27,7 +28,7 @@ Region whole_region(const std::vector<int64_t>& shape);
 // A region's elements in a file.
 struct StoredPiece {
   Region region;
-  std::string file;  // name inside the checkpoint's folder
+  std::string file;   // name inside the checkpoint's folder
   int64_t begin = 0;  // bytes from the file's start
   int64_t length = 0;
   uint64_t checksum = 0;  // XXH3, 64 bits, of those bytes

@@ -19,8 +19,10 @@ Manifest example() {
   manifest.score = Score{"accuracy", 0.75, true};
   manifest.files = {{"rank-00000.safetensors", {.size = 24, .header_length = 12, .header_checksum = 5}},
                     {"rank-00001.safetensors", {.size = 20, .header_length = 8, .header_checksum = 6}}};
-  manifest.tensors["w"] = {"F32", {2, 3}, {{{{0, 0}, {1, 3}, 0, 3}, "rank-00000.safetensors", 12, 12, 1},
-                                            {{{1, 0}, {1, 3}, 0, 3}, "rank-00001.safetensors", 8, 12, ~0ULL}}};
+  manifest.tensors["w"] = {"F32",
+                           {2, 3},
+                           {{{{0, 0}, {1, 3}, 0, 3}, "rank-00000.safetensors", 12, 12, 1},
+                            {{{1, 0}, {1, 3}, 0, 3}, "rank-00001.safetensors", 8, 12, ~0ULL}}};
   manifest.tensors["none"] = {"I64", {0}, {}};
   manifest.scalars["place"] = {{"epoch", 3}};
   return manifest;
@@ -74,7 +76,8 @@ TEST(Manifest, EveryTruncationIsFound) {
 }
 
 TEST(Manifest, EditedWithoutItsChecksum) {
-  EXPECT_THAT(refusal(replaced(to_text(example()), "\"step\":7", "\"step\":8")), HasSubstr("it was damaged or edited"));
+  EXPECT_THAT(refusal(replaced(to_text(example()), "\"step\":7", "\"step\":8")),
+              HasSubstr("it was damaged or edited"));
 }
 
 TEST(Manifest, NewerFormat) {
@@ -85,7 +88,9 @@ TEST(Manifest, NewerFormat) {
 // What an attacker or a broken program could write, with a checksum that fits.
 TEST(Manifest, ContradictionsAreRefused) {
   const std::string text = to_text(example());
-  const auto with = [&](const std::string& from, const std::string& to) { return refusal(sealed(replaced(text, from, to))); };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return refusal(sealed(replaced(text, from, to)));
+  };
   EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[12,25]"), HasSubstr("tensor w: bytes 12 to 25"));
   EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[16,28]"), HasSubstr("do not fit"));
   EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[4,16]"), HasSubstr("do not fit"));
@@ -96,7 +101,8 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"), HasSubstr("not one of a tensor"));
   EXPECT_THAT(with("\"size\":24", "\"size\":25"), HasSubstr("it tells of 24 of the 25 bytes"));
   EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
-  EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"), HasSubstr("not the name of a file"));
+  EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
+              HasSubstr("not the name of a file"));
   EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("it is not a manifest"));
   EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
 }

@@ -101,7 +101,8 @@ std::optional<std::filesystem::path> make_missing_folders(const std::filesystem:
   if (!folder.has_filename()) return std::nullopt;  // "a/b/" is b in a, made by now
   if (change("mkdir", folder, [&] { return ::mkdir(folder.c_str(), 0777); }) == 0) return std::nullopt;
   const int reason = errno;
-  if (reason == EEXIST && std::filesystem::is_directory(folder, error)) return std::nullopt;  // another process was first
+  if (reason == EEXIST && std::filesystem::is_directory(folder, error))
+    return std::nullopt;  // another process was first
   errno = reason;
   return folder;
 }
@@ -183,7 +184,8 @@ void FileWriter::finish() {
 
 void make_folders(const std::filesystem::path& folder) {
   if (const auto obstacle = make_missing_folders(folder)) {
-    const std::string reason = std::strerror(errno == EEXIST ? ENOTDIR : errno);  // a file has the folder's name
+    const std::string reason =
+        std::strerror(errno == EEXIST ? ENOTDIR : errno);  // a file has the folder's name
     throw IoError("cannot make the folder {}: {}{}", folder.string(),
                   *obstacle == folder ? "" : obstacle->string() + ": ", reason);
   }

@@ -113,8 +113,9 @@ TEST(Files, FoldersAreMadeWithTheirParents) {
   write_file_atomic(file, "");
   EXPECT_THAT([&] { make_folders(file); },
               ThrowsMessage<IoError>("cannot make the folder " + file + ": Not a directory"));
-  EXPECT_THAT([&] { make_folders(file + "/a/b"); },
-              ThrowsMessage<IoError>("cannot make the folder " + file + "/a/b: " + file + ": Not a directory"));
+  EXPECT_THAT(
+      [&] { make_folders(file + "/a/b"); },
+      ThrowsMessage<IoError>("cannot make the folder " + file + "/a/b: " + file + ": Not a directory"));
 }
 
 TEST(Files, FolderIsRenamedToAFreeNameOnly) {

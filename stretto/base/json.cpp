@@ -46,7 +46,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& name, int ma
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    const std::string_view before = text.substr(0, std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0));
+    const std::string_view before =
+        text.substr(0, std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0));
     const auto line = first_line + std::count(before.begin(), before.end(), '\n');
     const size_t column = before.size() - (before.rfind('\n') + 1) + 1;
     throw DataError("{}:{}:{}: not valid JSON: {}", name, line, column, reason(error.what()));
@@ -55,6 +56,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& name, int ma
   }
 }
 
-nlohmann::json read_json(const std::filesystem::path& path) { return parse_json(read_file(path), path.string()); }
+nlohmann::json read_json(const std::filesystem::path& path) {
+  return parse_json(read_file(path), path.string());
+}
 
 }  // namespace stretto

@@ -24,7 +24,8 @@ TEST(Json, ErrorsDoNotQuoteTheFile) {
       FAIL();
     } catch (const DataError& error) {
       const std::string message = error.what();
-      EXPECT_NE(message.find("syntax error while parsing value - invalid string"), std::string::npos) << message;
+      EXPECT_NE(message.find("syntax error while parsing value - invalid string"), std::string::npos)
+          << message;
       EXPECT_LT(message.size(), 200u);
       EXPECT_EQ(message.find('\xff'), std::string::npos);
     }

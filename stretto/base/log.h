@@ -1,9 +1,9 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace stretto::log {
 

@@ -1,8 +1,8 @@
 #include "stretto/base/philox.h"
 
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace stretto {
 namespace {

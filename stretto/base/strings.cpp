@@ -1,11 +1,11 @@
 #include "stretto/base/strings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace stretto {
 

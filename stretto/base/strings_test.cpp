@@ -35,7 +35,8 @@ TEST(Strings, NumbersAreWholeStrings) {
   EXPECT_EQ(parse_int("12x"), std::nullopt);
   EXPECT_EQ(parse_int(""), std::nullopt);
   EXPECT_EQ(parse_int("+5"), 5);
-  for (const char* text : {"+-5", "-+5", "++5", "--5", "+", "-"}) EXPECT_EQ(parse_int(text), std::nullopt) << text;
+  for (const char* text : {"+-5", "-+5", "++5", "--5", "+", "-"})
+    EXPECT_EQ(parse_int(text), std::nullopt) << text;
   EXPECT_EQ(parse_double("+-0.5"), std::nullopt);
   EXPECT_EQ(parse_double("3e-5"), 3e-5);
   EXPECT_EQ(parse_double("1e999"), std::nullopt);

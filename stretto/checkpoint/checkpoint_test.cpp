@@ -1,6 +1,7 @@
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <ATen/CPUGeneratorImpl.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
@@ -20,7 +21,8 @@ using ::testing::HasSubstr;
 
 // A state as a data-parallel run has it: all tensors whole at every rank.
 State replicated_state(int seed) {
-  auto random = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));  // one a rank: they are threads
+  auto random =
+      at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));  // one a rank: they are threads
   State state;
   state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120}, random)));
   state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4}, random)));
@@ -72,14 +74,16 @@ TEST(Checkpoint, GivesBackEveryBit) {
   for (const bool background : {false, true}) {
     for (const int ranks : {1, 2, 3}) {
       const TempFolder folder;
-      save(folder.path(), ranks, [](int) { return replicated_state(1); }, background);
+      save(
+          folder.path(), ranks, [](int) { return replicated_state(1); }, background);
       const auto path = archive::checkpoint_path(folder.path(), 5);
       archive::verify(path);
       const State written = replicated_state(1);
       State read = replicated_state(2);
       EXPECT_EQ(load(path, read).world_size, ranks);
       for (size_t i = 0; i < read.tensors.size(); ++i) {
-        EXPECT_TRUE(read.tensors[i].pieces[0].data.equal(written.tensors[i].pieces[0].data)) << read.tensors[i].name;
+        EXPECT_TRUE(read.tensors[i].pieces[0].data.equal(written.tensors[i].pieces[0].data))
+            << read.tensors[i].name;
       }
       EXPECT_EQ(read.scalars.at("place")["epoch"], 1);
     }
@@ -172,11 +176,15 @@ TEST(Checkpoint, AnotherModelIsNamed) {
     change(state);
     return load_error(path, state);
   };
-  EXPECT_THAT(with([](State& s) { s.tensors[0].shape = {4, 30}; }),
+  EXPECT_THAT(with([](State& s) {
+                s.tensors[0].shape = {4, 30};
+              }),
               HasSubstr("tensor model.w is [30, 4] there and [4, 30] here"));
-  EXPECT_THAT(with([](State& s) { s.tensors[1].dtype = at::kDouble; }), HasSubstr("tensor model.b is F32 there and F64 here"));
+  EXPECT_THAT(with([](State& s) { s.tensors[1].dtype = at::kDouble; }),
+              HasSubstr("tensor model.b is F32 there and F64 here"));
   EXPECT_THAT(with([](State& s) { s.tensors[1].name = "model.c"; }), HasSubstr("it has no tensor model.c"));
-  EXPECT_THAT(with([](State& s) { s.tensors.pop_back(); }), HasSubstr("it has a tensor model.none that this run has not"));
+  EXPECT_THAT(with([](State& s) { s.tensors.pop_back(); }),
+              HasSubstr("it has a tensor model.none that this run has not"));
 }
 
 TEST(Checkpoint, DamageIsFoundWhileLoading) {
@@ -188,7 +196,8 @@ TEST(Checkpoint, DamageIsFoundWhileLoading) {
   std::string bytes = whole;
   bytes[bytes.size() - 100] ^= 1;
   write_file_atomic(file, bytes);
-  EXPECT_THAT(load_error(path, replicated_state(1)), AllOf(HasSubstr(file.string()), HasSubstr("tensor model.w is damaged")));
+  EXPECT_THAT(load_error(path, replicated_state(1)),
+              AllOf(HasSubstr(file.string()), HasSubstr("tensor model.w is damaged")));
   write_file_atomic(file, whole.substr(0, whole.size() - 8));
   EXPECT_THAT(load_error(path, replicated_state(1)), HasSubstr("truncated"));
 }
@@ -201,7 +210,8 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
     bool sticky;
   };
   using file_faults::Effect;
-  for (const Kind kind : {Kind{Effect::error, ENOSPC, true}, Kind{Effect::error, EIO, false}, Kind{Effect::short_write, 0, false}}) {
+  for (const Kind kind : {Kind{Effect::error, ENOSPC, true}, Kind{Effect::error, EIO, false},
+                          Kind{Effect::short_write, 0, false}}) {
     int64_t faults = 0;
     for (int64_t call = 1;; ++call) {
       const TempFolder folder;
@@ -209,7 +219,8 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
       run_rank_threads(1, [&](Group& group) {
         Writer writer(group, {.folder = folder.path(), .background = false, .retention = {.last = 1}});
         writer.save(replicated_state(1), 1);
-        file_faults::Injection injection({.call = call, .effect = kind.effect, .error = kind.error, .sticky = kind.sticky});
+        file_faults::Injection injection(
+            {.call = call, .effect = kind.effect, .error = kind.error, .sticky = kind.sticky});
         writer.save(replicated_state(2), 2);
         hit = !injection.hit().empty();
         const bool saved = writer.finish().empty();

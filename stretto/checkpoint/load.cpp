@@ -43,7 +43,8 @@ void require_same_tensors(const State& state, const Manifest& manifest) {
   }
   for (const auto& [name, unused] : manifest.tensors) {
     if (!known.contains(name)) {
-      throw DataError("it has a tensor {} that this run has not: it is a checkpoint of another model or optimizer", name);
+      throw DataError(
+          "it has a tensor {} that this run has not: it is a checkpoint of another model or optimizer", name);
     }
   }
 }
@@ -58,12 +59,14 @@ class Files {
     if (found == files_.end()) found = files_.emplace(piece.file, MappedFile(folder_ / piece.file)).first;
     const MappedFile& file = found->second;
     if (piece.begin + piece.length > static_cast<int64_t>(file.size())) {
-      throw DataError("{}: it is truncated before the end of tensor {}", (folder_ / piece.file).string(), tensor);
+      throw DataError("{}: it is truncated before the end of tensor {}", (folder_ / piece.file).string(),
+                      tensor);
     }
     const std::string_view bytes =
         file.text().substr(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.length));
     if (hash64(bytes) != piece.checksum) {
-      throw DataError("{}: tensor {} is damaged (its checksum differs)", (folder_ / piece.file).string(), tensor);
+      throw DataError("{}: tensor {} is damaged (its checksum differs)", (folder_ / piece.file).string(),
+                      tensor);
     }
     return file.data() + piece.begin;
   }
@@ -86,7 +89,8 @@ bool overlaps(const StoredPiece& stored, const Piece& piece) {
 void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& piece, Files& files) {
   const archive::Region wanted = {piece.offset, piece.extent, piece.flat_begin, piece.flat_end};
   const bool direct = piece.data.is_cpu() && piece.data.is_contiguous();
-  const Tensor target = direct ? piece.data : at::empty({wanted.elements()}, piece.data.options().device(at::kCPU));
+  const Tensor target =
+      direct ? piece.data : at::empty({wanted.elements()}, piece.data.options().device(at::kCPU));
   int64_t copied = 0;
   for (const StoredPiece& part : stored.pieces) {
     if (!overlaps(part, piece)) continue;

@@ -1,9 +1,9 @@
 #include "stretto/checkpoint/rank_file.h"
 
 #include <algorithm>
-#include <fmt/format.h>
-
 #include <numeric>
+
+#include <fmt/format.h>
 
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
@@ -48,7 +48,9 @@ std::string make_header(const std::vector<OwnedPiece>& pieces) {
     const int64_t end = offset + static_cast<int64_t>(piece.data.nbytes());
     const std::vector<int64_t> flat = {piece.region.elements()};
     header[whole ? piece.entry : fmt::format("{}#{}", piece.entry, number++)] = {
-        {"dtype", safetensors_dtype(piece.dtype)}, {"shape", whole ? piece.shape : flat}, {"data_offsets", {offset, end}}};
+        {"dtype", safetensors_dtype(piece.dtype)},
+        {"shape", whole ? piece.shape : flat},
+        {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -67,7 +69,8 @@ std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int ranks) {
     if (entry.replicated && owner[index] != rank) continue;
     for (const Piece& piece : entry.pieces) {
       pieces.push_back({entry.name, entry.dtype, entry.shape,
-                        archive::Region{piece.offset, piece.extent, piece.flat_begin, piece.flat_end}, piece.data});
+                        archive::Region{piece.offset, piece.extent, piece.flat_begin, piece.flat_end},
+                        piece.data});
     }
   }
   return pieces;

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "stretto/archive/manifest.h"
 #include "stretto/tensor/state.h"

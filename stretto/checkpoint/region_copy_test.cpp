@@ -1,9 +1,9 @@
 #include "stretto/checkpoint/region_copy.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace stretto::checkpoint {
 namespace {
@@ -18,7 +18,8 @@ std::vector<int32_t> numbered(int64_t count) {
 }
 
 // The elements of a region, cut from the whole tensor with as little cleverness as possible.
-std::vector<int32_t> cut(const std::vector<int32_t>& whole, const std::vector<int64_t>& shape, const Region& region) {
+std::vector<int32_t> cut(const std::vector<int32_t>& whole, const std::vector<int64_t>& shape,
+                         const Region& region) {
   std::vector<int32_t> elements;
   int64_t place = 0;
   std::vector<int64_t> index(shape.size(), 0);
@@ -31,7 +32,8 @@ std::vector<int32_t> cut(const std::vector<int32_t>& whole, const std::vector<in
       inside &= index[axis] >= region.offset[axis] && index[axis] < region.offset[axis] + region.extent[axis];
     }
     if (!inside) continue;
-    if (place >= region.flat_begin && place < region.flat_end) elements.push_back(whole[static_cast<size_t>(flat)]);
+    if (place >= region.flat_begin && place < region.flat_end)
+      elements.push_back(whole[static_cast<size_t>(flat)]);
     ++place;
   }
   return elements;
@@ -84,7 +86,9 @@ TEST(RegionCopy, WhatIsNotSharedStays) {
   const auto whole = numbered(16);
   std::mt19937 random(5);
   const auto draw_region = [&] {
-    const auto draw = [&](int64_t below) { return static_cast<int64_t>(random() % static_cast<uint64_t>(below)); };
+    const auto draw = [&](int64_t below) {
+      return static_cast<int64_t>(random() % static_cast<uint64_t>(below));
+    };
     Region region = {{draw(4), draw(4)}, {}, 0, 0};
     region.extent = {1 + draw(4 - region.offset[0]), 1 + draw(4 - region.offset[1])};
     const int64_t elements = region.extent[0] * region.extent[1];

@@ -39,13 +39,14 @@ void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer) {
   const auto padded = [](const Tensor& data) {
     return (static_cast<int64_t>(data.nbytes()) + alignment - 1) / alignment * alignment;
   };
-  const int64_t bytes = std::accumulate(pieces.begin(), pieces.end(), int64_t{0}, [&](int64_t sum, const auto& piece) {
-    return sum + padded(piece.data);
-  });
+  const int64_t bytes =
+      std::accumulate(pieces.begin(), pieces.end(), int64_t{0},
+                      [&](int64_t sum, const auto& piece) { return sum + padded(piece.data); });
   if (!buffer.defined() || buffer.numel() < bytes) buffer = at::empty({bytes}, at::kByte);
   int64_t begin = 0;
   for (OwnedPiece& piece : pieces) {
-    const Tensor copy = buffer.slice(0, begin, begin + static_cast<int64_t>(piece.data.nbytes())).view(piece.dtype);
+    const Tensor copy =
+        buffer.slice(0, begin, begin + static_cast<int64_t>(piece.data.nbytes())).view(piece.dtype);
     copy.copy_(piece.data.detach().reshape({-1}));
     begin += padded(piece.data);
     piece.data = copy;
@@ -126,7 +127,8 @@ std::string Writer::write_and_commit(Job& job) {
   std::string part;
   try {
     make_folders(job.partial);
-    const auto written = write_rank_file(job.partial / fmt::format("rank-{:05}.safetensors", rank), job.pieces);
+    const auto written =
+        write_rank_file(job.partial / fmt::format("rank-{:05}.safetensors", rank), job.pieces);
     part = part_mark + archive::to_text(written);
   } catch (const std::exception& error) {
     part = fmt::format("{}rank {}: {}", error_mark, rank, error.what());
@@ -156,7 +158,8 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
 // Only after a commit. What can't be removed is said and left: the new checkpoint is whole.
 void Writer::remove_superseded() {
   try {
-    for (const auto& old : archive::superseded(archive::list_checkpoints(options_.folder), options_.retention)) {
+    for (const auto& old :
+         archive::superseded(archive::list_checkpoints(options_.folder), options_.retention)) {
       archive::remove(old);
     }
   } catch (const std::exception& error) {

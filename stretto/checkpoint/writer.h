@@ -14,9 +14,10 @@
 namespace stretto::checkpoint {
 
 struct WriterOptions {
-  std::filesystem::path folder;     // of the checkpoints
-  bool background = true;           // write beside training, from a snapshot
-  bool wait_when_busy = true;       // a save that comes while another is written waits for it; false: it is left out
+  std::filesystem::path folder;  // of the checkpoints
+  bool background = true;        // write beside training, from a snapshot
+  bool wait_when_busy =
+      true;  // a save that comes while another is written waits for it; false: it is left out
   archive::Retention retention = {};
 };
 

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 namespace stretto::cli {
 
@@ -17,7 +18,9 @@ struct PredictArguments {
 };
 
 inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
-  verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")->required()->type_name("FOLDER");
+  verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")
+      ->required()
+      ->type_name("FOLDER");
   verb.add_option("--text", arguments.texts, "A text; repeatable. Without: one text a line of standard input")
       ->type_name("TEXT")
       ->allow_extra_args(false);

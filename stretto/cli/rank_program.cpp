@@ -1,10 +1,10 @@
 #include "stretto/cli/rank_program.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+
+#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -16,8 +16,9 @@ std::vector<std::string> rank_command() {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path program = here.parent_path().parent_path() / "libexec/stretto/stretto-rank";
   if (!std::filesystem::exists(program)) {
-    throw ConfigError("{} is missing; it belongs to stretto and does the computing: build or install all of stretto",
-                      program.string());
+    throw ConfigError(
+        "{} is missing; it belongs to stretto and does the computing: build or install all of stretto",
+        program.string());
   }
   std::string arguments = read_file("/proc/self/cmdline");
   if (!arguments.empty()) arguments.pop_back();  // each argument ends with a zero byte

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 

@@ -80,7 +80,8 @@ void check_checkpoint(const Recipe& recipe) {
     throw ConfigError("{}: {}", recipe.origins.label("checkpoint.every"), error.what());
   }
   const TrainingConfig& training = recipe.training;
-  for (const auto& [name, policy] : {std::pair("on_nonfinite", training.on_nonfinite), {"on_spike", training.on_spike}}) {
+  for (const auto& [name, policy] :
+       {std::pair("on_nonfinite", training.on_nonfinite), {"on_spike", training.on_spike}}) {
     if (policy == "rollback" && recipe.checkpoint.every == "never") {
       throw ConfigError("{}: there is nothing to go back to without checkpoints; set checkpoint.every",
                         recipe.origins.label(std::string("training.") + name));

@@ -11,7 +11,7 @@ namespace {
 
 struct Unit {
   std::string_view suffix;
-  double Interval::* field;
+  double Interval::*field;
   double size;
 };
 constexpr std::array<Unit, 4> units = {{{"ep", &Interval::epochs, 1},
@@ -32,8 +32,8 @@ Interval parse_interval(const std::string& text) {
     interval.*unit.field = *number * unit.size;
     return interval;
   }
-  throw ConfigError("\"{}\" is not an interval; it may be steps (500), epochs (1ep), a time (30s, 10m, 2h) or never",
-                    text);
+  throw ConfigError(
+      "\"{}\" is not an interval; it may be steps (500), epochs (1ep), a time (30s, 10m, 2h) or never", text);
 }
 
 }  // namespace stretto

@@ -61,16 +61,23 @@ namespace {
 
 // What may differ in a run that is resumed: where it runs, what it shows, measures and keeps, and how its samples are
 // shared out.
-const std::set<std::string> free_settings = {
-    "checkpoint",          "track",
-    "evaluate",            "output",
-    "resume",              "data.validation",
-    "data.test",           "data.cache",
-    "training.device",     "training.bucket_mb",
-    "training.batch_size", "training.global_batch_size",
-    "training.max_tokens", "training.grad_accumulation_steps"};
+const std::set<std::string> free_settings = {"checkpoint",
+                                             "track",
+                                             "evaluate",
+                                             "output",
+                                             "resume",
+                                             "data.validation",
+                                             "data.test",
+                                             "data.cache",
+                                             "training.device",
+                                             "training.bucket_mb",
+                                             "training.batch_size",
+                                             "training.global_batch_size",
+                                             "training.max_tokens",
+                                             "training.grad_accumulation_steps"};
 
-void collect_settings(const std::vector<config::Field>& fields, const std::string& prefix, nlohmann::json& settings) {
+void collect_settings(const std::vector<config::Field>& fields, const std::string& prefix,
+                      nlohmann::json& settings) {
   for (const config::Field& field : fields) {
     const std::string name = prefix + field.key;
     if (free_settings.contains(name)) continue;

@@ -70,7 +70,8 @@ void TrainingConfig::fields(config::Fields& field) {
   field("bucket_mb", bucket_mb, "largest piece of gradients reduced at once, in MiB", above(0));
   field("shuffle", shuffle, "draw the training samples in a new order each epoch");
   field("on_nonfinite", on_nonfinite,
-        "when a loss or gradient is not finite: stop; skip the step; or go back to the newest checkpoint (rollback), with a "
+        "when a loss or gradient is not finite: stop; skip the step; or go back to the newest checkpoint "
+        "(rollback), with a "
         "lower rate",
         one_of({"stop", "skip", "rollback"}));
   field("on_spike", on_spike, "the same when the loss or gradient norm is spike_factor times the usual",
@@ -109,13 +110,16 @@ void CheckpointConfig::fields(config::Fields& field) {
         "whether the best is the smallest or the largest; auto: smallest for loss, else largest",
         one_of({"auto", "min", "max"}));
   field("every", every,
-        "when the state of the run is saved for resuming: after so many steps (500), epochs (1ep) or minutes (10m, also "
+        "when the state of the run is saved for resuming: after so many steps (500), epochs (1ep) or minutes "
+        "(10m, also "
         "30s, 2h), and at the end; never");
-  field("keep_last", keep_last, "how many checkpoints are kept, the newest ones; 0: all", at_least(0).at_most(max_count));
+  field("keep_last", keep_last, "how many checkpoints are kept, the newest ones; 0: all",
+        at_least(0).at_most(max_count));
   field("keep_best", keep_best, "and so many of the best by monitor", at_least(0).at_most(max_count));
   field("keep_every", keep_every, "and those after every so many steps", at_least(1).at_most(max_total));
   field("async", async, "write beside training, from a copy in memory");
-  field("when_busy", when_busy, "a checkpoint that comes while another is written waits for it, or is left out (skip)",
+  field("when_busy", when_busy,
+        "a checkpoint that comes while another is written waits for it, or is left out (skip)",
         one_of({"wait", "skip"}));
   field("accept_changes", accept_changes,
         "settings that may differ from those of the run that is resumed, as [optimizer.lr, training.epochs]");
@@ -146,7 +150,8 @@ void Recipe::fields(config::Fields& field) {
   field("track", track, "what is shown and logged");
   field("output", output, "the run folder: logs, metrics, checkpoints, the trained model");
   field("resume", resume,
-        "auto: from the newest checkpoint in the run folder, where there is one; true: there must be one; false: there "
+        "auto: from the newest checkpoint in the run folder, where there is one; true: there must be one; "
+        "false: there "
         "must be none; or the folder of a checkpoint");
 }
 

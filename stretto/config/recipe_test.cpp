@@ -151,9 +151,9 @@ TEST(Recipe, DamagedFilesAreRefusedInWords) {
 
 TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   const std::string help = recipe_help();
-  for (const char* key :
-       {"model.path", "data.max_length", "training.global_batch_size", "optimizer.lr",
-        "scheduler.warmup_ratio", "checkpoint.monitor", "checkpoint.every", "evaluate.every", "track.log_every"}) {
+  for (const char* key : {"model.path", "data.max_length", "training.global_batch_size", "optimizer.lr",
+                          "scheduler.warmup_ratio", "checkpoint.monitor", "checkpoint.every",
+                          "evaluate.every", "track.log_every"}) {
     EXPECT_THAT(help, HasSubstr(std::string("  ") + key + "\n"));
   }
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
@@ -166,7 +166,8 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
 TEST(Recipe, ComputingSettingsAreThoseThatDecideTheResult) {
   const auto settings = computing_settings(parse("optimizer: {lr: 0.5}\n", {}));
   EXPECT_EQ(settings.at("optimizer.lr"), 0.5);
-  for (const char* free : {"output", "resume", "training.device", "training.batch_size", "checkpoint.every"}) {
+  for (const char* free :
+       {"output", "resume", "training.device", "training.batch_size", "checkpoint.every"}) {
     EXPECT_FALSE(settings.contains(free)) << free;
   }
 }

@@ -12,7 +12,8 @@ namespace stretto::data {
 namespace {
 
 std::string cache_key(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length) {
-  std::vector<uint64_t> parts = {hash64(tokenizer.fingerprint()), static_cast<uint64_t>(max_length), table.has_pairs};
+  std::vector<uint64_t> parts = {hash64(tokenizer.fingerprint()), static_cast<uint64_t>(max_length),
+                                 table.has_pairs};
   for (const TextRow& row : table.rows) {
     parts.push_back(hash64(row.text));
     if (table.has_pairs) parts.push_back(hash64(row.text_pair));
@@ -27,9 +28,9 @@ void tokenize(const Table& table, const text::Tokenizer& tokenizer, int64_t max_
   TokenFile::write(path, std::ssize(table.rows),
                    [&](int64_t sample, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
                      const TextRow& row = table.rows[static_cast<size_t>(sample)];
-                     const text::Encoding encoding = table.has_pairs
-                                                         ? tokenizer.encode_pair(row.text, row.text_pair, options)
-                                                         : tokenizer.encode(row.text, options);
+                     const text::Encoding encoding =
+                         table.has_pairs ? tokenizer.encode_pair(row.text, row.text_pair, options)
+                                         : tokenizer.encode(row.text, options);
                      if (encoding.ids.empty()) {
                        throw DataError("{}:{}: the text gives no token at all", table.name, row.line);
                      }
@@ -70,7 +71,8 @@ Batch TextDataset::pack(std::span<const int64_t> samples) const {
   int64_t total = 0;
   for (const int64_t sample : samples) total += lengths_[static_cast<size_t>(sample)];
   const auto new_tensor = [](int64_t elements) { return at::empty({elements}, at::kLong); };
-  Tensor ids = new_tensor(total), types = new_tensor(total), positions = new_tensor(total), owners = new_tensor(total);
+  Tensor ids = new_tensor(total), types = new_tensor(total), positions = new_tensor(total),
+         owners = new_tensor(total);
   Tensor bounds = new_tensor(batch.count + 1), labels = new_tensor(batch.count);
   int64_t token = 0;
   for (int64_t b = 0; b < batch.count; ++b) {
@@ -87,8 +89,11 @@ Batch TextDataset::pack(std::span<const int64_t> samples) const {
     token += length;
   }
   bounds.data_ptr<int64_t>()[batch.count] = token;
-  batch.tensors = {{"ids", ids},         {"token_types", types},   {"positions", positions},
-                   {"samples", owners}, {"cu_seqlens", bounds}};
+  batch.tensors = {{"ids", ids},
+                   {"token_types", types},
+                   {"positions", positions},
+                   {"samples", owners},
+                   {"cu_seqlens", bounds}};
   if (has_labels_) batch.tensors["labels"] = labels;
   return batch;
 }

@@ -31,13 +31,15 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   TokenFileHeader header{};
   if (file_.size() < sizeof header) throw damaged("too short for a token file");
   std::memcpy(&header, file_.data(), sizeof header);
-  if (std::memcmp(header.magic, token_file_magic, sizeof header.magic) != 0) throw damaged("not a token file");
+  if (std::memcmp(header.magic, token_file_magic, sizeof header.magic) != 0)
+    throw damaged("not a token file");
   constexpr uint64_t most = uint64_t{1} << 48;
   if (header.samples > most || header.tokens > most ||
       file_.size() != sizeof header + (header.samples + 1) * sizeof(int64_t) + header.tokens * 5) {
     throw damaged("its size does not fit its header");
   }
-  if (hash64(file_.text().substr(sizeof header)) != header.checksum) throw damaged("its checksum does not fit");
+  if (hash64(file_.text().substr(sizeof header)) != header.checksum)
+    throw damaged("its checksum does not fit");
   const std::byte* place = file_.data() + sizeof header;
   begins_ = {reinterpret_cast<const int64_t*>(place), header.samples + 1};
   place += begins_.size_bytes();

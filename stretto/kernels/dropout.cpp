@@ -46,7 +46,8 @@ Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p
     return per_row.view({count, 1, 1}).expand({count, rows.streams, blocks}).contiguous();
   };
   const Tensor streams = at::arange(rows.streams, options).view({1, rows.streams, 1});
-  Tensor c0 = at::arange(blocks, options).view({1, 1, blocks}).expand({count, rows.streams, blocks}).contiguous();
+  Tensor c0 =
+      at::arange(blocks, options).view({1, 1, blocks}).expand({count, rows.streams, blocks}).contiguous();
   Tensor c1 = spread(rows.positions.bitwise_and(word));
   Tensor c2 = spread(rows.samples.bitwise_and(word));
   Tensor c3 = spread(rows.samples.bitwise_right_shift(32)).bitwise_or(streams.bitwise_left_shift(16));

@@ -20,6 +20,7 @@ struct DropoutRows {
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);
 
 // The same through ATen operators alone: for other devices, and what the CPU kernel is tested against.
-Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);
+Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p, uint64_t key,
+                              at::ScalarType dtype);
 
 }  // namespace stretto::kernels

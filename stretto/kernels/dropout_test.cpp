@@ -8,14 +8,15 @@ namespace stretto::kernels {
 namespace {
 
 DropoutRows some_rows(int64_t streams) {
-  return {at::tensor({int64_t{5}, int64_t{1} << 40, int64_t{7}}), at::tensor({int64_t{0}, int64_t{3}, int64_t{511}}),
-          streams};
+  return {at::tensor({int64_t{5}, int64_t{1} << 40, int64_t{7}}),
+          at::tensor({int64_t{0}, int64_t{3}, int64_t{511}}), streams};
 }
 
 TEST(Dropout, KernelEqualsReferenceAtOddWidths) {
   for (const int64_t columns : {1, 3, 4, 63, 64, 65, 200}) {
     const Tensor mask = dropout_mask(some_rows(3), columns, 0.3, 0x123456789abcdef0, at::kFloat);
-    const Tensor reference = dropout_mask_reference(some_rows(3), columns, 0.3, 0x123456789abcdef0, at::kFloat);
+    const Tensor reference =
+        dropout_mask_reference(some_rows(3), columns, 0.3, 0x123456789abcdef0, at::kFloat);
     EXPECT_TRUE(at::equal(mask, reference)) << columns;
   }
 }
@@ -25,14 +26,16 @@ TEST(Dropout, FollowsPhilox) {
   const Tensor mask = dropout_mask(some_rows(2), 10, 0.5, key, at::kDouble);
   const uint64_t sample = uint64_t{1} << 40;
   const uint32_t stream = 1;
-  const auto words = philox({2, 3, static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32) | stream << 16}, key);
+  const auto words =
+      philox({2, 3, static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32) | stream << 16}, key);
   EXPECT_EQ(mask[1 * 2 + 1][9].item<double>(), words[1] >= 0x80000000u ? 2.0 : 0.0);
 }
 
 TEST(Dropout, RowsDoNotDependOnTheirNeighbours) {
   const DropoutRows rows = some_rows(1);
   const DropoutRows last = {rows.samples.slice(0, 2), rows.positions.slice(0, 2), 1};
-  EXPECT_TRUE(at::equal(dropout_mask(rows, 50, 0.1, 9, at::kFloat)[2], dropout_mask(last, 50, 0.1, 9, at::kFloat)[0]));
+  EXPECT_TRUE(at::equal(dropout_mask(rows, 50, 0.1, 9, at::kFloat)[2],
+                        dropout_mask(last, 50, 0.1, 9, at::kFloat)[0]));
 }
 
 TEST(Dropout, DropsTheAskedShareAndKeepsTheMean) {

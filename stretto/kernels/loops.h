@@ -14,7 +14,8 @@ struct RowCounter {
 };
 
 // out[column] = 0 where the column's random word is below `threshold`, else `scale`.
-void fill_dropout_row(float* out, int64_t columns, RowCounter row, uint64_t key, uint32_t threshold, float scale);
+void fill_dropout_row(float* out, int64_t columns, RowCounter row, uint64_t key, uint32_t threshold,
+                      float scale);
 
 // Numbers of one AdamW step, worked out once in double.
 template <class Real>

@@ -12,9 +12,13 @@ template <class Real>
 AdamwConstants<Real> constants(const AdamwStep& s) {
   const double correction1 = 1 - std::pow(s.beta1, static_cast<double>(s.step));
   const double correction2 = 1 - std::pow(s.beta2, static_cast<double>(s.step));
-  return {static_cast<Real>(1 - s.lr * s.weight_decay), static_cast<Real>(s.beta1), static_cast<Real>(s.beta2),
-          static_cast<Real>(s.eps),                     static_cast<Real>(s.grad_scale),
-          static_cast<Real>(s.lr / correction1),        static_cast<Real>(1 / std::sqrt(correction2))};
+  return {static_cast<Real>(1 - s.lr * s.weight_decay),
+          static_cast<Real>(s.beta1),
+          static_cast<Real>(s.beta2),
+          static_cast<Real>(s.eps),
+          static_cast<Real>(s.grad_scale),
+          static_cast<Real>(s.lr / correction1),
+          static_cast<Real>(1 / std::sqrt(correction2))};
 }
 
 void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
@@ -34,7 +38,8 @@ void write_compute_copy(const OptimizerRange& range) {
 
 }  // namespace
 
-void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq, const AdamwStep& step) {
+void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+           const AdamwStep& step) {
   at::NoGradGuard no_grad;
   const int64_t n = range.master.numel();
   const auto dtype = range.master.scalar_type();

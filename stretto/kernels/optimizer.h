@@ -7,9 +7,9 @@ namespace stretto::kernels {
 // One range of parameters with all that an optimizer step touches; 1-D tensors of equal length. `compute` is undefined
 // where the model computes in the master's own type.
 struct OptimizerRange {
-  Tensor master;      // fp32 or fp64
-  Tensor grad;        // of master's type; zeroed by the pass that reads it
-  Tensor compute;     // bf16 copy that the model computes with, rewritten from master
+  Tensor master;   // fp32 or fp64
+  Tensor grad;     // of master's type; zeroed by the pass that reads it
+  Tensor compute;  // bf16 copy that the model computes with, rewritten from master
 };
 
 struct AdamwStep {
@@ -20,7 +20,8 @@ struct AdamwStep {
 
 // AdamW (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) in one pass over memory: scale, update,
 // cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type.
-void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq, const AdamwStep& step);
+void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+           const AdamwStep& step);
 
 struct SgdStep {
   double lr, momentum, dampening, weight_decay;

@@ -8,8 +8,9 @@ namespace {
 
 // Inlined into the functions below: a template cannot be compiled for several processors itself.
 template <class Real>
-inline __attribute__((always_inline)) void adamw_body(Real* __restrict p, Real* __restrict g, Real* __restrict m,
-                                                      Real* __restrict v, int64_t n, const AdamwConstants<Real> c) {
+inline __attribute__((always_inline)) void adamw_body(Real* __restrict p, Real* __restrict g,
+                                                      Real* __restrict m, Real* __restrict v, int64_t n,
+                                                      const AdamwConstants<Real> c) {
   for (int64_t i = 0; i < n; ++i) {
     const Real grad = g[i] * c.grad_scale;
     m[i] = c.beta1 * m[i] + (1 - c.beta1) * grad;
@@ -22,7 +23,8 @@ inline __attribute__((always_inline)) void adamw_body(Real* __restrict p, Real* 
 
 }  // namespace
 
-STRETTO_MULTIARCH void adamw_loop(float* p, float* g, float* m, float* v, int64_t n, const AdamwConstants<float>& c) {
+STRETTO_MULTIARCH void adamw_loop(float* p, float* g, float* m, float* v, int64_t n,
+                                  const AdamwConstants<float>& c) {
   adamw_body(p, g, m, v, n, c);
 }
 

@@ -1,10 +1,11 @@
 #include "stretto/kernels/optimizer.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
+
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
-
-#include <limits>
 
 namespace stretto::kernels {
 namespace {
@@ -55,7 +56,8 @@ TEST_P(OptimizerKernels, SgdEqualsTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Dtypes, OptimizerKernels, ::testing::Values(Case{at::kFloat, 2e-6}, Case{at::kDouble, 1e-13}));
+INSTANTIATE_TEST_SUITE_P(Dtypes, OptimizerKernels,
+                         ::testing::Values(Case{at::kFloat, 2e-6}, Case{at::kDouble, 1e-13}));
 
 TEST(SumOfSquares, IsExactAndShowsNonFinite) {
   at::manual_seed(3);

@@ -23,7 +23,8 @@ thread_local bool inside_region = false;
 
 struct InsideRegion {
   InsideRegion() {
-    if (inside_region) throw Error("checkpoint: a checkpointed block may not hold another one; checkpoint one of them");
+    if (inside_region)
+      throw Error("checkpoint: a checkpointed block may not hold another one; checkpoint one of them");
     inside_region = true;
   }
   InsideRegion(const InsideRegion&) = delete;
@@ -48,7 +49,8 @@ class RandomState {
 };
 
 struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*makes the output need a gradient*/,
+  static Tensor forward(AutogradContext* context, const Tensor& x,
+                        const Tensor& /*makes the output need a gradient*/,
                         c10::intrusive_ptr<Region> region) {
     context->save_for_backward({x});
     const InsideRegion inside;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <torch/csrc/autograd/function.h>
-
 #include <functional>
 #include <vector>
+
+#include <torch/csrc/autograd/function.h>
 
 #include "stretto/tensor/tensor.h"
 

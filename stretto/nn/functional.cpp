@@ -21,8 +21,8 @@ bool drops(double p, const Context& context) { return context.training && p > 0;
 
 // [T, heads, D] -> [B, heads, L, D], zeros where a sequence is shorter than the longest.
 Tensor pad(const Tensor& x, const PackedLayout& layout) {
-  const Tensor padded =
-      at::zeros({layout.batch * layout.max_length, x.size(1), x.size(2)}, x.options()).index_copy(0, layout.slots, x);
+  const Tensor padded = at::zeros({layout.batch * layout.max_length, x.size(1), x.size(2)}, x.options())
+                            .index_copy(0, layout.slots, x);
   return padded.view({layout.batch, layout.max_length, x.size(1), x.size(2)}).transpose(1, 2);
 }
 
@@ -47,20 +47,20 @@ Tensor attention_dropout_mask(const PackedLayout& layout, int64_t heads, double 
 
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context) {
   if (!drops(p, context)) return x;
-  return x * kernels::dropout_mask({layout.samples, layout.positions, 1}, x.size(1), p, site_key(context, site),
-                                   x.scalar_type());
+  return x * kernels::dropout_mask({layout.samples, layout.positions, 1}, x.size(1), p,
+                                   site_key(context, site), x.scalar_type());
 }
 
 Tensor sequence_dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout,
                         const Context& context) {
   if (!drops(p, context)) return x;
   const Tensor samples = layout.sample_of_sequence();
-  return x * kernels::dropout_mask({samples, at::zeros_like(samples), 1}, x.size(1), p, site_key(context, site),
-                                   x.scalar_type());
+  return x * kernels::dropout_mask({samples, at::zeros_like(samples), 1}, x.size(1), p,
+                                   site_key(context, site), x.scalar_type());
 }
 
-Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& layout, double p,
-                        uint64_t site, const Context& context) {
+Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& layout,
+                        double p, uint64_t site, const Context& context) {
   const auto dtype = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   const Tensor queries = pad(q.to(dtype) * scale, layout);
@@ -100,8 +100,8 @@ Activation activation(const std::string& name) {
 
 Loss cross_entropy(const Tensor& logits, const Tensor& labels) {
   if (logits.dim() != 2 || labels.dim() != 1 || logits.size(0) != labels.size(0)) {
-    throw ShapeError("cross_entropy: logits {} and labels {} do not fit; [N, C] and [N] are needed", describe(logits),
-                     describe(labels));
+    throw ShapeError("cross_entropy: logits {} and labels {} do not fit; [N, C] and [N] are needed",
+                     describe(logits), describe(labels));
   }
   const auto dtype = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const Tensor sum = at::cross_entropy_loss(logits.to(dtype), labels, {}, at::Reduction::Sum, -100);

@@ -23,12 +23,13 @@ Tensor embedding(const Tensor& ids, const Tensor& table);
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
 // The same for one row a sequence (a head on pooled output): x [B, C].
-Tensor sequence_dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
+Tensor sequence_dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout,
+                        const Context& context);
 
 // Full self-attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1).
 // q, k, v [T, heads, D]; returns [T, heads * D]. bf16 inputs are computed in fp32. `p` drops attention weights.
-Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& layout, double p,
-                        uint64_t site, const Context& context);
+Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& layout,
+                        double p, uint64_t site, const Context& context);
 
 // The activation that a Hugging Face config calls `name`. Throws ConfigError with a suggestion.
 using Activation = Tensor (*)(const Tensor&);

@@ -9,16 +9,20 @@
 namespace stretto::nn {
 
 Linear::Linear(int64_t in, int64_t out)
-    : weight(register_parameter("weight", at::empty({out, in}))), bias(register_parameter("bias", at::empty({out}))) {}
+    : weight(register_parameter("weight", at::empty({out, in}))),
+      bias(register_parameter("bias", at::empty({out}))) {}
 
-Embedding::Embedding(int64_t rows, int64_t width) : weight(register_parameter("weight", at::empty({rows, width}))) {}
+Embedding::Embedding(int64_t rows, int64_t width)
+    : weight(register_parameter("weight", at::empty({rows, width}))) {}
 
 LayerNorm::LayerNorm(int64_t width, double epsilon)
     : weight(register_parameter("weight", at::empty({width}))),
       bias(register_parameter("bias", at::empty({width}))),
       eps(epsilon) {}
 
-Tensor LayerNorm::forward(const Tensor& x) const { return at::layer_norm(x, {x.size(-1)}, weight, bias, eps); }
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
+}
 
 torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path) {
   torch::nn::Module* module = &root;
@@ -26,8 +30,9 @@ torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path) {
     const std::string name(piece);
     const auto children = module->named_children();
     const auto* existing = children.find(name);
-    module = existing != nullptr ? existing->get()
-                                 : module->register_module(name, std::make_shared<torch::nn::Module>(name)).get();
+    module = existing != nullptr
+                 ? existing->get()
+                 : module->register_module(name, std::make_shared<torch::nn::Module>(name)).get();
   }
   return *module;
 }

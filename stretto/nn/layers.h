@@ -1,9 +1,9 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <memory>
 #include <string>
+
+#include <torch/nn/module.h>
 
 #include "stretto/nn/functional.h"
 
@@ -15,14 +15,14 @@ namespace stretto::nn {
 struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out);
   Tensor forward(const Tensor& x) const { return nn::linear(x, weight, bias); }  // [T, in] -> [T, out]
-  Tensor weight;  // [out, in]
-  Tensor bias;    // [out]
+  Tensor weight;                                                                 // [out, in]
+  Tensor bias;                                                                   // [out]
 };
 
 struct Embedding : torch::nn::Module {
   Embedding(int64_t rows, int64_t width);
   Tensor forward(const Tensor& ids) const { return nn::embedding(ids, weight); }  // [T] -> [T, width]
-  Tensor weight;  // [rows, width]
+  Tensor weight;                                                                  // [rows, width]
 };
 
 // Ba et al. 2016 over the last dimension.
@@ -37,7 +37,8 @@ struct LayerNorm : torch::nn::Module {
 // Registers `layer` under the dotted `path` below `root`, with empty modules for the names between, and returns it. So
 // a block can hold its layers as plain members and still name its parameters as its weight files do.
 template <class Layer>
-std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path, std::shared_ptr<Layer> layer);
+std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path,
+                                 std::shared_ptr<Layer> layer);
 
 // Whether `parameter`, the direct member `name` of `owner`, is decayed by optimizers: biases and the weights of norms
 // are not, by the type of the module.
@@ -46,7 +47,8 @@ bool has_weight_decay(const torch::nn::Module& owner, const std::string& name);
 torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path);
 
 template <class Layer>
-std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path, std::shared_ptr<Layer> layer) {
+std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path,
+                                 std::shared_ptr<Layer> layer) {
   const size_t dot = path.rfind('.');
   torch::nn::Module& parent = dot == std::string::npos ? root : make_path(root, path.substr(0, dot));
   return parent.register_module(dot == std::string::npos ? path : path.substr(dot + 1), std::move(layer));

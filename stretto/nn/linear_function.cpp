@@ -12,7 +12,9 @@ using torch::autograd::variable_list;
 // Where a gradient buffer is set, it is added to; the returned undefined tensor tells autograd that nothing is left.
 bool has_buffer(const Tensor& parameter) { return parameter.is_leaf() && parameter.grad().defined(); }
 
-bool computed_wider(const Tensor& x) { return x.scalar_type() == at::kBFloat16 && x.device().is_cpu() && !cpu_has_bf16(); }
+bool computed_wider(const Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 && x.device().is_cpu() && !cpu_has_bf16();
+}
 
 Tensor widened(const Tensor& x) { return computed_wider(x) ? x.to(at::kFloat) : x; }
 
@@ -91,8 +93,8 @@ bool cpu_has_bf16() {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.dim() != 2 || x.size(1) != weight.size(1)) {
-    throw ShapeError("linear: input {} does not fit weight {}; [T, {}] is needed", describe(x), describe(weight),
-                     weight.size(1));
+    throw ShapeError("linear: input {} does not fit weight {}; [T, {}] is needed", describe(x),
+                     describe(weight), weight.size(1));
   }
   return LinearFunction::apply(x, weight, bias);
 }
@@ -102,9 +104,10 @@ Tensor embedding(const Tensor& ids, const Tensor& table) {
     const auto [least, largest] = at::aminmax(ids);
     const int64_t low = least.item<int64_t>(), high = largest.item<int64_t>();
     if (low < 0 || high >= table.size(0)) {
-      throw DataError("embedding: id {} is outside the table of {} rows; the tokenizer and the model do not belong "
-                      "together",
-                      low < 0 ? low : high, table.size(0));
+      throw DataError(
+          "embedding: id {} is outside the table of {} rows; the tokenizer and the model do not belong "
+          "together",
+          low < 0 ? low : high, table.size(0));
     }
   }
   return EmbeddingFunction::apply(ids, table);

@@ -17,11 +17,11 @@ class Adamw : public Optimizer {
   std::vector<std::string> slot_names() const override { return {"exp_avg", "exp_avg_sq"}; }
 
  private:
-  void step_range(const Buffers& part, const std::vector<Tensor>& slots, bool decay, double lr, double grad_scale,
-                  int64_t step) const override {
+  void step_range(const Buffers& part, const std::vector<Tensor>& slots, bool decay, double lr,
+                  double grad_scale, int64_t step) const override {
     kernels::adamw({part.master, part.grad, part.compute}, slots[0], slots[1],
-                   {lr, options_.beta1, options_.beta2, options_.eps, decay ? options_.weight_decay : 0, grad_scale,
-                    step});
+                   {lr, options_.beta1, options_.beta2, options_.eps, decay ? options_.weight_decay : 0,
+                    grad_scale, step});
   }
   AdamwOptions options_;
 };
@@ -30,8 +30,9 @@ class Sgd : public Optimizer {
  public:
   explicit Sgd(const SgdOptions& options) : Optimizer(options.lr), options_(options) {
     if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
-      throw ConfigError("SGD: nesterov needs momentum above 0 and dampening 0, found momentum {} and dampening {}",
-                        options.momentum, options.dampening);
+      throw ConfigError(
+          "SGD: nesterov needs momentum above 0 and dampening 0, found momentum {} and dampening {}",
+          options.momentum, options.dampening);
     }
   }
   std::string name() const override { return "SGD"; }
@@ -40,11 +41,11 @@ class Sgd : public Optimizer {
   }
 
  private:
-  void step_range(const Buffers& part, const std::vector<Tensor>& slots, bool decay, double lr, double grad_scale,
-                  int64_t step) const override {
+  void step_range(const Buffers& part, const std::vector<Tensor>& slots, bool decay, double lr,
+                  double grad_scale, int64_t step) const override {
     kernels::sgd({part.master, part.grad, part.compute}, slots.empty() ? Tensor() : slots[0],
-                 {lr, options_.momentum, options_.dampening, decay ? options_.weight_decay : 0, options_.nesterov,
-                  grad_scale, step});
+                 {lr, options_.momentum, options_.dampening, decay ? options_.weight_decay : 0,
+                  options_.nesterov, grad_scale, step});
   }
   SgdOptions options_;
 };
@@ -62,12 +63,14 @@ void Optimizer::bind(const Buffers& buffers, std::vector<Range> ranges, const Al
 }
 
 void Optimizer::step(double lr_factor, double grad_scale) {
-  if (!buffers_.master.defined()) throw Error("{}: step before bind; let the trainer or Lite set it up", name());
+  if (!buffers_.master.defined())
+    throw Error("{}: step before bind; let the trainer or Lite set it up", name());
   ++steps_done_;
   for (const Range& range : ranges_) {
     std::vector<Tensor> slots;
     for (const Tensor& slot : slots_) slots.push_back(slice(slot, range));
-    const Buffers part = {slice(buffers_.master, range), slice(buffers_.grad, range), slice(buffers_.compute, range)};
+    const Buffers part = {slice(buffers_.master, range), slice(buffers_.grad, range),
+                          slice(buffers_.compute, range)};
     step_range(part, slots, range.decay, base_lr_ * lr_factor, grad_scale, steps_done_);
   }
 }

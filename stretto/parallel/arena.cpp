@@ -12,7 +12,8 @@ int64_t aligned(int64_t elements) { return (elements + alignment - 1) / alignmen
 }  // namespace
 
 Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator) {
-  if (parameters.empty()) throw ConfigError("the model has no parameter to train: all are frozen or there are none");
+  if (parameters.empty())
+    throw ConfigError("the model has no parameter to train: all are frozen or there are none");
   int64_t offset = 0;
   for (NamedParameter& info : parameters) {
     const int64_t size = info.tensor.numel();
@@ -49,7 +50,8 @@ void Arena::bind(Parameter& parameter) {
 std::vector<optim::Range> Arena::optimizer_ranges() const {
   std::vector<optim::Range> ranges;
   for (const Parameter& parameter : parameters_) {
-    const int64_t end = parameter.begin + aligned(parameter.end - parameter.begin);  // padding is zero and stays zero
+    const int64_t end =
+        parameter.begin + aligned(parameter.end - parameter.begin);  // padding is zero and stays zero
     if (!ranges.empty() && ranges.back().decay == parameter.info.decay) {
       ranges.back().end = end;
     } else {
@@ -71,14 +73,17 @@ void Arena::verify() const {
   for (const Parameter& parameter : parameters_) {
     const Tensor& tensor = parameter.info.tensor;
     if (tensor.const_data_ptr() != parameter.data) {
-      throw Error("parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the model "
-                  "before it is set up, or write into the parameter in place",
-                  parameter.info.name);
+      throw Error(
+          "parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the "
+          "model "
+          "before it is set up, or write into the parameter in place",
+          parameter.info.name);
     }
     if (!tensor.grad().defined() || tensor.grad().const_data_ptr() != parameter.grad) {
-      throw Error("the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward "
-                  "without create_graph",
-                  parameter.info.name);
+      throw Error(
+          "the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward "
+          "without create_graph",
+          parameter.info.name);
     }
   }
 }

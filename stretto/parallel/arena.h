@@ -24,7 +24,7 @@ class Arena {
     NamedParameter info;
     int64_t begin;  // elements of the buffers
     int64_t end;
-    void* data;     // where the parameter and its gradient must lie
+    void* data;  // where the parameter and its gradient must lie
     void* grad;
   };
   struct Unit {

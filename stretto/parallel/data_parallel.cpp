@@ -1,9 +1,9 @@
 #include "stretto/parallel/data_parallel.h"
 
+#include <cmath>
+
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <cmath>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
@@ -71,9 +71,10 @@ void DataParallel::compare_replicas() const {
   const auto sums = group_.all_gather_bytes(std::to_string(checksum(arena_.buffers().master)));
   for (size_t rank = 1; rank < sums.size(); ++rank) {
     if (sums[rank] == sums[0]) continue;
-    throw DistributedError("rank {} holds other parameters than rank 0 although both had the same gradients; the network "
-                           "or memory of its host is at fault",
-                           rank);
+    throw DistributedError(
+        "rank {} holds other parameters than rank 0 although both had the same gradients; the network "
+        "or memory of its host is at fault",
+        rank);
   }
 }
 
@@ -102,11 +103,13 @@ void DataParallel::backward(const Tensor& loss_sum, bool last) {
 }
 
 void DataParallel::begin_reduction(const std::vector<int>& uses) {
-  if (reduced_ || !works_.empty()) throw Error("backward: the last step's gradients were not yet taken; step first");
+  if (reduced_ || !works_.empty())
+    throw Error("backward: the last step's gradients were not yet taken; step first");
   uses_left_ = uses;
   for (Bucket& bucket : buckets_) {
     bucket.missing = 0;
-    for (size_t i = bucket.first_parameter; i <= bucket.last_parameter; ++i) bucket.missing += uses_left_[i] > 0;
+    for (size_t i = bucket.first_parameter; i <= bucket.last_parameter; ++i)
+      bucket.missing += uses_left_[i] > 0;
   }
   launched_ = 0;
   reducing_ = reduced_ = true;
@@ -116,15 +119,18 @@ void DataParallel::begin_reduction(const std::vector<int>& uses) {
 void DataParallel::on_gradient(size_t parameter) {
   const std::string& name = arena_.parameters()[parameter].info.name;
   if (!in_backward_) {
-    throw Error("the gradient of {} was computed outside of stretto's backward, so ranks would drift apart; call "
-                "backward of the trainer or of Lite in place of loss.backward()",
-                name);
+    throw Error(
+        "the gradient of {} was computed outside of stretto's backward, so ranks would drift apart; call "
+        "backward of the trainer or of Lite in place of loss.backward()",
+        name);
   }
   if (!reducing_) return;
   if (uses_left_[parameter] == 0) {
-    throw Error("the gradient of {} was added to after it had been reduced; if a checkpointed block uses it, name it in "
-                "that block's parameters",
-                name);
+    throw Error(
+        "the gradient of {} was added to after it had been reduced; if a checkpointed block uses it, name it "
+        "in "
+        "that block's parameters",
+        name);
   }
   if (--uses_left_[parameter] == 0) {
     on_complete(parameter);
@@ -149,8 +155,9 @@ void DataParallel::launch_ready() {
 DataParallel::Totals DataParallel::finish(Totals mine) {
   if (!reduced_) throw Error("step before backward: there are no gradients");
   if (group_.size() > 1) {
-    Tensor totals = at::tensor({mine.loss_sum, mine.count, mine.save_requests, mine.stop_requests}, at::kDouble)
-                        .to(arena_.buffers().grad.device());
+    Tensor totals =
+        at::tensor({mine.loss_sum, mine.count, mine.save_requests, mine.stop_requests}, at::kDouble)
+            .to(arena_.buffers().grad.device());
     works_.push_back(group_.all_reduce(totals));
     for (Work& work : works_) work.wait();
     totals = totals.to(at::kCPU);
@@ -162,7 +169,9 @@ DataParallel::Totals DataParallel::finish(Totals mine) {
   return mine;
 }
 
-double DataParallel::gradient_norm() const { return std::sqrt(kernels::sum_of_squares(arena_.buffers().grad)); }
+double DataParallel::gradient_norm() const {
+  return std::sqrt(kernels::sum_of_squares(arena_.buffers().grad));
+}
 
 std::string DataParallel::first_nonfinite() const {
   for (const auto& parameter : arena_.parameters()) {

@@ -38,7 +38,8 @@ class DataParallel {
   struct Totals {
     double loss_sum = 0;
     double count = 0;
-    double save_requests = 0;  // ranks that were asked to save or to stop after this step: with the reduction that is
+    double save_requests =
+        0;  // ranks that were asked to save or to stop after this step: with the reduction that is
     double stop_requests = 0;  // needed anyway, all ranks come to one decision
   };
   Totals finish(Totals mine);

@@ -1,9 +1,9 @@
 #include "stretto/parallel/data_parallel.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"

@@ -1,8 +1,8 @@
 #include "stretto/parallel/gradient_uses.h"
 
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
-
 #include <unordered_set>
+
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include "stretto/nn/checkpoint.h"
 

@@ -11,6 +11,7 @@ namespace stretto {
 // more in each checkpointed block that uses it, not at all where it is unused. `index_of` maps a parameter's TensorImpl
 // to its place in the result, which has `count` places.
 std::vector<int> count_gradient_uses(const Tensor& root,
-                                     const std::unordered_map<const c10::TensorImpl*, size_t>& index_of, size_t count);
+                                     const std::unordered_map<const c10::TensorImpl*, size_t>& index_of,
+                                     size_t count);
 
 }  // namespace stretto

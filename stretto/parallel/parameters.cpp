@@ -20,9 +20,10 @@ std::string unit_of(const std::string& name) {
 
 void check_trainable(const std::string& name, const Tensor& tensor, at::Device device) {
   if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
-    throw ConfigError("parameter {} is {}; only dense real floating-point parameters can be trained: freeze it "
-                      "(requires_grad = false) or make it a buffer",
-                      name, describe(tensor));
+    throw ConfigError(
+        "parameter {} is {}; only dense real floating-point parameters can be trained: freeze it "
+        "(requires_grad = false) or make it a buffer",
+        name, describe(tensor));
   }
   if (tensor.device() != device) {
     throw ConfigError("parameter {} is on {}, others are on {}; a model must lie on one device", name,
@@ -36,7 +37,8 @@ class Collector {
   ModuleTensors result;
 
   void visit(const torch::nn::Module& module, const std::string& prefix) {
-    for (const auto& item : module.named_parameters(/*recurse=*/false)) add(module, prefix, item.key(), item.value());
+    for (const auto& item : module.named_parameters(/*recurse=*/false))
+      add(module, prefix, item.key(), item.value());
     for (const auto& item : module.named_buffers(/*recurse=*/false)) {
       if (item.value().defined()) result.constant.emplace_back(prefix + item.key(), item.value());
     }
@@ -44,14 +46,16 @@ class Collector {
   }
 
  private:
-  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& name, const Tensor& tensor) {
+  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& name,
+           const Tensor& tensor) {
     if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
     const std::string full_name = prefix + name;
     if (!tensor.requires_grad()) {
       result.constant.emplace_back(full_name, tensor);
       return;
     }
-    check_trainable(full_name, tensor, result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
+    check_trainable(full_name, tensor,
+                    result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
     result.trained.push_back({full_name, unit_of(full_name), tensor, nn::has_weight_decay(owner, name)});
   }
 

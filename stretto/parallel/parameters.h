@@ -1,8 +1,9 @@
 #pragma once
 
 #include <string>
-#include <torch/nn/module.h>
 #include <vector>
+
+#include <torch/nn/module.h>
 
 #include "stretto/tensor/tensor.h"
 
@@ -13,13 +14,14 @@ struct NamedParameter {
   std::string name;  // its first, where it is tied
   std::string unit;  // the block it belongs to: the part of the name up to its first number, or ""
   Tensor tensor;
-  bool decay;        // weight decay applies: no bias, no weight of a norm
+  bool decay;  // weight decay applies: no bias, no weight of a norm
 };
 
 // A module's tensors by how data parallelism treats them. Tied parameters appear once.
 struct ModuleTensors {
-  std::vector<NamedParameter> trained;                   // dense float parameters with gradients, in registration order
-  std::vector<std::pair<std::string, Tensor>> constant;  // frozen parameters and buffers: broadcast, never reduced
+  std::vector<NamedParameter> trained;  // dense float parameters with gradients, in registration order
+  std::vector<std::pair<std::string, Tensor>>
+      constant;  // frozen parameters and buffers: broadcast, never reduced
 };
 
 // Throws ConfigError by name for parameters that cannot be trained (complex, sparse, on several devices).

@@ -12,14 +12,15 @@ namespace {
 at::Device choose_device(const std::string& wanted, int local_rank) {
   const bool available = at::hasCUDA();
   if (wanted == "cuda" && !available) {
-    throw ConfigError("training.device: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with "
-                      "a CUDA libtorch");
+    throw ConfigError(
+        "training.device: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with "
+        "a CUDA libtorch");
   }
   if (wanted == "cpu" || !available) return at::Device(at::kCPU);
   const int devices = at::detail::getCUDAHooks().deviceCount();
   if (local_rank >= devices) {
-    throw ConfigError("rank {} of this host has no GPU: there are {}; start at most that many ranks (-N {})", local_rank,
-                      devices, devices);
+    throw ConfigError("rank {} of this host has no GPU: there are {}; start at most that many ranks (-N {})",
+                      local_rank, devices, devices);
   }
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
 }

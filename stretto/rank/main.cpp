@@ -1,6 +1,6 @@
-#include <unistd.h>
-
 #include <cstdio>
+
+#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"

@@ -1,4 +1,5 @@
 #include <iostream>
+
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
@@ -13,7 +14,8 @@ nlohmann::ordered_json describe(const std::string& text, const Tensor& logits, c
   nlohmann::ordered_json record = {{"text", text}};
   const Tensor scores = at::softmax(logits, 0);
   if (output == "logits") {
-    record["logits"] = std::vector<double>(logits.data_ptr<double>(), logits.data_ptr<double>() + logits.numel());
+    record["logits"] =
+        std::vector<double>(logits.data_ptr<double>(), logits.data_ptr<double>() + logits.numel());
   } else if (output == "scores") {
     for (const auto& [id, label] : config.id2label) record["scores"][label] = scores[id].item<double>();
   } else {
@@ -24,10 +26,12 @@ nlohmann::ordered_json describe(const std::string& text, const Tensor& logits, c
   return record;
 }
 
-void print(const std::vector<std::string>& texts, const TextClassifier& classifier, const std::string& output) {
+void print(const std::vector<std::string>& texts, const TextClassifier& classifier,
+           const std::string& output) {
   const Tensor logits = classifier.logits(texts).to(at::kDouble).contiguous();
   for (size_t i = 0; i < texts.size(); ++i) {
-    const auto record = describe(texts[i], logits[static_cast<int64_t>(i)].contiguous(), classifier.config(), output);
+    const auto record =
+        describe(texts[i], logits[static_cast<int64_t>(i)].contiguous(), classifier.config(), output);
     std::cout << record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   }
   std::cout.flush();

@@ -26,7 +26,8 @@ void set_up_log(const Recipe& recipe, int rank) {
 // What a user types to go on with this run.
 std::string resume_command(const cli::RecipeArguments& arguments, const Recipe& recipe,
                            const cluster::RankInfo& info) {
-  std::string command = fmt::format("stretto train {} -N {}", arguments.recipe.string(), info.local_world_size);
+  std::string command =
+      fmt::format("stretto train {} -N {}", arguments.recipe.string(), info.local_world_size);
   if (!arguments.strategy.empty()) command += " --strategy " + arguments.strategy;
   for (const std::string& setting : arguments.overrides) command += fmt::format(" --set '{}'", setting);
   if (recipe.resume != "auto") command += " --set resume=auto";  // not from where this run began
@@ -50,11 +51,13 @@ void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
   std::optional<RunLock> lock;
   if (info.rank == 0 && verb == Verb::train) lock.emplace(recipe.output);
   Job job = join_job(recipe.training);
-  if (info.rank == 0 && verb == Verb::train) RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
+  if (info.rank == 0 && verb == Verb::train)
+    RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
   if (verb == Verb::train) resume_own_run(recipe, info);
   TextClassification task(recipe, *job.group, job.device);
   if (verb == Verb::train) {
-    if (!task.train()) log::info("stopped    the state is saved; resume with: {}", resume_command(arguments, recipe, info));
+    if (!task.train())
+      log::info("stopped    the state is saved; resume with: {}", resume_command(arguments, recipe, info));
   } else {
     task.test();
   }

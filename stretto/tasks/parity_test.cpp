@@ -9,7 +9,8 @@
 namespace stretto {
 namespace {
 
-const std::filesystem::path parity_folder = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert/parity";
+const std::filesystem::path parity_folder =
+    std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert/parity";
 constexpr int64_t steps = 20, batch_size = 6;
 
 // The golden batches end to end: sample b of batch k is sample 6 k + b.
@@ -113,8 +114,10 @@ TEST_P(TrainingParity, TwentyAdamwStepsMatchTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, TrainingParity,
-                         ::testing::Values(ParityCase{"fp64", 1, 1, 1e-9, 1e-6}, ParityCase{"fp64", 2, 1, 1e-9, 1e-6},
-                                           ParityCase{"fp32", 1, 1, 1e-5, 1e-5}, ParityCase{"fp32", 2, 1, 1e-5, 1e-5},
+                         ::testing::Values(ParityCase{"fp64", 1, 1, 1e-9, 1e-6},
+                                           ParityCase{"fp64", 2, 1, 1e-9, 1e-6},
+                                           ParityCase{"fp32", 1, 1, 1e-5, 1e-5},
+                                           ParityCase{"fp32", 2, 1, 1e-5, 1e-5},
                                            ParityCase{"fp32", 1, 2, 1e-5, 1e-5}));
 
 }  // namespace

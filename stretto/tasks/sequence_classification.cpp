@@ -22,15 +22,18 @@ std::vector<std::string> class_names(const data::LabelSet& labels) {
   return names;
 }
 
-void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const std::filesystem::path& folder) {
+void copy_tokenizer(const std::filesystem::path& source, bool lowercase,
+                    const std::filesystem::path& folder) {
   const bool one_file = !std::filesystem::is_directory(source);
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"}) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"}) {
     const std::filesystem::path file = one_file ? source : source / name;
     if (one_file && source.filename() != name) continue;
     if (std::filesystem::exists(file)) write_file_atomic(folder / name, read_file(file));
   }
   if (!std::filesystem::exists(folder / "tokenizer_config.json")) {
-    const nlohmann::ordered_json config = {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", lowercase}};
+    const nlohmann::ordered_json config = {{"tokenizer_class", "BertTokenizer"},
+                                           {"do_lower_case", lowercase}};
     write_file_atomic(folder / "tokenizer_config.json", config.dump(2) + "\n");
   }
 }
@@ -51,7 +54,8 @@ SequenceClassification::SequenceClassification(const ModelConfig& config, const 
   }
   const WeightReport report = model_->load(*config.path);
   if (!report.missing.empty()) {
-    log::info("new weights, to be trained (not in {}): {}", config.path->string(), fmt::join(report.missing, ", "));
+    log::info("new weights, to be trained (not in {}): {}", config.path->string(),
+              fmt::join(report.missing, ", "));
   }
   if (!report.unexpected.empty()) {
     log::info("weights of {} that this model has no use for: {}", config.path->string(),

@@ -12,14 +12,16 @@ namespace {
 
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const BertConfig& model) {
   if (tokenizer.vocab_size() > model.vocab_size) {
-    throw ConfigError("the tokenizer gives ids up to {}, but the model's vocab_size is {}; tokenizer.path and "
-                      "model.path do not belong together",
-                      tokenizer.vocab_size() - 1, model.vocab_size);
+    throw ConfigError(
+        "the tokenizer gives ids up to {}, but the model's vocab_size is {}; tokenizer.path and "
+        "model.path do not belong together",
+        tokenizer.vocab_size() - 1, model.vocab_size);
   }
   if (recipe.data.max_length > model.max_position_embeddings) {
-    throw ConfigError("data.max_length ({}) is more than the model's max_position_embeddings ({}); set data.max_length: "
-                      "{}",
-                      recipe.data.max_length, model.max_position_embeddings, model.max_position_embeddings);
+    throw ConfigError(
+        "data.max_length ({}) is more than the model's max_position_embeddings ({}); set data.max_length: "
+        "{}",
+        recipe.data.max_length, model.max_position_embeddings, model.max_position_embeddings);
   }
 }
 
@@ -29,7 +31,8 @@ int64_t evaluation_batch_size(const Recipe& recipe) {
 
 std::string metrics_text(const Metrics& metrics) {
   std::string text;
-  for (const auto& [name, value] : metrics) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  for (const auto& [name, value] : metrics)
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
   return text;
 }
 
@@ -73,7 +76,8 @@ bool TextClassification::train() {
   std::optional<data::Table> validation_table;
   if (recipe_.data.validation) validation_table = read(*recipe_.data.validation, &train_table.labels, true);
 
-  SequenceClassification module(recipe_.model, train_table.labels, static_cast<uint64_t>(recipe_.training.seed));
+  SequenceClassification module(recipe_.model, train_table.labels,
+                                static_cast<uint64_t>(recipe_.training.seed));
   check_fit(recipe_, tokenizer, module.config());
   module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
   const auto train_set = tokenize(train_table, tokenizer);
@@ -86,23 +90,23 @@ bool TextClassification::train() {
 void TextClassification::write_results(const FitResult& result) const {
   const RunFolder folder(recipe_.output);
   const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
-  nlohmann::ordered_json summary = {{"steps", result.steps},
-                                    {"resumed_after_step", result.resumed_after},
-                                    {"samples", result.samples},
-                                    {"seconds", result.seconds},
-                                    {"samples_per_second", speed},
-                                    {"ranks", group_.size()},
-                                    {"model", folder.model().string()}};
+  nlohmann::ordered_json summary = {
+      {"steps", result.steps},           {"resumed_after_step", result.resumed_after},
+      {"samples", result.samples},       {"seconds", result.seconds},
+      {"samples_per_second", speed},     {"ranks", group_.size()},
+      {"model", folder.model().string()}};
   if (result.best) {
     summary["best_epoch"] = result.best_epoch;
     summary["best"] = *result.best;
     folder.write_json("dev_results.json", nlohmann::ordered_json(*result.best));
   }
   folder.write_json("summary.json", summary);
-  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}", human_duration(result.seconds),
-            result.steps, result.samples, speed, group_.size(), group_.size() == 1 ? "" : "s");
+  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
+            human_duration(result.seconds), result.steps, result.samples, speed, group_.size(),
+            group_.size() == 1 ? "" : "s");
   if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
-  log::info("model      {}\nmetrics    {}", folder.model().string(), (folder.path() / "metrics.jsonl").string());
+  log::info("model      {}\nmetrics    {}", folder.model().string(),
+            (folder.path() / "metrics.jsonl").string());
 }
 
 void TextClassification::test() {

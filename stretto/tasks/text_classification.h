@@ -24,8 +24,10 @@ class TextClassification {
 
  private:
   text::Tokenizer load_tokenizer(const std::filesystem::path& folder) const;
-  data::Table read(const std::filesystem::path& file, const data::LabelSet* labels, bool require_labels) const;
-  std::unique_ptr<data::TextDataset> tokenize(const data::Table& table, const text::Tokenizer& tokenizer) const;
+  data::Table read(const std::filesystem::path& file, const data::LabelSet* labels,
+                   bool require_labels) const;
+  std::unique_ptr<data::TextDataset> tokenize(const data::Table& table,
+                                              const text::Tokenizer& tokenizer) const;
   void write_results(const FitResult& result) const;
   void write_predictions(const data::Table& table, const BertConfig& config, const Tensor& rows) const;
 

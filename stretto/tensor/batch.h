@@ -15,7 +15,7 @@ namespace stretto {
 struct Batch {
   std::map<std::string, Tensor> tensors;
   std::vector<int64_t> sample_ids;  // dataset index of each sample, in the batch's order
-  int64_t count = 0;                // samples that count; 0 for the dummy a rank runs when it was left without one
+  int64_t count = 0;  // samples that count; 0 for the dummy a rank runs when it was left without one
 
   // The tensor `name`. Throws DataError naming those that exist.
   const Tensor& at(const std::string& name) const;
@@ -28,7 +28,7 @@ struct Batch {
 // A sum over samples or tokens and how many there were. Losses travel as sums, so that one division by the global count
 // gives the mean over all ranks and accumulation steps, whoever held how many.
 struct Loss {
-  Tensor sum;        // scalar, with its graph
+  Tensor sum;  // scalar, with its graph
   double count = 0;
 };
 

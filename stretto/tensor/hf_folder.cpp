@@ -17,13 +17,15 @@ NamedTensors load_shards(const std::filesystem::path& folder, const std::filesys
   }
   std::map<std::string, std::set<std::string>> wanted;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
-    if (!file.is_string()) throw DataError("{}: weight_map.{} is not a file name", index_path.string(), tensor);
+    if (!file.is_string())
+      throw DataError("{}: weight_map.{} is not a file name", index_path.string(), tensor);
     wanted[file.get<std::string>()].insert(tensor);
   }
   NamedTensors weights;
   for (const auto& [file, tensors] : wanted) {
     if (std::filesystem::path(file).filename() != file) {
-      throw DataError("{}: \"{}\" is outside the model's folder, which is refused", index_path.string(), file);
+      throw DataError("{}: \"{}\" is outside the model's folder, which is refused", index_path.string(),
+                      file);
     }
     const SafetensorsFile shard(folder / file);
     for (const std::string& name : tensors) weights.emplace(name, shard.load(name));
@@ -40,10 +42,11 @@ NamedTensors load_hf_weights(const std::filesystem::path& folder) {
   const auto index = folder / "model.safetensors.index.json";
   if (std::filesystem::exists(index)) return load_shards(folder, index);
   const bool pickled = std::filesystem::exists(folder / "pytorch_model.bin");
-  throw DataError("{}: there is neither model.safetensors nor model.safetensors.index.json{}", folder.string(),
-                  pickled ? "; pytorch_model.bin is a pickle, which can run code and is not read: convert it with "
-                            "transformers' save_pretrained"
-                          : "");
+  throw DataError(
+      "{}: there is neither model.safetensors nor model.safetensors.index.json{}", folder.string(),
+      pickled ? "; pytorch_model.bin is a pickle, which can run code and is not read: convert it with "
+                "transformers' save_pretrained"
+              : "");
 }
 
 bool hf_folder_has(const std::filesystem::path& folder, const std::string& name) {
@@ -54,7 +57,8 @@ bool hf_folder_has(const std::filesystem::path& folder, const std::string& name)
   return std::filesystem::exists(index) && read_json(index)["weight_map"].contains(name);
 }
 
-WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters, const std::string& source) {
+WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters,
+                          const std::string& source) {
   WeightReport report;
   for (const auto& [name, parameter] : parameters) {
     const auto found = weights.find(name);
@@ -63,8 +67,9 @@ WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& param
       continue;
     }
     if (found->second.sizes() != parameter.sizes()) {
-      throw ShapeError("{}: {} has shape {}, the model needs {}; config.json and the weights do not belong together",
-                       source, name, describe(found->second.sizes()), describe(parameter.sizes()));
+      throw ShapeError(
+          "{}: {} has shape {}, the model needs {}; config.json and the weights do not belong together",
+          source, name, describe(found->second.sizes()), describe(parameter.sizes()));
     }
     at::NoGradGuard no_grad;
     Tensor(parameter).copy_(found->second);

@@ -22,6 +22,7 @@ struct WeightReport {
 };
 
 // Copies `weights` into `parameters` (same names). Throws ShapeError with the tensor's name and both shapes.
-WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters, const std::string& source);
+WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters,
+                          const std::string& source);
 
 }  // namespace stretto

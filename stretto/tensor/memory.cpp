@@ -1,9 +1,9 @@
 #include "stretto/tensor/memory.h"
 
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <cstring>
+
+#include <sys/mman.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"

@@ -42,7 +42,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   try {
     read_header();
   } catch (const nlohmann::json::exception& error) {
-    throw DataError("{}: the safetensors header has an entry of the wrong form: {}", path.string(), error.what());
+    throw DataError("{}: the safetensors header has an entry of the wrong form: {}", path.string(),
+                    error.what());
   }
 }
 
@@ -54,8 +55,9 @@ void SafetensorsFile::read_header() {
   }
   std::memcpy(&header_bytes, file_.data(), sizeof header_bytes);
   if (header_bytes > file_.size() - sizeof header_bytes || header_bytes > max_header_bytes) {
-    throw DataError("{}: the safetensors header claims {} bytes, the file has {}; it is truncated or something else",
-                    path_.string(), header_bytes, file_.size());
+    throw DataError(
+        "{}: the safetensors header claims {} bytes, the file has {}; it is truncated or something else",
+        path_.string(), header_bytes, file_.size());
   }
   data_begin_ = sizeof header_bytes + header_bytes;
   const auto header = parse_json(file_.text().substr(sizeof header_bytes, header_bytes), path_.string(), 8);
@@ -72,11 +74,13 @@ void SafetensorsFile::read_header() {
 }
 
 SafetensorsFile::Entry SafetensorsFile::read_entry(const std::string& name, const std::string& dtype,
-                                                   std::vector<int64_t> shape, size_t begin, size_t end) const {
+                                                   std::vector<int64_t> shape, size_t begin,
+                                                   size_t end) const {
   const size_t data_bytes = file_.size() - data_begin_;
   if (begin > end || end > data_bytes) {
-    throw DataError("{}: tensor {} lies at bytes {} to {}, but the file holds {} bytes of data; it is truncated",
-                    path_.string(), name, begin, end, data_bytes);
+    throw DataError(
+        "{}: tensor {} lies at bytes {} to {}, but the file holds {} bytes of data; it is truncated",
+        path_.string(), name, begin, end, data_bytes);
   }
   for (const DtypeName& known : dtype_names) {
     if (dtype != known.name) continue;
@@ -86,8 +90,8 @@ SafetensorsFile::Entry SafetensorsFile::read_entry(const std::string& name, cons
       fits = fits && extent >= 0 && !__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes);
     }
     if (!fits || bytes != end - begin) {
-      throw DataError("{}: tensor {} has shape {} of {}, which does not match its {} bytes", path_.string(), name,
-                      describe(shape), dtype, end - begin);
+      throw DataError("{}: tensor {} has shape {} of {}, which does not match its {} bytes", path_.string(),
+                      name, describe(shape), dtype, end - begin);
     }
     return {known.dtype, std::move(shape), begin, end};
   }
@@ -124,8 +128,9 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
   size_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     const size_t end = offset + tensor.nbytes();
-    header[name] = {
-        {"dtype", safetensors_dtype(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};
+    header[name] = {{"dtype", safetensors_dtype(tensor.scalar_type())},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();

@@ -34,8 +34,8 @@ class SafetensorsFile {
     size_t end;
   };
   void read_header();
-  Entry read_entry(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, size_t begin,
-                   size_t end) const;
+  Entry read_entry(const std::string& name, const std::string& dtype, std::vector<int64_t> shape,
+                   size_t begin, size_t end) const;
 
   std::filesystem::path path_;
   MappedFile file_;

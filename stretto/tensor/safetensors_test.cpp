@@ -51,7 +51,8 @@ TEST(Safetensors, BadFilesAreNamed) {
     return message_of<DataError>([&] { SafetensorsFile{path}; });
   };
   EXPECT_THAT(error_of("abc"), HasSubstr("x.safetensors: 3 bytes is too short"));
-  EXPECT_THAT(error_of(std::string(8, '\xff')), HasSubstr("header claims 18446744073709551615 bytes, the file has 8"));
+  EXPECT_THAT(error_of(std::string(8, '\xff')),
+              HasSubstr("header claims 18446744073709551615 bytes, the file has 8"));
   EXPECT_THAT(error_of(file_with_header("[]", 0)), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)),
               HasSubstr("tensor w lies at bytes 0 to 8, but the file holds 4"));
@@ -77,8 +78,11 @@ TEST(HfFolder, ReadsShardsAndRefusesPathsOutside) {
 
 TEST(HfFolder, MissingWeightsAndShapesAreNamed) {
   const TempFolder folder;
-  EXPECT_THAT(message_of([&] { load_hf_weights(folder.path()); }), HasSubstr("neither model.safetensors nor"));
-  EXPECT_THAT(message_of<ShapeError>([&] { copy_weights({{"w", at::ones({2})}}, {{"w", at::ones({3})}}, "here"); }),
+  EXPECT_THAT(message_of([&] { load_hf_weights(folder.path()); }),
+              HasSubstr("neither model.safetensors nor"));
+  EXPECT_THAT(message_of<ShapeError>([&] {
+                copy_weights({{"w", at::ones({2})}}, {{"w", at::ones({3})}}, "here");
+              }),
               HasSubstr("here: w has shape [2], the model needs [3]"));
   const auto report = copy_weights({{"old", at::ones({2})}}, {{"new", at::ones({3})}}, "here");
   EXPECT_THAT(report.missing, ::testing::ElementsAre("new"));

@@ -15,9 +15,12 @@ Precision parse_precision(const std::string& name) {
 
 at::ScalarType compute_dtype(Precision precision) {
   switch (precision) {
-    case Precision::fp32: return at::kFloat;
-    case Precision::bf16: return at::kBFloat16;
-    case Precision::fp64: return at::kDouble;
+    case Precision::fp32:
+      return at::kFloat;
+    case Precision::bf16:
+      return at::kBFloat16;
+    case Precision::fp64:
+      return at::kDouble;
   }
   throw ConfigError("unknown precision");
 }

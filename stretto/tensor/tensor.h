@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <string>
+
+#include <ATen/ATen.h>
 
 namespace stretto {
 
@@ -16,7 +16,8 @@ enum class Precision { fp32, bf16, fp64 };
 Precision parse_precision(const std::string& name);
 
 at::ScalarType compute_dtype(Precision precision);
-at::ScalarType master_dtype(Precision precision);  // of master weights, gradients, optimizer state and reductions
+at::ScalarType master_dtype(
+    Precision precision);  // of master weights, gradients, optimizer state and reductions
 
 // "[2, 3] float": for messages.
 std::string describe(const Tensor& tensor);

@@ -1,8 +1,8 @@
 #include "stretto/track/metrics_log.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace stretto {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"

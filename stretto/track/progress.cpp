@@ -1,10 +1,10 @@
 #include "stretto/track/progress.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
@@ -23,7 +23,8 @@ std::string with_commas(double value) {
 }
 
 bool terminal_attached() {
-  const char* told = std::getenv("STRETTO_TERMINAL");  // the launcher's word: it may stand between us and the terminal
+  const char* told =
+      std::getenv("STRETTO_TERMINAL");  // the launcher's word: it may stand between us and the terminal
   return ::isatty(STDERR_FILENO) != 0 || (told != nullptr && std::string(told) == "1");
 }
 

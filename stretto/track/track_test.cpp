@@ -1,7 +1,7 @@
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"
@@ -12,7 +12,8 @@ namespace {
 
 TEST(Progress, OneLineTellsAll) {
   EXPECT_EQ(progress_line({120, 1053, 0.114, 0.41234, 4.8e-5, 212.3, 2840.4}, 93),
-            "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | 212.3 samples/s | 2,840 tokens/s | ETA 1m 33s");
+            "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | 212.3 samples/s | 2,840 tokens/s | ETA "
+            "1m 33s");
 }
 
 TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {

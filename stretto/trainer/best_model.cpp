@@ -9,7 +9,9 @@ namespace stretto {
 BestModel::BestModel(const CheckpointConfig& config)
     : monitor_(config.monitor.value_or("loss")), mode_(config.mode) {}
 
-bool BestModel::larger_is_better() const { return mode_ == "auto" ? metrics::better(monitor_, 1, 0) : mode_ == "max"; }
+bool BestModel::larger_is_better() const {
+  return mode_ == "auto" ? metrics::better(monitor_, 1, 0) : mode_ == "max";
+}
 
 bool BestModel::improves(const Metrics& metrics, int64_t epoch) {
   const auto found = metrics.find(monitor_);
@@ -20,7 +22,8 @@ bool BestModel::improves(const Metrics& metrics, int64_t epoch) {
                       did_you_mean(monitor_, names), fmt::join(names, ", "));
   }
   last_ = found->second;
-  const bool better = !best_ || (larger_is_better() ? *last_ > best_->at(monitor_) : *last_ < best_->at(monitor_));
+  const bool better =
+      !best_ || (larger_is_better() ? *last_ > best_->at(monitor_) : *last_ < best_->at(monitor_));
   if (!better) return false;
   best_ = metrics;
   epoch_ = epoch;

@@ -32,20 +32,23 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
   if (wish == "auto" || wish == "true") {
     auto found = archive::newest_good(folder_);
     if (!found && wish == "true") {
-      throw ConfigError("{}: there is no checkpoint in {} to resume from; with resume: auto the run would begin anew", place,
-                        folder_.string());
+      throw ConfigError(
+          "{}: there is no checkpoint in {} to resume from; with resume: auto the run would begin anew",
+          place, folder_.string());
     }
     return found;
   }
   if (wish == "false") {
     const auto there = archive::list_checkpoints(folder_);
     if (there.empty()) return std::nullopt;
-    throw ConfigError("{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another "
-                      "output, or remove them with `stretto checkpoints rm {} --all`",
-                      place, folder_.string(), there.back().step, folder_.string());
+    throw ConfigError(
+        "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another "
+        "output, or remove them with `stretto checkpoints rm {} --all`",
+        place, folder_.string(), there.back().step, folder_.string());
   }
   if (!std::filesystem::exists(wish)) {
-    throw ConfigError("{}: {} does not exist; resume may be auto, true, false or the folder of a checkpoint", place, wish);
+    throw ConfigError("{}: {} does not exist; resume may be auto, true, false or the folder of a checkpoint",
+                      place, wish);
   }
   archive::verify(wish);
   return archive::Checkpoint{archive::read_manifest(wish).step, wish};
@@ -73,9 +76,10 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
     differences += fmt::format("\n  {}: {} there, {} here", name, then, here);
   }
   if (differing.empty()) return;
-  throw ConfigError("{} is of a run with other settings:{}\nSet them as they were, choose another output, or say that the "
-                    "change is meant: --set 'checkpoint.accept_changes=[{}]'",
-                    checkpoint.string(), differences, fmt::join(differing, ", "));
+  throw ConfigError(
+      "{} is of a run with other settings:{}\nSet them as they were, choose another output, or say that the "
+      "change is meant: --set 'checkpoint.accept_changes=[{}]'",
+      checkpoint.string(), differences, fmt::join(differing, ", "));
 }
 
 // Rank 0 looks and all do as it says; what it throws ends the others too.
@@ -111,9 +115,9 @@ void Checkpoints::load_from(const std::filesystem::path& checkpoint, State& stat
   checkpoint::load(checkpoint, state);
   last_epochs_ = state.scalars.at("place").value("epochs", 0.0);
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
-            manifest.world_size == group_.size()
-                ? ""
-                : fmt::format(" ({} rank{} wrote it)", manifest.world_size, manifest.world_size == 1 ? "" : "s"));
+            manifest.world_size == group_.size() ? ""
+                                                 : fmt::format(" ({} rank{} wrote it)", manifest.world_size,
+                                                               manifest.world_size == 1 ? "" : "s"));
 }
 
 Requests Checkpoints::ask() const {
@@ -127,7 +131,8 @@ bool Checkpoints::due(const StepReport& report, bool last) const {
   if (report.requests.save || report.requests.stop) return true;
   if (every_ == Interval{}) return false;
   if (last || (every_.steps > 0 && report.step % every_.steps == 0)) return true;
-  return every_.epochs > 0 && std::floor(report.epochs / every_.epochs) > std::floor(last_epochs_ / every_.epochs);
+  return every_.epochs > 0 &&
+         std::floor(report.epochs / every_.epochs) > std::floor(last_epochs_ / every_.epochs);
 }
 
 void Checkpoints::save(State state, const StepReport& report, std::optional<archive::Score> score) {

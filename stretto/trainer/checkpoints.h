@@ -38,7 +38,8 @@ class Checkpoints {
  private:
   std::optional<archive::Checkpoint> choose() const;
   void load_from(const std::filesystem::path& checkpoint, State& state);
-  void require_same_settings(const archive::Manifest& manifest, const std::filesystem::path& checkpoint) const;
+  void require_same_settings(const archive::Manifest& manifest,
+                             const std::filesystem::path& checkpoint) const;
 
   const Recipe& recipe_;
   Group& group_;

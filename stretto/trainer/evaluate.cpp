@@ -24,7 +24,8 @@ void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
   const auto [count, width] = header;
   if (count == 0) return;
   if (!all.defined()) all = at::full({dataset_size, width}, std::nan(""), at::kDouble);
-  if (all.size(1) != width) throw ShapeError("evaluation_step gave rows of {} and of {} values", all.size(1), width);
+  if (all.size(1) != width)
+    throw ShapeError("evaluation_step gave rows of {} and of {} values", all.size(1), width);
   const char* place = bytes.data() + sizeof header;
   const Tensor samples = at::empty({count}, at::kLong), rows = at::empty({count, width}, at::kDouble);
   std::memcpy(samples.data_ptr(), place, samples.nbytes());
@@ -43,7 +44,8 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
   context.world_size = group.size();
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
-  for (const auto& step : data::evaluation_batches(dataset.lengths(), group.size(), group.rank(), batch_size)) {
+  for (const auto& step :
+       data::evaluation_batches(dataset.lengths(), group.size(), group.rank(), batch_size)) {
     if (step.empty()) continue;
     const Batch batch = dataset.pack(step).to(device);
     const Tensor rows = module.evaluation_step(batch, context);
@@ -55,7 +57,8 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
     parts.push_back(rows.contiguous());
   }
   module.root().train();
-  const auto gathered = group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
+  const auto gathered =
+      group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
   Evaluation evaluation;
   if (group.rank() == 0) {
     for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);

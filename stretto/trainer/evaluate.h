@@ -12,6 +12,7 @@ struct Evaluation {
 
 // Runs evaluation_step over the whole dataset, each sample exactly once over all ranks, at most batch_size samples a
 // rank and step. Every rank must call it.
-Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size, at::Device device);
+Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
+                    at::Device device);
 
 }  // namespace stretto

@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <nlohmann/json.hpp>
+
 #include <torch/nn/module.h>
 
 #include "stretto/nn/packed.h"

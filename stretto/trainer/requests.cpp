@@ -19,9 +19,10 @@ struct Handled {
   void (*handler)(int);
   int flags;
 };
-constexpr std::array<Handled, 3> handled = {{{SIGUSR1, ask_to_save, SA_RESTART},
-                                             {SIGINT, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)},
-                                             {SIGTERM, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)}}};
+constexpr std::array<Handled, 3> handled = {
+    {{SIGUSR1, ask_to_save, SA_RESTART},
+     {SIGINT, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)},
+     {SIGTERM, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)}}};
 
 std::mutex mutex;  // for what follows
 int living = 0;

@@ -1,10 +1,10 @@
 #include "stretto/trainer/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <cerrno>
 #include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -17,7 +17,8 @@ RunLock::RunLock(const std::filesystem::path& output) {
   file_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file_) throw IoError("cannot write {}: {}", path.string(), std::strerror(errno));
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return;
-  throw ConfigError("another run is writing into {}; wait for its end, or choose another output", output.string());
+  throw ConfigError("another run is writing into {}; wait for its end, or choose another output",
+                    output.string());
 }
 
 RunFolder::RunFolder(std::filesystem::path path) : path_(std::move(path)) {

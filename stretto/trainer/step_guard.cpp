@@ -18,20 +18,23 @@ constexpr double mean_weight = 0.05;   // of the newest step in a running mean
 
 StepGuard::StepGuard(const TrainingConfig& config) : config_(config) {}
 
-double StepGuard::lr_scale() const { return std::pow(config_.rollback_lr_factor, static_cast<double>(rollbacks_)); }
+double StepGuard::lr_scale() const {
+  return std::pow(config_.rollback_lr_factor, static_cast<double>(rollbacks_));
+}
 
 StepGuard::Verdict StepGuard::judge(double loss, double norm, int64_t step, const std::string& culprit) {
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
     reason_ = fmt::format("step {}: {} is not finite{}", step,
                           std::isfinite(loss) ? "a gradient" : fmt::format("the loss ({})", loss), culprit);
-    return act(config_.on_nonfinite, step, "Lower optimizer.lr, set training.max_grad_norm, or look for broken samples");
+    return act(config_.on_nonfinite, step,
+               "Lower optimizer.lr, set training.max_grad_norm, or look for broken samples");
   }
   if (config_.on_spike != "off" && taken_ >= steps_to_know) {
     const bool by_loss = loss > config_.spike_factor * mean_loss_;
     if (by_loss || norm > config_.spike_factor * mean_norm_) {
       reason_ = fmt::format("step {}: {} {:.4g} is over {:g} times the usual {:.4g}", step,
-                            by_loss ? "the loss" : "the gradient norm", by_loss ? loss : norm, config_.spike_factor,
-                            by_loss ? mean_loss_ : mean_norm_);
+                            by_loss ? "the loss" : "the gradient norm", by_loss ? loss : norm,
+                            config_.spike_factor, by_loss ? mean_loss_ : mean_norm_);
       return act(config_.on_spike, step, "Raise training.spike_factor if that is no accident");
     }
   }

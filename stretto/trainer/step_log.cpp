@@ -43,7 +43,8 @@ void StepLog::add(const StepReport& report) {
   loss_sum_ += report.loss;
   ++steps_;
   const double seconds = std::chrono::duration<double>(Clock::now() - *started_).count();
-  ProgressState state = {report.step, total_steps_, report.epochs, loss_sum_ / static_cast<double>(steps_), report.lr};
+  ProgressState state = {report.step, total_steps_, report.epochs, loss_sum_ / static_cast<double>(steps_),
+                         report.lr};
   state.samples_per_second = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
   state.tokens_per_second = seconds > 0 ? static_cast<double>(tokens_) / seconds : 0;
   progress_->update(state);
@@ -75,7 +76,9 @@ void StepLog::pause() {
   samples_ = tokens_ = 0;
 }
 
-void StepLog::add_state(State& state) const { state.scalars["log"] = {{"loss_sum", loss_sum_}, {"steps", steps_}}; }
+void StepLog::add_state(State& state) const {
+  state.scalars["log"] = {{"loss_sum", loss_sum_}, {"steps", steps_}};
+}
 
 void StepLog::resume(const State& state) {
   state.scalars.at("log").at("loss_sum").get_to(loss_sum_);

@@ -17,11 +17,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::string one_line(const Metrics& metrics) {
   std::string line;
-  for (const auto& [name, value] : metrics) line += fmt::format("{}{} {:.4f}", line.empty() ? "" : " | ", name, value);
+  for (const auto& [name, value] : metrics)
+    line += fmt::format("{}{} {:.4f}", line.empty() ? "" : " | ", name, value);
   return line;
 }
 
@@ -30,14 +33,16 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& 
                            at::Device device, int64_t step) {
   const Evaluation evaluation = evaluate(module, dataset, group, batch_size, device);
   std::vector<uint8_t> bytes;
-  if (group.rank() == 0) bytes = nlohmann::json::to_cbor(module.metrics(evaluation.rows));  // keeps NaN, unlike text
+  if (group.rank() == 0)
+    bytes = nlohmann::json::to_cbor(module.metrics(evaluation.rows));  // keeps NaN, unlike text
   const auto metrics =
       nlohmann::json::from_cbor(group.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value)) continue;
-    throw Error("step {}: the evaluation's {} ({}) is not finite: the weights have left the range of numbers. Lower "
-                "optimizer.lr or set training.max_grad_norm",
-                step, name, value);
+    throw Error(
+        "step {}: the evaluation's {} ({}) is not finite: the weights have left the range of numbers. Lower "
+        "optimizer.lr or set training.max_grad_norm",
+        step, name, value);
   }
   return metrics;
 }
@@ -50,7 +55,8 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
   if (main_rank) folder.emplace(recipe_.output);
   TrainingRun run(recipe_, module, train, group_, device_);
   if (train.size() < group_.size()) {
-    log::warning("{} samples for {} ranks: some ranks only take part in the reductions", train.size(), group_.size());
+    log::warning("{} samples for {} ranks: some ranks only take part in the reductions", train.size(),
+                 group_.size());
   }
   StepLog step_log(recipe_, group_.rank());
   BestModel best(recipe_.checkpoint);
@@ -66,7 +72,8 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
     run.resume(state);
     step_log.resume(state);
     const std::string has_model = main_rank && std::filesystem::exists(folder->model()) ? "yes" : "";
-    if (!group_.broadcast_bytes(has_model, 0).empty()) best.resume(state);  // else the next one is the best there is
+    if (!group_.broadcast_bytes(has_model, 0).empty())
+      best.resume(state);  // else the next one is the best there is
     run.compare_replicas();
   };
   if (State state = describe_state(); checkpoints.load(state)) {
@@ -77,7 +84,8 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
   step_log.begin(run.steps_done(), run.total_steps());
 
   const bool evaluates = validation != nullptr && recipe_.evaluate.every == "epoch";
-  const int64_t evaluation_batch = recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
+  const int64_t evaluation_batch =
+      recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
   const auto start = Clock::now();
   while (run.steps_done() < run.total_steps() && !result.stopped) {
     const StepReport report = run.step(checkpoints.ask());
@@ -94,7 +102,8 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
     step_log.add(report);
     if (evaluates && (report.epoch_ends || last)) {
       step_log.pause();
-      const Metrics metrics = evaluate_and_share(module, *validation, group_, evaluation_batch, device_, report.step);
+      const Metrics metrics =
+          evaluate_and_share(module, *validation, group_, evaluation_batch, device_, report.step);
       step_log.add(report, metrics);
       const bool keep = best.improves(metrics, report.epoch + 1);
       log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");

@@ -23,7 +23,8 @@ struct FitResult {
 // written to the run folder; resumes where the recipe says to. Every rank calls fit with the same recipe and data.
 class Trainer {
  public:
-  Trainer(const Recipe& recipe, Group& group, at::Device device) : recipe_(recipe), group_(group), device_(device) {}
+  Trainer(const Recipe& recipe, Group& group, at::Device device)
+      : recipe_(recipe), group_(group), device_(device) {}
 
   // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the last one
   // where nothing is evaluated.

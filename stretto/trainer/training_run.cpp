@@ -25,7 +25,8 @@ data::SamplerOptions sampler_options(const TrainingConfig& training, const Batch
   options.seed = static_cast<uint64_t>(training.seed);
   options.shuffle = training.shuffle;
   options.global_batch_size = std::max<int64_t>(1, plan.global_batch_size);
-  if (training.max_tokens) options.max_tokens = *training.max_tokens * plan.ranks * plan.grad_accumulation_steps;
+  if (training.max_tokens)
+    options.max_tokens = *training.max_tokens * plan.ranks * plan.grad_accumulation_steps;
   return options;
 }
 
@@ -80,9 +81,9 @@ Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, int64_t epoch) {
   context.epoch = epoch;
   context.rank = group_.rank();
   context.world_size = group_.size();
-  const int64_t micro_steps = plan_.batch_size > 0
-                                  ? data::count_micro_steps(std::ssize(batch), group_.size(), plan_.batch_size)
-                                  : plan_.grad_accumulation_steps;
+  const int64_t micro_steps =
+      plan_.batch_size > 0 ? data::count_micro_steps(std::ssize(batch), group_.size(), plan_.batch_size)
+                           : plan_.grad_accumulation_steps;
   const auto mine = data::split_batch(batch, dataset_.lengths(), group_.size(), group_.rank(), micro_steps);
   Loss total = {at::zeros({}, at::TensorOptions(at::kDouble).device(device_)), 0};
   for (size_t micro = 0; micro < mine.size(); ++micro) {
@@ -131,8 +132,9 @@ std::vector<int64_t> TrainingRun::next_batch() const {
 
 void TrainingRun::advance() {
   ++batch_;
-  const bool epoch_ends = rest_of_epoch_.empty() ? batch_ == sampler_.batches(epoch_)
-                                                 : batch_ * plan_.global_batch_size >= std::ssize(rest_of_epoch_);
+  const bool epoch_ends = rest_of_epoch_.empty()
+                              ? batch_ == sampler_.batches(epoch_)
+                              : batch_ * plan_.global_batch_size >= std::ssize(rest_of_epoch_);
   if (!epoch_ends) return;
   ++epoch_;
   batch_ = epoch_samples_ = 0;
@@ -140,7 +142,8 @@ void TrainingRun::advance() {
 }
 
 double TrainingRun::epochs_done() const {
-  return static_cast<double>(epoch_) + static_cast<double>(epoch_samples_) / static_cast<double>(dataset_.size());
+  return static_cast<double>(epoch_) +
+         static_cast<double>(epoch_samples_) / static_cast<double>(dataset_.size());
 }
 
 StepReport TrainingRun::step(const Requests& asked) {
@@ -148,7 +151,8 @@ StepReport TrainingRun::step(const Requests& asked) {
   report.epoch = epoch_;
   const auto batch = next_batch();
   const Loss mine = accumulate(batch, report.epoch);
-  const auto totals = engine_.finish({mine.sum.item<double>(), mine.count, asked.save ? 1.0 : 0, asked.stop ? 1.0 : 0});
+  const auto totals =
+      engine_.finish({mine.sum.item<double>(), mine.count, asked.save ? 1.0 : 0, asked.stop ? 1.0 : 0});
   if (totals.count <= 0) {
     throw DataError("step {}: the global batch has no label to learn from", steps_done() + 1);
   }
@@ -186,7 +190,8 @@ StepReport TrainingRun::step(const Requests& asked) {
 
 NamedTensors TrainingRun::weights() const {
   NamedTensors weights;
-  for (const auto& parameter : arena_.parameters()) weights[parameter.info.name] = arena_.master_view(parameter);
+  for (const auto& parameter : arena_.parameters())
+    weights[parameter.info.name] = arena_.master_view(parameter);
   for (const auto& [name, tensor] : tensors_.constant) weights[name] = tensor.detach();
   return weights;
 }
@@ -197,10 +202,12 @@ State TrainingRun::state() {
   for (const auto& parameter : arena_.parameters()) {
     const std::vector<int64_t> shape = parameter.info.tensor.sizes().vec();
     const auto part = [&](const Tensor& buffer) { return buffer.slice(0, parameter.begin, parameter.end); };
-    state.tensors.push_back(whole_entry("model." + parameter.info.name, shape, part(arena_.buffers().master)));
+    state.tensors.push_back(
+        whole_entry("model." + parameter.info.name, shape, part(arena_.buffers().master)));
     for (size_t slot = 0; slot < slot_names.size(); ++slot) {
-      state.tensors.push_back(whole_entry(fmt::format("optimizer.{}.{}", slot_names[slot], parameter.info.name), shape,
-                                          part(optimizer_->slots()[slot])));
+      state.tensors.push_back(
+          whole_entry(fmt::format("optimizer.{}.{}", slot_names[slot], parameter.info.name), shape,
+                      part(optimizer_->slots()[slot])));
     }
   }
   for (const auto& [name, tensor] : tensors_.constant) {
@@ -211,19 +218,21 @@ State TrainingRun::state() {
   state.scalars["data"] = {{"samples", dataset_.size()},
                            {"lengths_hash", hash64({reinterpret_cast<const char*>(dataset_.lengths().data()),
                                                     dataset_.lengths().size_bytes()})}};
-  state.scalars["place"] = {{"epoch", epoch_},
-                            {"batch", batch_},
-                            {"samples", epoch_samples_},
-                            {"order", rest_of_epoch_.empty() ? order_of(sampler_options(training_, plan_)) : rest_order_}};
+  state.scalars["place"] = {
+      {"epoch", epoch_},
+      {"batch", batch_},
+      {"samples", epoch_samples_},
+      {"order", rest_of_epoch_.empty() ? order_of(sampler_options(training_, plan_)) : rest_order_}};
   return state;
 }
 
 void TrainingRun::resume(const State& state) {
   const auto here = this->state().scalars;
   if (state.scalars.at("data") != here.at("data")) {
-    throw ConfigError("data.train holds {} samples here and {} in the run to resume, or samples of other lengths: a run "
-                      "can only be resumed on the same data",
-                      dataset_.size(), state.scalars.at("data").at("samples").dump());
+    throw ConfigError(
+        "data.train holds {} samples here and {} in the run to resume, or samples of other lengths: a run "
+        "can only be resumed on the same data",
+        dataset_.size(), state.scalars.at("data").at("samples").dump());
   }
   arena_.refresh_compute();
   guard_.resume(state);
@@ -248,16 +257,17 @@ int64_t TrainingRun::sampled_before(const nlohmann::json& place) const {
 void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
   rest_order_ = place.at("order");
   if (plan_.global_batch_size == 0 || rest_order_.at("max_tokens") != 0) {
-    throw ConfigError("a run under training.max_tokens can be resumed with the same budget over all ranks only: it was {} "
-                      "tokens a step",
-                      rest_order_.at("max_tokens").dump());
+    throw ConfigError(
+        "a run under training.max_tokens can be resumed with the same budget over all ranks only: it was {} "
+        "tokens a step",
+        rest_order_.at("max_tokens").dump());
   }
   if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_.at("global_batch_size"));
   batch_ = 0;
   if (training_.max_steps) return;
-  const int64_t rest = rest_of_epoch_.empty()
-                           ? sampler_.batches(epoch_)
-                           : (std::ssize(rest_of_epoch_) + plan_.global_batch_size - 1) / plan_.global_batch_size;
+  const int64_t rest = rest_of_epoch_.empty() ? sampler_.batches(epoch_)
+                                              : (std::ssize(rest_of_epoch_) + plan_.global_batch_size - 1) /
+                                                    plan_.global_batch_size;
   schedule_.total_steps = steps_done() + rest + (training_.epochs - epoch_ - 1) * sampler_.batches(0);
 }
 
@@ -290,13 +300,14 @@ std::string TrainingRun::describe() const {
       "batch      {} samples a step = {} a rank x {} ranks x {} accumulation steps\n"
       "run        {} steps, {} an epoch; {} samples, {} tokens",
       arena_.trained_elements(), arena_.units().size(), engine_.buckets(), training_.precision,
-      widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "", master, master,
-      master, human_bytes(total), human_bytes(buffer_bytes), human_bytes(buffer_bytes), human_bytes(compute_bytes),
-      optimizer_->name(), human_bytes(buffer_bytes * slots),
-      plan_.global_batch_size > 0 ? std::to_string(plan_.global_batch_size)
-                                  : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),
-      plan_.batch_size > 0 ? std::to_string(plan_.batch_size) : "a share", plan_.ranks, plan_.grad_accumulation_steps,
-      total_steps(), steps_an_epoch(), dataset_.size(),
+      widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "",
+      master, master, master, human_bytes(total), human_bytes(buffer_bytes), human_bytes(buffer_bytes),
+      human_bytes(compute_bytes), optimizer_->name(), human_bytes(buffer_bytes * slots),
+      plan_.global_batch_size > 0
+          ? std::to_string(plan_.global_batch_size)
+          : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),
+      plan_.batch_size > 0 ? std::to_string(plan_.batch_size) : "a share", plan_.ranks,
+      plan_.grad_accumulation_steps, total_steps(), steps_an_epoch(), dataset_.size(),
       std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}));
 }
 

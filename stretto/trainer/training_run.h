@@ -21,16 +21,16 @@ namespace stretto {
 
 // One optimizer step as all ranks see it.
 struct StepReport {
-  int64_t step = 0;  // 1 after the first
-  int64_t epoch = 0;      // the step's; 0 is the first
-  double epochs = 0;      // done after it
-  double loss = 0;  // mean over the global batch
+  int64_t step = 0;   // 1 after the first
+  int64_t epoch = 0;  // the step's; 0 is the first
+  double epochs = 0;  // done after it
+  double loss = 0;    // mean over the global batch
   double grad_norm = 0;
   double lr = 0;
   int64_t samples = 0;  // of the global batch
   int64_t tokens = 0;
   bool epoch_ends = false;
-  Requests requests;  // of any rank, before this step's reduction
+  Requests requests;     // of any rank, before this step's reduction
   std::string rollback;  // why the step was not taken and the run must go back; else empty
 };
 
@@ -39,7 +39,8 @@ class TrainingRun {
  public:
   // Binds the module's parameters to the arena and gives every rank rank 0's weights. Collective. `dataset` and `group`
   // must outlive the run.
-  TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group, at::Device device);
+  TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
+              at::Device device);
 
   int64_t steps_an_epoch() const { return sampler_.batches(0); }
   int64_t total_steps() const { return schedule_.total_steps; }

@@ -62,7 +62,8 @@ BackgroundShell::~BackgroundShell() {
 
 bool BackgroundShell::running() const {
   siginfo_t info = {};
-  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
 }
 
 std::string BackgroundShell::out() const { return read_proc(folder_.path() / "out"); }
@@ -71,7 +72,8 @@ std::string BackgroundShell::err() const { return read_proc(folder_.path() / "er
 ShellResult BackgroundShell::wait(std::chrono::seconds patience) {
   int status = 0;
   pid_t got = 0;
-  while ((got = ::waitpid(pid_, &status, WNOHANG)) == 0 && std::chrono::steady_clock::now() - start_ < patience) {
+  while ((got = ::waitpid(pid_, &status, WNOHANG)) == 0 &&
+         std::chrono::steady_clock::now() - start_ < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;

@@ -1,8 +1,8 @@
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
-#include "tests/train/workspace.h"
 
 // What a run cannot honour ends it before its first step: with the place, what was found and what to do, and without a
 // model or results that could be taken for real ones.
@@ -20,11 +20,13 @@ constexpr double quick = 30;  // seconds; it takes one where the machine has not
 class BadInput : public ::testing::Test {
  protected:
   // Runs `verb` on two ranks and expects this refusal.
-  void expect_refusal(int exit_code, const std::string& settings, const Matcher<const std::string&>& message) {
+  void expect_refusal(int exit_code, const std::string& settings,
+                      const Matcher<const std::string&>& message) {
     expect_refusal_of(workspace_.run("train", 2, settings), exit_code, message);
   }
 
-  void expect_refusal_of(const ShellResult& result, int exit_code, const Matcher<const std::string&>& message) {
+  void expect_refusal_of(const ShellResult& result, int exit_code,
+                         const Matcher<const std::string&>& message) {
     EXPECT_EQ(result.exit_code, exit_code);
     EXPECT_THAT(result.err, message);
     EXPECT_LT(result.seconds, quick);
@@ -61,7 +63,8 @@ TEST_F(BadInput, MissingFile) {
 
 TEST_F(BadInput, EmptyFile) {
   workspace_.write("empty.tsv", "");
-  expect_refusal(failure, "data.train=" + path("empty.tsv"), HasSubstr(path("empty.tsv") + ": the file is empty"));
+  expect_refusal(failure, "data.train=" + path("empty.tsv"),
+                 HasSubstr(path("empty.tsv") + ": the file is empty"));
   workspace_.write("empty.tsv", "sentence\tlabel\n");
   expect_refusal(failure, "data.validation=" + path("empty.tsv"),
                  HasSubstr(path("empty.tsv") + ": no rows behind the header"));
@@ -75,10 +78,12 @@ TEST_F(BadInput, OneClassOnly) {
 
 TEST_F(BadInput, LabelsThatTheTrainingDataDoesNotHave) {
   workspace_.write("dev.tsv", "sentence\tlabel\ngood\t1\nbad\t2\n");
-  expect_refusal(failure, "", AllOf(HasSubstr(path("dev.tsv") + ":3:"), HasSubstr("label \"2\" is not one of 0, 1")));
+  expect_refusal(failure, "",
+                 AllOf(HasSubstr(path("dev.tsv") + ":3:"), HasSubstr("label \"2\" is not one of 0, 1")));
   workspace_.write("train.tsv", "sentence\tlabel\ngood\tpositive\nbad\tnegative\n");
   workspace_.write("dev.tsv", "sentence\tlabel\ngood\tpostive\n");
-  expect_refusal(failure, "", AllOf(HasSubstr(path("dev.tsv") + ":2:"), HasSubstr("did you mean \"positive\"?")));
+  expect_refusal(failure, "",
+                 AllOf(HasSubstr(path("dev.tsv") + ":2:"), HasSubstr("did you mean \"positive\"?")));
 }
 
 TEST_F(BadInput, LabelOutOfRange) {
@@ -88,21 +93,24 @@ TEST_F(BadInput, LabelOutOfRange) {
 
 TEST_F(BadInput, MalformedRow) {
   workspace_.write("train.tsv", make_rows(9, 1) + "a row without its label\n" + make_rows(9, 2));
-  expect_refusal(failure, "", HasSubstr(path("train.tsv") + ":11: 1 column where the header has 2 (sentence, label)"));
+  expect_refusal(failure, "",
+                 HasSubstr(path("train.tsv") + ":11: 1 column where the header has 2 (sentence, label)"));
   workspace_.write("train.jsonl", "{\"text\": \"good\", \"label\": 1}\n{\"text\": \"bad\", \"label\"\n");
   expect_refusal(failure, "data.train=" + path("train.jsonl"), HasSubstr(path("train.jsonl") + ":2"));
 }
 
 TEST_F(BadInput, FileOfAnUnknownKind) {
   workspace_.write("train.parquet", "PAR1");
-  expect_refusal(usage, "data.train=" + path("train.parquet"), AllOf(HasSubstr("train.parquet"), HasSubstr(".jsonl")));
+  expect_refusal(usage, "data.train=" + path("train.parquet"),
+                 AllOf(HasSubstr("train.parquet"), HasSubstr(".jsonl")));
 }
 
 // ---- recipe
 
 TEST_F(BadInput, UnknownKey) {
   workspace_.write("recipe.yaml", workspace_.read("recipe.yaml") + "evaluation:\n  every: epoch\n");
-  expect_refusal(usage, "", HasSubstr("recipe.yaml:26:1: evaluation is not a setting; did you mean \"evaluate\"?"));
+  expect_refusal(usage, "",
+                 HasSubstr("recipe.yaml:26:1: evaluation is not a setting; did you mean \"evaluate\"?"));
 }
 
 TEST_F(BadInput, UnknownKeyOnTheCommandLine) {
@@ -114,29 +122,35 @@ TEST_F(BadInput, WrongType) {
   std::string recipe = workspace_.read("recipe.yaml");
   recipe.replace(recipe.find("epochs: 2"), 9, "epochs: two");
   workspace_.write("recipe.yaml", recipe);
-  expect_refusal(usage, "", AllOf(HasSubstr("recipe.yaml:11:11: training.epochs: \"two\""), HasSubstr("whole number")));
+  expect_refusal(usage, "",
+                 AllOf(HasSubstr("recipe.yaml:11:11: training.epochs: \"two\""), HasSubstr("whole number")));
 }
 
 TEST_F(BadInput, ValueOutOfRange) {
-  expect_refusal(usage, "training.epochs=0", AllOf(HasSubstr("training.epochs"), HasSubstr("must be from 1 to")));
+  expect_refusal(usage, "training.epochs=0",
+                 AllOf(HasSubstr("training.epochs"), HasSubstr("must be from 1 to")));
 }
 
 TEST_F(BadInput, BatchSizesThatContradict) {
-  expect_refusal(usage, "training.batch_size=4 training.grad_accumulation_steps=3",
-                 AllOf(HasSubstr("global_batch_size (16) = batch_size (4) x ranks (2) x grad_accumulation_steps (3) does "
-                                 "not hold, the right side is 24"),
-                       HasSubstr("recipe.yaml:12:22"), HasSubstr("or leave one of them out")));
+  expect_refusal(
+      usage, "training.batch_size=4 training.grad_accumulation_steps=3",
+      AllOf(
+          HasSubstr("global_batch_size (16) = batch_size (4) x ranks (2) x grad_accumulation_steps (3) does "
+                    "not hold, the right side is 24"),
+          HasSubstr("recipe.yaml:12:22"), HasSubstr("or leave one of them out")));
   EXPECT_FALSE(workspace_.has("run"));
 }
 
 TEST_F(BadInput, PrecisionThatIsNotThere) {
-  expect_refusal(usage, "training.precision=fp16", AllOf(HasSubstr("training.precision"), HasSubstr("fp16"), HasSubstr("bf16")));
+  expect_refusal(usage, "training.precision=fp16",
+                 AllOf(HasSubstr("training.precision"), HasSubstr("fp16"), HasSubstr("bf16")));
 }
 
 TEST_F(BadInput, StrategyThatIsNotThere) {
-  expect_refusal(usage, "training.strategy=fsdp",
-                 AllOf(HasSubstr("training.strategy"), HasSubstr("\"fsdp\" is known, but not available in this version"),
-                       HasSubstr("ddp-bf16")));
+  expect_refusal(
+      usage, "training.strategy=fsdp",
+      AllOf(HasSubstr("training.strategy"), HasSubstr("\"fsdp\" is known, but not available in this version"),
+            HasSubstr("ddp-bf16")));
 }
 
 TEST_F(BadInput, MonitorThatIsNotMeasured) {
@@ -151,10 +165,14 @@ TEST_F(BadInput, OutputThatCannotBeWritten) {
 // ---- recipe
 
 TEST_F(BadInput, RecipeThatIsNotThere) {
-  const auto run = [](const std::string& arguments) { return shell(std::string(STRETTO_PROGRAM) + " train " + arguments); };
-  expect_refusal_of(run(path("none.yaml")), usage,
-                    HasSubstr("stretto: error: " + path("none.yaml") + ": there is no such file; the recipe to train"));
-  expect_refusal_of(run(path("model")), usage, HasSubstr(path("model") + ": it is a folder; the recipe, a YAML file,"));
+  const auto run = [](const std::string& arguments) {
+    return shell(std::string(STRETTO_PROGRAM) + " train " + arguments);
+  };
+  expect_refusal_of(
+      run(path("none.yaml")), usage,
+      HasSubstr("stretto: error: " + path("none.yaml") + ": there is no such file; the recipe to train"));
+  expect_refusal_of(run(path("model")), usage,
+                    HasSubstr(path("model") + ": it is a folder; the recipe, a YAML file,"));
 }
 
 // ---- model and tokenizer
@@ -167,13 +185,15 @@ TEST_F(BadInput, LongerSamplesThanTheModelHasPositions) {
 
 TEST_F(BadInput, TokensBeyondTheModelsVocabulary) {
   workspace_.write("model/vocab.txt", workspace_.read("model/vocab.txt") + "one\nmore\n");
-  expect_refusal(usage, "", AllOf(HasSubstr("ids up to 34"), HasSubstr("vocab_size is 33"),
-                                  HasSubstr("tokenizer.path and model.path do not belong together")));
+  expect_refusal(usage, "",
+                 AllOf(HasSubstr("ids up to 34"), HasSubstr("vocab_size is 33"),
+                       HasSubstr("tokenizer.path and model.path do not belong together")));
 }
 
 TEST_F(BadInput, ModelFolderWithoutWeights) {
-  expect_refusal(failure, "model.config=null model.path=" + path("model"),
-                 HasSubstr(path("model") + ": there is neither model.safetensors nor model.safetensors.index.json"));
+  expect_refusal(
+      failure, "model.config=null model.path=" + path("model"),
+      HasSubstr(path("model") + ": there is neither model.safetensors nor model.safetensors.index.json"));
 }
 
 TEST_F(BadInput, WeightsOfAnotherShape) {
@@ -182,23 +202,27 @@ TEST_F(BadInput, WeightsOfAnotherShape) {
   config["intermediate_size"] = 40;
   workspace_.write("trained/model/config.json", config.dump());
   expect_refusal(failure, settings,
-                 AllOf(HasSubstr("bert.encoder.layer.0.intermediate.dense."), HasSubstr("[48"), HasSubstr("[40"),
-                       HasSubstr("config.json and the weights do not belong together")));
+                 AllOf(HasSubstr("bert.encoder.layer.0.intermediate.dense."), HasSubstr("[48"),
+                       HasSubstr("[40"), HasSubstr("config.json and the weights do not belong together")));
 }
 
 TEST_F(BadInput, TruncatedWeights) {
   const std::string settings = train_model();
   change_weights([](const std::string& bytes) { return bytes.substr(0, bytes.size() - 1000); });
-  expect_refusal(failure, settings, AllOf(HasSubstr(path("trained/model/model.safetensors") + ": tensor "),
-                                          HasSubstr("it is truncated")));
+  expect_refusal(
+      failure, settings,
+      AllOf(HasSubstr(path("trained/model/model.safetensors") + ": tensor "), HasSubstr("it is truncated")));
   workspace_.write("trained/model/model.safetensors", "abc");
   expect_refusal(failure, settings, HasSubstr("3 bytes is too short for a safetensors file"));
 }
 
 TEST_F(BadInput, HeaderLongerThanTheFile) {
   const std::string settings = train_model();
-  change_weights([](std::string bytes) { return bytes.replace(0, 8, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)); });
-  expect_refusal(failure, settings, HasSubstr("the safetensors header claims 9223372036854775807 bytes, the file has"));
+  change_weights([](std::string bytes) {
+    return bytes.replace(0, 8, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8));
+  });
+  expect_refusal(failure, settings,
+                 HasSubstr("the safetensors header claims 9223372036854775807 bytes, the file has"));
 }
 
 TEST_F(BadInput, ConfigThatIsNoJson) {

@@ -1,9 +1,8 @@
 #include <csignal>
 
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "tests/train/workspace.h"
 
 // Runs that break off in the middle.
 namespace stretto {
@@ -17,8 +16,9 @@ class BrokenRun : public ::testing::Test {
  protected:
   void SetUp() override {
     run_.emplace(workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never"));
-    ASSERT_TRUE(eventually([&] { return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty(); }))
-        << run_->err();
+    ASSERT_TRUE(eventually([&] {
+      return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty();
+    })) << run_->err();
     ranks_ = children_of(run_->pid());
     ASSERT_EQ(ranks_.size(), 2u);
   }
@@ -40,8 +40,9 @@ TEST_F(BrokenRun, AKilledRankIsNamedAndTheOthersEnd) {
   ::kill(victims[0], SIGKILL);
   const ShellResult result = run_->wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);
-  EXPECT_THAT(result.err, AllOf(HasSubstr(fmt::format("error: rank 1 (process {})", victims[0])), HasSubstr("SIGKILL"),
-                                HasSubstr(workspace_.path("run/logger_logs/training_1.log"))));
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr(fmt::format("error: rank 1 (process {})", victims[0])), HasSubstr("SIGKILL"),
+                    HasSubstr(workspace_.path("run/logger_logs/training_1.log"))));
   expect_ranks_gone();
 }
 
@@ -51,7 +52,8 @@ TEST_F(BrokenRun, RankZeroIsNoException) {
   ::kill(victims[0], SIGSEGV);
   const ShellResult result = run_->wait();
   EXPECT_EQ(result.exit_code, 128 + SIGSEGV);
-  EXPECT_THAT(result.err, AllOf(HasSubstr(fmt::format("error: rank 0 (process {})", victims[0])), HasSubstr("SIGSEGV")));
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr(fmt::format("error: rank 0 (process {})", victims[0])), HasSubstr("SIGSEGV")));
   expect_ranks_gone();
 }
 
@@ -74,8 +76,8 @@ TEST(NonFinite, ALossThatIsNoNumberIsRefusedBeforeTheStep) {
   const ShellResult result = workspace.run(
       "train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32 evaluate.every=never");
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("error: step 2: "), HasSubstr("is not finite"), HasSubstr("the step was not taken"),
-                                HasSubstr("optimizer.lr")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("error: step 2: "), HasSubstr("is not finite"),
+                                HasSubstr("the step was not taken"), HasSubstr("optimizer.lr")));
   EXPECT_EQ(workspace.losses("run").size(), 1u);
   EXPECT_FALSE(workspace.has("run/model"));
 }
@@ -84,7 +86,8 @@ TEST(NonFinite, ALossThatIsNoNumberIsRefusedBeforeTheStep) {
 TEST(NonFinite, AnEvaluationThatIsNoNumberIsSaid) {
   const Workspace workspace;
   const ShellResult result = workspace.run(
-      "train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32 training.global_batch_size=64");
+      "train", 2,
+      "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32 training.global_batch_size=64");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("error: step 1: the evaluation's loss (nan) is not finite"));
   EXPECT_FALSE(workspace.has("run/model"));

@@ -1,7 +1,6 @@
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "tests/train/workspace.h"
 
 // What a run computes is a function of the recipe's global sizes and seed, not of how the work is shared. All runs compute
 // in float64 with dropout, so that what differs beyond rounding is an error.
@@ -35,7 +34,8 @@ TEST(TrainLaws, OneTwoAndFourRanksTakeTheSameSteps) {
 TEST(TrainLaws, AccumulationIsAsGoodAsRanksAndTheLastWindowMayBePartial) {
   const Workspace workspace;
   workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 an epoch
-  const std::string settings = "training.global_batch_size=32 training.batch_size=16 training.epochs=3 evaluate.every=never";
+  const std::string settings =
+      "training.global_batch_size=32 training.batch_size=16 training.epochs=3 evaluate.every=never";
   workspace.train("two", 2, settings);
   workspace.train("accumulated", 1, settings + " training.grad_accumulation_steps=2");
   EXPECT_THAT(workspace.losses("two"), SizeIs(9));
@@ -64,9 +64,10 @@ TEST(TrainLaws, RanksMayBeLeftWithoutASample) {
 TEST(TrainLaws, TokenBudgetIsGlobal) {
   const Workspace workspace;
   const auto settings = [](int tokens, int accumulation) {
-    return fmt::format("training.global_batch_size=null training.max_tokens={} training.grad_accumulation_steps={} "
-                       "training.epochs=4 evaluate.every=never",
-                       tokens, accumulation);
+    return fmt::format(
+        "training.global_batch_size=null training.max_tokens={} training.grad_accumulation_steps={} "
+        "training.epochs=4 evaluate.every=never",
+        tokens, accumulation);
   };
   workspace.train("one", 1, settings(160, 1));
   workspace.train("two", 2, settings(80, 1));
@@ -99,7 +100,8 @@ TEST(TrainLaws, LowerPrecisionsStayClose) {
 
 TEST(TrainLaws, TheSeedDecidesEveryByte) {
   const Workspace workspace;
-  const std::string settings = "training.max_steps=6 evaluate.every=never training.precision=fp32 training.seed=";
+  const std::string settings =
+      "training.max_steps=6 evaluate.every=never training.precision=fp32 training.seed=";
   workspace.train("first", 2, settings + "1");
   workspace.train("again", 2, settings + "1");
   workspace.train("other", 2, settings + "2");

@@ -1,9 +1,8 @@
 #include <cmath>
 
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "tests/train/workspace.h"
 
 // `stretto predict` on a model that was trained a moment ago.
 namespace stretto {
@@ -15,11 +14,13 @@ using ::testing::IsEmpty;
 
 class Predict : public ::testing::Test {
  protected:
-  void SetUp() override { workspace_.train("run", 1, "training.precision=fp32 optimizer.lr=0.005 training.epochs=8"); }
+  void SetUp() override {
+    workspace_.train("run", 1, "training.precision=fp32 optimizer.lr=0.005 training.epochs=8");
+  }
 
   std::string command(const std::string& arguments) const {
-    return std::string("OMP_NUM_THREADS=1 ") + STRETTO_PROGRAM + " predict --model " + workspace_.path("run/model") +
-           " " + arguments;
+    return std::string("OMP_NUM_THREADS=1 ") + STRETTO_PROGRAM + " predict --model " +
+           workspace_.path("run/model") + " " + arguments;
   }
   std::vector<nlohmann::json> predict(const std::string& arguments) const {
     const ShellResult result = shell(command(arguments));
@@ -64,7 +65,8 @@ TEST_F(Predict, AgreesWithTest) {
   ASSERT_EQ(workspace_.run("test", 1, "data.test=" + workspace_.path("test.tsv")).exit_code, 0);
   const auto tested = read_json_lines(workspace_.read("run/predictions.jsonl"));
   for (const std::string batch : {"1", "2", "32"}) {
-    const auto predicted = predict("--precision fp64 --batch-size " + batch + " < " + workspace_.path("lines"));
+    const auto predicted =
+        predict("--precision fp64 --batch-size " + batch + " < " + workspace_.path("lines"));
     ASSERT_EQ(predicted.size(), tested.size());
     for (size_t i = 0; i < tested.size(); ++i) {
       EXPECT_EQ(predicted[i]["label"], tested[i]["label"]);
@@ -90,7 +92,8 @@ TEST_F(Predict, LongTextsAreCutToTheModel) {
 TEST_F(Predict, NoInputGivesNoOutput) { EXPECT_THAT(predict("< /dev/null"), IsEmpty()); }
 
 TEST_F(Predict, RunFolderInPlaceOfItsModel) {
-  const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " predict --text x --model " + workspace_.path("run"));
+  const ShellResult result =
+      shell(std::string(STRETTO_PROGRAM) + " predict --text x --model " + workspace_.path("run"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, AllOf(HasSubstr("run: there is no config.json in it"),
                                 HasSubstr("such as " + workspace_.path("run/model"))));

@@ -1,8 +1,8 @@
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/cluster/socket.h"
-#include "tests/train/workspace.h"
 
 // `stretto train` as a rank that something else has started: it finds the others through torchrun's variables.
 namespace stretto {
@@ -20,8 +20,9 @@ const std::string settings = "training.max_steps=10 evaluate.every=never output=
 int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
 
 std::string torchrun_variables(int rank, int world_size, int port) {
-  return fmt::format("RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} ",
-                     rank, world_size, port);
+  return fmt::format(
+      "RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2} ",
+      rank, world_size, port);
 }
 
 void expect_same_losses(const Workspace& workspace, const std::string& run) {
@@ -62,15 +63,17 @@ TEST(TrainRendezvous, UnderTorchrun) {
 TEST(TrainRendezvous, ARankWhosePeerDiesSaysSo) {
   const Workspace workspace;
   const int port = free_port();
-  const std::string command =
-      workspace.command("train", 1, "training.max_steps=1000000 evaluate.every=never output=" + workspace.path("run"));
+  const std::string command = workspace.command(
+      "train", 1, "training.max_steps=1000000 evaluate.every=never output=" + workspace.path("run"));
   BackgroundShell first(torchrun_variables(0, 2, port) + command);
   BackgroundShell second(torchrun_variables(1, 2, port) + command);
-  ASSERT_TRUE(eventually([&] { return workspace.has("run/metrics.jsonl") && !workspace.losses("run").empty(); }));
+  ASSERT_TRUE(
+      eventually([&] { return workspace.has("run/metrics.jsonl") && !workspace.losses("run").empty(); }));
   ::kill(second.pid(), SIGKILL);
   const ShellResult zero = first.wait();
   EXPECT_EQ(zero.exit_code, 1);
-  EXPECT_THAT(zero.err, AllOf(HasSubstr("error: rank 0: all_reduce"), HasSubstr("a peer has ended or is stuck")));
+  EXPECT_THAT(zero.err,
+              AllOf(HasSubstr("error: rank 0: all_reduce"), HasSubstr("a peer has ended or is stuck")));
 }
 
 TEST(TrainRendezvous, HalfAnEnvironmentIsRefused) {

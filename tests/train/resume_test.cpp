@@ -1,12 +1,12 @@
 #include <csignal>
 #include <random>
 
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
-#include "tests/train/workspace.h"
 
 // A run that was stopped, killed or moved goes on as if nothing had happened, or says why it cannot.
 namespace stretto {
@@ -67,33 +67,38 @@ class ResumeAtEveryStep : public Resume, public ::testing::WithParamInterface<Se
 
 TEST_P(ResumeAtEveryStep, IsTheRunThatNeverStopped) {
   workspace_.write("train.tsv", make_rows(43, 3));  // 16 + 16 + 11 an epoch
-  const std::string settings = std::string("training.epochs=3 checkpoint.every=1 checkpoint.keep_last=0 ") +
-                               GetParam().settings;
+  const std::string settings =
+      std::string("training.epochs=3 checkpoint.every=1 checkpoint.keep_last=0 ") + GetParam().settings;
   workspace_.train("whole", GetParam().ranks, settings);
   for (const int step : {1, 2, 3, 5, 6, 8}) {
     const std::string run = "from" + std::to_string(step);
     make_folders(path(run + "/checkpoints"));
-    std::filesystem::copy(checkpoint("whole", step), checkpoint(run, step), std::filesystem::copy_options::recursive);
+    std::filesystem::copy(checkpoint("whole", step), checkpoint(run, step),
+                          std::filesystem::copy_options::recursive);
     if (step >= 3) {
-      std::filesystem::copy(path("whole/model"), path(run + "/model"), std::filesystem::copy_options::recursive);
+      std::filesystem::copy(path("whole/model"), path(run + "/model"),
+                            std::filesystem::copy_options::recursive);
     }
     workspace_.train(run, GetParam().ranks, settings);
     EXPECT_EQ(state_of(run, 9), state_of("whole", 9)) << "resumed after step " << step;
     EXPECT_EQ(newest(run), 9);
     const auto whole = records("whole"), resumed = records(run);
-    EXPECT_TRUE(std::equal(resumed.rbegin(), resumed.rend(), whole.rbegin())) << "resumed after step " << step;
+    EXPECT_TRUE(std::equal(resumed.rbegin(), resumed.rend(), whole.rbegin()))
+        << "resumed after step " << step;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, ResumeAtEveryStep,
-                         ::testing::Values(Setting{"OneRankAccumulating", 1,
-                                                   "training.precision=fp32 training.grad_accumulation_steps=2"},
-                                           Setting{"TwoRanksBf16", 2, "training.precision=bf16 track.log_every=2"}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Runs, ResumeAtEveryStep,
+    ::testing::Values(Setting{"OneRankAccumulating", 1,
+                              "training.precision=fp32 training.grad_accumulation_steps=2"},
+                      Setting{"TwoRanksBf16", 2, "training.precision=bf16 track.log_every=2"}),
+    [](const auto& info) { return info.param.name; });
 
 TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
   workspace_.write("train.tsv", make_rows(87, 3));
-  const std::string settings = "training.epochs=2 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
+  const std::string settings =
+      "training.epochs=2 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
   workspace_.train("whole", 2, settings);
   const auto from = [&](int step) { return settings + "resume=" + checkpoint("whole", step); };
 
@@ -122,7 +127,8 @@ TEST_F(Resume, KillsAtRandomMomentsChangeNothing) {
   const char* told = std::getenv("STRETTO_KILLS");
   const int kills = told == nullptr ? 50 : std::atoi(told);
   workspace_.write("train.tsv", make_rows(160, 3));
-  const std::string settings = "training.precision=fp32 training.epochs=100 training.max_steps=60 checkpoint.every=1 ";
+  const std::string settings =
+      "training.precision=fp32 training.epochs=100 training.max_steps=60 checkpoint.every=1 ";
   workspace_.train("whole", 2, settings);
   const auto expected = state_of("whole", 60);
   const std::string weights = workspace_.read("whole/model/model.safetensors");
@@ -203,8 +209,8 @@ TEST_F(ResumeAfterSignal, SigusrOneSavesAndGoesOn) {
 class ResumeRefused : public Resume {
  protected:
   void SetUp() override { workspace_.train("run", 1, settings_); }
-  void expect_refusal(int exit_code, const std::string& settings, const ::testing::Matcher<const std::string&>& message,
-                      const std::string& run = "run") {
+  void expect_refusal(int exit_code, const std::string& settings,
+                      const ::testing::Matcher<const std::string&>& message, const std::string& run = "run") {
     const ShellResult result = train(run, 1, settings_ + settings);
     EXPECT_EQ(result.exit_code, exit_code);
     EXPECT_THAT(result.err, message);
@@ -216,15 +222,18 @@ class ResumeRefused : public Resume {
     write_file_atomic(file, bytes);
   }
 
-  const std::string settings_ = "training.precision=fp32 training.max_steps=4 checkpoint.every=2 evaluate.every=never ";
+  const std::string settings_ =
+      "training.precision=fp32 training.max_steps=4 checkpoint.every=2 evaluate.every=never ";
 };
 
 TEST_F(ResumeRefused, OtherSettingsUnlessMeant) {
-  expect_refusal(2, "optimizer.lr=0.5 training.seed=8",
-                 AllOf(HasSubstr("is of a run with other settings:"), HasSubstr("optimizer.lr: 0.001 there, 0.5 here"),
-                       HasSubstr("training.seed: 7 there, 8 here"),
-                       HasSubstr("checkpoint.accept_changes=[optimizer.lr, training.seed]")));
-  const ShellResult meant = train("run", 1, settings_ + "training.max_steps=6 checkpoint.accept_changes=[training.max_steps]");
+  expect_refusal(
+      2, "optimizer.lr=0.5 training.seed=8",
+      AllOf(HasSubstr("is of a run with other settings:"), HasSubstr("optimizer.lr: 0.001 there, 0.5 here"),
+            HasSubstr("training.seed: 7 there, 8 here"),
+            HasSubstr("checkpoint.accept_changes=[optimizer.lr, training.seed]")));
+  const ShellResult meant =
+      train("run", 1, settings_ + "training.max_steps=6 checkpoint.accept_changes=[training.max_steps]");
   EXPECT_EQ(meant.exit_code, 0) << meant.err;
   EXPECT_THAT(meant.err, HasSubstr("training.max_steps was 4 and is 6 from here on"));
   EXPECT_THAT(workspace_.losses("run"), SizeIs(6));
@@ -240,13 +249,18 @@ TEST_F(ResumeRefused, AnotherModel) {
   auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
   config["intermediate_size"] = 40;
   workspace_.write("model/config.json", config.dump());
-  expect_refusal(1, "", AllOf(HasSubstr("tensor model.bert.encoder.layer.0.intermediate.dense.weight is [48, 32] there"),
-                              HasSubstr("[40, 32] here")));
+  expect_refusal(
+      1, "",
+      AllOf(HasSubstr("tensor model.bert.encoder.layer.0.intermediate.dense.weight is [48, 32] there"),
+            HasSubstr("[40, 32] here")));
 }
 
 TEST_F(ResumeRefused, WhatTheRecipeRulesOut) {
-  expect_refusal(2, "resume=false", AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"), HasSubstr("checkpoints rm")));
-  expect_refusal(2, "resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")), "other");
+  expect_refusal(
+      2, "resume=false",
+      AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"), HasSubstr("checkpoints rm")));
+  expect_refusal(2, "resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")),
+                 "other");
   expect_refusal(2, "resume=" + path("absent"), HasSubstr(path("absent") + " does not exist"));
 }
 
@@ -276,11 +290,14 @@ TEST_F(ResumeRefused, MissingRankFileNewerFormatEditedManifest) {
   std::string text = read_file(manifest);
   text.replace(text.find("\"format_version\":1"), 18, "\"format_version\":9");
   write_file_atomic(manifest, text);
-  expect_refusal(1, "", AllOf(HasSubstr("rank-00000.safetensors: the file is missing"), HasSubstr("format 9 is newer than 1")));
+  expect_refusal(
+      1, "",
+      AllOf(HasSubstr("rank-00000.safetensors: the file is missing"), HasSubstr("format 9 is newer than 1")));
 }
 
 TEST_F(ResumeRefused, TwoRunsInOneFolder) {
-  BackgroundShell first(workspace_.command("train", 1, "training.max_steps=1000000 output=" + path("shared")));
+  BackgroundShell first(
+      workspace_.command("train", 1, "training.max_steps=1000000 output=" + path("shared")));
   ASSERT_TRUE(eventually([&] { return workspace_.has("shared/metrics.jsonl"); }));
   expect_refusal(2, "", HasSubstr("another run is writing into " + path("shared")), "shared");
 }
@@ -288,18 +305,22 @@ TEST_F(ResumeRefused, TwoRunsInOneFolder) {
 // ---- disks that fail
 
 TEST_F(Resume, AFullDiskOfOneRankIsToldByAllAndTrainingGoesOn) {
-  const std::string settings = "training.max_steps=6 checkpoint.every=2 evaluate.every=never output=" + path("run");
-  const ShellResult result =
-      shell("STRETTO_FILE_FAULT=enospc@1+:rank=1:path=step-00000004 " + workspace_.command("train", 2, settings));
+  const std::string settings =
+      "training.max_steps=6 checkpoint.every=2 evaluate.every=never output=" + path("run");
+  const ShellResult result = shell("STRETTO_FILE_FAULT=enospc@1+:rank=1:path=step-00000004 " +
+                                   workspace_.command("train", 2, settings));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("the checkpoint of step 4 was not saved: rank 1: "), HasSubstr("No space left")));
-  EXPECT_THAT(workspace_.read("run/logger_logs/training_0.log"), HasSubstr("the checkpoint of step 4 was not saved: rank 1"));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the checkpoint of step 4 was not saved: rank 1: "),
+                                HasSubstr("No space left")));
+  EXPECT_THAT(workspace_.read("run/logger_logs/training_0.log"),
+              HasSubstr("the checkpoint of step 4 was not saved: rank 1"));
   EXPECT_EQ(newest("run"), 6);
   EXPECT_THAT(archive::list_checkpoints(path("run/checkpoints")), SizeIs(2));
 }
 
 TEST_F(Resume, ALastCheckpointThatFailsFailsTheRun) {
-  const std::string settings = "training.max_steps=4 checkpoint.every=2 evaluate.every=never output=" + path("run");
+  const std::string settings =
+      "training.max_steps=4 checkpoint.every=2 evaluate.every=never output=" + path("run");
   const ShellResult result =
       shell("STRETTO_FILE_FAULT=enospc@1+:path=step-00000004 " + workspace_.command("train", 2, settings));
   EXPECT_EQ(result.exit_code, 1);

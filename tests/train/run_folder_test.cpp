@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/strings.h"
-#include "tests/train/workspace.h"
 
 // What a run leaves behind, and what `stretto test` makes of it.
 namespace stretto {
@@ -24,7 +24,8 @@ nlohmann::json read_object(const Workspace& workspace, const std::string& name) 
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -33,10 +34,11 @@ TEST(RunFolder, HoldsAllOfARun) {
   const Workspace workspace;
   workspace.train("run", 2);
   EXPECT_THAT(names_in(workspace.path("run")),
-              ::testing::ElementsAre("config.yaml", "dev_results.json", "logger_logs", "metrics.jsonl", "model",
-                                     "summary.json"));
-  EXPECT_THAT(names_in(workspace.path("run/model")),
-              ::testing::ElementsAre("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"));
+              ::testing::ElementsAre("config.yaml", "dev_results.json", "logger_logs", "metrics.jsonl",
+                                     "model", "summary.json"));
+  EXPECT_THAT(
+      names_in(workspace.path("run/model")),
+      ::testing::ElementsAre("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"));
   EXPECT_EQ(workspace.read("run/model/vocab.txt"), workspace.read("model/vocab.txt"));
 
   const nlohmann::json summary = read_object(workspace, "run/summary.json");
@@ -54,7 +56,8 @@ TEST(RunFolder, MetricsNameEveryStepAndEvaluation) {
   workspace.train("run", 2, "track.log_every=3 training.seed=3");
   const auto records = workspace.metrics("run");
   std::vector<int> steps, evaluated;
-  for (const nlohmann::json& record : records) (record.contains("loss") ? steps : evaluated).push_back(record["step"]);
+  for (const nlohmann::json& record : records)
+    (record.contains("loss") ? steps : evaluated).push_back(record["step"]);
   EXPECT_THAT(steps, ::testing::ElementsAre(3, 6, 8));
   EXPECT_THAT(evaluated, ::testing::ElementsAre(4, 8));
   for (const nlohmann::json& record : records) {
@@ -75,7 +78,8 @@ TEST(RunFolder, ItsConfigMakesTheSameRunAgain) {
   EXPECT_THAT(config, HasSubstr("weight_decay: 0.05"));
   workspace.write("recipe.yaml", config);
   workspace.train("again", 2);
-  EXPECT_TRUE(workspace.read(std::string("run") + weights_file) == workspace.read(std::string("again") + weights_file));
+  EXPECT_TRUE(workspace.read(std::string("run") + weights_file) ==
+              workspace.read(std::string("again") + weights_file));
   EXPECT_EQ(workspace.losses("run"), workspace.losses("again"));
 }
 
@@ -83,7 +87,8 @@ TEST(RunFolder, ItsConfigMakesTheSameRunAgain) {
 TEST(RunFolder, TheBestModelIsKeptWhenLaterEpochsAreWorse) {
   const Workspace workspace;
   workspace.write("train.tsv", make_rows(160, 1));
-  const std::string settings = "data.test=" + workspace.path("dev.tsv") + " training.precision=fp32 evaluate.batch_size=5 ";
+  const std::string settings =
+      "data.test=" + workspace.path("dev.tsv") + " training.precision=fp32 evaluate.batch_size=5 ";
   workspace.train("run", 2,
                   settings +
                       "training.epochs=4 optimizer.type=SGD optimizer.lr=4 checkpoint.monitor=loss "

@@ -77,7 +77,8 @@ std::string make_rows(int count, uint64_t seed) {
   for (int row = 0; row < count; ++row) {
     const int label = row % 2;
     std::string text;
-    for (uint64_t word = 0, words = 2 + random() % 12; word < words; ++word) text += std::string(pick(other_words)) + " ";
+    for (uint64_t word = 0, words = 2 + random() % 12; word < words; ++word)
+      text += std::string(pick(other_words)) + " ";
     for (uint64_t word = 0, words = 1 + random() % 3; word < words; ++word) {
       text += std::string(label == 1 ? pick(good_words) : pick(bad_words)) + " ";
     }

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/shell.h"
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/temp_folder.h"
-#include "tests/support/shell.h"
 
 namespace stretto {
 

@@ -99,7 +99,8 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
 // Gives a loss that is no number, or a huge one, at one step: once, or whenever the step comes.
 class Stumbling : public WhichSide {
  public:
-  Stumbling(int64_t step, double factor, bool always = false) : step_(step), factor_(factor), always_(always) {}
+  Stumbling(int64_t step, double factor, bool always = false)
+      : step_(step), factor_(factor), always_(always) {}
 
   Loss training_step(const Batch& batch, const StepContext& context) override {
     Loss loss = WhichSide::training_step(batch, context);
@@ -153,9 +154,9 @@ class Guard : public ::testing::Test {
 };
 
 TEST_F(Guard, StopNamesStepAndRank) {
-  EXPECT_THAT([&] { fit(7, NAN); },
-              ::testing::ThrowsMessage<Error>(::testing::AllOf(::testing::HasSubstr("step 7: the loss (nan) is not finite"),
-                                                               ::testing::HasSubstr("first on rank 1"))));
+  EXPECT_THAT([&] { fit(7, NAN); }, ::testing::ThrowsMessage<Error>(::testing::AllOf(
+                                        ::testing::HasSubstr("step 7: the loss (nan) is not finite"),
+                                        ::testing::HasSubstr("first on rank 1"))));
 }
 
 TEST_F(Guard, SkipLeavesTheStepOut) {
@@ -205,7 +206,8 @@ TEST_F(Guard, RollingBackForeverIsGivenUp) {
 
 TEST_F(Guard, SpikesAreJudgedByTheRunningMean) {
   recipe_.training.on_spike = "stop";
-  EXPECT_THAT([&] { fit(30, 1000); }, ::testing::ThrowsMessage<Error>(::testing::HasSubstr("is over 10 times the usual")));
+  EXPECT_THAT([&] { fit(30, 1000); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("is over 10 times the usual")));
   recipe_.training.on_spike = "off";
   EXPECT_EQ(fit(30, 1000).steps, 40);
 }

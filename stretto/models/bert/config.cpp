@@ -14,8 +14,10 @@ class JsonFields {
   void operator()(const char* key, int64_t& value, int64_t least) const {
     const nlohmann::json* found = find(key);
     if (found == nullptr) return;
-    if (!found->is_number_integer() || found->get<int64_t>() < least || found->get<int64_t>() > (int64_t{1} << 40)) {
-      throw ConfigError("{}: {} must be an integer of at least {}, found {}", source_, key, least, found->dump());
+    if (!found->is_number_integer() || found->get<int64_t>() < least ||
+        found->get<int64_t>() > (int64_t{1} << 40)) {
+      throw ConfigError("{}: {} must be an integer of at least {}, found {}", source_, key, least,
+                        found->dump());
     }
     value = found->get<int64_t>();
   }
@@ -33,7 +35,8 @@ class JsonFields {
   void operator()(const char* key, std::string& value) const {
     const nlohmann::json* found = find(key);
     if (found == nullptr) return;
-    if (!found->is_string()) throw ConfigError("{}: {} must be a text, found {}", source_, key, found->dump());
+    if (!found->is_string())
+      throw ConfigError("{}: {} must be a text, found {}", source_, key, found->dump());
     value = found->get<std::string>();
   }
 

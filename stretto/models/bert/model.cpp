@@ -38,10 +38,14 @@ BertLayer::BertLayer(const BertConfig& config, int64_t index)
   output_norm_ = norm("output.LayerNorm");
 }
 
-Tensor BertLayer::attention(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {
-  const auto split_heads = [&](const Tensor& rows) { return rows.view({layout.tokens, heads_, head_width_}); };
+Tensor BertLayer::attention(const Tensor& x, const nn::PackedLayout& layout,
+                            const nn::Context& context) const {
+  const auto split_heads = [&](const Tensor& rows) {
+    return rows.view({layout.tokens, heads_, head_width_});
+  };
   return nn::packed_attention(split_heads(query_->forward(x)), split_heads(key_->forward(x)),
-                              split_heads(value_->forward(x)), layout, attention_dropout_, first_site_, context);
+                              split_heads(value_->forward(x)), layout, attention_dropout_, first_site_,
+                              context);
 }
 
 Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {
@@ -62,7 +66,8 @@ BertModel::BertModel(const BertConfig& config) : config_(config) {
   words_ = table("embeddings.word_embeddings", config.vocab_size);
   positions_ = table("embeddings.position_embeddings", config.max_position_embeddings);
   token_types_ = table("embeddings.token_type_embeddings", config.type_vocab_size);
-  norm_ = nn::add_layer(*this, "embeddings.LayerNorm", std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
+  norm_ = nn::add_layer(*this, "embeddings.LayerNorm",
+                        std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     layers_.push_back(
         nn::add_layer(*this, "encoder.layer." + std::to_string(i), std::make_shared<BertLayer>(config, i)));
@@ -70,11 +75,13 @@ BertModel::BertModel(const BertConfig& config) : config_(config) {
   pooler_ = nn::add_layer(*this, "pooler.dense", std::make_shared<nn::Linear>(width, width));
 }
 
-Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const {
+Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
+                          const nn::Context& context) const {
   if (layout.max_length > config_.max_position_embeddings) {
-    throw DataError("a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set "
-                    "data.max_length to at most that",
-                    layout.max_length, config_.max_position_embeddings);
+    throw DataError(
+        "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set "
+        "data.max_length to at most that",
+        layout.max_length, config_.max_position_embeddings);
   }
   const Tensor summed = words_->forward(batch.at("ids")) + token_types_->forward(batch.at("token_types")) +
                         positions_->forward(layout.positions);
@@ -90,7 +97,8 @@ Tensor BertModel::pool(const Tensor& hidden, const nn::PackedLayout& layout) con
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config) : config_(config) {
   bert_ = register_module("bert", std::make_shared<BertModel>(config));
-  classifier_ = register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
+  classifier_ =
+      register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }
 
 Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
@@ -111,7 +119,8 @@ void BertForSequenceClassification::initialize(uint64_t seed) {
     } else if (auto* table = dynamic_cast<nn::Embedding*>(module)) {
       table->weight.normal_(0, config_.initializer_range, random);
       const bool has_padding_row = item.key() == "bert.embeddings.word_embeddings";
-      if (has_padding_row && config_.pad_token_id < config_.vocab_size) table->weight[config_.pad_token_id].zero_();
+      if (has_padding_row && config_.pad_token_id < config_.vocab_size)
+        table->weight[config_.pad_token_id].zero_();
     } else if (auto* norm = dynamic_cast<nn::LayerNorm*>(module)) {
       norm->weight.fill_(1);
       norm->bias.zero_();

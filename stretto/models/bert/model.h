@@ -13,7 +13,8 @@ namespace stretto {
 class BertLayer : public torch::nn::Module {
  public:
   BertLayer(const BertConfig& config, int64_t index);
-  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;  // [T, H] -> [T, H]
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout,
+                 const nn::Context& context) const;  // [T, H] -> [T, H]
 
  private:
   Tensor attention(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;

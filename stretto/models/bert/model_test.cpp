@@ -32,7 +32,8 @@ Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
 }
 
 std::shared_ptr<BertForSequenceClassification> load_case(const std::string& name) {
-  auto model = std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
+  auto model =
+      std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
   model->initialize(1);
   EXPECT_THAT(model->load(golden_folder / name).missing, ElementsAre());
   return model;
@@ -63,20 +64,21 @@ TEST_P(BertGolden, LogitsLossAndEveryGradient) {
   const Tensor logits = model->forward(batch, {});
   EXPECT_LT(relative_difference(logits.detach(), golden.at(std::string(precision) + ".logits")), tolerance);
   const Loss loss = nn::cross_entropy(logits, batch.at("labels"));
-  EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(std::string(precision) + ".loss_sum")), tolerance);
+  EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(std::string(precision) + ".loss_sum")),
+            tolerance);
   loss.sum.backward();
   int compared = 0;
   double largest = 0;
   for (const auto& [key, wanted] : golden) {
-    if (key.find(std::string(precision) + ".grad.") == 0) largest = std::max(largest, wanted.abs().max().item<double>());
+    if (key.find(std::string(precision) + ".grad.") == 0)
+      largest = std::max(largest, wanted.abs().max().item<double>());
   }
   for (const auto& item : model->named_parameters()) {
     const Tensor& wanted = golden.at(std::string(precision) + ".grad." + item.key());
     // A gradient that is zero in theory (the key's bias) is all rounding: it is held to the model's largest gradient.
     const bool vanishing = wanted.abs().max().item<double>() < 1e-5 * largest;
-    const double difference = vanishing
-                                  ? (item.value().grad() - wanted).abs().max().item<double>() / largest
-                                  : relative_difference(item.value().grad(), wanted);
+    const double difference = vanishing ? (item.value().grad() - wanted).abs().max().item<double>() / largest
+                                        : relative_difference(item.value().grad(), wanted);
     EXPECT_LT(difference, tolerance) << item.key();
     ++compared;
   }
@@ -86,8 +88,10 @@ TEST_P(BertGolden, LogitsLossAndEveryGradient) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, BertGolden,
     ::testing::Values(Golden{"gelu", "fp64", at::kDouble, 1e-11}, Golden{"gelu", "fp32", at::kFloat, 1e-5},
-                      Golden{"gelu_new", "fp64", at::kDouble, 1e-11}, Golden{"gelu_new", "fp32", at::kFloat, 1e-5},
-                      Golden{"relu_odd", "fp64", at::kDouble, 1e-11}, Golden{"relu_odd", "fp32", at::kFloat, 1e-5},
+                      Golden{"gelu_new", "fp64", at::kDouble, 1e-11},
+                      Golden{"gelu_new", "fp32", at::kFloat, 1e-5},
+                      Golden{"relu_odd", "fp64", at::kDouble, 1e-11},
+                      Golden{"relu_odd", "fp32", at::kFloat, 1e-5},
                       Golden{"silu", "fp64", at::kDouble, 1e-11}, Golden{"silu", "fp32", at::kFloat, 1e-5},
                       Golden{"pairs", "fp64", at::kDouble, 1e-11}, Golden{"pairs", "fp32", at::kFloat, 1e-5},
                       Golden{"large", "fp64", at::kDouble, 1e-11}, Golden{"large", "fp32", at::kFloat, 1e-5}),
@@ -116,8 +120,10 @@ TEST(BertConfig, RefusesWhatItCannotDo) {
     }
     return "no error";
   };
-  EXPECT_THAT(error_of(R"({"model_type": "roberta"})"), HasSubstr("config.json: model_type: \"roberta\" is not"));
-  EXPECT_THAT(error_of(R"({"hidden_size": 30, "num_attention_heads": 4})"), HasSubstr("(30) must be a multiple"));
+  EXPECT_THAT(error_of(R"({"model_type": "roberta"})"),
+              HasSubstr("config.json: model_type: \"roberta\" is not"));
+  EXPECT_THAT(error_of(R"({"hidden_size": 30, "num_attention_heads": 4})"),
+              HasSubstr("(30) must be a multiple"));
   EXPECT_THAT(error_of(R"({"hidden_size": "x"})"), HasSubstr("hidden_size must be an integer"));
   EXPECT_THAT(error_of(R"({"hidden_dropout_prob": 1.0})"), HasSubstr("hidden_dropout_prob must be"));
   EXPECT_THAT(error_of(R"({"id2label": {"0": "a", "2": "b"}})"), HasSubstr("without gaps"));
@@ -133,13 +139,15 @@ TEST(Bert, DropoutOfASampleDoesNotDependOnItsBatch) {
   dropping.to(at::kDouble);
   const Batch all = packed_batch(golden);
   const Tensor together = dropping.forward(all, {.training = true, .key = 5});
-  const int64_t begin = all.at("cu_seqlens")[2].item<int64_t>(), end = all.at("cu_seqlens")[3].item<int64_t>();
+  const int64_t begin = all.at("cu_seqlens")[2].item<int64_t>(),
+                end = all.at("cu_seqlens")[3].item<int64_t>();
   Batch alone;
   for (const char* name : {"ids", "token_types", "positions", "samples"}) {
     alone.tensors[name] = all.at(name).slice(0, begin, end);
   }
   alone.tensors["cu_seqlens"] = at::tensor({int64_t{0}, end - begin});
-  EXPECT_LT(relative_difference(dropping.forward(alone, {.training = true, .key = 5})[0], together[2]), 1e-12);
+  EXPECT_LT(relative_difference(dropping.forward(alone, {.training = true, .key = 5})[0], together[2]),
+            1e-12);
   EXPECT_GT(relative_difference(dropping.forward(alone, {.training = true, .key = 6})[0], together[2]), 1e-3);
 }
 

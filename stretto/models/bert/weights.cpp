@@ -6,7 +6,8 @@ namespace stretto {
 namespace {
 
 void replace_suffix(std::string& name, const std::string& old_suffix, const std::string& new_suffix) {
-  if (name.ends_with(old_suffix)) name.replace(name.size() - old_suffix.size(), old_suffix.size(), new_suffix);
+  if (name.ends_with(old_suffix))
+    name.replace(name.size() - old_suffix.size(), old_suffix.size(), new_suffix);
 }
 
 // Today's name of a weight: TensorFlow-era checkpoints say gamma and beta, encoders saved alone lack the prefix.
