@@ -145,6 +145,8 @@ install_torch() {
     pip_quietly install --no-compile "torch==$TORCH"
     torch_loads || fail "libtorch_cpu.so of torch $TORCH cannot be loaded on this machine: $(site_packages)/torch/lib"
   fi
+  # All that torchrun itself imports: some tests run under it, and skip without.
+  pip_quietly install --no-compile typing_extensions 2>/dev/null || say "torchrun cannot be had; its tests will skip"
   touch "$stamp"
 }
 
