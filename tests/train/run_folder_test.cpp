@@ -34,8 +34,8 @@ TEST(RunFolder, HoldsAllOfARun) {
   const Workspace workspace;
   workspace.train("run", 2);
   EXPECT_THAT(names_in(workspace.path("run")),
-              ::testing::ElementsAre("config.yaml", "dev_results.json", "logger_logs", "metrics.jsonl",
-                                     "model", "summary.json"));
+              ::testing::ElementsAre(".lock", "config.yaml", "dev_results.json", "logger_logs",
+                                     "metrics.jsonl", "model", "summary.json"));
   EXPECT_THAT(
       names_in(workspace.path("run/model")),
       ::testing::ElementsAre("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"));
