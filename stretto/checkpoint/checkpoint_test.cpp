@@ -145,6 +145,18 @@ TEST(Checkpoint, OldOnesGoAfterACommit) {
   archive::verify(left[1].path);
 }
 
+TEST(Checkpoint, LaterOnesDoNotPushOutTheOneJustCommitted) {
+  const TempFolder folder;
+  run_rank_threads(1, [&](Group& group) {
+    Writer writer(group, {.folder = folder.path(), .retention = {.last = 1}});
+    for (const int step : {8, 3}) writer.save(replicated_state(step), step);
+    EXPECT_EQ(writer.finish(), "");
+  });
+  const auto left = archive::list_checkpoints(folder.path());
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[0].step, 3);
+}
+
 // A folder that one rank cannot write to.
 TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
   const TempFolder folder;

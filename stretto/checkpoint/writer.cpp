@@ -151,17 +151,17 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
     discard(job.partial);
     return error.what();
   }
-  remove_superseded();
+  remove_superseded(job.manifest.step);
   return "";
 }
 
-// Only after a commit. What can't be removed is said and left: the new checkpoint is whole.
-void Writer::remove_superseded() {
+// Only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not resume from): they
+// neither go nor count, or the one just committed could go for them. What can't be removed is said and left.
+void Writer::remove_superseded(int64_t step) {
   try {
-    for (const auto& old :
-         archive::superseded(archive::list_checkpoints(options_.folder), options_.retention)) {
-      archive::remove(old);
-    }
+    auto checkpoints = archive::list_checkpoints(options_.folder);
+    std::erase_if(checkpoints, [&](const archive::Checkpoint& checkpoint) { return checkpoint.step > step; });
+    for (const auto& old : archive::superseded(checkpoints, options_.retention)) archive::remove(old);
   } catch (const std::exception& error) {
     log::warning("an old checkpoint could not be removed: {}", error.what());
   }

@@ -45,7 +45,7 @@ class Writer {
   void write(Job& job);
   std::string write_and_commit(Job& job);
   std::string commit(Job& job, const std::vector<std::string>& parts);
-  void remove_superseded();
+  void remove_superseded(int64_t step);
 
   Group& group_;
   std::unique_ptr<Group> background_group_;  // used by the writing thread only
