@@ -1,5 +1,7 @@
 #include "stretto/trainer/step_log.h"
 
+#include <cmath>
+
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
@@ -40,11 +42,13 @@ void StepLog::add(const StepReport& report) {
   } else {
     started_ = Clock::now();
   }
-  loss_sum_ += report.loss;
-  ++steps_;
+  if (report.taken) {
+    loss_sum_ += report.loss;
+    ++steps_;
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - *started_).count();
-  ProgressState state = {report.step, total_steps_, report.epochs, loss_sum_ / static_cast<double>(steps_),
-                         report.lr};
+  const double loss = steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all left out: none is known
+  ProgressState state = {report.step, total_steps_, report.epochs, loss, report.lr};
   state.samples_per_second = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
   state.tokens_per_second = seconds > 0 ? static_cast<double>(tokens_) / seconds : 0;
   progress_->update(state);

@@ -167,6 +167,7 @@ StepReport TrainingRun::step(const Requests& asked) {
     case StepGuard::Verdict::skip:
       arena_.buffers().grad.zero_();
       optimizer_->resume(steps_done() + 1);
+      report.taken = false;
       break;
     case StepGuard::Verdict::rollback:
       arena_.buffers().grad.zero_();

@@ -31,6 +31,7 @@ struct StepReport {
   int64_t tokens = 0;
   bool epoch_ends = false;
   Requests requests;     // of any rank, before this step's reduction
+  bool taken = true;     // false: its samples were left out, and its loss is not to be believed
   std::string rollback;  // why the step was not taken and the run must go back; else empty
 };
 

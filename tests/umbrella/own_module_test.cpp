@@ -167,6 +167,23 @@ TEST_F(Guard, SkipLeavesTheStepOut) {
   EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
 }
 
+// The loss of a step that was left out is nowhere: not in the mean that is logged, nor in a checkpoint made before it is.
+TEST_F(Guard, SkippedStepsSpoilNoMeanAndNoCheckpoint) {
+  recipe_.training.on_nonfinite = "skip";
+  recipe_.track.log_every = 10;
+  recipe_.checkpoint.every = "8";
+  recipe_.checkpoint.keep_last = 0;
+  EXPECT_EQ(fit(7, NAN).steps, 40);
+  for (const auto& record : records()) EXPECT_TRUE(record["loss"].is_number()) << record;
+  const auto whole = read_file(recipe_.output / "model/line.safetensors");
+
+  recipe_.resume = recipe_.output / "checkpoints/step-00000008";
+  recipe_.output = folder_.path() / "resumed";
+  const FitResult resumed = fit(7, NAN);
+  EXPECT_EQ(resumed.resumed_after, 8);
+  EXPECT_TRUE(read_file(recipe_.output / "model/line.safetensors") == whole);
+}
+
 TEST_F(Guard, SkippingEverythingIsGivenUp) {
   recipe_.training.on_nonfinite = "skip";
   const Points train(100);
