@@ -135,7 +135,8 @@ bool Checkpoints::due(const StepReport& report, bool last) const {
          std::floor(report.epochs / every_.epochs) > std::floor(last_epochs_ / every_.epochs);
 }
 
-void Checkpoints::save(State state, const StepReport& report, std::optional<archive::Score> score) {
+void Checkpoints::save(State state, const StepReport& report, bool last,
+                       std::optional<archive::Score> score) {
   if (!writer_) {
     const CheckpointConfig& config = recipe_.checkpoint;
     writer_ = std::make_unique<checkpoint::Writer>(
@@ -148,6 +149,7 @@ void Checkpoints::save(State state, const StepReport& report, std::optional<arch
   }
   state.scalars["recipe"] = computing_settings(recipe_);
   state.scalars["place"]["epochs"] = report.epochs;
+  if (last) writer_->finish();
   writer_->save(state, report.step, std::move(score));
   last_save_ = std::chrono::steady_clock::now();
   last_epochs_ = report.epochs;

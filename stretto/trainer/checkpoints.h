@@ -30,7 +30,8 @@ class Checkpoints {
   // Whether the state is to be saved after this step.
   bool due(const StepReport& report, bool last) const;
 
-  void save(State state, const StepReport& report, std::optional<archive::Score> score);
+  // `last`: nothing comes after it, so that it waits for a save under way whatever when_busy says.
+  void save(State state, const StepReport& report, bool last, std::optional<archive::Score> score);
 
   // Waits for the save under way. Throws IoError where the last one failed.
   void finish();

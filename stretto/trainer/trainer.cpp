@@ -111,7 +111,7 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
     }
     if (checkpoints.due(report, last)) {
       run.compare_replicas();
-      checkpoints.save(describe_state(), report, best.score());
+      checkpoints.save(describe_state(), report, last || report.requests.stop, best.score());
     }
     result.stopped = report.requests.stop && !last;
   }

@@ -119,6 +119,14 @@ TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
   EXPECT_EQ(nlohmann::json::parse(workspace_.read("back/summary.json"))["samples"], 13 + 87);
 }
 
+// Steps faster than the disk: some saves are left out, the last never.
+TEST_F(Resume, TheLastSaveIsNeverLeftOut) {
+  workspace_.train("run", 2,
+                   "training.precision=fp32 training.max_steps=25 evaluate.every=never checkpoint.every=1 "
+                   "checkpoint.when_busy=skip");
+  EXPECT_EQ(newest("run"), 25);
+}
+
 // ---- kills
 
 // SIGKILL for the launcher and with it all ranks, at any moment: while starting, stepping, evaluating or saving.
