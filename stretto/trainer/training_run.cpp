@@ -36,10 +36,10 @@ nlohmann::json order_of(const data::SamplerOptions& options) {
           {"max_tokens", options.max_tokens}};
 }
 
-optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_an_epoch) {
+optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t total_steps) {
   optim::ScheduleOptions options;
   options.type = recipe.scheduler.type;
-  options.total_steps = recipe.training.max_steps.value_or(recipe.training.epochs * steps_an_epoch);
+  options.total_steps = total_steps;
   options.warmup_steps = recipe.scheduler.num_warmup_steps.value_or(static_cast<int64_t>(
       std::ceil(recipe.scheduler.warmup_ratio.value_or(0) * static_cast<double>(options.total_steps))));
   return options;
@@ -60,8 +60,8 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(make_optimizer(recipe.optimizer)),
       sampler_(dataset.lengths(), sampler_options(recipe.training, plan_)),
-      schedule_(schedule_options(recipe, sampler_.batches(0))),
       guard_(training_) {
+  schedule_ = schedule_options(recipe, count_total_steps());
   at::NoGradGuard no_grad;
   for (auto& [name, tensor] : tensors_.constant) {
     if (!tensor.is_floating_point()) continue;
@@ -139,6 +139,18 @@ void TrainingRun::advance() {
   ++epoch_;
   batch_ = epoch_samples_ = 0;
   rest_of_epoch_.clear();
+}
+
+// From where the run stands: the batches left of its epoch, cut as they are, and those of the epochs to come.
+int64_t TrainingRun::count_total_steps() const {
+  if (training_.max_steps) return *training_.max_steps;
+  int64_t steps = steps_done();
+  for (int64_t epoch = epoch_; epoch < training_.epochs; ++epoch) {
+    const bool cut_anew = epoch == epoch_ && !rest_of_epoch_.empty();
+    steps += cut_anew ? (std::ssize(rest_of_epoch_) + plan_.global_batch_size - 1) / plan_.global_batch_size
+                      : sampler_.batches(epoch);
+  }
+  return steps - batch_;
 }
 
 double TrainingRun::epochs_done() const {
@@ -235,6 +247,7 @@ void TrainingRun::resume(const State& state) {
         "can only be resumed on the same data",
         dataset_.size(), state.scalars.at("data").at("samples").dump());
   }
+  rest_of_epoch_.clear();
   arena_.refresh_compute();
   guard_.resume(state);
   optimizer_->resume(state.scalars.at("optimizer").at("steps"));
@@ -246,6 +259,7 @@ void TrainingRun::resume(const State& state) {
   } else {
     resume_inside_epoch(place);
   }
+  schedule_.total_steps = count_total_steps();
 }
 
 // Samples that batches 0 to `batch` of this run's own order hold, of an epoch that was cut into them from its start.
@@ -265,11 +279,6 @@ void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
   }
   if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_.at("global_batch_size"));
   batch_ = 0;
-  if (training_.max_steps) return;
-  const int64_t rest = rest_of_epoch_.empty() ? sampler_.batches(epoch_)
-                                              : (std::ssize(rest_of_epoch_) + plan_.global_batch_size - 1) /
-                                                    plan_.global_batch_size;
-  schedule_.total_steps = steps_done() + rest + (training_.epochs - epoch_ - 1) * sampler_.batches(0);
 }
 
 // Of the epoch under way, in the order of batches of another size.

@@ -70,6 +70,7 @@ class TrainingRun {
 
  private:
   double epochs_done() const;
+  int64_t count_total_steps() const;
   std::vector<int64_t> next_batch() const;
   void advance();
   int64_t sampled_before(const nlohmann::json& place) const;

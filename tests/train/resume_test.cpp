@@ -113,6 +113,11 @@ TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
   EXPECT_EQ(summary["samples"], 23 + 87);
   EXPECT_EQ(summary["steps"], 4 + 5 + 18);
 
+  // A second stop after that changes nothing of how far the run goes.
+  workspace_.train("again", 2, settings + "training.global_batch_size=5 resume=" + checkpoint("smaller", 20));
+  EXPECT_EQ(newest("again"), 27);
+  EXPECT_EQ(state_of("again", 27), state_of("smaller", 27));
+
   // And from there back to 16, in the middle of what was cut anew.
   ASSERT_TRUE(workspace_.has("smaller/checkpoints"));
   workspace_.train("back", 1, settings + "resume=" + checkpoint("smaller", 6));
