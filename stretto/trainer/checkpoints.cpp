@@ -51,7 +51,15 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
                       place, wish);
   }
   archive::verify(wish);
-  return archive::Checkpoint{archive::read_manifest(wish).step, wish};
+  const int64_t step = archive::read_manifest(wish).step;
+  const auto there = archive::list_checkpoints(folder_);
+  if (!there.empty() && there.back().step > step) {  // `auto` would go on from those, not from what comes now
+    throw ConfigError(
+        "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with "
+        "`stretto checkpoints rm`",
+        place, folder_.string(), there.back().step);
+  }
+  return archive::Checkpoint{step, wish};
 }
 
 void Checkpoints::require_same_settings(const archive::Manifest& manifest,

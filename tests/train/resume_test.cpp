@@ -274,6 +274,7 @@ TEST_F(ResumeRefused, WhatTheRecipeRulesOut) {
       AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"), HasSubstr("checkpoints rm")));
   expect_refusal(2, "resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")),
                  "other");
+  expect_refusal(2, "resume=" + checkpoint("run", 2), HasSubstr("holds checkpoints of later steps, up to 4"));
   expect_refusal(2, "resume=" + path("absent"), HasSubstr(path("absent") + " does not exist"));
 }
 
