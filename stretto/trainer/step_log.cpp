@@ -47,7 +47,8 @@ void StepLog::add(const StepReport& report) {
     ++steps_;
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - *started_).count();
-  const double loss = steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all left out: none is known
+  const double loss =
+      steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all left out: none is known
   ProgressState state = {report.step, total_steps_, report.epochs, loss, report.lr};
   state.samples_per_second = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
   state.tokens_per_second = seconds > 0 ? static_cast<double>(tokens_) / seconds : 0;
