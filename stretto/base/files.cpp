@@ -240,11 +240,17 @@ std::filesystem::path expand_home(const std::string& path) {
   return std::string(home) + path.substr(1);
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
+MappedFile::MappedFile(const std::filesystem::path& path) : MappedFile(path, PROT_READ) {}
+
+MappedFile MappedFile::copy_on_write(const std::filesystem::path& path) {
+  return {path, PROT_READ | PROT_WRITE};
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path, int protection) {
   const Fd file = open_file(path, O_RDONLY, "read");
   size_ = size_of(file, path);
   if (size_ == 0) return;
-  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  data_ = ::mmap(nullptr, size_, protection, MAP_PRIVATE, file.get(), 0);
   if (data_ == MAP_FAILED) {
     data_ = nullptr;
     fail("map", path);

@@ -76,6 +76,9 @@ class MappedFile {
  public:
   MappedFile() = default;
   explicit MappedFile(const std::filesystem::path& path);
+
+  // May be written to, which changes this mapping only and never the file.
+  static MappedFile copy_on_write(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept { swap(other); }
   MappedFile& operator=(MappedFile&& other) noexcept {
     swap(other);
@@ -85,9 +88,11 @@ class MappedFile {
 
   std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
   const std::byte* data() const { return static_cast<const std::byte*>(data_); }
+  std::byte* mutable_data() { return static_cast<std::byte*>(data_); }  // REQUIRES: copy_on_write()
   size_t size() const { return size_; }
 
  private:
+  MappedFile(const std::filesystem::path& path, int protection);
   void swap(MappedFile& other) noexcept;
 
   void* data_ = nullptr;

@@ -55,26 +55,35 @@ void DataParallel::cut_buckets(int64_t bucket_elements) {
 
 void DataParallel::synchronise_start(const std::vector<std::pair<std::string, Tensor>>& constant) {
   if (group_.size() == 1) return;
-  group_.broadcast(arena_.buffers().master, 0).wait();
-  arena_.refresh_compute();
+  // Ranks that drew from one seed or read one file agree already: a hash tells that sooner than a copy makes it so.
+  if (first_other_replica()) {
+    group_.broadcast(arena_.buffers().master, 0).wait();
+    arena_.refresh_compute();
+    compare_replicas();
+  }
   for (const auto& [name, tensor] : constant) {
     Tensor values = tensor.detach().contiguous();
     group_.broadcast(values, 0).wait();
     at::NoGradGuard no_grad;
     tensor.detach().copy_(values);
   }
-  compare_replicas();
+}
+
+std::optional<size_t> DataParallel::first_other_replica() const {
+  const auto sums = group_.all_gather_bytes(std::to_string(checksum(arena_.buffers().master)));
+  for (size_t rank = 1; rank < sums.size(); ++rank) {
+    if (sums[rank] != sums[0]) return rank;
+  }
+  return std::nullopt;
 }
 
 void DataParallel::compare_replicas() const {
   if (group_.size() == 1) return;
-  const auto sums = group_.all_gather_bytes(std::to_string(checksum(arena_.buffers().master)));
-  for (size_t rank = 1; rank < sums.size(); ++rank) {
-    if (sums[rank] == sums[0]) continue;
+  if (const auto rank = first_other_replica()) {
     throw DistributedError(
         "rank {} holds other parameters than rank 0 although both had the same gradients; the network "
         "or memory of its host is at fault",
-        rank);
+        *rank);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -22,8 +23,8 @@ class DataParallel {
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  // Gives every rank rank 0's master weights, and `constant` tensors (frozen parameters, buffers), then compares
-  // checksums. Throws DistributedError naming ranks that differ.
+  // Gives every rank rank 0's master weights, where they differ, and `constant` tensors (frozen parameters, buffers).
+  // Throws DistributedError naming a rank that differs even then. Collective.
   void synchronise_start(const std::vector<std::pair<std::string, Tensor>>& constant);
 
   // Adds the gradients of `loss_sum` to the buffers. On the last micro-batch before a step (`last`) buckets are reduced
@@ -66,6 +67,7 @@ class DataParallel {
   void on_gradient(size_t parameter);
   void on_complete(size_t parameter);
   void launch_ready();
+  std::optional<size_t> first_other_replica() const;  // collective
 
   Arena& arena_;
   Group& group_;

@@ -47,12 +47,13 @@ SequenceClassification::SequenceClassification(const ModelConfig& config, const 
   bert.set_labels(class_names(labels));
   if (config.dropout) bert.set_dropout(*config.dropout);
   model_ = model(std::make_shared<BertForSequenceClassification>(bert));
-  model_->initialize(seed);
   if (!config.path) {
+    model_->initialize(seed);
     log::info("random weights (model.config names no folder with weights)");
     return;
   }
   const WeightReport report = model_->load(*config.path);
+  model_->initialize(seed, report.missing);
   if (!report.missing.empty()) {
     log::info("new weights, to be trained (not in {}): {}", config.path->string(),
               fmt::join(report.missing, ", "));

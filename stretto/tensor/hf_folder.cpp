@@ -57,8 +57,8 @@ bool hf_folder_has(const std::filesystem::path& folder, const std::string& name)
   return std::filesystem::exists(index) && read_json(index)["weight_map"].contains(name);
 }
 
-WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters,
-                          const std::string& source) {
+WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
+                         const std::string& source) {
   WeightReport report;
   for (const auto& [name, parameter] : parameters) {
     const auto found = weights.find(name);
@@ -72,7 +72,7 @@ WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& param
           source, name, describe(found->second.sizes()), describe(parameter.sizes()));
     }
     at::NoGradGuard no_grad;
-    Tensor(parameter).copy_(found->second);
+    Tensor(parameter).set_data(found->second.to(parameter.options()));
   }
   for (const auto& [name, weight] : weights) {
     if (parameters.count(name) == 0) report.unexpected.push_back(name);

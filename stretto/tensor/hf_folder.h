@@ -21,8 +21,9 @@ struct WeightReport {
   std::vector<std::string> unexpected;  // weights that no parameter wanted
 };
 
-// Copies `weights` into `parameters` (same names). Throws ShapeError with the tensor's name and both shapes.
-WeightReport copy_weights(const NamedTensors& weights, const NamedTensors& parameters,
-                          const std::string& source);
+// Gives `parameters` the values of `weights` (same names): their memory, where the type is the parameter's own, else a
+// copy. Throws ShapeError with the tensor's name and both shapes.
+WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
+                         const std::string& source);
 
 }  // namespace stretto

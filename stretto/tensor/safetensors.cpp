@@ -38,7 +38,8 @@ const char* safetensors_dtype(at::ScalarType dtype) {
   throw DataError("safetensors cannot hold tensors of type {}", c10::toString(dtype));
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path), file_(path) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : path_(path), file_(std::make_shared<MappedFile>(MappedFile::copy_on_write(path))) {
   try {
     read_header();
   } catch (const nlohmann::json::exception& error) {
@@ -49,18 +50,18 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
 
 void SafetensorsFile::read_header() {
   uint64_t header_bytes = 0;
-  if (file_.size() < sizeof header_bytes) {
+  if (file_->size() < sizeof header_bytes) {
     throw DataError("{}: {} bytes is too short for a safetensors file; it is truncated or something else",
-                    path_.string(), file_.size());
+                    path_.string(), file_->size());
   }
-  std::memcpy(&header_bytes, file_.data(), sizeof header_bytes);
-  if (header_bytes > file_.size() - sizeof header_bytes || header_bytes > max_header_bytes) {
+  std::memcpy(&header_bytes, file_->data(), sizeof header_bytes);
+  if (header_bytes > file_->size() - sizeof header_bytes || header_bytes > max_header_bytes) {
     throw DataError(
         "{}: the safetensors header claims {} bytes, the file has {}; it is truncated or something else",
-        path_.string(), header_bytes, file_.size());
+        path_.string(), header_bytes, file_->size());
   }
   data_begin_ = sizeof header_bytes + header_bytes;
-  const auto header = parse_json(file_.text().substr(sizeof header_bytes, header_bytes), path_.string(), 8);
+  const auto header = parse_json(file_->text().substr(sizeof header_bytes, header_bytes), path_.string(), 8);
   if (!header.is_object()) throw DataError("{}: the safetensors header is not a JSON object", path_.string());
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
@@ -76,7 +77,7 @@ void SafetensorsFile::read_header() {
 SafetensorsFile::Entry SafetensorsFile::read_entry(const std::string& name, const std::string& dtype,
                                                    std::vector<int64_t> shape, size_t begin,
                                                    size_t end) const {
-  const size_t data_bytes = file_.size() - data_begin_;
+  const size_t data_bytes = file_->size() - data_begin_;
   if (begin > end || end > data_bytes) {
     throw DataError(
         "{}: tensor {} lies at bytes {} to {}, but the file holds {} bytes of data; it is truncated",
@@ -108,11 +109,13 @@ Tensor SafetensorsFile::load(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) throw DataError("{}: there is no tensor {}", path_.string(), name);
   const Entry& entry = found->second;
-  Tensor tensor = at::empty(entry.shape, at::TensorOptions(entry.dtype));
-  if (entry.end > entry.begin) {
-    std::memcpy(tensor.data_ptr(), file_.data() + data_begin_ + entry.begin, entry.end - entry.begin);
-  }
-  return tensor;
+  const at::TensorOptions options(entry.dtype);
+  if (entry.end == entry.begin) return at::empty(entry.shape, options);
+  std::byte* data = file_->mutable_data() + data_begin_ + entry.begin;
+  const auto keep_mapped = [file = file_](void*) {};
+  const Tensor mapped = at::from_blob(data, entry.shape, keep_mapped, options);
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) == 0;
+  return aligned ? mapped : mapped.clone();
 }
 
 NamedTensors SafetensorsFile::load_all() const {

@@ -14,7 +14,9 @@ namespace stretto {
 using NamedTensors = std::map<std::string, Tensor>;
 
 // A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header length, a JSON
-// header, then raw little-endian tensors. The file stays mapped; tensors are copied out on request.
+// header, then raw little-endian tensors. The file is mapped, not read: tensors lie in the mapping and keep it alive, so
+// that only what is used is ever loaded. Replace such a file by renaming another over it; what is written into it while
+// it is mapped would reach the tensors.
 // Every size, offset and dtype is checked before any data is touched; DataError names the file and the tensor.
 class SafetensorsFile {
  public:
@@ -22,7 +24,7 @@ class SafetensorsFile {
 
   std::vector<std::string> names() const;
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
-  Tensor load(const std::string& name) const;  // a CPU tensor with memory of its own
+  Tensor load(const std::string& name) const;  // a CPU tensor; writing to it does not change the file
   NamedTensors load_all() const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
@@ -38,7 +40,7 @@ class SafetensorsFile {
                    size_t begin, size_t end) const;
 
   std::filesystem::path path_;
-  MappedFile file_;
+  std::shared_ptr<MappedFile> file_;
   size_t data_begin_ = 0;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/hf_folder.h"
 
@@ -76,15 +77,32 @@ TEST(HfFolder, ReadsShardsAndRefusesPathsOutside) {
   EXPECT_THAT(message_of([&] { load_hf_weights(folder.path()); }), HasSubstr("outside the model's folder"));
 }
 
+TEST(Safetensors, WritingToALoadedTensorLeavesTheFileAlone) {
+  const TempFolder folder;
+  const auto path = folder.path() / "a.safetensors";
+  save_safetensors(path, {{"b", at::zeros({3}, at::kByte)}, {"w", at::ones({1000})}});
+  const std::string before = read_file(path);
+  Tensor weight, bytes;
+  {
+    const SafetensorsFile file(path);
+    weight = file.load("w");
+    bytes = file.load("b");
+  }
+  weight.fill_(2);
+  bytes.fill_(1);
+  EXPECT_EQ(weight.sum().item<float>(), 2000);
+  EXPECT_EQ(read_file(path), before);
+}
+
 TEST(HfFolder, MissingWeightsAndShapesAreNamed) {
   const TempFolder folder;
   EXPECT_THAT(message_of([&] { load_hf_weights(folder.path()); }),
               HasSubstr("neither model.safetensors nor"));
   EXPECT_THAT(message_of<ShapeError>([&] {
-                copy_weights({{"w", at::ones({2})}}, {{"w", at::ones({3})}}, "here");
+                set_weights({{"w", at::ones({2})}}, {{"w", at::ones({3})}}, "here");
               }),
               HasSubstr("here: w has shape [2], the model needs [3]"));
-  const auto report = copy_weights({{"old", at::ones({2})}}, {{"new", at::ones({3})}}, "here");
+  const auto report = set_weights({{"old", at::ones({2})}}, {{"new", at::ones({3})}}, "here");
   EXPECT_THAT(report.missing, ::testing::ElementsAre("new"));
   EXPECT_THAT(report.unexpected, ::testing::ElementsAre("old"));
 }

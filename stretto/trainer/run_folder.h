@@ -11,7 +11,8 @@ namespace stretto {
 // Holds a run folder for one run at a time, until the process ends in whatever way.
 class RunLock {
  public:
-  // Makes the folder. Throws ConfigError where another run, of any process that sees the file system, holds it.
+  // Makes the folder. Throws ConfigError where another run, of any process that sees the file system, holds it
+  // and does not leave within seconds.
   explicit RunLock(const std::filesystem::path& output);
 
  private:

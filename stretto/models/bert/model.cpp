@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 
 namespace stretto {
 namespace {
@@ -109,22 +110,27 @@ Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Cont
 }
 
 void BertForSequenceClassification::initialize(uint64_t seed) {
+  std::vector<std::string> names;
+  for (const auto& item : named_parameters()) names.push_back(item.key());
+  initialize(seed, names);
+}
+
+void BertForSequenceClassification::initialize(uint64_t seed, const std::vector<std::string>& names) {
   at::NoGradGuard no_grad;
-  at::Generator random = at::detail::createCPUGenerator(seed);
-  for (const auto& item : named_modules("", /*include_self=*/false)) {
-    torch::nn::Module* module = item.value().get();
-    if (auto* linear = dynamic_cast<nn::Linear*>(module)) {
-      linear->weight.normal_(0, config_.initializer_range, random);
-      linear->bias.zero_();
-    } else if (auto* table = dynamic_cast<nn::Embedding*>(module)) {
-      table->weight.normal_(0, config_.initializer_range, random);
-      const bool has_padding_row = item.key() == "bert.embeddings.word_embeddings";
-      if (has_padding_row && config_.pad_token_id < config_.vocab_size)
-        table->weight[config_.pad_token_id].zero_();
-    } else if (auto* norm = dynamic_cast<nn::LayerNorm*>(module)) {
-      norm->weight.fill_(1);
-      norm->bias.zero_();
+  const auto parameters = named_parameters();
+  for (const std::string& name : names) {
+    Tensor parameter = parameters[name];
+    const bool norm = name.find("LayerNorm.") != std::string::npos;
+    if (name.ends_with(".bias")) {
+      parameter.zero_();
+    } else if (norm) {
+      parameter.fill_(1);
+    } else {
+      at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
+      parameter.normal_(0, config_.initializer_range, random);
     }
+    const bool has_padding_row = name == "bert.embeddings.word_embeddings.weight";
+    if (has_padding_row && config_.pad_token_id < config_.vocab_size) parameter[config_.pad_token_id].zero_();
   }
 }
 

@@ -56,11 +56,13 @@ class BertForSequenceClassification : public torch::nn::Module {
 
   const BertConfig& config() const { return config_; }
 
-  // Random weights as Hugging Face initialises them: normal(0, initializer_range), zero biases and padding row.
+  // Random weights as Hugging Face initialises them: normal(0, initializer_range), zero biases and padding row. Each
+  // parameter's are a function of the seed and its name alone; `names` are those to set.
   void initialize(uint64_t seed);
+  void initialize(uint64_t seed, const std::vector<std::string>& names);
 
-  // Weights of a Hugging Face folder, old names (gamma, beta, no "bert." prefix) included; what the folder lacks keeps
-  // its initial values and is reported.
+  // Weights of a Hugging Face folder, old names (gamma, beta, no "bert." prefix) included; what the folder lacks is
+  // left as it is and reported.
   WeightReport load(const std::filesystem::path& folder);
 
  private:

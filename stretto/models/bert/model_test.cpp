@@ -34,7 +34,6 @@ Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
 std::shared_ptr<BertForSequenceClassification> load_case(const std::string& name) {
   auto model =
       std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
-  model->initialize(1);
   EXPECT_THAT(model->load(golden_folder / name).missing, ElementsAre());
   return model;
 }
@@ -99,15 +98,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BertWeights, OldNamesAndMissingHead) {
   BertForSequenceClassification model(BertConfig::read(golden_folder / "old_names/config.json"));
-  model.initialize(1);
   const WeightReport report = model.load(golden_folder / "old_names");
   EXPECT_THAT(report.missing, ElementsAre("classifier.bias", "classifier.weight"));
   EXPECT_THAT(report.unexpected, ElementsAre());
 }
 
+TEST(BertWeights, AParameterIsDrawnFromSeedAndNameAlone) {
+  const BertConfig config = BertConfig::read(golden_folder / "gelu/config.json");
+  BertForSequenceClassification all(config), one(config);
+  all.initialize(3);
+  one.initialize(3, {"classifier.weight"});
+  const Tensor drawn = one.named_parameters()["classifier.weight"];
+  EXPECT_TRUE(drawn.equal(all.named_parameters()["classifier.weight"]));
+  EXPECT_GT(drawn.std().item<double>(), 0);
+  all.initialize(4, {"classifier.weight"});
+  EXPECT_FALSE(drawn.equal(all.named_parameters()["classifier.weight"]));
+}
+
 TEST(BertWeights, ShardedFolder) {
   BertForSequenceClassification model(BertConfig::read(golden_folder / "sharded/config.json"));
-  model.initialize(1);
   EXPECT_THAT(model.load(golden_folder / "sharded").missing, ElementsAre());
 }
 

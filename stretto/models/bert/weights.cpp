@@ -32,7 +32,7 @@ WeightReport BertForSequenceClassification::load(const std::filesystem::path& fo
   for (auto& [name, tensor] : load_hf_weights(folder)) weights[current_name(name)] = tensor;
   NamedTensors parameters;
   for (const auto& item : named_parameters()) parameters[item.key()] = item.value();
-  WeightReport report = copy_weights(weights, parameters, folder.string());
+  WeightReport report = set_weights(weights, parameters, folder.string());
   std::erase_if(report.unexpected, is_known_leftover);
   return report;
 }
