@@ -9,13 +9,16 @@ namespace stretto {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // A run on two ranks that would take days, in its midst.
 class BrokenRun : public ::testing::Test {
  protected:
+  explicit BrokenRun(std::string options = "") : options_(std::move(options)) {}
   void SetUp() override {
-    run_.emplace(workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never"));
+    run_.emplace(workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never") +
+                 options_);
     ASSERT_TRUE(eventually([&] {
       return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty();
     })) << run_->err();
@@ -29,9 +32,15 @@ class BrokenRun : public ::testing::Test {
     EXPECT_FALSE(workspace_.has("run/summary.json"));
   }
 
+  const std::string options_;  // of the launcher
   Workspace workspace_;
   std::optional<BackgroundShell> run_;
   std::vector<pid_t> ranks_;
+};
+
+class HangingTraining : public BrokenRun {
+ protected:
+  HangingTraining() : BrokenRun(" --hang-timeout 3") {}
 };
 
 TEST_F(BrokenRun, AKilledRankIsNamedAndTheOthersEnd) {
@@ -55,6 +64,25 @@ TEST_F(BrokenRun, RankZeroIsNoException) {
   EXPECT_THAT(result.err,
               AllOf(HasSubstr(fmt::format("error: rank 0 (process {})", victims[0])), HasSubstr("SIGSEGV")));
   expect_ranks_gone();
+}
+
+TEST_F(HangingTraining, AStoppedRankIsNamedAndTheOthersEnd) {
+  const auto victims = children_of(run_->pid(), "RANK=1");
+  ASSERT_EQ(victims.size(), 1u);
+  ::kill(victims[0], SIGSTOP);
+  const ShellResult result = run_->wait(std::chrono::seconds(30));
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_THAT(result.err, AllOf(ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: "
+                                              "stopped by a signal \\(state T\\)"),
+                                HasSubstr("rank 0 waits in "),
+                                HasSubstr("stretto inspect " + workspace_.path("run/flight_record.json"))));
+  expect_ranks_gone();
+  const ShellResult told = shell(STRETTO_PROGRAM " inspect " + workspace_.path("run"));
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_THAT(told.out, AllOf(ContainsRegex(fmt::format("rank 1 \\(process {}\\) was stopped by a signal "
+                                                        "\\(state T\\); [0-9]+ collectives",
+                                                        victims[0])),
+                              ContainsRegex("all_reduce \\[[0-9]+\\] float64 #[0-9]+ of group world")));
 }
 
 TEST_F(BrokenRun, AnInterruptEndsAll) {
