@@ -6,7 +6,7 @@ OLD_TORCH = $(abspath $(or $(STRETTO_DEPS),.deps))/torch-2.11
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build test test-data test-asan test-tsan chaos demo format format-check lint check-torch-2.11 clean
+.PHONY: help setup build test test-data test-asan test-tsan chaos bench demo format format-check lint check-torch-2.11 clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +42,12 @@ demo:  ## fine-tune a small BERT on two ranks and print its accuracy
 	@$(SETUP) demo
 	@$(MAKE) --no-print-directory build
 	@scripts/demo.sh
+
+bench:  ## measure stretto against its peers, in turns, and print the table (ONLY="start train" for some; about 40 minutes)
+	@$(SETUP) bench
+	@cmake --preset release -DSTRETTO_BENCH=ON >/dev/null
+	@cmake --build build/release
+	@$(or $(STRETTO_DEPS),.deps)/peers/bin/python bench/run.py $(ONLY)
 
 format:  ## rewrite all sources in the project's style
 	@$(SETUP) lint

@@ -4,6 +4,8 @@
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
+#   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
+#                                 accelerate (400 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for the compile-only check (a 530 MB download)
 #
 # STRETTO_DEPS                    where to put things that are no system packages (default: .deps in the repository)
@@ -20,6 +22,7 @@ ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libxxhash-dev libssl-dev
   libgloo-dev libgtest-dev libgmock-dev)
+BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 LINT_PACKAGES=(clang-format-14 clang-tidy)  # each version of clang-format has a style of its own
 
 deps=${STRETTO_DEPS:-$PWD/.deps}
@@ -202,6 +205,24 @@ install_encoder() {
   ln -sfn "$(realpath --relative-to="$deps" "$source")" "$folder"
 }
 
+# --- what the benchmarks compare with
+
+install_peers() {
+  local peers=$deps/peers
+  [[ ! -e $peers/.made ]] || return 0
+  local python
+  python=$(python_with_venv)
+  lock_deps
+  say "installing torch $TORCH, transformers and accelerate into $peers"
+  rm -rf "$peers"
+  "$python" -m venv "$peers"
+  "$peers/bin/python" -m pip -q --disable-pip-version-check install "torch==$TORCH" numpy ||
+    fail "pip could not get torch $TORCH for the benchmarks' peers; see its message above"
+  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers ||
+    fail "pip could not get transformers and accelerate for the benchmarks' peers; see its message above"
+  touch "$peers/.made"
+}
+
 # ---
 
 packages=("${PACKAGES[@]}")
@@ -209,11 +230,13 @@ wants=" $* "
 for want in "$@"; do
   case $want in
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
+    bench) packages+=("${BENCH_PACKAGES[@]}") ;;
     demo | torch-2.11) ;;
-    *) fail "unknown argument \"$want\"; known are: lint, demo, torch-2.11" ;;
+    *) fail "unknown argument \"$want\"; known are: lint, demo, bench, torch-2.11" ;;
   esac
 done
 install_packages "${packages[@]}"
 install_torch
-[[ $wants != *" demo "* ]] || install_encoder
+[[ $wants != *" demo "* && $wants != *" bench "* ]] || install_encoder
+[[ $wants != *" bench "* ]] || install_peers
 [[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers

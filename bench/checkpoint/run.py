@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import measure
+
 PEER = pathlib.Path(__file__).with_name("torch_peer.py")
 
 
@@ -42,9 +45,8 @@ def measure(command, folder, options):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def medians(records):
-    names = {name for record in records for name in record}
-    return {name: statistics.median(record[name] for record in records if name in record) for name in names}
+def values(records, name):
+    return [record[name] for record in records if name in record]
 
 
 def main():
@@ -64,13 +66,13 @@ def main():
             ours += measure([options.program.resolve()], pathlib.Path(temporary) / "stretto", options)
             theirs += measure([options.python, PEER], pathlib.Path(temporary) / "torch", options)
             print(f"turn {turn + 1} of {options.rounds} done", file=sys.stderr)
-    stretto, torch = medians(ours), medians(theirs)
     count = parameters(options.shapes)
     print(f"{count / 1e6:.1f} M parameters, {3 * 4 * count / 2**20:.0f} MiB; medians in seconds of "
           f"{options.rounds * options.repeats} each")
     for name, ours_of in [("save", "save"), ("load", "load"), ("mapped load", "load")]:
-        print(f"{name:11}  stretto {stretto[ours_of]:.3f}  torch {torch[name]:.3f}  ratio {torch[name] / stretto[ours_of]:.2f}")
-    print(f"an asynchronous save holds training up for {stretto['asynchronous save']:.3f}")
+        measure.print_row(f"checkpoint {name}", "s", values(ours, ours_of), "torch", values(theirs, name), False, 1)
+    print(f"an asynchronous save holds training up for "
+          f"{statistics.median(values(ours, 'asynchronous save')):.3f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""What the benchmarks share: programs run in turns on chosen cores, their memory watched, and one table of ratios."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@dataclasses.dataclass
+class Outcome:
+    out: str
+    seconds: float
+    pss_mb: float  # the largest of any one watched process, at its peak
+
+
+def children_of(pid):
+    pids = [pid]
+    for parent in pids:
+        try:
+            for task in pathlib.Path(f"/proc/{parent}/task").iterdir():
+                pids += [int(child) for child in (task / "children").read_text().split()]
+        except OSError:
+            pass
+    return pids
+
+
+def pss_of(pid):
+    """Proportional set size in MB: shared pages are divided among those who share them."""
+    try:
+        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    return 0
+
+
+def run(command, cores=None, env=None, watch=""):
+    """Runs `command` on `cores`; watches the memory of processes whose command line contains `watch`. Ends the program
+    with the command's message where it fails."""
+    command = [str(word) for word in command]
+    if cores:
+        command = ["taskset", "-c", cores] + command
+    peak = 0
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **(env or {})})
+    done = threading.Event()
+
+    def look():
+        nonlocal peak
+        while not done.wait(0.25):
+            for pid in children_of(process.pid):
+                try:
+                    line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+                except OSError:
+                    continue
+                if watch in line:
+                    peak = max(peak, pss_of(pid))
+
+    watcher = threading.Thread(target=look)
+    if watch:
+        watcher.start()
+    out, err = process.communicate()
+    seconds = time.monotonic() - start
+    done.set()
+    if watch:
+        watcher.join()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{err[-3000:]}")
+    return Outcome(out, seconds, peak)
+
+
+def tcmalloc():
+    """The library that doubles the speed of some Python programs, or None. libtcmalloc-minimal4 in Debian."""
+    for folder in ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"]:
+        found = pathlib.Path(folder) / "libtcmalloc_minimal.so.4"
+        if found.exists():
+            return str(found)
+    return None
+
+
+def spread(values):
+    return f"{statistics.median(values):.4g} ({min(values):.4g}-{max(values):.4g})"
+
+
+def print_row(work, unit, ours, peer_name, theirs, higher_is_better, must=None, goal=None):
+    """One line of the table: medians, spread, and how many times better stretto is."""
+    own, other = statistics.median(ours), statistics.median(theirs)
+    ratio = own / other if higher_is_better else other / own
+    row = {"work": work, "unit": unit, "stretto": spread(ours), "peer": peer_name, "peer_value": spread(theirs),
+           "ratio": round(ratio, 3), "must": must, "goal": goal}
+    verdict = "" if must is None else f"  must {must:g}x: {'met' if ratio >= must else 'MISSED'}"
+    print(f"{work:34} {unit:10} stretto {row['stretto']:24} {peer_name:28} {row['peer_value']:24} "
+          f"ratio {ratio:6.2f}{verdict}" + (f"  goal {goal:g}x" if goal else ""), flush=True)
+    results = os.environ.get("STRETTO_BENCH_RESULTS")
+    if results:
+        with open(results, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def encoder(options_encoder):
+    for folder in [options_encoder, os.environ.get("STRETTO_ENCODER"), ROOT / ".deps/all-MiniLM-L6-v2",
+                   pathlib.Path(os.environ.get("STRETTO_DEPS", ROOT / ".deps")) / "all-MiniLM-L6-v2"]:
+        if folder and (pathlib.Path(folder) / "model.safetensors").exists():
+            return pathlib.Path(folder).resolve()
+    sys.exit("no encoder: run `scripts/setup.sh demo`, or name its folder with STRETTO_ENCODER")
+
+
+def training_file(folder):
+    """SST-2's training file where STRETTO_DATA has it, else generated reviews; as text<TAB>label with a header."""
+    data = os.environ.get("STRETTO_DATA")
+    if data and (pathlib.Path(data) / "sst2/train.tsv").exists():
+        return pathlib.Path(data) / "sst2/train.tsv"
+    print("STRETTO_DATA is not set: generated reviews in place of SST-2", file=sys.stderr)
+    subprocess.run([sys.executable, ROOT / "scripts/make_reviews.py", folder / "reviews", "--rows", "20000"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return folder / "reviews/train.tsv"
+
+
+def require_tools(*names):
+    for name in names:
+        if not shutil.which(name):
+            sys.exit(f"{name} is missing")

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks one after the other and prints one table of all ratios at the end. Give names to run only some."""
+
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+PROGRAMS = FOLDER.parent / "build/release/bench"
+
+# Folder of the benchmark -> its arguments; each prints its rows through measure.print_row.
+BENCHMARKS = {
+    "start": [],
+    "wordpiece": [],
+    "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
+    "train": [],
+}
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def main():
+    wanted = sys.argv[1:] or list(BENCHMARKS)
+    unknown = set(wanted) - set(BENCHMARKS)
+    if unknown:
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+    print(f"{processor()}, {os.cpu_count()} cores; a machine that does other work gives other figures")
+    with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
+        environment = {**os.environ, "STRETTO_BENCH_RESULTS": results.name}
+        failed = [name for name in wanted
+                  if subprocess.run([sys.executable, str(FOLDER / name / "run.py"), *map(str, BENCHMARKS[name])],
+                                    env=environment).returncode != 0]
+        rows = [json.loads(line) for line in results]
+    print("\n| work | unit | stretto | peer | peer's | ratio | must | goal |\n|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        must = "" if row["must"] is None else f"{row['must']:.3g}x {'met' if row['ratio'] >= row['must'] else 'MISSED'}"
+        goal = "" if row["goal"] is None else f"{row['goal']:.3g}x"
+        print(f"| {row['work']} | {row['unit']} | {row['stretto']} | {row['peer']} | {row['peer_value']} | {row['ratio']:.2f} | "
+              f"{must} | {goal} |")
+    if failed:
+        sys.exit(f"these benchmarks failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

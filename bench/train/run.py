@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Speed and memory of fine-tuning: stretto against transformers' Trainer, Accelerate and a tuned Python loop, in turns."""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import measure
+
+PEER = pathlib.Path(__file__).with_name("python_trainer.py")
+BASE_SHAPE = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
+              "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512}
+
+
+@dataclasses.dataclass
+class Peer:
+    how: str
+    must: float
+    goal: float
+    tcmalloc: bool = False
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    ranks: int
+    precision: str
+    batch_size: int
+    peers: list
+    base_shape: bool = False
+
+
+CASES = [
+    Case("minilm-1-fp32", 1, "fp32", 32, [Peer("hf", 2.5, 3.7), Peer("tuned", None, None, tcmalloc=True)]),
+    Case("minilm-1-bf16", 1, "bf16", 32, [Peer("hf", 4, 5.5), Peer("tuned", 1.7, 2.5, tcmalloc=True)]),
+    Case("minilm-2-fp32", 2, "fp32", 32, [Peer("accelerate", None, None), Peer("tuned", None, None, tcmalloc=True)]),
+    Case("minilm-2-bf16", 2, "bf16", 32, [Peer("accelerate", 6, 9), Peer("tuned", 2.2, 3.7, tcmalloc=True)]),
+    Case("base-1-bf16", 1, "bf16", 16, [Peer("hf", 3, 5)], base_shape=True),
+    Case("base-1-fp32", 1, "fp32", 16, [Peer("hf", None, None)], base_shape=True),
+]
+
+
+def stretto_turn(case, options, folder):
+    settings = {
+        "data.train": options.train, "data.text": "null", "data.max_length": 128, "data.cache": folder / "cache",
+        "model.path": options.encoder, "tokenizer.path": options.encoder,
+        "training.batch_size": case.batch_size, "training.precision": case.precision, "training.max_grad_norm": 1.0,
+        "training.max_steps": options.steps, "optimizer.lr": 5e-5, "optimizer.weight_decay": 0.01,
+        "evaluate.every": "never", "track.log_every": 1, "output": folder / "run", "resume": "false",
+    }
+    if case.base_shape:
+        settings.update({"model.path": "null", "model.config": folder / "config.json"})
+    recipe = folder / "recipe.yaml"
+    recipe.write_text("task: text-classification\ncheckpoint: {monitor: null}\n")
+    command = [options.stretto, "train", recipe, "-N", case.ranks]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    outcome = measure.run(command, cores="0" if case.ranks == 1 else None, watch="stretto-rank")
+    records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+    (folder / "run/metrics.jsonl").unlink()
+    counted = records[3:]  # as the peers' warm-up
+    seconds = sum(case.batch_size * case.ranks / record["samples_per_second"] for record in counted)
+    return case.batch_size * case.ranks * len(counted) / seconds, outcome.pss_mb
+
+
+def peer_turn(case, peer, options, folder):
+    command = [options.python, PEER, peer.how, "--train", options.train, "--encoder", options.encoder, "--precision",
+               case.precision, "--batch-size", case.batch_size, "--seconds", options.seconds]
+    if case.base_shape:
+        command += ["--config", folder / "config.json"]
+    if case.ranks > 1:
+        command[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", case.ranks]
+    env = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+    if peer.tcmalloc and measure.tcmalloc():
+        env["LD_PRELOAD"] = measure.tcmalloc()
+    outcome = measure.run(command, cores="0" if case.ranks == 1 else None, env=env, watch=PEER.name)
+    return json.loads(outcome.out.splitlines()[-1])["samples_per_second"], outcome.pss_mb
+
+
+
+
+def libraries_alone(options):
+    """MB of a process that only loads the libraries: of stretto's side, of the peers' side."""
+    rank_program = options.stretto.resolve().parent.parent / "libexec/stretto/stretto-rank"
+    linked = subprocess.run(["ldd", rank_program], capture_output=True, text=True, check=True).stdout
+    torch = next(line.split()[2] for line in linked.splitlines() if "libtorch_cpu.so" in line)
+    idle = "import time; time.sleep(2)  # libraries alone"
+    return (measure.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({torch!r}); {idle}"], watch="libraries alone").pss_mb,
+            measure.run([options.python, "-c", f"import torch, accelerate; from transformers import Trainer; {idle}"],
+                        watch="libraries alone").pss_mb)
+
+
+def measure_case(case, options):
+    with tempfile.TemporaryDirectory(prefix="train-bench-") as temporary:
+        folder = pathlib.Path(temporary)
+        (folder / "config.json").write_text(json.dumps(BASE_SHAPE))
+        ours, memory = [], []
+        theirs = {index: ([], []) for index in range(len(case.peers))}
+        for turn in range(options.rounds):
+            speed, pss = stretto_turn(case, options, folder)
+            ours.append(speed)
+            memory.append(pss)
+            for index, peer in enumerate(case.peers):
+                speed, pss = peer_turn(case, peer, options, folder)
+                theirs[index][0].append(speed)
+                theirs[index][1].append(pss)
+            print(f"{case.name}: turn {turn + 1} of {options.rounds} done", file=sys.stderr)
+        for index, peer in enumerate(case.peers):
+            name = peer.how + (" + tcmalloc" if peer.tcmalloc and measure.tcmalloc() else "")
+            measure.print_row(case.name, "samples/s", ours, name, theirs[index][0], True, peer.must, peer.goal)
+            if index == 0:
+                own_libraries, their_libraries = options.libraries
+                measure.print_row(case.name, "MB a rank", [mb - own_libraries for mb in memory], name,
+                                  [mb - their_libraries for mb in theirs[index][1]], False, 1 / 0.6, 1 / 0.4)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
+    parser.add_argument("--python", default=sys.executable, help="a Python with torch, transformers and accelerate")
+    parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
+    parser.add_argument("--only", nargs="*", default=[], help=f"of {', '.join(case.name for case in CASES)}")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=40, help="of stretto in a turn; the first 3 do not count")
+    parser.add_argument("--seconds", type=float, default=15, help="of a peer's steps in a turn")
+    options = parser.parse_args()
+    options.encoder = measure.encoder(options.encoder)
+    measure.require_tools("taskset")
+    unknown = set(options.only) - {case.name for case in CASES}
+    if unknown:
+        sys.exit(f"no such case: {', '.join(unknown)}")
+    options.libraries = libraries_alone(options)
+    print("MB a rank are Pss above a process that only loads the libraries: "
+          f"stretto {options.libraries[0]:.0f}, Python {options.libraries[1]:.0f}")
+    with tempfile.TemporaryDirectory(prefix="train-data-") as data:
+        options.train = measure.training_file(pathlib.Path(data))
+        for case in CASES:
+            if not options.only or case.name in options.only:
+                measure_case(case, options)
+
+
+if __name__ == "__main__":
+    main()
