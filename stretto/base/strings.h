@@ -27,6 +27,9 @@ std::string human_duration(double seconds);
 // 1536 -> "1.5 KiB".
 std::string human_bytes(double bytes);
 
+// `word` as a shell takes it for one word: in quotes where it holds more than letters, digits and a few signs.
+std::string shell_word(std::string_view word);
+
 // Whole-string conversions; nothing on junk, overflow or an empty text.
 std::optional<long long> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);

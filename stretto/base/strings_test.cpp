@@ -30,6 +30,14 @@ TEST(Strings, HumanUnits) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
 }
 
+TEST(Strings, ShellWordsStayOneWord) {
+  EXPECT_EQ(shell_word("runs/a-1,b=2.yaml"), "runs/a-1,b=2.yaml");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("two words"), "'two words'");
+  EXPECT_EQ(shell_word("~/[a]"), "'~/[a]'");
+  EXPECT_EQ(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+}
+
 TEST(Strings, NumbersAreWholeStrings) {
   EXPECT_EQ(parse_int("-12"), -12);
   EXPECT_EQ(parse_int("12x"), std::nullopt);

@@ -12,6 +12,14 @@
 
 namespace stretto::cli {
 
+std::vector<std::string> command_line() {
+  std::string text = read_file("/proc/self/cmdline");
+  if (!text.empty()) text.pop_back();  // each argument ends with a zero byte
+  std::vector<std::string> words;
+  for (const std::string_view word : split(text, '\0')) words.emplace_back(word);
+  return words;
+}
+
 std::vector<std::string> rank_command() {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path program = here.parent_path().parent_path() / "libexec/stretto/stretto-rank";
@@ -20,10 +28,7 @@ std::vector<std::string> rank_command() {
         "{} is missing; it belongs to stretto and does the computing: build or install all of stretto",
         program.string());
   }
-  std::string arguments = read_file("/proc/self/cmdline");
-  if (!arguments.empty()) arguments.pop_back();  // each argument ends with a zero byte
-  std::vector<std::string> command;
-  for (const std::string_view argument : split(arguments, '\0')) command.emplace_back(argument);
+  std::vector<std::string> command = command_line();
   command.at(0) = program.string();
   return command;
 }

@@ -4,6 +4,8 @@
 #include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/cli/rank_program.h"
+#include "stretto/cli/resume_command.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/rank/job.h"
 #include "stretto/rank/verbs.h"
@@ -21,17 +23,6 @@ void set_up_log(const Recipe& recipe, int rank) {
   if (launcher_keeps_log) return;
   make_folders(recipe.output / "logger_logs");
   log::open_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
-}
-
-// What a user types to go on with this run.
-std::string resume_command(const cli::RecipeArguments& arguments, const Recipe& recipe,
-                           const cluster::RankInfo& info) {
-  std::string command =
-      fmt::format("stretto train {} -N {}", arguments.recipe.string(), info.local_world_size);
-  if (!arguments.strategy.empty()) command += " --strategy " + arguments.strategy;
-  for (const std::string& setting : arguments.overrides) command += fmt::format(" --set '{}'", setting);
-  if (recipe.resume != "auto") command += " --set resume=auto";  // not from where this run began
-  return command;
 }
 
 // What `resume` says holds for the first life of a job; one that was started again goes on from its own
@@ -56,8 +47,10 @@ void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
   if (verb == Verb::train) resume_own_run(recipe, info);
   TextClassification task(recipe, *job.group, job.device);
   if (verb == Verb::train) {
-    if (!task.train())
-      log::info("stopped    the state is saved; resume with: {}", resume_command(arguments, recipe, info));
+    if (!task.train()) {
+      log::info("stopped    the state is saved; resume with: {}",
+                cli::resume_command(cli::command_line(), arguments, recipe, info.local_world_size));
+    }
   } else {
     task.test();
   }

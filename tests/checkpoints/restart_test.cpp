@@ -56,7 +56,7 @@ TEST_F(Restart, TheCommandToGoOnNamesThisRun) {
   ::kill(run.pid(), SIGTERM);
   const ShellResult result = run.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(fmt::format("--set 'resume={}'", first_.string())));
+  EXPECT_THAT(result.err, HasSubstr(fmt::format("--set resume={} ", first_.string())));
   EXPECT_THAT(result.err, HasSubstr(" --set resume=auto\n"));
 }
 
