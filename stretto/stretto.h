@@ -14,6 +14,7 @@
 #include "stretto/comm/store.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
+#include "stretto/data/samples.h"
 #include "stretto/data/text_dataset.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/nn/functional.h"

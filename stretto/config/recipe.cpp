@@ -135,6 +135,9 @@ void TrackConfig::fields(config::Fields& field) {
   field("log_every", log_every, "optimizer steps between two logged lines", at_least(1).at_most(max_total));
   field("progress", progress, "auto: a live line on a terminal, plain lines elsewhere; line: plain lines",
         one_of({"auto", "line", "off"}));
+  field("trackers", trackers,
+        "what is kept in the output folder: metrics.jsonl, and TensorBoard's event files in tensorboard/",
+        one_of({"jsonl", "tensorboard"}));
 }
 
 void Recipe::fields(config::Fields& field) {

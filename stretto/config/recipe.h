@@ -121,6 +121,7 @@ struct EvaluateConfig {
 struct TrackConfig {
   int64_t log_every = 10;
   std::string progress = "auto";
+  std::vector<std::string> trackers = {"jsonl", "tensorboard"};
 
   void fields(config::Fields& field);
   bool operator==(const TrackConfig&) const = default;

@@ -1,11 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "stretto/tensor/batch.h"
 
 namespace stretto::data {
+
+// One sample by itself: tensors by name, without a batch dimension.
+using Sample = std::map<std::string, Tensor>;
+
+// Makes samples one batch: tensors alone; who asks for the batch adds sample ids and count.
+using Collate = std::function<Batch(std::span<const Sample>)>;
 
 // Samples that can be counted, measured and made into batches. A sample's index is its identity: order, dropout and
 // evaluation refer to it.
@@ -13,10 +21,13 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual std::span<const int32_t> lengths() const = 0;  // tokens of each sample
+  virtual std::span<const int32_t> lengths() const = 0;  // tokens of each sample: what ranks are balanced by
 
   // The samples as one batch on CPU. An empty list gives a batch without tensors and count 0. Thread-safe.
   virtual Batch pack(std::span<const int64_t> samples) const = 0;
+
+  // As pack, by `collate` where the dataset holds samples one by one and leaves open how they become a batch.
+  virtual Batch pack_with(std::span<const int64_t> samples, const Collate&) const { return pack(samples); }
 };
 
 }  // namespace stretto::data

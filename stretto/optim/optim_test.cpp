@@ -22,9 +22,9 @@ TEST(Schedule, LinearWithWarmupAsTransformers) {
 TEST(Optimizer, StepsItsRangesOnlyAndDecaysWhereTold) {
   const auto optimizer = sgd({.lr = 0.5, .weight_decay = 0.1});
   const Buffers buffers = {at::ones({6}), at::ones({6}), {}};
-  optimizer->bind(buffers, {{0, 2, true}, {4, 6, false}}, plain_memory());
+  optimizer->bind(buffers, {{0, 2, true}, {4, 5, false}, {5, 6, false, 0.1}}, plain_memory());
   optimizer->step(1.0, 2.0);
-  EXPECT_TRUE(at::allclose(buffers.master, at::tensor({-0.05f, -0.05f, 1.0f, 1.0f, 0.0f, 0.0f}), 0, 1e-6));
+  EXPECT_TRUE(at::allclose(buffers.master, at::tensor({-0.05f, -0.05f, 1.0f, 1.0f, 0.0f, 0.9f}), 0, 1e-6));
   EXPECT_TRUE(at::equal(buffers.grad, at::tensor({0.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f})));
   EXPECT_EQ(optimizer->steps_done(), 1);
 }

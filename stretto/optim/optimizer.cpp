@@ -71,7 +71,7 @@ void Optimizer::step(double lr_factor, double grad_scale) {
     for (const Tensor& slot : slots_) slots.push_back(slice(slot, range));
     const Buffers part = {slice(buffers_.master, range), slice(buffers_.grad, range),
                           slice(buffers_.compute, range)};
-    step_range(part, slots, range.decay, base_lr_ * lr_factor, grad_scale, steps_done_);
+    step_range(part, slots, range.decay, base_lr_ * lr_factor * range.lr_factor, grad_scale, steps_done_);
   }
 }
 

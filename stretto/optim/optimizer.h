@@ -20,6 +20,11 @@ struct Range {
   int64_t begin;
   int64_t end;
   bool decay;  // weight decay applies
+  double lr_factor = 1;
+
+  bool same_settings(const Range& other) const {
+    return decay == other.decay && lr_factor == other.lr_factor;
+  }
 };
 
 // An update rule over ranges of memory. It knows nothing of modules, ranks or files.
@@ -30,7 +35,8 @@ class Optimizer {
   // Takes the memory it will step, and its own state from `allocator`. Once, before the first step.
   void bind(const Buffers& buffers, std::vector<Range> ranges, const Allocator& allocator);
 
-  // One step with gradients multiplied by `grad_scale` (1 / global count, clipping) at learning rate base_lr() * factor.
+  // One step with gradients multiplied by `grad_scale` (1 / global count, clipping) at learning rate base_lr() * lr_factor,
+  // times each range's own.
   void step(double lr_factor, double grad_scale);
 
   double base_lr() const { return base_lr_; }

@@ -52,10 +52,11 @@ std::vector<optim::Range> Arena::optimizer_ranges() const {
   for (const Parameter& parameter : parameters_) {
     const int64_t end =
         parameter.begin + aligned(parameter.end - parameter.begin);  // padding is zero and stays zero
-    if (!ranges.empty() && ranges.back().decay == parameter.info.decay) {
+    const optim::Range range = {parameter.begin, end, parameter.info.decay, parameter.info.lr_factor};
+    if (!ranges.empty() && ranges.back().same_settings(range)) {
       ranges.back().end = end;
     } else {
-      ranges.push_back({parameter.begin, end, parameter.info.decay});
+      ranges.push_back(range);
     }
   }
   return ranges;

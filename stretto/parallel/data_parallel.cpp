@@ -1,5 +1,6 @@
 #include "stretto/parallel/data_parallel.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <torch/csrc/autograd/function_hook.h>
@@ -161,21 +162,18 @@ void DataParallel::launch_ready() {
   }
 }
 
-DataParallel::Totals DataParallel::finish(Totals mine) {
+void DataParallel::finish(std::span<double> totals) {
   if (!reduced_) throw Error("step before backward: there are no gradients");
   if (group_.size() > 1) {
-    Tensor totals =
-        at::tensor({mine.loss_sum, mine.count, mine.save_requests, mine.stop_requests}, at::kDouble)
-            .to(arena_.buffers().grad.device());
-    works_.push_back(group_.all_reduce(totals));
+    Tensor sums = at::tensor(at::ArrayRef<double>(totals.data(), totals.size()), at::kDouble)
+                      .to(arena_.buffers().grad.device());
+    works_.push_back(group_.all_reduce(sums));
     for (Work& work : works_) work.wait();
-    totals = totals.to(at::kCPU);
-    const double* sums = totals.const_data_ptr<double>();
-    mine = {sums[0], sums[1], sums[2], sums[3]};
+    sums = sums.to(at::kCPU);
+    std::copy_n(sums.const_data_ptr<double>(), totals.size(), totals.begin());
   }
   works_.clear();
   reduced_ = false;
-  return mine;
 }
 
 double DataParallel::gradient_norm() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -34,16 +35,9 @@ class DataParallel {
   // Throws DistributedError naming ranks whose master weights are not those of rank 0, to the bit. Collective.
   void compare_replicas() const;
 
-  // Waits for the reductions, adds up each number over the ranks, and returns those totals.
-  // REQUIRES: backward(..., last = true) went before.
-  struct Totals {
-    double loss_sum = 0;
-    double count = 0;
-    double save_requests =
-        0;  // ranks that were asked to save or to stop after this step: with the reduction that is
-    double stop_requests = 0;  // needed anyway, all ranks come to one decision
-  };
-  Totals finish(Totals mine);
+  // Waits for the reductions, and with them adds up each of `totals` over the ranks: loss, count, and whatever else all
+  // ranks are to know of a step. REQUIRES: backward(..., last = true) went before; as many totals on all ranks.
+  void finish(std::span<double> totals);
 
   // Global L2 norm of the reduced gradient buffer, not yet divided by the count.
   double gradient_norm() const;

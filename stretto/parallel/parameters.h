@@ -15,6 +15,7 @@ struct NamedParameter {
   std::string unit;  // the block it belongs to: the part of the name up to its first number, or ""
   Tensor tensor;
   bool decay;  // weight decay applies: no bias, no weight of a norm
+  double lr_factor = 1;
 };
 
 // A module's tensors by how data parallelism treats them. Tied parameters appear once.

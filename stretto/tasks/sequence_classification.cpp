@@ -64,11 +64,11 @@ SequenceClassification::SequenceClassification(const ModelConfig& config, const 
   }
 }
 
-Loss SequenceClassification::training_step(const Batch& batch, const StepContext& context) {
+Loss SequenceClassification::training_step(const Batch& batch, StepContext& context) {
   return nn::cross_entropy(model_->forward(batch, context.forward), batch.at("labels"));
 }
 
-Tensor SequenceClassification::evaluation_step(const Batch& batch, const StepContext& context) {
+Tensor SequenceClassification::evaluation_step(const Batch& batch, StepContext& context) {
   const Tensor logits = model_->forward(batch, context.forward).to(at::kCPU, at::kDouble);
   const Tensor labels = batch.has("labels") ? batch.at("labels").to(at::kCPU, at::kDouble)
                                             : at::full({batch.count}, -1.0, at::kDouble);

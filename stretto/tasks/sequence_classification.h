@@ -17,10 +17,10 @@ class SequenceClassification : public Module {
   // config.json or the folder lacks some (which is logged). `labels` names the classes.
   SequenceClassification(const ModelConfig& config, const data::LabelSet& labels, uint64_t seed);
 
-  Loss training_step(const Batch& batch, const StepContext& context) override;
+  Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row a sample: its logits, then its label (-1 without one).
-  Tensor evaluation_step(const Batch& batch, const StepContext& context) override;
+  Tensor evaluation_step(const Batch& batch, StepContext& context) override;
 
   // Mean loss and classification metrics; nothing where samples have no labels.
   Metrics metrics(const Tensor& rows) const override;

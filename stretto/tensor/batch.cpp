@@ -18,4 +18,6 @@ Batch Batch::to(at::Device device) const {
   return moved;
 }
 
+Loss loss_of_mean(const Tensor& mean, int64_t count) { return {mean * count, static_cast<double>(count)}; }
+
 }  // namespace stretto

@@ -32,4 +32,7 @@ struct Loss {
   double count = 0;
 };
 
+// The loss of a batch whose mean over `count` samples or tokens is known.
+Loss loss_of_mean(const Tensor& mean, int64_t count);
+
 }  // namespace stretto

@@ -3,16 +3,42 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/strings.h"
 
 namespace stretto {
+namespace {
 
-void MetricsLog::write(nlohmann::ordered_json record) {
-  for (auto& item : record.items()) {
-    if (item.value().is_number_float() && !std::isfinite(item.value().get<double>())) {
-      item.value() = fmt::format("{}", item.value().get<double>());
-    }
+// The records of a metrics file up to a step. A last line that was cut short by the end of the run before is no record.
+std::string records_until(const std::filesystem::path& path, int64_t step) {
+  std::string kept;
+  if (!std::filesystem::exists(path)) return kept;
+  const std::string text = read_file(path);
+  for (const std::string_view line : split(text, '\n')) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && record.value("step", int64_t{0}) <= step) kept.append(line).append("\n");
   }
-  file_.write(record.dump() + "\n");
+  return kept;
+}
+
+nlohmann::json as_json(double value) {
+  if (std::isfinite(value)) return value;
+  return fmt::format("{}", value);
+}
+
+}  // namespace
+
+void MetricsLog::begin(const TrackedRun& run) {
+  write_file_atomic(path_, run.steps_done > 0 ? records_until(path_, run.steps_done) : std::string());
+  file_.emplace(path_);
+}
+
+void MetricsLog::write(const Record& record) {
+  nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}};
+  for (const auto& [name, value] : record.values)
+    line[(record.evaluation ? "eval_" : "") + name] = as_json(value);
+  file_->write(line.dump() + "\n");
 }
 
 }  // namespace stretto

@@ -1,22 +1,24 @@
 #pragma once
 
 #include <filesystem>
-
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "stretto/base/files.h"
+#include "stretto/track/tracker.h"
 
 namespace stretto {
 
-// metrics.jsonl: one JSON object a line, in the order things happened. Numbers that JSON cannot hold (NaN, infinity) are
-// written as texts.
-class MetricsLog {
+// metrics.jsonl: one JSON object a line, in the order things happened; values of evaluations are named eval_.... Numbers
+// that JSON cannot hold (NaN, infinity) are written as texts.
+class MetricsLog : public Tracker {
  public:
-  explicit MetricsLog(const std::filesystem::path& path) : file_(path) {}
-  void write(nlohmann::ordered_json record);
+  explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}
+  void begin(const TrackedRun& run) override;
+  void write(const Record& record) override;
 
  private:
-  AppendFile file_;
+  std::filesystem::path path_;
+  std::optional<AppendFile> file_;
 };
 
 }  // namespace stretto

@@ -28,53 +28,71 @@ bool terminal_attached() {
   return ::isatty(STDERR_FILENO) != 0 || (told != nullptr && std::string(told) == "1");
 }
 
+// One value of the line; nothing for what a line has no room for.
+std::string shown(const std::string& name, double value) {
+  if (name == "grad_norm") return "";
+  if (name == "lr") return fmt::format(" | lr {:.2e}", value);
+  if (name == "samples_per_second") return fmt::format(" | {:.1f} samples/s", value);
+  if (name == "tokens_per_second") return fmt::format(" | {} tokens/s", with_commas(value));
+  return fmt::format(" | {} {:.4f}", name, value);
+}
+
 }  // namespace
 
-std::string progress_line(const ProgressState& state, double seconds_left) {
-  const std::string line = fmt::format("step {}/{} | epoch {:.2f} | loss {:.4f} | lr {:.2e}", state.step,
-                                       state.total_steps, state.epoch, state.loss, state.lr);
-  if (state.samples_per_second == 0) return line;
-  return fmt::format("{} | {:.1f} samples/s | {} tokens/s | ETA {}", line, state.samples_per_second,
-                     with_commas(state.tokens_per_second), human_duration(seconds_left));
-}
-
-Progress::Mode Progress::choose(const std::string& setting, int rank) {
-  if (rank != 0 || setting == "off") return Mode::off;
-  if (setting == "line") return Mode::lines;
-  return terminal_attached() ? Mode::live : Mode::lines;
-}
-
-Progress::Progress(Mode mode, int64_t log_every, int64_t total_steps)
-    : mode_(mode), log_every_(log_every), total_steps_(total_steps) {}
-
-double Progress::seconds_left(const ProgressState& state) const {
-  const std::chrono::duration<double> spent = Clock::now() - first_time_;
-  const double done = static_cast<double>(state.step - first_step_);
-  return done > 0 ? spent.count() / done * static_cast<double>(total_steps_ - state.step) : 0;
-}
-
-void Progress::update(const ProgressState& state) {
-  if (mode_ == Mode::off) return;
-  const auto now = Clock::now();
-  if (first_step_ < 0) {
-    first_step_ = state.step;
-    first_time_ = now;
+std::string progress_line(const Record& record, int64_t total_steps, double seconds_left) {
+  std::string line = fmt::format("step {}/{} | epoch {:.2f}", record.step, total_steps, record.epoch);
+  bool timed = false;
+  for (const auto& [name, value] : record.values) {
+    line += shown(name, value);
+    timed |= name == "samples_per_second";
   }
+  return timed ? line + " | ETA " + human_duration(seconds_left) : line;
+}
+
+Progress::Mode Progress::choose(const std::string& setting) {
+  return setting == "auto" && terminal_attached() ? Mode::live : Mode::lines;
+}
+
+void Progress::begin(const TrackedRun& run) {
+  total_steps_ = run.total_steps;
+  first_step_ = -1;
+}
+
+double Progress::seconds_left(const Record& record) const {
+  const std::chrono::duration<double> spent = Clock::now() - first_time_;
+  const double done = static_cast<double>(record.step - first_step_);
+  return done > 0 ? spent.count() / done * static_cast<double>(total_steps_ - record.step) : 0;
+}
+
+void Progress::step(const Record& record) {
+  if (first_step_ < 0) {
+    first_step_ = record.step;
+    first_time_ = Clock::now();
+  }
+  if (mode_ != Mode::live) return;
+  constexpr auto redraw_interval = std::chrono::milliseconds(100);
+  if (Clock::now() - last_drawn_ >= redraw_interval || record.step == total_steps_) show(record);
+}
+
+void Progress::write(const Record& record) {
+  if (record.evaluation) return;
+  step(record);
+  if (mode_ == Mode::lines) show(record);
+}
+
+void Progress::show(const Record& record) {
+  const std::string line = progress_line(record, total_steps_, seconds_left(record));
   if (mode_ == Mode::lines) {
-    if (state.step % log_every_ == 0 || state.step == total_steps_) {
-      log::info("{}", progress_line(state, seconds_left(state)));
-    }
+    log::info("{}", line);
     return;
   }
-  constexpr auto redraw_interval = std::chrono::milliseconds(100);
-  if (now - last_drawn_ < redraw_interval && state.step != total_steps_) return;
-  last_drawn_ = now;
+  last_drawn_ = Clock::now();
   line_open_ = true;
-  fmt::print(stderr, "\r\033[K{}", progress_line(state, seconds_left(state)));
+  fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);
 }
 
-void Progress::finish() {
+void Progress::pause() {
   if (line_open_) fmt::print(stderr, "\n");
   line_open_ = false;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/progress.h"
@@ -11,27 +12,59 @@ namespace stretto {
 namespace {
 
 TEST(Progress, OneLineTellsAll) {
-  EXPECT_EQ(progress_line({120, 1053, 0.114, 0.41234, 4.8e-5, 212.3, 2840.4}, 93),
-            "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | 212.3 samples/s | 2,840 tokens/s | ETA "
-            "1m 33s");
+  const Record record = {120,
+                         0.114,
+                         false,
+                         {{"loss", 0.41234},
+                          {"grad_norm", 2},
+                          {"lr", 4.8e-5},
+                          {"accuracy", 0.8125},
+                          {"samples_per_second", 212.3},
+                          {"tokens_per_second", 2840.4}}};
+  EXPECT_EQ(progress_line(record, 1053, 93),
+            "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | "
+            "2,840 tokens/s "
+            "| ETA 1m 33s");
 }
 
 TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {
-  EXPECT_EQ(progress_line({1, 9, 0.1, 0.7, 1e-5}, 0), "step 1/9 | epoch 0.10 | loss 0.7000 | lr 1.00e-05");
+  EXPECT_EQ(progress_line({1, 0.1, false, {{"loss", 0.7}, {"lr", 1e-5}}}, 9, 0),
+            "step 1/9 | epoch 0.10 | loss 0.7000 | lr 1.00e-05");
 }
 
-TEST(Progress, OnlyRankZeroShows) {
-  EXPECT_EQ(Progress::choose("auto", 1), Progress::Mode::off);
-  EXPECT_EQ(Progress::choose("off", 0), Progress::Mode::off);
-  EXPECT_EQ(Progress::choose("line", 0), Progress::Mode::lines);
+TEST(Progress, PlainLinesWhereItIsTold) { EXPECT_EQ(Progress::choose("line"), Progress::Mode::lines); }
+
+class MetricsLogTest : public ::testing::Test {
+ protected:
+  MetricsLogTest() {
+    MetricsLog log(path_);
+    log.begin({0, 9, ""});
+    log.write({1, 0.25, false, {{"loss", 0.5}}});
+    log.write({2, 0.5, false, {{"loss", std::nan("")}}});
+    log.write({2, 0.5, true, {{"f1", 0.75}}});
+  }
+  const TempFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
+};
+
+TEST_F(MetricsLogTest, OneObjectALine) {
+  EXPECT_EQ(read_file(path_),
+            "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":\"nan\"}\n"
+            "{\"step\":2,\"epoch\":0.5,\"eval_f1\":0.75}\n");
 }
 
-TEST(MetricsLog, OneObjectALineAndAppends) {
-  const TempFolder folder;
-  const auto path = folder.path() / "metrics.jsonl";
-  MetricsLog(path).write({{"step", 1}, {"loss", 0.5}});
-  MetricsLog(path).write({{"step", 2}, {"loss", std::nan("")}});
-  EXPECT_EQ(read_file(path), "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":\"nan\"}\n");
+TEST_F(MetricsLogTest, GoingOnTakesLaterStepsBack) {
+  AppendFile(path_).write("{\"step\":3,\"ep");  // a record that was cut short
+  MetricsLog log(path_);
+  log.begin({1, 9, ""});
+  log.write({2, 0.5, false, {{"loss", 0.25}}});
+  EXPECT_EQ(read_file(path_),
+            "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":0.25}\n");
+}
+
+TEST_F(MetricsLogTest, ANewRunBeginsANewFile) {
+  MetricsLog(path_).begin({0, 9, ""});
+  EXPECT_EQ(read_file(path_), "");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "stretto/trainer/best_model.h"
 
+#include <algorithm>
+
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/metrics/direction.h"
@@ -7,10 +9,17 @@
 namespace stretto {
 
 BestModel::BestModel(const CheckpointConfig& config)
-    : monitor_(config.monitor.value_or("loss")), mode_(config.mode) {}
-
-bool BestModel::larger_is_better() const {
-  return mode_ == "auto" ? metrics::better(monitor_, 1, 0) : mode_ == "max";
+    : monitor_(config.monitor.value_or("loss")), larger_is_better_(config.mode == "max") {
+  if (config.mode != "auto") return;
+  const auto& names = metrics::metric_names();
+  if (std::ranges::find(names, monitor_) == names.end()) {
+    throw ConfigError(
+        "checkpoint.monitor: \"{}\" is not a metric of stretto's{}; for one of your own, say which way it "
+        "improves: "
+        "checkpoint.mode: max, or min",
+        monitor_, did_you_mean(monitor_, names));
+  }
+  larger_is_better_ = metrics::better(monitor_, 1, 0);
 }
 
 bool BestModel::improves(const Metrics& metrics, int64_t epoch) {
@@ -23,7 +32,7 @@ bool BestModel::improves(const Metrics& metrics, int64_t epoch) {
   }
   last_ = found->second;
   const bool better =
-      !best_ || (larger_is_better() ? *last_ > best_->at(monitor_) : *last_ < best_->at(monitor_));
+      !best_ || (larger_is_better_ ? *last_ > best_->at(monitor_) : *last_ < best_->at(monitor_));
   if (!better) return false;
   best_ = metrics;
   epoch_ = epoch;
@@ -32,7 +41,7 @@ bool BestModel::improves(const Metrics& metrics, int64_t epoch) {
 
 std::optional<archive::Score> BestModel::score() const {
   if (!last_) return std::nullopt;
-  return archive::Score{monitor_, *last_, larger_is_better()};
+  return archive::Score{monitor_, *last_, larger_is_better_};
 }
 
 void BestModel::add_state(State& state) const {

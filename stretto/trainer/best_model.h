@@ -13,6 +13,7 @@ namespace stretto {
 // Which evaluation was the best so far, by checkpoint.monitor.
 class BestModel {
  public:
+  // Throws ConfigError for a metric that is not one of stretto's where checkpoint.mode leaves open which way it improves.
   explicit BestModel(const CheckpointConfig& config);
 
   // True where these metrics are better than all before. Throws ConfigError for a monitor that was not measured.
@@ -28,9 +29,8 @@ class BestModel {
   void resume(const State& state);
 
  private:
-  bool larger_is_better() const;
-
-  std::string monitor_, mode_;
+  std::string monitor_;
+  bool larger_is_better_;
   std::optional<Metrics> best_;
   int64_t epoch_ = 0;
   std::optional<double> last_;

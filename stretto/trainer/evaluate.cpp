@@ -10,10 +10,10 @@ namespace {
 
 // One rank's rows as bytes: count, width, sample indices, values.
 std::string encode_rows(const std::vector<int64_t>& samples, const Tensor& rows) {
-  const int64_t header[2] = {std::ssize(samples), samples.empty() ? 0 : rows.size(1)};
+  const int64_t header[2] = {std::ssize(samples), rows.defined() ? rows.size(1) : 0};
   std::string bytes(reinterpret_cast<const char*>(header), sizeof header);
   bytes.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(int64_t));
-  if (!samples.empty()) bytes.append(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
+  if (rows.defined()) bytes.append(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
   return bytes;
 }
 
@@ -39,16 +39,17 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
                     at::Device device) {
   at::NoGradGuard no_grad;
   module.root().eval();
-  StepContext context;
-  context.rank = group.rank();
-  context.world_size = group.size();
+  const auto steps = data::evaluation_batches(dataset.lengths(), group.size(), group.rank(), batch_size);
+  LoggedValues logged;
+  StepContext context(group, logged, dataset.size() >= std::ssize(steps) * group.size());
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
-  for (const auto& step :
-       data::evaluation_batches(dataset.lengths(), group.size(), group.rank(), batch_size)) {
+  for (const auto& step : steps) {
     if (step.empty()) continue;
-    const Batch batch = dataset.pack(step).to(device);
+    const Batch batch = make_batch(module, dataset, step).to(device);
+    context.batch_count = batch.count;
     const Tensor rows = module.evaluation_step(batch, context);
+    if (!rows.defined()) continue;
     if (rows.dim() != 2 || rows.size(0) != batch.count || rows.scalar_type() != at::kDouble) {
       throw ShapeError("evaluation_step gave {}; [{}, K] Double is needed, one row a sample", describe(rows),
                        batch.count);
@@ -59,11 +60,18 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
   module.root().train();
   const auto gathered =
       group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
+  logged.collect(group);
   Evaluation evaluation;
-  if (group.rank() == 0) {
-    for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);
-  }
+  if (group.rank() != 0) return evaluation;
+  for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);
+  evaluation.logged = logged.take();
   return evaluation;
+}
+
+Metrics measure(const Module& module, const Evaluation& evaluation) {
+  Metrics metrics = evaluation.rows.defined() ? module.metrics(evaluation.rows) : Metrics();
+  metrics.insert(evaluation.logged.begin(), evaluation.logged.end());
+  return metrics;
 }
 
 }  // namespace stretto

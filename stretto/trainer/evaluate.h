@@ -6,13 +6,18 @@
 
 namespace stretto {
 
+// What an evaluation found, at rank 0.
 struct Evaluation {
-  Tensor rows;  // [dataset size, K] float64, in dataset order; at rank 0 only
+  Tensor rows;     // [dataset size, K] float64, in dataset order; undefined where evaluation_step gives none
+  Metrics logged;  // means over the dataset
 };
 
 // Runs evaluation_step over the whole dataset, each sample exactly once over all ranks, at most batch_size samples a
 // rank and step. Every rank must call it.
 Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
                     at::Device device);
+
+// All metrics of an evaluation: those of its rows, and what was logged besides.
+Metrics measure(const Module& module, const Evaluation& evaluation);
 
 }  // namespace stretto

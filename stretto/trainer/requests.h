@@ -2,10 +2,11 @@
 
 namespace stretto {
 
-// What a run was asked for from outside, to be done after the step under way.
+// What a run was asked for, to be done after the step under way.
 struct Requests {
   bool save = false;
-  bool stop = false;  // save, and end
+  bool stop = false;  // from outside: save, and end
+  bool end = false;   // by a callback: end as after the last step
 };
 
 // While it lives, SIGUSR1 asks this process to save, SIGINT and SIGTERM to stop; a second SIGINT or SIGTERM ends the

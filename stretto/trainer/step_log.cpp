@@ -1,41 +1,38 @@
 #include "stretto/trainer/step_log.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
+#include "stretto/track/metrics_log.h"
+#include "stretto/track/progress.h"
+#include "stretto/track/tensorboard.h"
 
 namespace stretto {
-namespace {
 
-// The records of a metrics file up to a step. A last line that was cut short by the end of the run before is no record.
-std::string records_until(const std::filesystem::path& path, int64_t step) {
-  std::string kept;
-  if (!std::filesystem::exists(path)) return kept;
-  const std::string text = read_file(path);
-  for (const std::string_view line : split(text, '\n')) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("step", int64_t{0}) <= step) kept.append(line).append("\n");
-  }
-  return kept;
+StepLog::StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tracker>> more_trackers)
+    : recipe_(recipe) {
+  if (rank != 0) return;
+  const auto wanted = [&](const char* name) {
+    return std::ranges::find(recipe.track.trackers, name) != recipe.track.trackers.end();
+  };
+  if (recipe.track.progress != "off")
+    trackers_.push_back(std::make_shared<Progress>(Progress::choose(recipe.track.progress)));
+  if (wanted("jsonl")) trackers_.push_back(std::make_shared<MetricsLog>(recipe.output / "metrics.jsonl"));
+  if (wanted("tensorboard"))
+    trackers_.push_back(std::make_shared<TensorBoard>(recipe.output / "tensorboard"));
+  trackers_.insert(trackers_.end(), more_trackers.begin(), more_trackers.end());
 }
 
-}  // namespace
-
-StepLog::StepLog(const Recipe& recipe, int rank) : recipe_(recipe), tells_(rank == 0) {}
-
 void StepLog::begin(int64_t steps_done, int64_t total_steps) {
-  if (!tells_) return;
-  const std::filesystem::path path = recipe_.output / "metrics.jsonl";
-  write_file_atomic(path, steps_done > 0 ? records_until(path, steps_done) : std::string());
-  file_.emplace(path);
-  total_steps_ = total_steps;
-  progress_.emplace(Progress::choose(recipe_.track.progress, 0), recipe_.track.log_every, total_steps);
+  for (const auto& tracker : trackers_) tracker->begin({steps_done, total_steps, dump_recipe(recipe_)});
+}
+
+bool StepLog::due(const StepReport& report, bool last) const {
+  return report.step % recipe_.track.log_every == 0 || last;
 }
 
 // The first step warms caches up and is left out of the speed.
 void StepLog::add(const StepReport& report) {
-  if (!tells_) return;
   if (started_) {
     samples_ += report.samples;
     tokens_ += report.tokens;
@@ -46,37 +43,42 @@ void StepLog::add(const StepReport& report) {
     loss_sum_ += report.loss;
     ++steps_;
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - *started_).count();
+  if (trackers_.empty()) return;
+  const Record record = record_of(report);
+  for (const auto& tracker : trackers_) tracker->step(record);
+}
+
+Record StepLog::record_of(const StepReport& report) const {
   const double loss =
       steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all left out: none is known
-  ProgressState state = {report.step, total_steps_, report.epochs, loss, report.lr};
-  state.samples_per_second = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
-  state.tokens_per_second = seconds > 0 ? static_cast<double>(tokens_) / seconds : 0;
-  progress_->update(state);
-  if (report.step % recipe_.track.log_every != 0 && report.step != total_steps_) return;
-  nlohmann::ordered_json record = {{"step", report.step},
-                                   {"epoch", state.epoch},
-                                   {"loss", state.loss},
-                                   {"grad_norm", report.grad_norm},
-                                   {"lr", report.lr}};
-  if (state.samples_per_second > 0) {
-    record["samples_per_second"] = state.samples_per_second;
-    record["tokens_per_second"] = state.tokens_per_second;
+  Record record = {report.step,
+                   report.epochs,
+                   false,
+                   {{"loss", loss}, {"grad_norm", report.grad_norm}, {"lr", report.lr}}};
+  record.values.insert(record.values.end(), logged_.begin(), logged_.end());
+  const double seconds = started_ ? std::chrono::duration<double>(Clock::now() - *started_).count() : 0;
+  if (samples_ > 0 && seconds > 0) {
+    record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
+    record.values.emplace_back("tokens_per_second", static_cast<double>(tokens_) / seconds);
   }
-  file_->write(std::move(record));
+  return record;
+}
+
+void StepLog::write(const StepReport& report, const Metrics& logged) {
+  logged_ = logged;
+  const Record record = record_of(report);
+  for (const auto& tracker : trackers_) tracker->write(record);
   loss_sum_ = 0;
   steps_ = 0;
 }
 
-void StepLog::add(const StepReport& at, const Metrics& evaluated) {
-  if (!tells_) return;
-  nlohmann::ordered_json record = {{"step", at.step}, {"epoch", at.epochs}};
-  for (const auto& [name, value] : evaluated) record["eval_" + name] = value;
-  file_->write(std::move(record));
+void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {
+  const Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
+  for (const auto& tracker : trackers_) tracker->write(record);
 }
 
 void StepLog::pause() {
-  if (progress_) progress_->finish();
+  for (const auto& tracker : trackers_) tracker->pause();
   started_.reset();
   samples_ = tokens_ = 0;
 }

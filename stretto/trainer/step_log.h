@@ -1,30 +1,38 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
+#include <memory>
+#include <vector>
 
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
-#include "stretto/track/metrics_log.h"
-#include "stretto/track/progress.h"
+#include "stretto/track/tracker.h"
 #include "stretto/trainer/module.h"
 #include "stretto/trainer/training_run.h"
 
 namespace stretto {
 
-// What rank 0 tells of a run: the progress line, and metrics.jsonl.
+// What rank 0 tells of a run: the records that the recipe's trackers, and a program's own, are given.
 class StepLog {
  public:
-  StepLog(const Recipe& recipe, int rank);
+  StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tracker>> more_trackers);
 
-  // Begins to tell after `steps_done` of `total_steps`: what metrics.jsonl says of later ones is taken out, for these steps
-  // are about to be taken again.
+  // Begins to tell after `steps_done` of `total_steps`.
   void begin(int64_t steps_done, int64_t total_steps);
 
-  void add(const StepReport& report);
-  void add(const StepReport& at, const Metrics& evaluated);
+  // Whether there is a record after this step: one every track.log_every steps, and at the end.
+  bool due(const StepReport& report, bool last) const;
 
-  // Evaluation and saving are not training time; the line is left standing.
+  void add(const StepReport& report);
+
+  // Whether there were steps since the last record.
+  bool pending() const { return steps_ > 0; }
+
+  // Writes the record of the steps since the one before. `logged`: what goes into it besides.
+  void write(const StepReport& report, const Metrics& logged);
+  void write_evaluation(const StepReport& at, const Metrics& metrics);
+
+  // Evaluation and saving are not training time.
   void pause();
 
   void add_state(State& state) const;
@@ -32,16 +40,15 @@ class StepLog {
 
  private:
   using Clock = std::chrono::steady_clock;
+  Record record_of(const StepReport& report) const;
 
   const Recipe& recipe_;
-  bool tells_;
-  int64_t total_steps_ = 0;
-  std::optional<Progress> progress_;
-  std::optional<MetricsLog> file_;
+  std::vector<std::shared_ptr<Tracker>> trackers_;  // none but at rank 0
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
   double loss_sum_ = 0;  // since the last record
   int64_t steps_ = 0;
+  Metrics logged_;  // of the last record
 };
 
 }  // namespace stretto

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/trainer/best_model.h"
+#include "stretto/trainer/callbacks.h"
 #include "stretto/trainer/checkpoints.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/run_folder.h"
@@ -34,7 +35,7 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& 
   const Evaluation evaluation = evaluate(module, dataset, group, batch_size, device);
   std::vector<uint8_t> bytes;
   if (group.rank() == 0)
-    bytes = nlohmann::json::to_cbor(module.metrics(evaluation.rows));  // keeps NaN, unlike text
+    bytes = nlohmann::json::to_cbor(measure(module, evaluation));  // keeps NaN, unlike text
   const auto metrics =
       nlohmann::json::from_cbor(group.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
   for (const auto& [name, value] : metrics) {
@@ -47,83 +48,177 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& 
   return metrics;
 }
 
+// One call of fit(): its parts, and the order in which they act.
+class Fit {
+ public:
+  Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, const data::Dataset& train,
+      const data::Dataset* validation, Callbacks& callbacks, std::vector<std::shared_ptr<Tracker>> trackers);
+  FitResult run();
+
+ private:
+  bool main_rank() const { return group_.rank() == 0; }
+  bool over() const { return run_.steps_done() >= run_.total_steps() || !result_.ended_by.empty(); }
+  State describe_state();
+  void resume(const State& state);
+  void begin();
+  void roll_back(const std::string& reason);
+  void after(const StepReport& report);
+  void evaluate_model(const StepReport& report);
+  void tell(const StepReport& report) { step_log_.write(report, run_.take_logged()); }
+  void end_if_asked();
+
+  const Recipe& recipe_;
+  Group& group_;
+  at::Device device_;
+  Module& module_;
+  const data::Dataset* validation_;  // null where nothing is evaluated
+  Callbacks& callbacks_;
+  std::optional<RunFolder> folder_;  // at rank 0
+  TrainingRun run_;
+  StepLog step_log_;
+  BestModel best_;
+  Checkpoints checkpoints_;
+  FitResult result_;
+};
+
+Fit::Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, const data::Dataset& train,
+         const data::Dataset* validation, Callbacks& callbacks,
+         std::vector<std::shared_ptr<Tracker>> trackers)
+    : recipe_(recipe),
+      group_(group),
+      device_(device),
+      module_(module),
+      validation_(recipe.evaluate.every == "epoch" ? validation : nullptr),
+      callbacks_(callbacks),
+      folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
+      run_(recipe, module, train, group, device),
+      step_log_(recipe, group.rank(), std::move(trackers)),
+      best_(recipe.checkpoint),
+      checkpoints_(recipe, group) {
+  if (train.size() < group.size()) {
+    log::warning("{} samples for {} ranks: some ranks only take part in the reductions", train.size(),
+                 group.size());
+  }
+}
+
+State Fit::describe_state() {
+  State state = run_.state();
+  step_log_.add_state(state);
+  best_.add_state(state);
+  callbacks_.add_state(state);
+  return state;
+}
+
+void Fit::resume(const State& state) {
+  run_.resume(state);
+  step_log_.resume(state);
+  callbacks_.resume(state);
+  const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
+  if (!group_.broadcast_bytes(has_model, 0).empty())
+    best_.resume(state);  // else the next one is the best there is
+  run_.compare_replicas();
+}
+
+void Fit::begin() {
+  if (State state = describe_state(); checkpoints_.load(state)) {
+    resume(state);
+    result_.resumed_after = run_.steps_done();
+  }
+  log::info("{}", run_.describe());
+  step_log_.begin(run_.steps_done(), run_.total_steps());
+  callbacks_.place(run_);
+  callbacks_.tell("fit_start", &Callback::fit_start);
+  end_if_asked();
+}
+
+void Fit::roll_back(const std::string& reason) {
+  step_log_.pause();
+  State state = describe_state();
+  checkpoints_.roll_back(state, reason);
+  resume(state);
+  step_log_.begin(run_.steps_done(), run_.total_steps());
+}
+
+void Fit::evaluate_model(const StepReport& report) {
+  step_log_.pause();
+  const int64_t batch_size = recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
+  const Metrics metrics = evaluate_and_share(module_, *validation_, group_, batch_size, device_, report.step);
+  step_log_.write_evaluation(report, metrics);
+  const bool keep = best_.improves(metrics, report.epoch + 1);
+  log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");
+  if (keep && main_rank()) folder_->save_model(module_, run_.weights());
+  callbacks_.context().evaluation = metrics;
+  callbacks_.tell<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
+}
+
+// Callbacks see the same metrics on all ranks, but may decide by a clock or a file.
+void Fit::end_if_asked() {
+  if (callbacks_.empty()) return;
+  const auto reason = callbacks_.agree_on_stop();
+  if (!reason) return;
+  result_.ended_by = *reason;
+  log::info("ended      after step {}: {}", run_.steps_done(), *reason);
+}
+
+void Fit::after(const StepReport& report) {
+  result_.samples += report.samples;
+  callbacks_.place(run_, report.epoch);
+  step_log_.add(report);
+  callbacks_.tell<const StepReport&>("step_end", &Callback::step_end, report);
+  if (report.requests.end) end_if_asked();
+  if (step_log_.due(report, over())) tell(report);
+  if (validation_ != nullptr && (report.epoch_ends || over())) evaluate_model(report);
+  if (report.epoch_ends) callbacks_.tell("epoch_end", &Callback::epoch_end);
+  if (report.epoch_ends && !over()) {
+    end_if_asked();
+    if (over() && step_log_.pending()) tell(report);
+  }
+  result_.stopped = report.requests.stop && !over();
+  if (!checkpoints_.due(report, over())) return;
+  run_.compare_replicas();
+  checkpoints_.save(describe_state(), report, over() || result_.stopped, best_.score());
+  callbacks_.tell("checkpoint_saved", &Callback::checkpoint_saved);
+}
+
+FitResult Fit::run() {
+  begin();
+  const auto start = Clock::now();
+  while (!over() && !result_.stopped) {
+    callbacks_.place(run_);
+    if (run_.epoch_begins()) callbacks_.tell("epoch_start", &Callback::epoch_start);
+    callbacks_.tell("step_start", &Callback::step_start);
+    Requests requests = checkpoints_.ask();
+    requests.end = callbacks_.asks_to_stop();
+    const StepReport report = run_.step(requests);
+    if (report.rollback.empty()) {
+      after(report);
+    } else {
+      roll_back(report.rollback);
+    }
+  }
+  step_log_.pause();
+  checkpoints_.finish();
+  if (validation_ == nullptr && main_rank() && !result_.stopped) folder_->save_model(module_, run_.weights());
+  callbacks_.tell("fit_end", &Callback::fit_end);
+  result_.steps = run_.steps_done();
+  result_.seconds = seconds_since(start);
+  result_.best = best_.metrics();
+  result_.best_epoch = best_.epoch();
+  group_.barrier();  // no rank leaves before the model is written
+  return result_;
+}
+
 }  // namespace
 
 FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::Dataset* validation) {
-  const bool main_rank = group_.rank() == 0;
-  std::optional<RunFolder> folder;
-  if (main_rank) folder.emplace(recipe_.output);
-  TrainingRun run(recipe_, module, train, group_, device_);
-  if (train.size() < group_.size()) {
-    log::warning("{} samples for {} ranks: some ranks only take part in the reductions", train.size(),
-                 group_.size());
+  Callbacks callbacks(callbacks_, {recipe_, module, group_});
+  Fit fit(recipe_, group_, device_, module, train, validation, callbacks, trackers_);
+  try {
+    return fit.run();
+  } catch (const std::exception& error) {
+    callbacks.tell_exception(error);
+    throw;
   }
-  StepLog step_log(recipe_, group_.rank());
-  BestModel best(recipe_.checkpoint);
-  Checkpoints checkpoints(recipe_, group_);
-  const auto describe_state = [&] {
-    State state = run.state();
-    step_log.add_state(state);
-    best.add_state(state);
-    return state;
-  };
-  FitResult result;
-  const auto resume = [&](const State& state) {
-    run.resume(state);
-    step_log.resume(state);
-    const std::string has_model = main_rank && std::filesystem::exists(folder->model()) ? "yes" : "";
-    if (!group_.broadcast_bytes(has_model, 0).empty())
-      best.resume(state);  // else the next one is the best there is
-    run.compare_replicas();
-  };
-  if (State state = describe_state(); checkpoints.load(state)) {
-    resume(state);
-    result.resumed_after = run.steps_done();
-  }
-  log::info("{}", run.describe());
-  step_log.begin(run.steps_done(), run.total_steps());
-
-  const bool evaluates = validation != nullptr && recipe_.evaluate.every == "epoch";
-  const int64_t evaluation_batch =
-      recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
-  const auto start = Clock::now();
-  while (run.steps_done() < run.total_steps() && !result.stopped) {
-    const StepReport report = run.step(checkpoints.ask());
-    if (!report.rollback.empty()) {
-      step_log.pause();
-      State state = describe_state();
-      checkpoints.roll_back(state, report.rollback);
-      resume(state);
-      step_log.begin(run.steps_done(), run.total_steps());
-      continue;
-    }
-    const bool last = report.step == run.total_steps();
-    result.samples += report.samples;
-    step_log.add(report);
-    if (evaluates && (report.epoch_ends || last)) {
-      step_log.pause();
-      const Metrics metrics =
-          evaluate_and_share(module, *validation, group_, evaluation_batch, device_, report.step);
-      step_log.add(report, metrics);
-      const bool keep = best.improves(metrics, report.epoch + 1);
-      log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");
-      if (keep && main_rank) folder->save_model(module, run.weights());
-    }
-    if (checkpoints.due(report, last)) {
-      run.compare_replicas();
-      checkpoints.save(describe_state(), report, last || report.requests.stop, best.score());
-    }
-    result.stopped = report.requests.stop && !last;
-  }
-  step_log.pause();
-  checkpoints.finish();
-  if (!evaluates && main_rank && !result.stopped) folder->save_model(module, run.weights());
-  result.steps = run.steps_done();
-  result.seconds = seconds_since(start);
-  result.best = best.metrics();
-  result.best_epoch = best.epoch();
-  group_.barrier();  // no rank leaves before the model is written
-  return result;
 }
 
 }  // namespace stretto

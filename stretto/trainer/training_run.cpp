@@ -13,13 +13,6 @@
 namespace stretto {
 namespace {
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerConfig& config) {
-  if (config.type == "SGD") {
-    return optim::sgd({config.lr, config.momentum, config.dampening, config.weight_decay, config.nesterov});
-  }
-  return optim::adamw({config.lr, config.betas[0], config.betas[1], config.eps, config.weight_decay});
-}
-
 data::SamplerOptions sampler_options(const TrainingConfig& training, const BatchPlan& plan) {
   data::SamplerOptions options;
   options.seed = static_cast<uint64_t>(training.seed);
@@ -36,32 +29,59 @@ nlohmann::json order_of(const data::SamplerOptions& options) {
           {"max_tokens", options.max_tokens}};
 }
 
-optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t total_steps) {
+optim::ScheduleOptions schedule_options(const SchedulerConfig& scheduler, int64_t total_steps) {
   optim::ScheduleOptions options;
-  options.type = recipe.scheduler.type;
+  options.type = scheduler.type;
   options.total_steps = total_steps;
-  options.warmup_steps = recipe.scheduler.num_warmup_steps.value_or(static_cast<int64_t>(
-      std::ceil(recipe.scheduler.warmup_ratio.value_or(0) * static_cast<double>(options.total_steps))));
+  options.warmup_steps = scheduler.num_warmup_steps.value_or(static_cast<int64_t>(
+      std::ceil(scheduler.warmup_ratio.value_or(0) * static_cast<double>(options.total_steps))));
   return options;
+}
+
+OptimizerPlan ask_for_plan(const Recipe& recipe, Module& module) {
+  OptimizerPlan plan = module.configure_optimizers(plan_of(recipe));
+  if (plan.optimizer == nullptr) throw ConfigError("configure_optimizers gave a plan without an optimizer");
+  return plan;
+}
+
+void require_loss(const Loss& loss) {
+  if (!loss.sum.defined() || loss.sum.numel() != 1) {
+    throw ShapeError("training_step gave {} as loss; the sum over the batch is needed, one number",
+                     loss.sum.defined() ? describe(loss.sum) : "no tensor");
+  }
+  if (!loss.sum.requires_grad()) {
+    throw Error(
+        "training_step gave a loss without a graph, from which nothing can be learnt: it was detached, read "
+        "by item(), "
+        "computed under NoGradGuard, or no trained parameter takes part in it");
+  }
+  if (!std::isfinite(loss.count) || loss.count < 0) {
+    throw Error("training_step gave {} as the loss's count; it is the number of samples or tokens in the sum",
+                loss.count);
+  }
 }
 
 }  // namespace
 
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
                          at::Device device)
+    : TrainingRun(recipe, module, dataset, group, device, ask_for_plan(recipe, module)) {}
+
+TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
+                         at::Device device, OptimizerPlan plan)
     : training_(recipe.training),
       plan_(resolve_batch(recipe.training, group.size(), recipe.origins)),
       module_(module),
       dataset_(dataset),
       group_(group),
       device_(device),
-      tensors_((module.root().to(device), collect_tensors(module.root()))),
+      tensors_((module.root().to(device), collect_tensors(module.root(), plan.groups))),
       arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory()),
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
-      optimizer_(make_optimizer(recipe.optimizer)),
+      optimizer_(std::move(plan.optimizer)),
       sampler_(dataset.lengths(), sampler_options(recipe.training, plan_)),
       guard_(training_) {
-  schedule_ = schedule_options(recipe, count_total_steps());
+  schedule_ = schedule_options(plan.scheduler, count_total_steps());
   at::NoGradGuard no_grad;
   for (auto& [name, tensor] : tensors_.constant) {
     if (!tensor.is_floating_point()) continue;
@@ -72,18 +92,16 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   module.root().train();
 }
 
-Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, int64_t epoch) {
-  StepContext context;
-  context.forward = {.training = true,
-                     .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
-                                                           static_cast<uint64_t>(epoch)})};
-  context.step = steps_done();
-  context.epoch = epoch;
-  context.rank = group_.rank();
-  context.world_size = group_.size();
+Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, LoggedValues& logged) {
   const int64_t micro_steps =
       plan_.batch_size > 0 ? data::count_micro_steps(std::ssize(batch), group_.size(), plan_.batch_size)
                            : plan_.grad_accumulation_steps;
+  StepContext context(group_, logged, std::ssize(batch) >= micro_steps * group_.size());
+  context.forward = {.training = true,
+                     .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
+                                                           static_cast<uint64_t>(epoch_)})};
+  context.step = steps_done();
+  context.epoch = epoch_;
   const auto mine = data::split_batch(batch, dataset_.lengths(), group_.size(), group_.rank(), micro_steps);
   Loss total = {at::zeros({}, at::TensorOptions(at::kDouble).device(device_)), 0};
   for (size_t micro = 0; micro < mine.size(); ++micro) {
@@ -92,7 +110,10 @@ Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, int64_t epoch) {
       engine_.backward({}, last);
       continue;
     }
-    const Loss loss = module_.training_step(dataset_.pack(mine[micro]).to(device_), context);
+    const Batch micro_batch = make_batch(module_, dataset_, mine[micro]).to(device_);
+    context.batch_count = micro_batch.count;
+    const Loss loss = module_.training_step(micro_batch, context);
+    require_loss(loss);
     engine_.backward(loss.sum, last);
     total.sum += loss.sum.detach();
     total.count += loss.count;
@@ -162,19 +183,24 @@ StepReport TrainingRun::step(const Requests& asked) {
   StepReport report;
   report.epoch = epoch_;
   const auto batch = next_batch();
-  const Loss mine = accumulate(batch, report.epoch);
-  const auto totals =
-      engine_.finish({mine.sum.item<double>(), mine.count, asked.save ? 1.0 : 0, asked.stop ? 1.0 : 0});
-  if (totals.count <= 0) {
+  LoggedValues logged;
+  const Loss mine = accumulate(batch, logged);
+  // What else all ranks must decide alike on goes with the reduction that is needed anyway.
+  std::array<double, 6> totals = {mine.sum.item<double>(), mine.count,          asked.save ? 1.0 : 0,
+                                  asked.stop ? 1.0 : 0,    asked.end ? 1.0 : 0, logged.empty() ? 0.0 : 1};
+  engine_.finish(totals);
+  const auto [loss_sum, count, save_requests, stop_requests, end_requests, logging_ranks] = totals;
+  if (count <= 0) {
     throw DataError("step {}: the global batch has no label to learn from", steps_done() + 1);
   }
   const double norm = engine_.gradient_norm();
-  const bool finite = std::isfinite(totals.loss_sum) && std::isfinite(norm);
+  const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   const double factor = optim::schedule_factor(schedule_, steps_done()) * guard_.lr_scale();
-  switch (guard_.judge(totals.loss_sum / totals.count, norm / totals.count, steps_done() + 1,
-                       finite ? "" : find_culprit(mine))) {
+  switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1, finite ? "" : find_culprit(mine))) {
     case StepGuard::Verdict::take:
-      optimizer_->step(factor, clip_scale(totals.count, norm));
+      optimizer_->step(factor, clip_scale(count, norm));
+      logged_.add(logged);
+      logged_somewhere_ |= logging_ranks > 0;
       break;
     case StepGuard::Verdict::skip:
       arena_.buffers().grad.zero_();
@@ -190,15 +216,25 @@ StepReport TrainingRun::step(const Requests& asked) {
   epoch_samples_ += std::ssize(batch);
   advance();
   report.epoch_ends = batch_ == 0;
-  report.requests = {totals.save_requests > 0, totals.stop_requests > 0};
+  report.requests = {save_requests > 0, stop_requests > 0, end_requests > 0};
   report.step = steps_done();
   report.epochs = epochs_done();
-  report.loss = totals.loss_sum / totals.count;
-  report.grad_norm = norm / totals.count;
+  report.loss = loss_sum / count;
+  report.grad_norm = norm / count;
   report.lr = optimizer_->base_lr() * factor;
   report.samples = std::ssize(batch);
   for (const int64_t sample : batch) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
   return report;
+}
+
+void TrainingRun::collect_logged() {
+  if (logged_somewhere_) logged_.collect(group_);
+  logged_somewhere_ = false;
+}
+
+Metrics TrainingRun::take_logged() {
+  collect_logged();
+  return logged_.take();
 }
 
 NamedTensors TrainingRun::weights() const {
@@ -210,6 +246,7 @@ NamedTensors TrainingRun::weights() const {
 }
 
 State TrainingRun::state() {
+  collect_logged();
   State state;
   const auto slot_names = optimizer_->slot_names();
   for (const auto& parameter : arena_.parameters()) {
@@ -227,6 +264,7 @@ State TrainingRun::state() {
     state.tensors.push_back(whole_entry("model." + name, tensor.sizes().vec(), tensor.detach()));
   }
   guard_.add_state(state);
+  state.scalars["logged"] = logged_.to_json();
   state.scalars["optimizer"] = {{"type", optimizer_->name()}, {"steps", steps_done()}};
   state.scalars["data"] = {{"samples", dataset_.size()},
                            {"lengths_hash", hash64({reinterpret_cast<const char*>(dataset_.lengths().data()),
@@ -250,6 +288,8 @@ void TrainingRun::resume(const State& state) {
   rest_of_epoch_.clear();
   arena_.refresh_compute();
   guard_.resume(state);
+  logged_.from_json(group_.rank() == 0 ? state.scalars.at("logged") : nlohmann::json::object());
+  logged_somewhere_ = false;
   optimizer_->resume(state.scalars.at("optimizer").at("steps"));
   const nlohmann::json& place = state.scalars.at("place");
   place.at("epoch").get_to(epoch_);

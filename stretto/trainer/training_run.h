@@ -46,18 +46,23 @@ class TrainingRun {
   int64_t steps_an_epoch() const { return sampler_.batches(0); }
   int64_t total_steps() const { return schedule_.total_steps; }
   int64_t steps_done() const { return optimizer_->steps_done(); }
+  int64_t epoch() const { return epoch_; }  // of the next step
+  bool epoch_begins() const { return epoch_samples_ == 0; }
 
   // Takes the next step: micro-batches forward and backward, reduction, clipping, update. What this rank was asked for
   // (`mine`) travels with the reduction. A step whose loss or gradients are not finite, or spike, is not taken: as
   // training.on_nonfinite and on_spike say, step() throws, leaves its samples out, or asks to go back.
   StepReport step(const Requests& mine = {});
 
-  // Everything that the next step depends on, as a table over the living memory.
+  // Everything that the next step depends on, as a table over the living memory. Collective.
   State state();
 
   // Goes on where `state` was described: its tensors have been written by checkpoint::load. Ranks and batch sizes may be
   // others than they were. Throws ConfigError where that cannot be honoured.
   void resume(const State& state);
+
+  // The means of what the steps' contexts were told since this was last asked, at rank 0. Collective.
+  Metrics take_logged();
 
   // Throws DistributedError where a rank's weights differ.
   void compare_replicas() const { engine_.compare_replicas(); }
@@ -69,14 +74,17 @@ class TrainingRun {
   std::string describe() const;
 
  private:
+  TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
+              at::Device device, OptimizerPlan plan);
   double epochs_done() const;
   int64_t count_total_steps() const;
   std::vector<int64_t> next_batch() const;
   void advance();
+  void collect_logged();
   int64_t sampled_before(const nlohmann::json& place) const;
   std::vector<int64_t> samples_left(int64_t global_batch_size) const;
   void resume_inside_epoch(const nlohmann::json& place);
-  Loss accumulate(const std::vector<int64_t>& batch, int64_t epoch);
+  Loss accumulate(const std::vector<int64_t>& batch, LoggedValues& logged);
   double clip_scale(double count, double norm) const;
   std::string find_culprit(const Loss& mine) const;
 
@@ -93,9 +101,11 @@ class TrainingRun {
   data::Sampler sampler_;
   optim::ScheduleOptions schedule_;
   StepGuard guard_;
-  int64_t epoch_ = 0;          // of the next batch
-  int64_t batch_ = 0;          // its number in the epoch
-  int64_t epoch_samples_ = 0;  // of the epoch that have been taken
+  LoggedValues logged_;            // since it was last taken
+  bool logged_somewhere_ = false;  // there may be something to collect from other ranks
+  int64_t epoch_ = 0;              // of the next batch
+  int64_t batch_ = 0;              // its number in the epoch
+  int64_t epoch_samples_ = 0;      // of the epoch that have been taken
   // The samples that were left of the epoch a run with other batches was resumed in, in the order it would have taken
   // them: they are cut into this run's batches.
   std::vector<int64_t> rest_of_epoch_;

@@ -35,7 +35,7 @@ TEST(RunFolder, HoldsAllOfARun) {
   workspace.train("run", 2);
   EXPECT_THAT(names_in(workspace.path("run")),
               ::testing::ElementsAre(".lock", "config.yaml", "dev_results.json", "logger_logs",
-                                     "metrics.jsonl", "model", "summary.json"));
+                                     "metrics.jsonl", "model", "summary.json", "tensorboard"));
   EXPECT_THAT(
       names_in(workspace.path("run/model")),
       ::testing::ElementsAre("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"));

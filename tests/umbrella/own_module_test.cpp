@@ -46,10 +46,10 @@ class WhichSide : public Module {
     line_->bias.zero_();
   }
 
-  Loss training_step(const Batch& batch, const StepContext&) override {
+  Loss training_step(const Batch& batch, StepContext&) override {
     return nn::cross_entropy(line_->forward(batch.at("x")), batch.at("labels"));
   }
-  Tensor evaluation_step(const Batch& batch, const StepContext&) override {
+  Tensor evaluation_step(const Batch& batch, StepContext&) override {
     const Tensor right = line_->forward(batch.at("x")).argmax(1).eq(batch.at("labels"));
     return right.to(at::kDouble).unsqueeze(1);
   }
@@ -102,7 +102,7 @@ class Stumbling : public WhichSide {
   Stumbling(int64_t step, double factor, bool always = false)
       : step_(step), factor_(factor), always_(always) {}
 
-  Loss training_step(const Batch& batch, const StepContext& context) override {
+  Loss training_step(const Batch& batch, StepContext& context) override {
     Loss loss = WhichSide::training_step(batch, context);
     if (context.step + 1 == step_ && (always_ || !stumbled_)) {
       stumbled_ = true;
@@ -191,7 +191,7 @@ TEST_F(Guard, SkippingEverythingIsGivenUp) {
       [&] {
         run_rank_threads(1, [&](Group& group) {
           struct Broken : WhichSide {
-            Loss training_step(const Batch& batch, const StepContext& context) override {
+            Loss training_step(const Batch& batch, StepContext& context) override {
               Loss loss = WhichSide::training_step(batch, context);
               loss.sum = loss.sum * NAN;
               return loss;

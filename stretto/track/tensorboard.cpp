@@ -1,0 +1,64 @@
+#include "stretto/track/tensorboard.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "stretto/base/strings.h"
+#include "stretto/track/tfevents.h"
+
+namespace stretto {
+namespace {
+
+constexpr std::string_view prefix = "events.out.tfevents.";
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The second in an event file's name, by which TensorBoard orders the files of a folder; 0 for another file's.
+int64_t second_of(const std::string& name) {
+  if (!name.starts_with(prefix)) return 0;
+  return parse_int(split(std::string_view(name).substr(prefix.size()), '.')[0]).value_or(0);
+}
+
+std::vector<std::filesystem::path> event_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (second_of(entry.path().filename().string()) > 0) files.push_back(entry.path());
+  }
+  return files;
+}
+
+std::string host_name() {
+  std::array<char, 256> name = {};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+}  // namespace
+
+void TensorBoard::begin(const TrackedRun& run) {
+  make_folders(folder_);
+  auto second = static_cast<int64_t>(seconds_since_1970());
+  for (const auto& file : event_files(folder_)) {
+    if (run.steps_done == 0) std::filesystem::remove(file);
+    second = std::max(second, second_of(file.filename().string()) + 1);
+  }
+  file_.emplace(folder_ / fmt::format("{}{:010}.{}.{}.0", prefix, second, host_name(), ::getpid()));
+  const double time = seconds_since_1970();
+  std::string records = tfevents::as_record(tfevents::version(time));
+  if (run.steps_done > 0) records += tfevents::as_record(tfevents::restart(time, run.steps_done + 1));
+  file_->write(records + tfevents::as_record(tfevents::text(time, run.steps_done, "recipe",
+                                                            "```yaml\n" + run.settings + "```\n")));
+}
+
+void TensorBoard::write(const Record& record) {
+  std::vector<std::pair<std::string, double>> curves = record.values;
+  for (auto& [name, value] : curves) name = (record.evaluation ? "eval/" : "train/") + name;
+  file_->write(tfevents::as_record(tfevents::scalars(seconds_since_1970(), record.step, curves)));
+}
+
+}  // namespace stretto

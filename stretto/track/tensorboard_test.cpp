@@ -1,0 +1,77 @@
+#include "stretto/track/tensorboard.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/track/tfevents.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::string hex(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return text;
+}
+
+// The same messages made with TensorBoard 2.21's own protocol buffers and checksum:
+//   Event(wall_time=1700000000.25, file_version="brain.Event:2"), and so on, SerializeToString, masked_crc32c
+TEST(TfEvents, AreTensorBoardsBytes) {
+  const double time = 1700000000.25;
+  EXPECT_EQ(hex(tfevents::as_record(tfevents::version(time))),
+            "1800000000000000a37f4b220900001040fc54d9411a0d627261696e2e4576656e743a32338d2fe9");
+  EXPECT_EQ(hex(tfevents::as_record(tfevents::restart(time, 301))),
+            "100000000000000095fbfe180900001040fc54d94110ad023a020801cb79b93b");
+  EXPECT_EQ(
+      hex(tfevents::as_record(tfevents::scalars(time, 300, {{"train/loss", 0.25}, {"eval/f1", -1e-30}}))),
+      "31000000000000009d8383e90900001040fc54d94110ac022a230a110a0a747261696e2f6c6f7373150000803e0a0e0a076576"
+      "616c2f66"
+      "31156042a28d56ceb3be");
+  EXPECT_EQ(hex(tfevents::as_record(tfevents::text(time, 300, "recipe", "a: 1\n"))),
+            "420000000000000079f36eaa0900001040fc54d94110ac022a340a320a137265636970652f746578745f73756d6d6172"
+            "79420f08071204120208014205613a20310a4a0a0a060a04746578742002ae5b0ad7");
+}
+
+std::vector<std::string> file_names(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+// What TensorBoard reads from them is told by tests/tensorboard.
+TEST(TensorBoard, ARunThatGoesOnWritesALaterFile) {
+  const TempFolder folder;
+  const std::filesystem::path events = folder.path() / "tensorboard";
+  TensorBoard(events).begin({0, 9, "lr: 1\n"});
+  const auto first = file_names(events);
+  TensorBoard(events).begin({4, 9, "lr: 2\n"});
+  TensorBoard(events).begin({6, 9, "lr: 3\n"});
+  const auto files = file_names(events);
+  ASSERT_THAT(files, SizeIs(3));
+  EXPECT_EQ(files[0], first[0]) << "TensorBoard reads files in the order of their names";
+  EXPECT_THAT(read_file(events / files[1]), HasSubstr("lr: 2"));
+  EXPECT_THAT(read_file(events / files[2]), HasSubstr("lr: 3"));
+}
+
+TEST(TensorBoard, ANewRunTakesTheOldFilesAway) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "notes.txt", "mine");
+  TensorBoard(folder.path()).begin({0, 9, "lr: 1\n"});
+  TensorBoard(folder.path()).begin({0, 9, "lr: 2\n"});
+  const auto files = file_names(folder.path());
+  ASSERT_THAT(files, SizeIs(2));
+  EXPECT_THAT(read_file(folder.path() / files[0]), HasSubstr("lr: 2"));
+  EXPECT_EQ(files[1], "notes.txt");
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,59 @@
+#include "stretto/trainer/logged_values.h"
+
+#include <cmath>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+void LoggedValues::add(const std::string& name, double value, double weight) {
+  if (!std::isfinite(weight) || weight < 0)
+    throw Error(
+        "log(\"{}\", {}): a weight of {} is not possible; it says how many samples the value stands for",
+        name, value, weight);
+  if (weight == 0) return;
+  Sum& sum = sums_[name];
+  sum.value += weight * value;
+  sum.weight += weight;
+}
+
+void LoggedValues::add(const LoggedValues& other) {
+  for (const auto& [name, sum] : other.sums_) {
+    sums_[name].value += sum.value;
+    sums_[name].weight += sum.weight;
+  }
+}
+
+// CBOR keeps every bit, and NaN.
+void LoggedValues::collect(Group& group) {
+  if (group.size() == 1) return;
+  const auto bytes = nlohmann::json::to_cbor(to_json());
+  const auto of_ranks = group.all_gather_bytes({bytes.begin(), bytes.end()});
+  sums_.clear();
+  if (group.rank() != 0) return;
+  for (const std::string& of_rank : of_ranks) {
+    LoggedValues values;
+    values.from_json(nlohmann::json::from_cbor(of_rank));
+    add(values);
+  }
+}
+
+Metrics LoggedValues::take() {
+  Metrics means;
+  for (const auto& [name, sum] : sums_) means[name] = sum.value / sum.weight;
+  sums_.clear();
+  return means;
+}
+
+nlohmann::json LoggedValues::to_json() const {
+  nlohmann::json values = nlohmann::json::object();
+  for (const auto& [name, sum] : sums_) values[name] = {sum.value, sum.weight};
+  return values;
+}
+
+void LoggedValues::from_json(const nlohmann::json& values) {
+  sums_.clear();
+  for (const auto& [name, sum] : values.items()) sums_[name] = {sum.at(0), sum.at(1)};
+}
+
+}  // namespace stretto

@@ -1,0 +1,46 @@
+#include "stretto/trainer/module.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+Tensor Module::evaluation_step(const Batch& batch, StepContext& context) {
+  const Loss loss = training_step(batch, context);
+  if (loss.count > 0) context.log("loss", loss.sum.item<double>() / loss.count, loss.count);
+  return {};
+}
+
+Metrics Module::metrics(const Tensor& rows) const {
+  throw ConfigError(
+      "evaluation_step gives rows {}, but nothing works out metrics from them: override metrics()",
+      describe(rows));
+}
+
+void Module::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
+  save_safetensors(folder / "model.safetensors", weights);
+}
+
+void Module::register_root(std::shared_ptr<torch::nn::Module> module) {
+  if (module == nullptr) throw ConfigError("model() was given no module");
+  if (root_ != nullptr) {
+    throw ConfigError(
+        "model() was called twice; register one torch::nn::Module that holds all that is trained");
+  }
+  root_ = std::move(module);
+}
+
+const std::shared_ptr<torch::nn::Module>& Module::require_root() const {
+  if (root_ == nullptr) {
+    throw ConfigError(
+        "the module has no model: register it in the constructor, as in "
+        "net_(model(std::make_shared<Net>()))");
+  }
+  return root_;
+}
+
+Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples) {
+  return dataset.pack_with(samples,
+                           [&](std::span<const data::Sample> single) { return module.collate(single); });
+}
+
+}  // namespace stretto

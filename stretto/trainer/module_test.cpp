@@ -1,0 +1,309 @@
+#include "stretto/trainer/module.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/nn/layers.h"
+#include "stretto/trainer/trainer.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Sample i: x = (sin i, cos i), and y = 2 sin i - cos i.
+class Plane : public data::SampleDataset {
+ public:
+  using SampleDataset::SampleDataset;
+  data::Sample sample(int64_t index) const override {
+    const double s = std::sin(index), c = std::cos(index);
+    return {{"x", at::tensor({s, c})}, {"y", at::scalar_tensor(2 * s - c, at::kDouble)}};
+  }
+};
+
+struct Net : torch::nn::Module {
+  Net() {
+    for (const char* name : {"first", "second"}) register_module(name, std::make_shared<nn::Linear>(2, 1));
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : parameters()) parameter.fill_(0.25);
+  }
+  Tensor forward(const Tensor& x) const {
+    Tensor sum = at::zeros({x.size(0)}, x.options());
+    for (const auto& layer : children()) sum = sum + layer->as<nn::Linear>()->forward(x).squeeze(1);
+    return sum;
+  }
+};
+
+// All that must be written.
+struct Regression : Module {
+  Regression() : net(model(std::make_shared<Net>())) {}
+  Loss training_step(const Batch& batch, StepContext&) override {
+    return loss_of_mean(at::mse_loss(net->forward(batch.at("x")), batch.at("y")), batch.count);
+  }
+  std::shared_ptr<Net> net;
+};
+
+class SeamTest : public ::testing::Test {
+ protected:
+  SeamTest() {
+    recipe_.training.max_steps = 12;
+    recipe_.training.global_batch_size = 10;
+    recipe_.training.precision = "fp64";
+    recipe_.optimizer.lr = 0.05;
+    recipe_.track.progress = "off";
+    recipe_.track.log_every = 4;
+    recipe_.evaluate.every = "never";
+    recipe_.output = folder_.path() / "run";
+  }
+  template <class M>
+  FitResult fit(int ranks, int64_t samples = 40, const Plane* validation = nullptr) const {
+    const Plane train(samples);
+    FitResult result;
+    run_rank_threads(ranks, [&](Group& group) {
+      M module;
+      const FitResult mine = Trainer(recipe_, group, at::kCPU).fit(module, train, validation);
+      if (group.rank() == 0) result = mine;
+    });
+    return result;
+  }
+  std::vector<nlohmann::json> records() const {
+    std::vector<nlohmann::json> records;
+    const std::string text = read_file(recipe_.output / "metrics.jsonl");
+    for (const auto line : split(text, '\n')) {
+      if (!line.empty()) records.push_back(nlohmann::json::parse(line));
+    }
+    return records;
+  }
+
+  TempFolder folder_;
+  Recipe recipe_;
+};
+
+TEST_F(SeamTest, ATrainingStepIsEnough) {
+  recipe_.evaluate.every = "epoch";
+  const Plane validation(7);
+  const FitResult result = fit<Regression>(2, 40, &validation);
+  ASSERT_TRUE(result.best.has_value());
+  const NamedTensors weights = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
+  Net net;
+  net.to(at::kDouble);
+  at::NoGradGuard no_grad;
+  for (auto& item : net.named_parameters()) item.value().copy_(weights.at(item.key()));
+  double loss = 0;
+  for (int64_t i = 0; i < validation.size(); ++i) {
+    const data::Sample sample = validation.sample(i);
+    loss +=
+        at::mse_loss(net.forward(sample.at("x").unsqueeze(0)), sample.at("y").unsqueeze(0)).item<double>() /
+        7;
+  }
+  EXPECT_NEAR(result.best->at("loss"), loss, 1e-12) << "the mean over the samples, not over the batches";
+}
+
+// What a step logs is the mean over all samples of the window, however they are spread over ranks and micro-batches.
+struct Logging : Regression {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.log("first_sample", static_cast<double>(batch.sample_ids[0]), 1);
+    context.log("mean_y", batch.at("y").mean().item<double>());
+    return Regression::training_step(batch, context);
+  }
+};
+
+TEST_F(SeamTest, LoggedValuesAreMeansOverWindowAndRanks) {
+  recipe_.training.max_steps = std::nullopt;
+  recipe_.training.epochs = 1;
+  recipe_.training.batch_size = 2;
+  recipe_.track.log_every = 100;
+  double expected = 0;
+  for (int64_t i = 0; i < 43; ++i) expected += Plane(43).sample(i).at("y").item<double>() / 43;
+  for (const int ranks : {1, 2}) {
+    recipe_.training.global_batch_size = 4 * ranks;
+    recipe_.output = folder_.path() / std::to_string(ranks);
+    fit<Logging>(ranks, 43);
+    ASSERT_EQ(records().size(), 1u);
+    EXPECT_NEAR(records()[0].at("mean_y"), expected, 1e-12);
+    EXPECT_TRUE(records()[0].contains("first_sample"));
+  }
+}
+
+TEST_F(SeamTest, LoggedValuesSurviveAResumeInsideTheirWindow) {
+  recipe_.checkpoint.every = "6";
+  recipe_.checkpoint.keep_last = 0;
+  fit<Logging>(2);
+  const auto whole = records();
+  recipe_.resume = recipe_.output / "checkpoints/step-00000006";
+  recipe_.output = folder_.path() / "resumed";
+  EXPECT_EQ(fit<Logging>(2).resumed_after, 6);
+  const auto resumed = records();
+  ASSERT_EQ(resumed.size(), 2u);
+  for (const char* name : {"loss", "mean_y", "first_sample"})
+    EXPECT_EQ(resumed[0][name], whole[1][name]) << name;
+}
+
+struct LoggingEvaluation : Regression {
+  Tensor evaluation_step(const Batch& batch, StepContext& context) override {
+    EXPECT_FALSE(context.forward.training);
+    context.log("mean_y", batch.at("y").mean().item<double>());
+    return {};
+  }
+};
+
+TEST_F(SeamTest, AnEvaluationMayLogMeans) {
+  recipe_.evaluate.every = "epoch";
+  recipe_.evaluate.batch_size = 2;
+  recipe_.checkpoint.monitor = "mean_y";
+  recipe_.checkpoint.mode = "max";
+  const Plane validation(7);
+  double expected = 0;
+  for (int64_t i = 0; i < 7; ++i) expected += validation.sample(i).at("y").item<double>() / 7;
+  EXPECT_NEAR(fit<LoggingEvaluation>(2, 40, &validation).best->at("mean_y"), expected, 1e-12);
+}
+
+struct Collating : Regression {
+  Batch collate(std::span<const data::Sample> samples) const override {
+    Batch batch = Module::collate(samples);
+    batch.tensors["y"] = batch.at("y") * 0;
+    return batch;
+  }
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    EXPECT_EQ(batch.at("y").abs().max().item<double>(), 0);
+    EXPECT_EQ(std::ssize(batch.sample_ids), batch.count);
+    return Regression::training_step(batch, context);
+  }
+};
+
+TEST_F(SeamTest, TheModuleMakesTheBatches) { EXPECT_EQ(fit<Collating>(2).steps, 12); }
+
+struct Collective : Regression {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const double samples = context.all_reduce(at::tensor({static_cast<double>(batch.count)})).item<double>();
+    EXPECT_EQ(samples, context.data_parallel_size() == 1 ? batch.count : 10);
+    return Regression::training_step(batch, context);
+  }
+};
+
+TEST_F(SeamTest, AStepMayReduceOverTheRanks) {
+  EXPECT_EQ(fit<Collective>(1).steps, 12);
+  EXPECT_EQ(fit<Collective>(2).steps, 12);
+}
+
+TEST_F(SeamTest, ACollectiveThatWouldWaitForEverIsRefused) {
+  EXPECT_THAT([&] { fit<Collective>(2, 41); },  // a last batch of one sample
+              ThrowsMessage<ConfigError>(HasSubstr("too few samples for 2 ranks")));
+}
+
+struct Planned : Regression {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan.optimizer = optim::sgd({.lr = 0.1, .weight_decay = 0.5});
+    plan.scheduler.type = "Constant";
+    plan.groups = {{.pattern = "first.weight", .frozen = true},
+                   {.pattern = "*.bias", .lr_factor = 0},
+                   {.pattern = "second.*", .lr_factor = 0.5, .decay = false}};
+    return plan;
+  }
+};
+
+// One step by hand, for each group.
+TEST_F(SeamTest, ParameterGroupsHaveTheirOwnSettings) {
+  recipe_.training.max_steps = 1;
+  recipe_.training.global_batch_size = 40;
+  recipe_.training.max_grad_norm = 0;
+  fit<Planned>(2);
+  const NamedTensors weights = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
+  Regression by_hand;
+  by_hand.root().to(at::kDouble);
+  LoggedValues logged;
+  run_rank_threads(1, [&](Group& group) {
+    StepContext context(group, logged, true);
+    std::vector<int64_t> all(40);
+    std::iota(all.begin(), all.end(), int64_t{0});
+    const Loss loss = by_hand.training_step(make_batch(by_hand, Plane(40), all), context);
+    (loss.sum / loss.count).backward();
+  });
+  const Tensor second = by_hand.root().named_parameters()["second.weight"];
+  EXPECT_TRUE(at::allclose(weights.at("second.weight"), second.detach() - 0.05 * second.grad(), 0, 1e-12));
+  EXPECT_TRUE(at::equal(weights.at("first.weight"), at::full({1, 2}, 0.25, at::kDouble)));
+  EXPECT_TRUE(at::equal(weights.at("second.bias"), at::full({1}, 0.25, at::kDouble)));
+}
+
+template <int kind>
+struct Wrong : Regression {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    Loss loss = Regression::training_step(batch, context);
+    if (kind == 0) loss.sum = loss.sum.detach();
+    if (kind == 1) loss.sum = loss.sum.expand({3});
+    if (kind == 2) loss.sum = Tensor();
+    if (kind == 3) loss.count = 0;
+    if (kind == 4) loss.count = -1;
+    if (kind == 5) context.log("loss", 1);
+    if (kind == 6) context.log("x", 1, -1);
+    return loss;
+  }
+};
+
+TEST_F(SeamTest, LossesThatCannotBeLearntFromAreRefused) {
+  const auto message = [&](auto module, const char* text) {
+    EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(HasSubstr(text)));
+  };
+  message(Wrong<0>(), "training_step gave a loss without a graph");
+  message(Wrong<1>(), "training_step gave [3] Double as loss; the sum over the batch is needed, one number");
+  message(Wrong<2>(), "training_step gave no tensor as loss");
+  message(Wrong<3>(), "step 1: the global batch has no label to learn from");
+  message(Wrong<4>(), "training_step gave -1 as the loss's count");
+  message(Wrong<5>(), "log(\"loss\"): the Trainer writes loss itself");
+  message(Wrong<6>(), "a weight of -1 is not possible");
+}
+
+struct Modelless : Module {
+  Loss training_step(const Batch&, StepContext&) override { return {}; }
+};
+struct TwoModels : Regression {
+  TwoModels() { model(std::make_shared<Net>()); }
+};
+struct RowsAlone : Regression {
+  Tensor evaluation_step(const Batch& batch, StepContext&) override {
+    return at::zeros({batch.count, 1}, at::kDouble);
+  }
+};
+template <int kind>
+struct WrongPlan : Regression {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    if (kind == 0) plan.groups = {{.pattern = "third.*", .frozen = true}};
+    if (kind == 1) plan.groups = {{.pattern = "*"}, {.pattern = "first.*"}};
+    if (kind == 2) plan.groups = {{.pattern = "*", .lr_factor = -1}};
+    if (kind == 3) plan.groups = {{.pattern = "*", .frozen = true}};
+    if (kind == 4) plan.optimizer = nullptr;
+    return plan;
+  }
+};
+
+TEST_F(SeamTest, ModulesThatCannotBeTrainedAreRefused) {
+  const auto message = [&](auto fitting, const char* text) {
+    EXPECT_THAT(fitting, ThrowsMessage<ConfigError>(HasSubstr(text)));
+  };
+  message([&] { fit<Modelless>(1); }, "the module has no model: register it in the constructor");
+  message([&] { fit<TwoModels>(1); }, "model() was called twice");
+  message([&] { fit<WrongPlan<0>>(1); }, "no trained parameter matches \"third.*\"");
+  message([&] { fit<WrongPlan<0>>(1); }, "named first.weight, first.bias, second.weight, second.bias");
+  message([&] { fit<WrongPlan<1>>(1); }, "matches \"first.*\", or all that do follow an earlier group");
+  message([&] { fit<WrongPlan<2>>(1); }, "the lr_factor of \"*\" is -1");
+  message([&] { fit<WrongPlan<3>>(1); }, "all are frozen");
+  message([&] { fit<WrongPlan<4>>(1); }, "a plan without an optimizer");
+  recipe_.evaluate.every = "epoch";
+  const Plane validation(7);
+  message([&] { fit<RowsAlone>(1, 40, &validation); }, "override metrics()");
+  recipe_.checkpoint.monitor = "mean_y";
+  message([&] { fit<LoggingEvaluation>(1, 40, &validation); },
+          "say which way it improves: checkpoint.mode: max, or min");
+}
+
+}  // namespace
+}  // namespace stretto

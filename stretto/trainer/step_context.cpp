@@ -1,0 +1,35 @@
+#include "stretto/trainer/step_context.h"
+
+#include <algorithm>
+#include <array>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+Group& StepContext::data_parallel_group() const {
+  if (all_ranks_step_) return group_;
+  throw ConfigError(
+      "{}: a batch has too few samples for {} ranks, so that some of them are not in this step, and a "
+      "collective in it "
+      "would wait for them for ever; take larger batches, and a number of samples that leaves no small one "
+      "at the end",
+      forward.training ? fmt::format("step {}", step + 1) : "evaluation", group_.size());
+}
+
+Tensor StepContext::all_reduce(const Tensor& tensor) const {
+  Tensor sum = tensor.detach().clone(at::MemoryFormat::Contiguous);
+  data_parallel_group().all_reduce(sum).wait();
+  return sum;
+}
+
+void StepContext::log(const std::string& name, double value, double weight) const {
+  constexpr std::array names = {
+      "step", "epoch", "loss", "lr", "grad_norm", "samples_per_second", "tokens_per_second"};
+  if (forward.training && std::ranges::find(names, name) != names.end()) {
+    throw ConfigError("log(\"{}\"): the Trainer writes {} itself; choose another name", name, name);
+  }
+  logged_.add(name, value, weight);
+}
+
+}  // namespace stretto
