@@ -17,6 +17,7 @@ BENCHMARKS = {
     "start": [],
     "wordpiece": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
+    "collectives": ["--program", PROGRAMS / "collectives_bench"],
     "train": [],
 }
 

@@ -15,4 +15,9 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             const GroupOptions& options);
 
+c10d::ReduceOp to_c10d(ReduceOp op);
+
+// As Group::all_reduce.
+c10::intrusive_ptr<c10d::Work> all_reduce(c10d::Backend& backend, const Tensor& tensor, ReduceOp op);
+
 }  // namespace stretto

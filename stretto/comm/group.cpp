@@ -10,24 +10,11 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/comm/backends.h"
+#include "stretto/comm/shared_memory.h"
 #include "stretto/comm/store.h"
 
 namespace stretto {
 namespace {
-
-c10d::ReduceOp to_c10d(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return c10d::ReduceOp::SUM;
-    case ReduceOp::product:
-      return c10d::ReduceOp::PRODUCT;
-    case ReduceOp::min:
-      return c10d::ReduceOp::MIN;
-    case ReduceOp::max:
-      return c10d::ReduceOp::MAX;
-  }
-  throw Error("unknown reduction");
-}
 
 std::string first_line(const char* text) {
   const std::string_view view(text);
@@ -45,6 +32,19 @@ std::string dtype_name(const Tensor& tensor) {
 cluster::FlightRecorder::Call record_start(const StoreHandle& handle, const cluster::Collective& call) {
   return handle.recorder ? handle.recorder->start(call) : cluster::FlightRecorder::Call();
 }
+
+// Adds the time of a scope to a sum of seconds.
+class TimedScope {
+ public:
+  explicit TimedScope(double& sum) : sum_(sum) {}
+  ~TimedScope() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  TimedScope(const TimedScope&) = delete;
+  TimedScope& operator=(const TimedScope&) = delete;
+
+ private:
+  double& sum_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 void wait_recorded(c10d::Work& work, const cluster::FlightRecorder::Call& recorded) {
   recorded.waiting();
@@ -77,6 +77,7 @@ std::string root(int rank) { return fmt::format("root {}", rank); }
 
 struct Group::Backend {
   c10::intrusive_ptr<c10d::Backend> c10d;
+  c10::intrusive_ptr<SharedMemory> shared;  // the same, where it is that
 };
 
 Work::Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep)
@@ -87,6 +88,8 @@ void Work::wait() {
   const auto wait = std::exchange(wait_, nullptr);
   try {
     wait();
+  } catch (const DistributedError& error) {
+    throw DistributedError("{} failed: {}", what_, error.what());
   } catch (const std::exception& error) {
     throw DistributedError("{} failed: {}; a peer has ended or is stuck, see the other ranks' logs", what_,
                            first_line(error.what()));
@@ -101,12 +104,19 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       rank_(rank),
       size_(size),
       options_(std::move(options)) {
-  if (backend != "gloo" && backend != "nccl") {
-    throw ConfigError("\"{}\" is not a communication back end; possible: gloo, nccl", backend);
+  if (backend != "shm" && backend != "gloo" && backend != "nccl") {
+    throw ConfigError("\"{}\" is not a communication back end; possible: shm, gloo, nccl", backend);
   }
   try {
+    if (backend == "shm") {
+      const CpuTransport made = make_cpu_transport(store_->store, rank, size, options_);
+      backend_ = std::make_unique<Backend>(Backend{made.backend, made.shared});
+      transport_ = made.description;
+      return;
+    }
     const auto make = backend == "gloo" ? make_gloo : make_nccl;
-    backend_ = std::make_unique<Backend>(Backend{make(store_->store, rank, size, options_)});
+    backend_ = std::make_unique<Backend>(Backend{make(store_->store, rank, size, options_), nullptr});
+    transport_ = backend;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -116,6 +126,10 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
 }
 
 Group::~Group() = default;
+
+Allocator Group::allocator() const {
+  return backend_->shared && size_ > 1 ? backend_->shared->allocator() : plain_memory();
+}
 
 // What a call is, for messages and records.
 struct Group::Plan {
@@ -127,6 +141,7 @@ struct Group::Plan {
 
 template <class Call>
 Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) {
+  const TimedScope timed(*seconds_inside_);
   const uint64_t sequence = plan.collective ? sequence_++ : messages_++;
   const std::string tensor =
       plan.shown.defined() ? fmt::format(" {} {}", describe(plan.shown.sizes()), dtype_name(plan.shown)) : "";
@@ -136,6 +151,8 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
     if (!kept.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
   }
   if (plan.collective && (options_.compare_calls || store_->compare_calls)) {
+    // In shared memory the others need this rank's help with what has begun, and it will be waiting elsewhere.
+    if (backend_->shared) backend_->shared->waitForPendingWorks();
     compare_with_others(plan.operation + tensor, plan.detail, sequence);
   }
   const auto recorded =
@@ -149,8 +166,11 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
                              .group = options_.name,
                              .bytes = plan.shown.defined() ? static_cast<int64_t>(plan.shown.nbytes()) : 0});
   try {
-    return Work([work = call(*backend_->c10d), recorded] { wait_recorded(*work, recorded); }, std::move(what),
-                std::move(keep));
+    const auto wait = [work = call(*backend_->c10d), recorded, inside = seconds_inside_] {
+      const TimedScope timed(*inside);
+      wait_recorded(*work, recorded);
+    };
+    return Work(wait, std::move(what), std::move(keep));
   } catch (const std::exception& error) {
     recorded.ended(/*good=*/false);
     throw DistributedError("{} could not start: {}", what, first_line(error.what()));
@@ -193,12 +213,8 @@ void Group::require_multiple(const char* operation, const Tensor& large, const T
 }
 
 Work Group::all_reduce(Tensor tensor, ReduceOp op) {
-  return start({"all_reduce", tensor, name_of(op)}, {tensor}, [&](c10d::Backend& backend) {
-    c10d::AllreduceOptions options;
-    options.reduceOp = to_c10d(op);
-    std::vector<Tensor> tensors = {tensor};
-    return backend.allreduce(tensors, options);
-  });
+  return start({"all_reduce", tensor, name_of(op)}, {tensor},
+               [&](c10d::Backend& backend) { return stretto::all_reduce(backend, tensor, op); });
 }
 
 Work Group::broadcast(Tensor tensor, int source) {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "stretto/kernels/reduce_loops.h"
+#include "stretto/tensor/memory.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
-
-enum class ReduceOp { sum, product, min, max };
 
 // A collective under way. The tensors it reads and writes must stay as they are until wait() has returned.
 class [[nodiscard]] Work {
@@ -39,6 +39,7 @@ struct GroupOptions {
   std::chrono::milliseconds deadline{600'000};
   std::string name = "world";         // for messages
   std::string address = "127.0.0.1";  // the local address that peers reach this rank at (Gloo)
+  std::string host = "";              // ranks of one name share memory; "": found out from the system
 
   // For debugging: before each collective all ranks tell each other, through the store, what they are about
   // to call; where two differ, all throw DistributedError that names both calls instead of hanging or mixing
@@ -51,7 +52,8 @@ struct GroupOptions {
 // thread-safe.
 class Group {
  public:
-  // `store` must be shared by exactly these ranks. backend: "gloo" (CPU tensors) or "nccl" (CUDA tensors).
+  // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks of one
+  // host, Gloo between hosts), "gloo" (CPU tensors) or "nccl" (CUDA tensors).
   Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
         GroupOptions options = {});
   ~Group();
@@ -61,6 +63,16 @@ class Group {
   int rank() const { return rank_; }
   int size() const { return size_; }
   const std::string& backend() const { return backend_name_; }
+
+  // What the ranks talk through, and where it is not what `backend` stands for, why.
+  const std::string& transport() const { return transport_; }
+
+  // How long this rank has been inside of this group's calls and their wait() so far: the part of communication that
+  // computing does not hide, waiting for slower ranks included.
+  double seconds_inside() const { return *seconds_inside_; }
+
+  // Memory for tensors that are reduced again and again: where ranks share memory nothing is copied to send them.
+  Allocator allocator() const;
 
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum);  // in place
   Work broadcast(Tensor tensor, int source);                    // in place
@@ -92,7 +104,7 @@ class Group {
   void compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence);
   void require_multiple(const char* operation, const Tensor& large, const Tensor& small) const;
 
-  std::string backend_name_;
+  std::string backend_name_, transport_;
   std::shared_ptr<StoreHandle> store_;
   std::unique_ptr<Backend> backend_;
   int rank_, size_;
@@ -100,6 +112,7 @@ class Group {
   uint64_t sequence_ = 0;  // of the next collective
   uint64_t messages_ = 0;  // sends and receives, which not all ranks take part in
   int subgroups_ = 0;
+  std::shared_ptr<double> seconds_inside_ = std::make_shared<double>(0);  // works go on counting
 };
 
 }  // namespace stretto

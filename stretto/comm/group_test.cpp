@@ -16,66 +16,78 @@ Tensor filled(int rank, at::ScalarType dtype = at::kFloat) {
   return at::full({4}, rank + 1, at::TensorOptions(dtype));
 }
 
-class GroupOfRanks : public ::testing::TestWithParam<int> {};
+// Every back end for CPU tensors.
+class AnyBackend : public ::testing::TestWithParam<const char*> {
+ protected:
+  static void run(int ranks, const std::function<void(Group&)>& body) {
+    GroupOptions options;
+    options.deadline = std::chrono::seconds(20);
+    run(ranks, options, body);
+  }
+  static void run(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body) {
+    run_rank_threads(ranks, options, body, GetParam());
+  }
+};
 
-TEST_P(GroupOfRanks, AllReduceEveryDtype) {
-  const int ranks = GetParam();
-  run_rank_threads(ranks, [&](Group& group) {
-    for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong, at::kInt}) {
-      Tensor tensor = filled(group.rank(), dtype);
-      group.all_reduce(tensor).wait();
-      EXPECT_EQ(tensor[3].item<double>(), ranks * (ranks + 1) / 2);
-    }
-    Tensor largest = filled(group.rank());
-    group.all_reduce(largest, ReduceOp::max).wait();
-    EXPECT_EQ(largest[0].item<float>(), ranks);
-  });
+TEST_P(AnyBackend, AllReduceEveryDtype) {
+  for (const int ranks : {1, 2, 4}) {
+    run(ranks, [&](Group& group) {
+      for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong, at::kInt}) {
+        Tensor tensor = filled(group.rank(), dtype);
+        group.all_reduce(tensor).wait();
+        EXPECT_EQ(tensor[3].item<double>(), ranks * (ranks + 1) / 2);
+      }
+      Tensor largest = filled(group.rank());
+      group.all_reduce(largest, ReduceOp::max).wait();
+      EXPECT_EQ(largest[0].item<float>(), ranks);
+    });
+  }
 }
 
-TEST_P(GroupOfRanks, GatherAndScatterForms) {
-  const int ranks = GetParam();
-  run_rank_threads(ranks, [&](Group& group) {
-    const Tensor all = at::arange(1, ranks + 1, at::kFloat).repeat_interleave(4);
-    Tensor gathered = at::empty({4 * ranks});
-    group.all_gather(gathered, filled(group.rank())).wait();
-    EXPECT_TRUE(at::equal(gathered, all));
+TEST_P(AnyBackend, GatherAndScatterForms) {
+  for (const int ranks : {1, 2, 4}) {
+    run(ranks, [&](Group& group) {
+      const Tensor all = at::arange(1, ranks + 1, at::kFloat).repeat_interleave(4);
+      Tensor gathered = at::empty({4 * ranks});
+      group.all_gather(gathered, filled(group.rank())).wait();
+      EXPECT_TRUE(at::equal(gathered, all));
 
-    Tensor reduced = at::empty({4});
-    group.reduce_scatter(reduced, all.clone()).wait();
-    EXPECT_EQ(reduced[0].item<float>(), ranks * (group.rank() + 1));
+      Tensor reduced = at::empty({4});
+      group.reduce_scatter(reduced, all.clone()).wait();
+      EXPECT_EQ(reduced[0].item<float>(), ranks * (group.rank() + 1));
 
-    Tensor exchanged = at::empty({ranks});
-    group.all_to_all(exchanged, at::full({ranks}, group.rank() + 1.0f)).wait();
-    EXPECT_TRUE(at::equal(exchanged, at::arange(1, ranks + 1, at::kFloat)));
+      Tensor exchanged = at::empty({ranks});
+      group.all_to_all(exchanged, at::full({ranks}, group.rank() + 1.0f)).wait();
+      EXPECT_TRUE(at::equal(exchanged, at::arange(1, ranks + 1, at::kFloat)));
 
-    Tensor at_root = at::zeros({4 * ranks});
-    group.gather(at_root, filled(group.rank()), 0).wait();
-    if (group.rank() == 0) {
-      EXPECT_TRUE(at::equal(at_root, all));
-    }
+      Tensor at_root = at::zeros({4 * ranks});
+      group.gather(at_root, filled(group.rank()), 0).wait();
+      if (group.rank() == 0) {
+        EXPECT_TRUE(at::equal(at_root, all));
+      }
 
-    Tensor mine = at::empty({4});
-    group.scatter(mine, all.clone(), ranks - 1).wait();
-    EXPECT_EQ(mine[2].item<float>(), group.rank() + 1);
-  });
+      Tensor mine = at::empty({4});
+      group.scatter(mine, all.clone(), ranks - 1).wait();
+      EXPECT_EQ(mine[2].item<float>(), group.rank() + 1);
+    });
+  }
 }
 
-TEST_P(GroupOfRanks, BytesAndBarrier) {
-  const int ranks = GetParam();
-  run_rank_threads(ranks, [&](Group& group) {
-    group.barrier();
-    EXPECT_EQ(group.broadcast_bytes(group.rank() == 0 ? "decided" : "?", 0), "decided");
-    EXPECT_EQ(group.broadcast_bytes("", 0), "");
-    const auto all = group.all_gather_bytes(std::string(static_cast<size_t>(group.rank()), 'x'));
-    ASSERT_EQ(std::ssize(all), ranks);
-    for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(std::ssize(all[static_cast<size_t>(rank)]), rank);
-  });
+TEST_P(AnyBackend, BytesAndBarrier) {
+  for (const int ranks : {1, 2, 4}) {
+    run(ranks, [&](Group& group) {
+      group.barrier();
+      EXPECT_EQ(group.broadcast_bytes(group.rank() == 0 ? "decided" : "?", 0), "decided");
+      EXPECT_EQ(group.broadcast_bytes("", 0), "");
+      const auto all = group.all_gather_bytes(std::string(static_cast<size_t>(group.rank()), 'x'));
+      ASSERT_EQ(std::ssize(all), ranks);
+      for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(std::ssize(all[static_cast<size_t>(rank)]), rank);
+    });
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, GroupOfRanks, ::testing::Values(1, 2, 4));
-
-TEST(Group, SendAndReceive) {
-  run_rank_threads(2, [](Group& group) {
+TEST_P(AnyBackend, SendAndReceive) {
+  run(2, [](Group& group) {
     Tensor tensor = filled(group.rank());
     if (group.rank() == 0) {
       group.send(tensor, 1, 7).wait();
@@ -86,8 +98,8 @@ TEST(Group, SendAndReceive) {
   });
 }
 
-TEST(Group, SubgroupsWorkBesideTheWhole) {
-  run_rank_threads(4, [](Group& group) {
+TEST_P(AnyBackend, SubgroupsWorkBesideTheWhole) {
+  run(4, [](Group& group) {
     const bool even = group.rank() % 2 == 0;
     const auto evens = group.subgroup({0, 2}, "evens");
     const auto odds = group.subgroup({1, 3}, "odds");
@@ -100,8 +112,8 @@ TEST(Group, SubgroupsWorkBesideTheWhole) {
   });
 }
 
-TEST(Group, ManyReductionsInFlight) {
-  run_rank_threads(2, [](Group& group) {
+TEST_P(AnyBackend, ManyReductionsInFlight) {
+  run(2, [](Group& group) {
     std::vector<Tensor> tensors;
     std::vector<Work> works;
     for (int i = 0; i < 8; ++i) {
@@ -115,8 +127,8 @@ TEST(Group, ManyReductionsInFlight) {
   });
 }
 
-TEST(Group, WrongShapesAreNamed) {
-  run_rank_threads(2, [](Group& group) {
+TEST_P(AnyBackend, WrongShapesAreNamed) {
+  run(2, [](Group& group) {
     try {
       group.all_gather(at::empty({5}), at::empty({2})).wait();
       FAIL();
@@ -126,8 +138,8 @@ TEST(Group, WrongShapesAreNamed) {
   });
 }
 
-TEST(Group, MissingPeerEndsAtTheDeadline) {
-  run_rank_threads(2, [](Group& group) {
+TEST_P(AnyBackend, MissingPeerEndsAtTheDeadline) {
+  run(2, [](Group& group) {
     if (group.rank() == 1) return;  // never joins the reduction
     try {
       group.all_reduce(at::ones({2})).wait();
@@ -138,26 +150,29 @@ TEST(Group, MissingPeerEndsAtTheDeadline) {
   });
 }
 
-// What each of two ranks that compare their calls is told.
-std::vector<std::string> disagreement(const std::function<void(Group&)>& first,
-                                      const std::function<void(Group&)>& second) {
-  std::vector<std::string> told(2, "nothing");
-  GroupOptions options;
-  options.deadline = std::chrono::seconds(20);
-  options.compare_calls = true;
-  run_rank_threads(2, options, [&](Group& group) {
-    Tensor same = at::ones({3});
-    for (int i = 0; i < 17; ++i) group.all_reduce(same).wait();
-    try {
-      (group.rank() == 0 ? first : second)(group);
-    } catch (const DistributedError& error) {
-      told[static_cast<size_t>(group.rank())] = error.what();
-    }
-  });
-  return told;
-}
+class ComparedCalls : public AnyBackend {
+ protected:
+  // What each of two ranks that compare their calls is told.
+  static std::vector<std::string> disagreement(const std::function<void(Group&)>& first,
+                                               const std::function<void(Group&)>& second) {
+    std::vector<std::string> told(2, "nothing");
+    GroupOptions options;
+    options.deadline = std::chrono::seconds(20);
+    options.compare_calls = true;
+    run(2, options, [&](Group& group) {
+      Tensor same = at::ones({3});
+      for (int i = 0; i < 17; ++i) group.all_reduce(same).wait();
+      try {
+        (group.rank() == 0 ? first : second)(group);
+      } catch (const DistributedError& error) {
+        told[static_cast<size_t>(group.rank())] = error.what();
+      }
+    });
+    return told;
+  }
+};
 
-TEST(ComparedCalls, BothRanksAreToldWhatEachCalled) {
+TEST_P(ComparedCalls, BothRanksAreToldWhatEachCalled) {
   const auto told =
       disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
                    [](Group& group) { group.all_gather(at::empty({8}), at::ones({4})).wait(); });
@@ -170,7 +185,7 @@ TEST(ComparedCalls, BothRanksAreToldWhatEachCalled) {
                   "rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] float32 #17"));
 }
 
-TEST(ComparedCalls, WhatTheShapeDoesNotTellIsComparedToo) {
+TEST_P(ComparedCalls, WhatTheShapeDoesNotTellIsComparedToo) {
   const auto told = disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
                                  [](Group& group) { group.all_reduce(at::ones({8}), ReduceOp::max).wait(); });
   EXPECT_THAT(
@@ -185,11 +200,11 @@ TEST(ComparedCalls, WhatTheShapeDoesNotTellIsComparedToo) {
   EXPECT_THAT(types[0], ::testing::HasSubstr("rank 1 called all_reduce [8] int64 #17, rank 0"));
 }
 
-TEST(ComparedCalls, AMissingPeerIsNamed) {
+TEST_P(ComparedCalls, AMissingPeerIsNamed) {
   GroupOptions options;
   options.deadline = std::chrono::milliseconds(300);
   options.compare_calls = true;
-  run_rank_threads(2, options, [&](Group& group) {
+  run(2, options, [&](Group& group) {
     if (group.rank() == 1) return;
     try {
       group.all_reduce(at::ones({8})).wait();
@@ -202,11 +217,11 @@ TEST(ComparedCalls, AMissingPeerIsNamed) {
   });
 }
 
-TEST(ComparedCalls, EveryCallWorksWhereRanksAgree) {
+TEST_P(ComparedCalls, EveryCallWorksWhereRanksAgree) {
   GroupOptions options;
   options.deadline = std::chrono::seconds(20);
   options.compare_calls = true;
-  run_rank_threads(4, options, [&](Group& group) {
+  run(4, options, [&](Group& group) {
     Tensor message = filled(group.rank());
     if (group.rank() == 0) group.send(message, 1).wait();
     if (group.rank() == 1) group.receive(message, 0).wait();
@@ -222,7 +237,7 @@ TEST(ComparedCalls, EveryCallWorksWhereRanksAgree) {
   });
 }
 
-TEST(Recorded, EveryCollectiveIsInTheFlightRecord) {
+TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
   const cluster::FlightBoard board(2);
   const auto store = memory_store();
   std::vector<std::thread> threads;
@@ -230,7 +245,7 @@ TEST(Recorded, EveryCollectiveIsInTheFlightRecord) {
     threads.emplace_back([&, rank] {
       StoreHandle handle = *store;
       handle.recorder = cluster::FlightRecorder::open(board.path(), rank);
-      Group group("gloo", std::make_shared<StoreHandle>(handle), rank, 2);
+      Group group(GetParam(), std::make_shared<StoreHandle>(handle), rank, 2);
       Tensor tensor = at::ones({2, 8}, at::kBFloat16);
       group.all_reduce(tensor).wait();
       const auto both = group.subgroup({0, 1}, "both");
@@ -263,6 +278,10 @@ TEST(Recorded, EveryCollectiveIsInTheFlightRecord) {
   EXPECT_EQ(first[3].waiting_since + first[3].ended, 0);
   EXPECT_GT(second[3].ended, 0);
 }
+
+const auto name_of_backend = [](const auto& backend) { return std::string(backend.param); };
+INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::Values("shm", "gloo"), name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::Values("shm", "gloo"), name_of_backend);
 
 TEST(Group, UnknownBackendIsRefused) { EXPECT_THROW(Group("mpi", {}, 0, 1), ConfigError); }
 

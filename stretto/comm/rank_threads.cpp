@@ -15,7 +15,8 @@ void run_rank_threads(int ranks, const std::function<void(Group&)>& body) {
   run_rank_threads(ranks, options, body);
 }
 
-void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body) {
+void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body,
+                      const std::string& backend) {
   const auto store = memory_store();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
@@ -23,7 +24,7 @@ void run_rank_threads(int ranks, const GroupOptions& options, const std::functio
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
       try {
-        Group group("gloo", store, rank, ranks, options);
+        Group group(backend, store, rank, ranks, options);
         body(group);
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();

@@ -6,12 +6,13 @@
 
 namespace stretto {
 
-// Runs `body` once a rank, each rank a thread of this process with its own member of one Gloo group:
+// Runs `body` once a rank, each rank a thread of this process with its own member of one group (back end shm):
 // collectives and strategies can be tried without processes. Returns when all have ended; the first exception
 // is thrown again.
 void run_rank_threads(int ranks, const std::function<void(Group&)>& body);
 
 // As above, with groups of other options.
-void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body);
+void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body,
+                      const std::string& backend = "shm");
 
 }  // namespace stretto

@@ -67,6 +67,11 @@ void TrainingConfig::fields(config::Fields& field) {
   field("strategy", strategy, "how ranks share the work, optionally with the precision: ddp, ddp-bf16, ...");
   field("seed", seed, "of the order of samples, of dropout and of new weights", at_least(0));
   field("device", device, "auto: CUDA where there is a GPU for each rank", one_of({"auto", "cpu", "cuda"}));
+  field("backend", backend,
+        "what ranks talk through; auto: NCCL between GPUs; on CPUs shared memory between the ranks of a "
+        "host, and Gloo "
+        "between hosts; gloo: Gloo alone",
+        one_of({"auto", "gloo"}));
   field("bucket_mb", bucket_mb, "largest piece of gradients reduced at once, in MiB", above(0));
   field("shuffle", shuffle, "draw the training samples in a new order each epoch");
   field("on_nonfinite", on_nonfinite,

@@ -61,6 +61,7 @@ struct TrainingConfig {
   std::string strategy = "ddp";
   int64_t seed = 42;
   std::string device = "auto";
+  std::string backend = "auto";
   double bucket_mb = 25;
   bool shuffle = true;
   std::string on_nonfinite = "stop";

@@ -11,7 +11,8 @@ int64_t aligned(int64_t elements) { return (elements + alignment - 1) / alignmen
 
 }  // namespace
 
-Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator) {
+Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator,
+             const Allocator& grad_allocator) {
   if (parameters.empty())
     throw ConfigError("the model has no parameter to train: all are frozen or there are none");
   int64_t offset = 0;
@@ -25,7 +26,7 @@ Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const 
   }
   const at::Device device = parameters_[0].info.tensor.device();
   buffers_.master = allocator(offset, master_dtype(precision), device);
-  buffers_.grad = allocator(offset, master_dtype(precision), device);
+  buffers_.grad = grad_allocator(offset, master_dtype(precision), device);
   if (compute_dtype(precision) != master_dtype(precision)) {
     buffers_.compute = allocator(offset, compute_dtype(precision), device);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/optim/optimizer.h"
@@ -34,8 +35,12 @@ class Arena {
   };
 
   // Moves `parameters` in. They keep their identity (hooks, optimizers and modules that hold them stay valid); frozen
-  // and other tensors stay outside. REQUIRES: all are on one device.
-  Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator);
+  // and other tensors stay outside. Gradients may lie in memory of another kind than the rest. REQUIRES: all are on one
+  // device.
+  Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator,
+        const Allocator& grad_allocator);
+  Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator)
+      : Arena(std::move(parameters), precision, allocator, allocator) {}
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Unit>& units() const { return units_; }

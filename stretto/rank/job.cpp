@@ -25,6 +25,12 @@ at::Device choose_device(const std::string& wanted, int local_rank) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
 }
 
+std::string choose_backend(const std::string& wanted, at::Device device) {
+  if (wanted == "auto") return device.is_cpu() ? "shm" : "nccl";
+  if (device.is_cpu()) return wanted;
+  throw ConfigError("training.backend: {} does not work on GPUs; use auto, or training.device: cpu", wanted);
+}
+
 }  // namespace
 
 Job join_job(const TrainingConfig& training) {
@@ -33,7 +39,7 @@ Job join_job(const TrainingConfig& training) {
   if (job.device.is_cpu() && job.info.local_world_size > 1) at::set_num_threads(1);
   GroupOptions options;
   const auto store = connect_store(job.info, std::chrono::seconds(60));
-  job.group = std::make_unique<Group>(job.device.is_cpu() ? "gloo" : "nccl", store, job.info.rank,
+  job.group = std::make_unique<Group>(choose_backend(training.backend, job.device), store, job.info.rank,
                                       job.info.world_size, options);
   return job;
 }

@@ -39,6 +39,8 @@ void StepLog::add(const StepReport& report) {
   } else {
     started_ = Clock::now();
   }
+  seconds_ += report.seconds;
+  communication_ += report.communication;
   if (report.taken) {
     loss_sum_ += report.loss;
     ++steps_;
@@ -61,6 +63,7 @@ Record StepLog::record_of(const StepReport& report) const {
     record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
     record.values.emplace_back("tokens_per_second", static_cast<double>(tokens_) / seconds);
   }
+  if (seconds_ > 0) record.values.emplace_back("communication", communication_ / seconds_);
   return record;
 }
 
@@ -68,7 +71,7 @@ void StepLog::write(const StepReport& report, const Metrics& logged) {
   logged_ = logged;
   const Record record = record_of(report);
   for (const auto& tracker : trackers_) tracker->write(record);
-  loss_sum_ = 0;
+  loss_sum_ = seconds_ = communication_ = 0;
   steps_ = 0;
 }
 

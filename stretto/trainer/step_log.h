@@ -47,6 +47,7 @@ class StepLog {
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
   double loss_sum_ = 0;  // since the last record
+  double seconds_ = 0, communication_ = 0;
   int64_t steps_ = 0;
   Metrics logged_;  // of the last record
 };

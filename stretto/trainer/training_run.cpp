@@ -1,6 +1,7 @@
 #include "stretto/trainer/training_run.h"
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -76,7 +77,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       group_(group),
       device_(device),
       tensors_((module.root().to(device), collect_tensors(module.root(), plan.groups))),
-      arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory()),
+      arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory(), group.allocator()),
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(std::move(plan.optimizer)),
       sampler_(dataset.lengths(), sampler_options(recipe.training, plan_)),
@@ -180,6 +181,8 @@ double TrainingRun::epochs_done() const {
 }
 
 StepReport TrainingRun::step(const Requests& asked) {
+  const auto start = std::chrono::steady_clock::now();
+  const double communicated = group_.seconds_inside();
   StepReport report;
   report.epoch = epoch_;
   const auto batch = next_batch();
@@ -224,6 +227,8 @@ StepReport TrainingRun::step(const Requests& asked) {
   report.lr = optimizer_->base_lr() * factor;
   report.samples = std::ssize(batch);
   for (const int64_t sample : batch) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.communication = group_.seconds_inside() - communicated;
   return report;
 }
 
@@ -346,13 +351,15 @@ std::string TrainingRun::describe() const {
   return fmt::format(
       "model      {} trained parameters in {} units, {} gradient buckets\n"
       "types      compute {}{} | master {} | gradient {} | reduce {}\n"
+      "comm       {}\n"
       "memory     {} a rank: master {}, gradient {}, compute copy {}, {} {}; activations come on top\n"
       "batch      {} samples a step = {} a rank x {} ranks x {} accumulation steps\n"
       "run        {} steps, {} an epoch; {} samples, {} tokens",
       arena_.trained_elements(), arena_.units().size(), engine_.buckets(), training_.precision,
       widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "",
-      master, master, master, human_bytes(total), human_bytes(buffer_bytes), human_bytes(buffer_bytes),
-      human_bytes(compute_bytes), optimizer_->name(), human_bytes(buffer_bytes * slots),
+      master, master, master, group_.transport(), human_bytes(total), human_bytes(buffer_bytes),
+      human_bytes(buffer_bytes), human_bytes(compute_bytes), optimizer_->name(),
+      human_bytes(buffer_bytes * slots),
       plan_.global_batch_size > 0
           ? std::to_string(plan_.global_batch_size)
           : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),

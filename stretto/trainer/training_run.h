@@ -29,6 +29,8 @@ struct StepReport {
   double lr = 0;
   int64_t samples = 0;  // of the global batch
   int64_t tokens = 0;
+  double seconds = 0;        // that it took
+  double communication = 0;  // of these, spent in communication and nothing else by this rank
   bool epoch_ends = false;
   Requests requests;     // of any rank, before this step's reduction
   bool taken = true;     // false: its samples were left out, and its loss is not to be believed

@@ -21,11 +21,11 @@ using ::testing::Not;
 const std::string stretto = STRETTO_PROGRAM;
 const std::string probe = COLLECTIVE_PROBE;
 
-class HangingRun : public ::testing::Test {
+class HangingRun : public ::testing::TestWithParam<const char*> {
  protected:
   std::string launch(const std::string& options, const std::string& mode) const {
     return "exec " + stretto + " launch -N 2 --no-pin --log-dir " + logs_ + " " + options + " -- " + probe +
-           " " + mode;
+           " " + mode + " " + GetParam();
   }
   ShellResult inspect(const std::string& options = "") const {
     return shell(stretto + " inspect " + logs_ + options);
@@ -35,7 +35,7 @@ class HangingRun : public ::testing::Test {
   std::string logs_ = folder_.path() / "logs";
 };
 
-TEST_F(HangingRun, AStoppedRankIsNamedAndAllEnd) {
+TEST_P(HangingRun, AStoppedRankIsNamedAndAllEnd) {
   BackgroundShell run(launch("--hang-timeout 1", "run"));
   ASSERT_TRUE(eventually([&] { return children_of(run.pid(), "RANK=1").size() == 1; }));
   const pid_t rank = children_of(run.pid(), "RANK=1")[0], other = children_of(run.pid(), "RANK=0")[0];
@@ -57,7 +57,7 @@ TEST_F(HangingRun, AStoppedRankIsNamedAndAllEnd) {
                     HasSubstr("float32 #"), HasSubstr(": waited for ")));
 }
 
-TEST_F(HangingRun, ARankThatNeverComesIsNamed) {
+TEST_P(HangingRun, ARankThatNeverComesIsNamed) {
   const ShellResult result = shell(launch("--hang-timeout 1", "skip"));
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(
@@ -70,20 +70,20 @@ TEST_F(HangingRun, ARankThatNeverComesIsNamed) {
                     HasSubstr("; 17 collectives"), HasSubstr("; 18 collectives"), Not(HasSubstr("#15"))));
 }
 
-TEST_F(HangingRun, AfterAHangTheGroupIsStartedAgain) {
+TEST_P(HangingRun, AfterAHangTheGroupIsStartedAgain) {
   const ShellResult result = shell(launch("--hang-timeout 1 --max-restarts 2", "skip"));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("restart 1 of 2 in 1 s, because rank 1 on "));
 }
 
-TEST_F(HangingRun, WithoutATimeoutNobodyIsJudged) {
+TEST_P(HangingRun, WithoutATimeoutNobodyIsJudged) {
   const ShellResult slow = shell(launch("--hang-timeout 0", "compute"));
   EXPECT_EQ(slow.exit_code, 0) << slow.err;
   const ShellResult foreign = shell(stretto + " launch -N 2 --hang-timeout 0.2 -- sleep 2");
   EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
 }
 
-TEST_F(HangingRun, ADeadRankLeavesItsRecord) {
+TEST_P(HangingRun, ADeadRankLeavesItsRecord) {
   BackgroundShell run(launch("", "die"));
   const ShellResult result = run.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGABRT);
@@ -94,14 +94,14 @@ TEST_F(HangingRun, ADeadRankLeavesItsRecord) {
                     HasSubstr("#16 of group world, 4.0 KiB: done after"), HasSubstr("; 17 collectives")));
 }
 
-TEST_F(HangingRun, DifferentCallsAreFoundAfterwards) {
+TEST_P(HangingRun, DifferentCallsAreFoundAfterwards) {
   EXPECT_NE(shell(launch("--hang-timeout 1", "differ")).exit_code, 0);
   EXPECT_THAT(inspect().out,
               HasSubstr("first difference: rank 1 called all_gather [4] float32 #17, rank 0 called "
                         "all_reduce [8] float32 #17, in group world"));
 }
 
-TEST_F(HangingRun, DifferentCallsAreErrorsInDebugMode) {
+TEST_P(HangingRun, DifferentCallsAreErrorsInDebugMode) {
   const ShellResult result = shell("export STRETTO_DEBUG=collectives; " + launch("", "differ"));
   EXPECT_EQ(result.exit_code, 1);
   const std::string told = result.err + read_file(logs_ + "/training_1.log");
@@ -112,7 +112,7 @@ TEST_F(HangingRun, DifferentCallsAreErrorsInDebugMode) {
                               "float32 #17, in group world")));
 }
 
-TEST_F(HangingRun, WhatIsNoRecordIsRefused) {
+TEST_P(HangingRun, WhatIsNoRecordIsRefused) {
   EXPECT_EQ(inspect().exit_code, 2);
   EXPECT_THAT(inspect().err, HasSubstr("there is no such file or folder"));
   make_folders(logs_);
@@ -123,6 +123,9 @@ TEST_F(HangingRun, WhatIsNoRecordIsRefused) {
   EXPECT_EQ(broken.exit_code, 1);
   EXPECT_THAT(broken.err, HasSubstr("flight_record.json: has a \"format\" of another type"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, HangingRun, ::testing::Values("shm", "gloo"),
+                         [](const auto& backend) { return std::string(backend.param); });
 
 }  // namespace
 }  // namespace stretto

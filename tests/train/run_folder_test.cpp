@@ -65,7 +65,8 @@ TEST(RunFolder, MetricsNameEveryStepAndEvaluation) {
       EXPECT_TRUE(record.contains("eval_accuracy") && record.contains("eval_loss")) << record;
       continue;
     }
-    for (const char* name : {"epoch", "grad_norm", "lr", "samples_per_second", "tokens_per_second"}) {
+    for (const char* name :
+         {"epoch", "grad_norm", "lr", "samples_per_second", "tokens_per_second", "communication"}) {
       EXPECT_TRUE(record.contains(name)) << name << " in " << record;
     }
   }

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "stretto/base/fd.h"
+#include "stretto/comm/group.h"
+#include "stretto/comm/shared_control.h"
+#include "stretto/comm/shared_segment.h"
+
+namespace stretto {
+
+// The ranks of a group that run on one host, as one of them sees them. They are called by their place in the team, 0 ..
+// size() - 1, which is also the order of their ranks.
+class HostTeam {
+ public:
+  struct Mate {
+    int rank = 0;  // in the group
+    pid_t process = 0;
+    Fd life = Fd();  // readable once the process has ended; none for ranks of this process
+    std::unique_ptr<SharedMapping> mapping = nullptr;  // none for this rank itself
+    std::byte* data = nullptr;                         // where its segment begins here
+  };
+  HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Mate> mates, int me, bool crowded);
+
+  // Tells the others that this rank takes part no more.
+  ~HostTeam();
+  HostTeam(HostTeam&&) = default;
+
+  int size() const { return static_cast<int>(mates_.size()); }
+  int me() const { return me_; }
+  const Mate& mate(int place) const { return mates_[static_cast<size_t>(place)]; }
+  SharedControl& control(int place) const { return *reinterpret_cast<SharedControl*>(mate(place).data); }
+  const std::shared_ptr<SharedSegment>& segment() const { return own_; }
+
+  // More ranks than cores that they may run on: who waits had better sleep.
+  bool crowded() const { return crowded_; }
+
+  // Why a mate will do nothing more: "rank 1 (process 123) has ended"; "" while it may. What it announced before it
+  // ended can be read after this returned.
+  std::string absence(int place) const;
+
+  // Lets the others know why this rank gives up.
+  void report_failure(const std::string& why);
+
+ private:
+  std::shared_ptr<SharedSegment> own_;
+  std::vector<Mate> mates_;
+  int me_;
+  bool crowded_;
+};
+
+// Where the ranks of a group run.
+struct Hosts {
+  std::vector<std::vector<int>> ranks;  // of each host, ascending; hosts in the order of their first rank
+  size_t mine = 0;
+  std::unique_ptr<HostTeam> team;  // this host's
+  std::string refusal;             // why there is no team, on any host: shared memory is not to be had
+};
+
+// Finds out, with the group's other ranks and through their store, who runs where, and lets the ranks of each host into
+// each other's memory; `room` bytes at the front of a segment are the caller's, zeroed, and begin with a SharedControl.
+// Throws what the store throws.
+Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room);
+
+}  // namespace stretto

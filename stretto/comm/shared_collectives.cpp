@@ -1,0 +1,306 @@
+#include "stretto/comm/shared_collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/comm/backends.h"
+#include "stretto/kernels/reduce.h"
+
+namespace stretto {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// To be woken takes about 50 us: who waited that long may as well sleep. Where cores are short, spinning keeps the one
+// from running who is waited for.
+constexpr auto spin_time = std::chrono::microseconds(100), crowded_spin_time = std::chrono::microseconds(2);
+
+// How often the life of others is looked at.
+constexpr std::chrono::milliseconds nap(100);
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+SharedCollectives::SharedCollectives(std::unique_ptr<HostTeam> team, HostRail rail)
+    : team_(std::move(team)),
+      mine_(team_->control(team_->me())),
+      rail_(std::move(rail)),
+      to_make_ready_(running_.end()),
+      to_work_on_(running_.end()),
+      known_ready_(static_cast<size_t>(team_->size())),
+      known_done_(static_cast<size_t>(team_->size())) {}
+
+SharedCollectives::~SharedCollectives() {
+  try {
+    // The others may still count on what this rank has begun. They should not have to, so not for long.
+    if (failure_.empty()) wait_for_all(std::chrono::seconds(1));
+  } catch (const DistributedError&) {
+  }
+}
+
+uint64_t SharedCollectives::start(SharedTask::Request request) {
+  if (!failure_.empty()) throw DistributedError("{}", failure_);
+  const auto added = running_.emplace(running_.end(), std::move(request), team_->size(), queued_);
+  queued_ = added->end();
+  if (to_make_ready_ == running_.end()) to_make_ready_ = added;
+  if (to_work_on_ == running_.end()) to_work_on_ = added;
+  advance();
+  return queued_;
+}
+
+bool SharedCollectives::complete(uint64_t number) {
+  if (complete_ < number && failure_.empty()) advance();
+  return complete_ >= number;
+}
+
+void SharedCollectives::wait(uint64_t number, std::chrono::milliseconds deadline) {
+  drive([&] { return complete_ >= number; }, [this] { return blocking_mate(); }, deadline);
+}
+
+void SharedCollectives::drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
+                              std::chrono::milliseconds deadline) {
+  if (finished()) return;
+  if (!failure_.empty()) throw DistributedError("{}", failure_);
+  const auto spin = team_->crowded() ? crowded_spin_time : spin_time;
+  const auto begin = Clock::now();
+  auto moved = begin;
+  for (int idle = 0; !finished(); ++idle) {
+    if (advance()) {
+      idle = -1;
+      continue;
+    }
+    if (idle % 64 != 63) {
+      relax();
+      continue;
+    }
+    const auto now = Clock::now();
+    if (idle == 63) moved = now;  // a little earlier, in truth
+    if (now - moved < spin) continue;
+    if (now - begin > deadline) {
+      fail(fmt::format("rank {} has not taken part within {}", team_->mate(std::max(0, awaited())).rank,
+                       human_duration(std::chrono::duration<double>(deadline).count())));
+    }
+    sleep(finished, awaited);
+  }
+}
+
+// Until the rank that is waited for announces something, or for a nap.
+void SharedCollectives::sleep(const std::function<bool()>& finished, const std::function<int()>& awaited) {
+  const int mate = awaited();
+  if (mate < 0 && !travelling_.empty()) land_next();
+  if (mate < 0) return;
+  const std::string absence = team_->absence(mate);
+  SharedControl& theirs = team_->control(mate);
+  theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  const uint32_t seen = theirs.events.load(std::memory_order_seq_cst);
+  const bool blocked = !finished() && awaited() == mate;
+  if (blocked && absence.empty()) sleep_until_announced(theirs, seen, nap);
+  theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  if (blocked && !absence.empty()) fail(absence);
+}
+
+// Moves everything that can be moved without waiting; whether there was anything.
+bool SharedCollectives::advance() {
+  const bool readied = make_ready(), worked = work(), landed = land(), completed = complete_pieces();
+  return readied || worked || landed || completed;
+}
+
+// Shows the others what this rank has, as far as there are staging slots.
+bool SharedCollectives::make_ready() {
+  const uint64_t before = ready_;
+  for (; to_make_ready_ != running_.end(); ++to_make_ready_) {
+    SharedTask& task = *to_make_ready_;
+    if (!task.entered) {
+      if (calls_entered_ - calls_complete_ == SharedControl::max_entries) break;
+      enter(task);
+    }
+    while (ready_ < task.end() && (!task.staged || stage(task))) {
+      ready_ = task.staged ? ready_ + 1 : task.end();
+      mine_.ready.store(ready_, std::memory_order_release);
+      announce(mine_);
+    }
+    if (ready_ < task.end()) break;
+  }
+  return ready_ != before;
+}
+
+void SharedCollectives::enter(SharedTask& task) {
+  task.entered = true;
+  task.number = calls_entered_++;
+  SharedEntry& entry = mine_.entries[task.number % SharedControl::max_entries];
+  entry = {.call = task.call(), .offset = -1, .first_slot = slots_used_};
+  if (task.shown() == nullptr || task.call().count == 0) return;
+  const auto offset = team_->segment()->offset_of(task.shown(), task.shown_bytes());
+  task.staged = !offset;
+  if (offset) entry.offset = static_cast<int64_t>(*offset);
+}
+
+// Copies the next piece into a slot; false when none is free.
+bool SharedCollectives::stage(const SharedTask& task) {
+  uint64_t& free_once = slot_free_[slots_used_ % slots];
+  if (complete_ < free_once) return false;
+  free_once = ready_ + 1;
+  std::byte* to = slot(team_->me(), slots_used_++);
+  for (int64_t block = 0; block < task.blocks(); ++block) {
+    std::memcpy(to + task.slot_offset(block), task.shown() + task.offset(ready_, block), task.bytes(ready_));
+  }
+  return true;
+}
+
+// Does this rank's part on pieces that all have shown.
+bool SharedCollectives::work() {
+  const uint64_t before = begun_;
+  while (to_work_on_ != running_.end() && all_past(begun_, &SharedControl::ready, known_ready_)) {
+    SharedTask& task = *to_work_on_;
+    if (begun_ == task.first()) read_entries(task);
+    if (task.elements(begun_) > 0 && task.taken(begun_, 0) != nullptr) {
+      task.reduces() ? reduce_slice(task, begun_) : copy_blocks(task, begun_);
+    }
+    if (++begun_ == task.end()) ++to_work_on_;
+    if (rail_.rails == 0) {
+      finish_piece();
+    } else if (travelling_.size() < begun_ - done_) {
+      travelling_.emplace_back();  // no data, nothing to wait for
+    }
+  }
+  return begun_ != before;
+}
+
+void SharedCollectives::finish_piece() {
+  mine_.done.store(++done_, std::memory_order_release);
+  announce(mine_);
+}
+
+bool SharedCollectives::land() {
+  const uint64_t before = done_;
+  while (!travelling_.empty() && (!travelling_.front().work || travelling_.front().work->isCompleted())) {
+    land_next();
+  }
+  return done_ != before;
+}
+
+// Waits for the slice that has travelled longest, and writes it into all ranks' data.
+void SharedCollectives::land_next() {
+  const Travelling slice = std::move(travelling_.front());
+  travelling_.pop_front();
+  try {
+    if (slice.work) slice.work->wait();
+  } catch (const std::exception& error) {
+    fail(fmt::format("between hosts: {}", std::string_view(error.what()).substr(0, 300)));
+  }
+  for (void* to : slice.to) std::memcpy(to, slice.sum.const_data_ptr(), slice.sum.nbytes());
+  finish_piece();
+}
+
+void SharedCollectives::read_entries(SharedTask& task) {
+  for (int place = 0; place < team_->size(); ++place) {
+    task.entries.push_back(team_->control(place).entries[task.number % SharedControl::max_entries]);
+    const SharedCall& theirs = task.entries.back().call;
+    if (theirs == task.call()) continue;
+    fail(fmt::format(
+        "rank {} called {}, rank {} called {}: all ranks must make the same calls in the same order",
+        team_->mate(place).rank, describe(theirs), team_->mate(team_->me()).rank, describe(task.call())));
+  }
+}
+
+// Reduce-scatter: this rank's block, into what it takes. All-reduce: its slice of the piece, into all ranks' data.
+void SharedCollectives::reduce_slice(const SharedTask& task, uint64_t piece) {
+  const int64_t size = team_->size(), me = team_->me(), slices = rail_.rails > 0 ? rail_.rails : size;
+  int64_t begin = 0, end = task.elements(piece);
+  if (!task.block_each()) {
+    const int64_t slice = task.whole_lines((end + slices - 1) / slices);
+    begin = std::min(end, me * slice);
+    end = std::min(end, begin + slice);
+  }
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (int place = 0; place < size; ++place) {
+    std::byte* data = shown_by(task, place, piece, task.block_each() ? me : 0) + begin * task.element_bytes();
+    in.push_back(data);
+    if (!task.block_each()) out.push_back(data);
+  }
+  if (task.block_each()) out.push_back(task.taken(piece, 0));
+  const auto op = static_cast<ReduceOp>(task.call().reduce);
+  const auto dtype = static_cast<at::ScalarType>(task.call().dtype);
+  if (rail_.rails == 0) return kernels::reduce(op, dtype, in, out, end - begin);
+  Travelling slice{.sum = at::empty({end - begin}, dtype), .to = std::move(out)};
+  kernels::reduce(op, dtype, in, std::array{slice.sum.mutable_data_ptr()}, end - begin);
+  if (end > begin) slice.work = all_reduce(*rail_.backend, slice.sum, op);
+  travelling_.push_back(std::move(slice));
+}
+
+void SharedCollectives::copy_blocks(const SharedTask& task, uint64_t piece) const {
+  for (int place = 0; place < team_->size(); ++place) {
+    if (!task.is_shown_by(place)) continue;
+    std::byte* to = task.taken(piece, task.from_root() ? 0 : place);
+    const std::byte* from = shown_by(task, place, piece, task.block_each() ? team_->me() : 0);
+    if (to != from) std::memcpy(to, from, task.bytes(piece));
+  }
+}
+
+// Takes notice of pieces that all are done with.
+bool SharedCollectives::complete_pieces() {
+  const uint64_t before = complete_;
+  while (complete_ < done_ && all_past(complete_, &SharedControl::done, known_done_)) {
+    const SharedTask& task = running_.front();
+    if (task.staged && task.is_all_reduce()) {  // the sum stands in the slot
+      std::memcpy(task.taken(complete_, 0), shown_by(task, team_->me(), complete_, 0), task.bytes(complete_));
+    }
+    if (++complete_ < task.end()) continue;
+    running_.pop_front();
+    ++calls_complete_;
+  }
+  return complete_ != before;
+}
+
+std::byte* SharedCollectives::slot(int place, uint64_t number) const {
+  return team_->mate(place).data + slots_begin + number % slots * slot_bytes;
+}
+
+std::byte* SharedCollectives::shown_by(const SharedTask& task, int place, uint64_t piece,
+                                       int64_t block) const {
+  const SharedEntry& entry = task.entries[static_cast<size_t>(place)];
+  if (entry.offset >= 0) return team_->mate(place).data + entry.offset + task.offset(piece, block);
+  return slot(place, entry.first_slot + (piece - task.first())) + task.slot_offset(block);
+}
+
+// Whether `counter` of every rank has passed `piece`; `known` spares reading what does not change back.
+bool SharedCollectives::all_past(uint64_t piece, Counter counter, std::vector<uint64_t>& known) const {
+  for (size_t place = 0; place < known.size(); ++place) {
+    if (known[place] > piece) continue;
+    known[place] = (team_->control(static_cast<int>(place)).*counter).load(std::memory_order_acquire);
+    if (known[place] <= piece) return false;
+  }
+  return true;
+}
+
+// Who keeps the oldest piece from being complete; -1: nobody on this host does any more.
+int SharedCollectives::blocking_mate() {
+  const bool mine_is_done = done_ > complete_;
+  if (!mine_is_done && begun_ > complete_) return -1;
+  for (int place = 0; place < team_->size(); ++place) {
+    const SharedControl& theirs = team_->control(place);
+    if ((mine_is_done ? theirs.done : theirs.ready).load(std::memory_order_acquire) <= complete_)
+      return place;
+  }
+  return -1;
+}
+
+void SharedCollectives::fail(const std::string& why) {
+  failure_ = why;
+  team_->report_failure(why);
+  throw DistributedError("{}", why);
+}
+
+}  // namespace stretto

@@ -1,0 +1,25 @@
+#include "stretto/comm/shared_control.h"
+
+#include <climits>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace stretto {
+
+// Between processes, so never FUTEX_PRIVATE_FLAG.
+void announce(SharedControl& mine) {
+  // Either the sleeper sees the new count and does not sleep, or we see the sleeper: both sides use one total order.
+  mine.events.fetch_add(1, std::memory_order_seq_cst);
+  if (mine.sleepers.load(std::memory_order_seq_cst) == 0) return;
+  ::syscall(SYS_futex, &mine.events, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void sleep_until_announced(SharedControl& theirs, uint32_t seen, std::chrono::milliseconds timeout) {
+  const timespec time = {.tv_sec = timeout.count() / 1000, .tv_nsec = timeout.count() % 1000 * 1'000'000};
+  ::syscall(SYS_futex, &theirs.events, FUTEX_WAIT, seen, &time, nullptr, 0);
+}
+
+}  // namespace stretto

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto {
+
+// What a rank shows the other ranks of its host, at the front of its segment. Only the rank itself writes, but for
+// `sleepers` and messages that are taken.
+
+// What all ranks must agree on: plain numbers, since they lie in shared memory.
+struct SharedCall {
+  int32_t operation;
+  int32_t dtype;
+  int32_t reduce;
+  int32_t root;
+  int64_t count;  // elements
+
+  bool operator==(const SharedCall&) const = default;
+};
+
+// A collective that the rank has entered, and where its data are.
+struct SharedEntry {
+  SharedCall call;
+  int64_t offset;       // in the rank's segment; negative: in its staging slots,
+  uint64_t first_slot;  // of which this one, modulo their number, holds the first piece
+};
+
+// A message from one rank to another, copied into the sender's segment. Sender: empty -> posted; receiver: -> taken;
+// sender: -> empty.
+struct SharedMessage {
+  enum class State : uint32_t { empty, posted, taken };
+
+  std::atomic<State> state;
+  int32_t to;  // place in the team
+  int32_t tag;
+  int32_t dtype;
+  uint64_t number;  // among those of this sender with this receiver and tag
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+enum class Membership : uint32_t { member, left, failed };
+
+// A collective's data are cut into pieces, which are numbered throughout a group's life. Collectives are entered, and
+// pieces made ready and done, in their order.
+struct SharedControl {
+  static constexpr size_t max_entries = 64;   // collectives entered and not yet complete
+  static constexpr size_t max_messages = 64;  // posted and not yet taken
+
+  std::atomic<uint64_t> token;  // tells this segment from any other
+
+  alignas(64) std::atomic<uint64_t> ready;  // so many pieces' data are there for the other ranks to read
+  std::atomic<uint64_t> done;    // so many pieces the rank needs, and writes to its other ranks, no more
+  std::atomic<uint32_t> events;  // changes after each change of the two above and of membership
+  std::atomic<Membership> membership;
+  alignas(64) std::atomic<uint32_t> sleepers;  // other ranks that sleep until `events` changes
+  char failure[448];                           // why, where membership is failed; written before
+  alignas(64) std::array<SharedEntry, max_entries> entries;  // the n-th collective at n % max_entries
+  alignas(64) std::array<SharedMessage, max_messages> messages;
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+// After a change that other ranks may wait for: counts it and wakes those that sleep.
+void announce(SharedControl& mine);
+
+// Sleeps until `theirs` announces something after `seen` (its events) was read, or `timeout` is over. May return
+// early. REQUIRES: sleepers has been counted up before `seen` was read.
+void sleep_until_announced(SharedControl& theirs, uint32_t seen, std::chrono::milliseconds timeout);
+
+}  // namespace stretto

@@ -1,0 +1,244 @@
+#include "stretto/comm/shared_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/backends.h"
+#include "stretto/kernels/reduce.h"
+
+namespace stretto {
+namespace {
+
+using Exchange = std::shared_ptr<SharedExchange>;
+
+class CollectiveWork : public c10d::Work {
+ public:
+  CollectiveWork(Exchange exchange, uint64_t number) : exchange_(std::move(exchange)), number_(number) {}
+  bool isCompleted() override { return exchange_->collectives.complete(number_); }
+  bool wait(std::chrono::milliseconds) override {
+    exchange_->collectives.wait(number_, exchange_->deadline);
+    return true;
+  }
+
+ private:
+  Exchange exchange_;
+  uint64_t number_;
+};
+
+// A message to or from `place`; `move` posts or takes it, when that can be done.
+class MessageWork : public c10d::Work {
+ public:
+  MessageWork(Exchange exchange, int place, std::function<bool()> move)
+      : exchange_(std::move(exchange)), place_(place), move_(std::move(move)) {
+    isCompleted();
+  }
+  bool isCompleted() override {
+    if (move_ && move_()) move_ = nullptr;
+    return !move_;
+  }
+  bool wait(std::chrono::milliseconds) override {
+    exchange_->collectives.drive([this] { return isCompleted(); }, [this] { return place_; },
+                                 exchange_->deadline);
+    return true;
+  }
+
+ private:
+  Exchange exchange_;
+  int place_;
+  std::function<bool()> move_;
+};
+
+ReduceOp from_c10d(const c10d::ReduceOp& op) {
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM:
+      return ReduceOp::sum;
+    case c10d::ReduceOp::PRODUCT:
+      return ReduceOp::product;
+    case c10d::ReduceOp::MIN:
+      return ReduceOp::min;
+    case c10d::ReduceOp::MAX:
+      return ReduceOp::max;
+    default:
+      throw DistributedError("this reduction is not one of sum, product, min, max");
+  }
+}
+
+Tensor only_one(const std::vector<Tensor>& tensors) {
+  if (tensors.size() != 1)
+    throw DistributedError("a collective takes one tensor a rank, not {}", tensors.size());
+  return tensors[0];
+}
+
+// The tensor that these are the equal parts of, end to end, in their order.
+Tensor joined(const std::vector<Tensor>& parts) {
+  const int64_t elements = parts.at(0).numel();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto* expected = static_cast<const std::byte*>(parts[0].const_data_ptr()) + i * parts[0].nbytes();
+    if (parts[i].numel() != elements || (elements > 0 && parts[i].const_data_ptr() != expected)) {
+      throw DistributedError("gather and scatter take the equal parts of one tensor, in their order");
+    }
+  }
+  return parts[0].as_strided({elements * std::ssize(parts)}, {1});
+}
+
+std::string on_this_host(int ranks) {
+  return fmt::format("shared memory, {} rank{} on this host", ranks, ranks == 1 ? "" : "s");
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline)
+    : c10d::Backend(team->me(), team->size()),
+      exchange_(std::make_shared<SharedExchange>(std::move(team), HostRail{}, deadline)) {}
+
+SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
+                           c10::intrusive_ptr<c10d::Backend> gloo)
+    : c10d::Backend(gloo->getRank(), gloo->getSize()),
+      exchange_(std::make_shared<SharedExchange>(std::move(team), std::move(rail), deadline)),
+      gloo_(std::move(gloo)) {}
+
+// Where a collective goes that shared memory does not do alone. What was begun there is finished before: the others may
+// wait for this rank's help with it, and it will be waiting in Gloo.
+c10d::Backend* SharedMemory::elsewhere() {
+  if (gloo_) waitForPendingWorks();
+  return gloo_.get();
+}
+
+Allocator SharedMemory::allocator() const {
+  return [segment = exchange_->collectives.team().segment()](int64_t elements, at::ScalarType dtype,
+                                                             at::Device device) {
+    if (!device.is_cpu()) throw Error("shared memory holds tensors of the CPU only");
+    return segment->allocate(elements, dtype);
+  };
+}
+
+SharedMemory::WorkPtr SharedMemory::start(SharedOperation operation, int64_t count, const Tensor& shown,
+                                          const Tensor& taken, int root, const c10d::ReduceOp* reduce) {
+  const Tensor& typed = shown.defined() ? shown : taken;
+  const at::ScalarType dtype = typed.defined() ? typed.scalar_type() : at::kByte;
+  if (reduce != nullptr && !kernels::can_reduce(dtype)) {
+    throw DistributedError("there is no reduction of {} tensors", c10::toString(dtype));
+  }
+  SharedTask::Request request{
+      .call = {.operation = static_cast<int32_t>(operation),
+               .dtype = static_cast<int32_t>(dtype),
+               .reduce = reduce == nullptr ? 0 : static_cast<int32_t>(from_c10d(*reduce)),
+               .root = root,
+               .count = count},
+      .shown = shown.defined() ? shown.const_data_ptr() : nullptr,
+      .taken = taken.defined() ? taken.mutable_data_ptr() : nullptr,
+      .keep = {shown, taken}};
+  return c10::make_intrusive<CollectiveWork>(exchange_, exchange_->collectives.start(std::move(request)));
+}
+
+SharedMemory::WorkPtr SharedMemory::allreduce(std::vector<Tensor>& tensors,
+                                              const c10d::AllreduceOptions& options) {
+  const Tensor tensor = only_one(tensors);
+  return start(SharedOperation::all_reduce, tensor.numel(), tensor, tensor, 0, &options.reduceOp);
+}
+
+SharedMemory::WorkPtr SharedMemory::broadcast(std::vector<Tensor>& tensors,
+                                              const c10d::BroadcastOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->broadcast(tensors, options);
+  const Tensor tensor = only_one(tensors);
+  const bool mine = options.rootRank == getRank();
+  return start(SharedOperation::broadcast, tensor.numel(), mine ? tensor : Tensor(), mine ? Tensor() : tensor,
+               static_cast<int>(options.rootRank));
+}
+
+SharedMemory::WorkPtr SharedMemory::_allgather_base(Tensor& output, Tensor& input,
+                                                    const c10d::AllgatherOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->_allgather_base(output, input, options);
+  return start(SharedOperation::all_gather, input.numel(), input, output);
+}
+
+SharedMemory::WorkPtr SharedMemory::_reduce_scatter_base(Tensor& output, Tensor& input,
+                                                         const c10d::ReduceScatterOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->_reduce_scatter_base(output, input, options);
+  return start(SharedOperation::reduce_scatter, output.numel(), input, output, 0, &options.reduceOp);
+}
+
+SharedMemory::WorkPtr SharedMemory::alltoall_base(Tensor& output, Tensor& input,
+                                                  std::vector<int64_t>& output_sizes,
+                                                  std::vector<int64_t>& input_sizes,
+                                                  const c10d::AllToAllOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->alltoall_base(output, input, output_sizes, input_sizes, options);
+  if (!output_sizes.empty() || !input_sizes.empty())
+    throw DistributedError("all_to_all takes equal pieces only");
+  return start(SharedOperation::all_to_all, input.numel() / getSize(), input, output);
+}
+
+SharedMemory::WorkPtr SharedMemory::barrier(const c10d::BarrierOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->barrier(options);
+  return start(SharedOperation::barrier, 0, Tensor(), Tensor());
+}
+
+SharedMemory::WorkPtr SharedMemory::gather(std::vector<std::vector<Tensor>>& outputs,
+                                           std::vector<Tensor>& inputs, const c10d::GatherOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->gather(outputs, inputs, options);
+  const Tensor input = only_one(inputs);
+  const bool mine = options.rootRank == getRank();
+  return start(SharedOperation::gather, input.numel(), input, mine ? joined(outputs.at(0)) : Tensor(),
+               static_cast<int>(options.rootRank));
+}
+
+SharedMemory::WorkPtr SharedMemory::scatter(std::vector<Tensor>& outputs,
+                                            std::vector<std::vector<Tensor>>& inputs,
+                                            const c10d::ScatterOptions& options) {
+  if (auto* gloo = elsewhere()) return gloo->scatter(outputs, inputs, options);
+  const Tensor output = only_one(outputs);
+  const bool mine = options.rootRank == getRank();
+  return start(SharedOperation::scatter, output.numel(), mine ? joined(inputs.at(0)) : Tensor(), output,
+               static_cast<int>(options.rootRank));
+}
+
+SharedMemory::WorkPtr SharedMemory::send(std::vector<Tensor>& tensors, int destination, int tag) {
+  if (gloo_) return gloo_->send(tensors, destination, tag);
+  const uint64_t number = exchange_->messages.number_sent(destination, tag);
+  return c10::make_intrusive<MessageWork>(
+      exchange_, destination, [exchange = exchange_, destination, tag, number, tensor = only_one(tensors)] {
+        return exchange->messages.post(destination, tag, number, tensor);
+      });
+}
+
+SharedMemory::WorkPtr SharedMemory::recv(std::vector<Tensor>& tensors, int source, int tag) {
+  if (gloo_) return gloo_->recv(tensors, source, tag);
+  const uint64_t number = exchange_->messages.number_received(source, tag);
+  return c10::make_intrusive<MessageWork>(
+      exchange_, source, [exchange = exchange_, source, tag, number, tensor = only_one(tensors)] {
+        return exchange->messages.take(source, tag, number, tensor);
+      });
+}
+
+CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                const GroupOptions& options) {
+  Hosts hosts = meet_hosts(*store, rank, size, options, SharedCollectives::room);
+  if (hosts.team && hosts.ranks.size() == 1) {
+    auto shared = c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline);
+    return {shared, shared, on_this_host(size)};
+  }
+  const auto gloo = make_gloo(store, rank, size, options);
+  if (!hosts.refusal.empty()) {
+    return {gloo, nullptr, fmt::format("gloo, since shared memory is not to be had: {}", hosts.refusal)};
+  }
+  const std::string between = fmt::format("gloo between {} hosts", hosts.ranks.size());
+  if (static_cast<size_t>(size) == hosts.ranks.size()) return {gloo, nullptr, between};
+
+  HostRail rail = {.rails = size};
+  for (const auto& ranks : hosts.ranks) rail.rails = std::min(rail.rails, static_cast<int>(ranks.size()));
+  if (hosts.team->me() < rail.rails) {
+    const auto meeting =
+        c10::make_intrusive<c10d::PrefixStore>(fmt::format("rail.{}", hosts.team->me()), store);
+    rail.backend =
+        make_gloo(meeting, static_cast<int>(hosts.mine), static_cast<int>(hosts.ranks.size()), options);
+  }
+  const std::string inside = on_this_host(hosts.team->size()) + "; ";
+  auto shared =
+      c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline, std::move(rail), gloo);
+  return {shared, shared, inside + between};
+}
+
+}  // namespace stretto

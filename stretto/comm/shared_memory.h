@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "stretto/comm/group.h"
+#include "stretto/comm/shared_collectives.h"
+#include "stretto/comm/shared_messages.h"
+#include "stretto/tensor/memory.h"
+
+namespace stretto {
+
+// What the works of a group hold on to, beside the group itself.
+struct SharedExchange {
+  SharedExchange(std::unique_ptr<HostTeam> team, HostRail rail, std::chrono::milliseconds deadline)
+      : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {}
+
+  SharedCollectives collectives;
+  SharedMessages messages;
+  std::chrono::milliseconds deadline;
+};
+
+// Shared memory as a back end of c10d. Where ranks run on several hosts, all_reduce uses shared memory inside of each and
+// `rail` between them, and everything else goes through `gloo`, which is null on a single host.
+class SharedMemory : public c10d::Backend {
+ public:
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline);
+  SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
+               c10::intrusive_ptr<c10d::Backend> gloo);
+
+  // Of tensors that collectives read and write where they lie.
+  Allocator allocator() const;
+
+  // Everything begun by this rank.
+  void waitForPendingWorks() override { exchange_->collectives.wait_for_all(exchange_->deadline); }
+
+  const std::string getBackendName() const override { return "shm"; }
+  WorkPtr allreduce(std::vector<Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr broadcast(std::vector<Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr _allgather_base(Tensor& output, Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkPtr _reduce_scatter_base(Tensor& output, Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(Tensor& output, Tensor& input, std::vector<int64_t>& output_sizes,
+                        std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions& options) override;
+  WorkPtr gather(std::vector<std::vector<Tensor>>& outputs, std::vector<Tensor>& inputs,
+                 const c10d::GatherOptions& options) override;
+  WorkPtr scatter(std::vector<Tensor>& outputs, std::vector<std::vector<Tensor>>& inputs,
+                  const c10d::ScatterOptions& options) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  WorkPtr send(std::vector<Tensor>& tensors, int destination, int tag) override;
+  WorkPtr recv(std::vector<Tensor>& tensors, int source, int tag) override;
+
+ private:
+  WorkPtr start(SharedOperation operation, int64_t count, const Tensor& shown, const Tensor& taken,
+                int root = 0, const c10d::ReduceOp* reduce = nullptr);
+
+  c10d::Backend* elsewhere();
+
+  std::shared_ptr<SharedExchange> exchange_;
+  c10::intrusive_ptr<c10d::Backend> gloo_;
+};
+
+// What a group of ranks on CPUs talks through.
+struct CpuTransport {
+  c10::intrusive_ptr<c10d::Backend> backend;
+  c10::intrusive_ptr<SharedMemory> shared;  // the same, where it is shared memory
+  std::string description;                  // "shared memory, 2 ranks on this host"
+};
+
+// Shared memory between the ranks of a host and Gloo between hosts; Gloo alone where each host has one rank, and where
+// shared memory is not to be had, which the description then explains. Every rank of the group must call it. Throws what the store and Gloo throw.
+CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                const GroupOptions& options);
+
+}  // namespace stretto

@@ -1,0 +1,365 @@
+#include "stretto/comm/shared_memory.h"
+
+#include <filesystem>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/comm/store.h"
+
+// What shared memory does beyond group_test.cpp, which runs over every back end.
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kByte,
+                               at::kChar,  at::kShort,  at::kInt,      at::kLong};
+
+// The same at every rank that asks for it: what `rank` brings. Sums of these are rounded.
+Tensor brought_by(int rank, int64_t n, at::ScalarType dtype) {
+  const Tensor numbers = at::arange(n, at::kInt).mul_(2 * rank + 3).remainder_(101);
+  return at::isFloatingType(dtype) ? (numbers.to(dtype) - 40) / 7 : numbers.to(dtype);
+}
+
+// Summed in the order of ranks, 16-bit types in fp32.
+Tensor sum_of_all(int ranks, int64_t n, at::ScalarType dtype) {
+  const bool narrow = dtype == at::kBFloat16 || dtype == at::kHalf;
+  Tensor sum = brought_by(0, n, dtype).to(narrow ? at::kFloat : dtype, false, /*copy=*/true);
+  for (int rank = 1; rank < ranks; ++rank) sum.add_(brought_by(rank, n, dtype));
+  return sum.to(dtype);
+}
+
+struct Setting {
+  int ranks;
+  bool in_place;  // tensors lie in the segment
+};
+
+class SharedOperations : public ::testing::TestWithParam<Setting> {
+ protected:
+  static constexpr int64_t sizes[] = {0, 1, 7, 1000, 150'001};  // the last one takes several pieces
+
+  // `values` in memory of the kind that is tested; a little off a cache line.
+  Tensor placed(Group& group, const Tensor& values) const {
+    const Allocator allocator = GetParam().in_place ? group.allocator() : plain_memory();
+    Tensor memory = allocator(values.numel() + 1, values.scalar_type(), at::kCPU).slice(0, 1);
+    memory.copy_(values);
+    return memory;
+  }
+  template <class Body>
+  void with_every_size_and_dtype(const Body& body) const {
+    run_rank_threads(GetParam().ranks, [&](Group& group) {
+      for (const at::ScalarType dtype : dtypes) {
+        for (const int64_t n : sizes) {
+          SCOPED_TRACE(fmt::format("{} x {}, rank {}", n, c10::toString(dtype), group.rank()));
+          body(group, n, dtype);
+        }
+      }
+    });
+  }
+  int ranks() const { return GetParam().ranks; }
+};
+
+TEST_P(SharedOperations, AllReduceIsTheSumInTheOrderOfRanks) {
+  with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
+    Tensor tensor = placed(group, brought_by(group.rank(), n, dtype));
+    group.all_reduce(tensor).wait();
+    EXPECT_TRUE(at::equal(tensor, sum_of_all(ranks(), n, dtype)));
+  });
+}
+
+TEST_P(SharedOperations, ReduceScatter) {
+  with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
+    Tensor output = placed(group, at::zeros({n}, dtype));
+    const Tensor input = placed(group, brought_by(group.rank(), n * ranks(), dtype));
+    group.reduce_scatter(output, input).wait();
+    const Tensor sum = sum_of_all(ranks(), n * ranks(), dtype);
+    EXPECT_TRUE(at::equal(output, sum.slice(0, n * group.rank(), n * (group.rank() + 1))));
+    EXPECT_TRUE(at::equal(input, brought_by(group.rank(), n * ranks(), dtype)));
+  });
+}
+
+TEST_P(SharedOperations, AllGatherAndGather) {
+  with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
+    std::vector<Tensor> all;
+    for (int rank = 0; rank < ranks(); ++rank) all.push_back(brought_by(rank, n, dtype));
+    const Tensor input = placed(group, all[static_cast<size_t>(group.rank())]);
+    Tensor output = placed(group, at::zeros({n * ranks()}, dtype));
+    group.all_gather(output, input).wait();
+    EXPECT_TRUE(at::equal(output, at::cat(all)));
+    Tensor at_last = placed(group, at::zeros({n * ranks()}, dtype));
+    group.gather(at_last, input, ranks() - 1).wait();
+    const bool last = group.rank() == ranks() - 1;
+    EXPECT_TRUE(at::equal(at_last, last ? at::cat(all) : at::zeros({n * ranks()}, dtype)));
+  });
+}
+
+TEST_P(SharedOperations, BroadcastAndScatter) {
+  with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
+    const int root = ranks() - 1;
+    Tensor tensor = placed(group, brought_by(group.rank(), n, dtype));
+    group.broadcast(tensor, root).wait();
+    EXPECT_TRUE(at::equal(tensor, brought_by(root, n, dtype)));
+    const Tensor input = placed(group, brought_by(group.rank(), n * ranks(), dtype));
+    Tensor output = placed(group, at::zeros({n}, dtype));
+    group.scatter(output, input, root).wait();
+    EXPECT_TRUE(at::equal(
+        output, brought_by(root, n * ranks(), dtype).slice(0, n * group.rank(), n * (group.rank() + 1))));
+  });
+}
+
+TEST_P(SharedOperations, AllToAll) {
+  with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
+    const Tensor input = placed(group, brought_by(group.rank(), n * ranks(), dtype));
+    Tensor output = placed(group, at::zeros({n * ranks()}, dtype));
+    group.all_to_all(output, input).wait();
+    std::vector<Tensor> expected;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      expected.push_back(
+          brought_by(rank, n * ranks(), dtype).slice(0, n * group.rank(), n * (group.rank() + 1)));
+    }
+    EXPECT_TRUE(at::equal(output, at::cat(expected)));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SharedOperations,
+                         ::testing::Values(Setting{1, false}, Setting{2, false}, Setting{2, true},
+                                           Setting{3, false}, Setting{3, true}, Setting{5, true}),
+                         [](const auto& info) {
+                           return fmt::format("{}{}", info.param.ranks,
+                                              info.param.in_place ? "InPlace" : "Staged");
+                         });
+
+TEST(SharedMemory, OtherReductions) {
+  run_rank_threads(3, [](Group& group) {
+    for (const auto& [op, expected] :
+         {std::pair{ReduceOp::product, 24.0}, {ReduceOp::min, 2.0}, {ReduceOp::max, 4.0}}) {
+      Tensor tensor = at::full({5}, group.rank() + 2, at::kBFloat16);
+      group.all_reduce(tensor, op).wait();
+      EXPECT_EQ(tensor[4].item<double>(), expected);
+    }
+  });
+}
+
+TEST(SharedMemory, WhatCannotBeSummedIsRefused) {
+  run_rank_threads(2, [](Group& group) {
+    try {
+      group.all_reduce(at::ones({5}, at::kBool)).wait();
+      FAIL();
+    } catch (const DistributedError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("all_reduce [5] bool #0 of group world could not start: there is no "
+                            "reduction of Bool tensors"));
+    }
+    Tensor flags = at::full({5}, group.rank() == 1, at::kBool);
+    group.broadcast(flags, 1).wait();
+    EXPECT_TRUE(flags.all().item<bool>());
+  });
+}
+
+// Some ranks' tensors lie in their segments and others' do not; some calls are large and some have no data.
+TEST(SharedMemory, ManyCallsInFlightAreWaitedForInAnyOrder) {
+  run_rank_threads(3, [](Group& group) {
+    std::vector<Tensor> tensors;
+    std::vector<Work> works;
+    for (int i = 0; i < 200; ++i) {
+      const int64_t n = i % 7 == 0 ? 200'000 : i % 5;
+      tensors.push_back((group.rank() + i) % 2 == 0 ? group.allocator()(n, at::kFloat, at::kCPU)
+                                                    : at::empty({n}));
+      tensors.back().fill_(i + group.rank());
+      works.push_back(group.all_reduce(tensors.back()));
+    }
+    for (size_t i = works.size(); i-- > 0;) works[(i * 77) % works.size()].wait();
+    for (int i = 0; i < 200; ++i) {
+      const Tensor& tensor = tensors[static_cast<size_t>(i)];
+      EXPECT_TRUE(at::equal(tensor, at::full_like(tensor, 3 * i + 3))) << i;
+    }
+  });
+}
+
+TEST(SharedMemory, MessagesKeepTheirOrderUnderEachTag) {
+  run_rank_threads(2, [](Group& group) {
+    constexpr int messages = 90;  // more than there is room for
+    if (group.rank() == 0) {
+      for (int i = 0; i < messages; ++i) group.send(at::full({i}, i), 1, i % 3).wait();
+      return;  // what it sent outlives it
+    }
+    for (int tag = 0; tag < 3; ++tag) {
+      for (int i = tag; i < messages; i += 3) {
+        Tensor tensor = at::zeros({i}, at::kLong);
+        group.receive(tensor, 0, tag).wait();
+        EXPECT_TRUE(at::equal(tensor, at::full({i}, i)));
+      }
+    }
+  });
+}
+
+TEST(SharedMemory, AMessageOfAnotherSizeIsRefused) {
+  run_rank_threads(2, [](Group& group) {
+    if (group.rank() == 0) return group.send(at::ones({4}), 1).wait();
+    try {
+      group.receive(at::ones({5}), 0).wait();
+      FAIL();
+    } catch (const DistributedError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("rank 0 sent 16 bytes of Float, and 20 bytes of Float were to be received"));
+    }
+  });
+}
+
+TEST(SharedMemory, DifferentCallsAreNamedWithoutBeingAskedFor) {
+  std::vector<std::string> told(2);
+  run_rank_threads(2, [&](Group& group) {
+    try {
+      Tensor output = at::empty({8});
+      if (group.rank() == 0) group.all_reduce(output).wait();
+      if (group.rank() == 1) group.all_gather(output, at::ones({4})).wait();
+    } catch (const DistributedError& error) {
+      told[static_cast<size_t>(group.rank())] = error.what();
+    }
+  });
+  for (const std::string& text : told) {
+    EXPECT_THAT(text, HasSubstr("all_reduce of 8 float32"));
+    EXPECT_THAT(text, HasSubstr("all_gather of 4 float32"));
+    EXPECT_THAT(text, HasSubstr("all ranks must make the same calls in the same order"));
+  }
+}
+
+TEST(SharedMemory, ARankThatLeftIsNamedAtOnceAndByAll) {
+  GroupOptions options;
+  options.deadline = std::chrono::hours(1);
+  run_rank_threads(3, options, [](Group& group) {
+    group.barrier();
+    if (group.rank() == 1) return;
+    for (int attempt = 0; attempt < 2; ++attempt) {  // a group that has failed stays so
+      try {
+        group.all_reduce(at::ones({2})).wait();
+        ADD_FAILURE() << "rank " << group.rank() << " should have failed";
+      } catch (const DistributedError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("rank 1 has left the group"));
+      }
+    }
+  });
+}
+
+TEST(SharedMemory, TensorsOutliveTheGroup) {
+  Tensor kept;
+  run_rank_threads(2, [&](Group& group) {
+    Tensor tensor = group.allocator()(1'000'000, at::kFloat, at::kCPU);
+    EXPECT_EQ(tensor.sum().item<float>(), 0);
+    tensor.fill_(group.rank() + 1);
+    group.all_reduce(tensor).wait();
+    if (group.rank() == 1) kept = tensor;
+  });
+  EXPECT_EQ(kept.sum().item<double>(), 3e6);
+}
+
+TEST(SharedMemory, MemoryGoesBackAndComesZeroed) {
+  run_rank_threads(2, [](Group& group) {
+    const Allocator allocator = group.allocator();
+    const Tensor first = allocator(1000, at::kFloat, at::kCPU);
+    for (int i = 0; i < 10; ++i) {
+      Tensor small = allocator(5000, at::kInt, at::kCPU), large = allocator(3'000'000, at::kInt, at::kCPU);
+      EXPECT_EQ(small.sum().item<int64_t>() + large.sum().item<int64_t>(), 0);
+      EXPECT_LT(
+          static_cast<const char*>(large.const_data_ptr()) - static_cast<const char*>(first.const_data_ptr()),
+          40 << 20);
+      small.fill_(1);
+      large.fill_(1);
+    }
+  });
+}
+
+size_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+size_t shared_mappings() {
+  const std::string maps = read_file("/proc/self/maps");
+  size_t count = 0;
+  for (size_t at = maps.find("memfd:stretto"); at != std::string::npos;
+       at = maps.find("memfd:stretto", at + 1))
+    ++count;
+  return count;
+}
+
+TEST(SharedMemory, GroupsLeaveNothingBehind) {
+  const size_t files = open_files();
+  for (int i = 0; i < 20; ++i) {
+    run_rank_threads(3, [](Group& group) {
+      const auto pair = group.subgroup({0, 2}, "pair");
+      Tensor tensor = group.allocator()(100'000, at::kFloat, at::kCPU);
+      group.all_reduce(tensor).wait();
+      if (pair) pair->all_reduce(tensor).wait();
+    });
+  }
+  EXPECT_EQ(open_files(), files);
+  EXPECT_EQ(shared_mappings(), 0u);
+}
+
+// Ranks as threads that say they run on the hosts of these names.
+void run_on_hosts(const std::vector<std::string>& hosts, const std::function<void(Group&)>& body) {
+  const auto store = memory_store();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < std::ssize(hosts); ++rank) {
+    threads.emplace_back([&, rank] {
+      GroupOptions options;
+      options.deadline = std::chrono::seconds(20);
+      options.host = hosts[static_cast<size_t>(rank)];
+      Group group("shm", store, rank, static_cast<int>(hosts.size()), options);
+      body(group);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Hosts, RanksAloneOnTheirHostsUseGloo) {
+  run_on_hosts({"a", "b"}, [](Group& group) {
+    EXPECT_EQ(group.transport(), "gloo between 2 hosts");
+    Tensor tensor = at::ones({3});
+    group.all_reduce(tensor).wait();
+    EXPECT_EQ(tensor[2].item<float>(), 2);
+  });
+}
+
+// Two and more ranks a host, also of different numbers; data in place and staged, in several pieces, and other calls
+// between that go around shared memory.
+TEST(Hosts, AllReduceGoesThroughBoth) {
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"a", "b", "a", "b"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
+    const auto ranks = static_cast<int>(names.size());
+    run_on_hosts(names, [&](Group& group) {
+      EXPECT_THAT(group.transport(), HasSubstr(" on this host; gloo between 2 hosts"));
+      std::vector<Tensor> tensors;
+      std::vector<Work> works;
+      for (const int64_t n : {0, 1, 1000, 300'001}) {
+        tensors.push_back(group.rank() % 2 == 0 ? group.allocator()(n, at::kDouble, at::kCPU)
+                                                : at::empty({n}, at::kDouble));
+        tensors.back().copy_(brought_by(group.rank(), n, at::kDouble));
+        works.push_back(group.all_reduce(tensors.back()));
+      }
+      group.barrier();
+      EXPECT_EQ(group.broadcast_bytes(group.rank() == 1 ? "decided" : "", 1), "decided");
+      for (Work& work : works) work.wait();
+      for (const Tensor& tensor : tensors) {
+        EXPECT_TRUE(at::allclose(tensor, sum_of_all(ranks, tensor.numel(), at::kDouble), 1e-14, 1e-14));
+      }
+      Tensor largest = at::full({3}, group.rank());
+      group.all_reduce(largest, ReduceOp::max).wait();
+      EXPECT_EQ(largest[2].item<int64_t>(), ranks - 1);
+    });
+  }
+}
+
+TEST(Hosts, OneHostIsSaid) {
+  run_on_hosts({"a", "a", "a"},
+               [](Group& group) { EXPECT_EQ(group.transport(), "shared memory, 3 ranks on this host"); });
+}
+
+}  // namespace
+}  // namespace stretto

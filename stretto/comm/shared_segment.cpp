@@ -1,0 +1,125 @@
+#include "stretto/comm/shared_segment.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto {
+namespace {
+
+constexpr size_t page = 4096, huge_page = size_t{2} << 20;
+
+size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+}  // namespace
+
+SharedMapping::SharedMapping(const Fd& file, size_t bytes) : size_(bytes) {
+  const auto refuse = [bytes](const char* what) -> IoError {
+    return IoError("cannot {} {} of shared memory: {}", what, human_bytes(static_cast<double>(bytes)),
+                   std::strerror(errno));
+  };
+  void* reserved =
+      ::mmap(nullptr, size_ + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) throw refuse("reserve addresses for");
+  reserved_ = static_cast<std::byte*>(reserved);
+  data_ = reserved_ + (huge_page - reinterpret_cast<uintptr_t>(reserved_) % huge_page);
+  if (::mmap(data_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file.get(), 0) ==
+      MAP_FAILED) {
+    const IoError error = refuse("map");
+    ::munmap(reserved_, size_ + huge_page);
+    throw error;
+  }
+  ::madvise(data_, size_, MADV_HUGEPAGE);  // an optimisation: refusal by the kernel changes nothing else
+  ::madvise(data_, size_, MADV_DONTDUMP);  // nor does one rank's core dump need to hold all ranks' memory
+}
+
+SharedMapping::~SharedMapping() { ::munmap(reserved_, size_ + huge_page); }
+
+std::shared_ptr<SharedSegment> SharedSegment::create(size_t fixed, size_t limit) {
+  const std::shared_ptr<SharedSegment> segment(new SharedSegment);
+  segment->file_ = Fd(::memfd_create("stretto", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  segment->file_size_ = round_up(fixed, huge_page);
+  if (!segment->file_ || ::ftruncate(segment->file_.get(), static_cast<off_t>(segment->file_size_)) != 0) {
+    throw IoError("cannot make shared memory: {}", std::strerror(errno));
+  }
+  ::fcntl(segment->file_.get(), F_ADD_SEALS, F_SEAL_SHRINK);  // nobody can cut it off under the others
+  limit = round_up(std::max(limit, segment->file_size_), huge_page);
+  segment->mapping_ = std::make_unique<SharedMapping>(segment->file_, limit);
+  segment->free_[round_up(fixed, page)] = limit;
+  return segment;
+}
+
+std::unique_ptr<SharedMapping> SharedSegment::open(const std::string& path, size_t limit) {
+  const Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) throw IoError("{}: {}", path, std::strerror(errno));
+  return std::make_unique<SharedMapping>(file, limit);
+}
+
+std::string SharedSegment::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), file_.get()); }
+
+Tensor SharedSegment::allocate(int64_t elements, at::ScalarType dtype) {
+  const size_t bytes = static_cast<size_t>(elements) * c10::elementSize(dtype);
+  if (bytes == 0) return at::empty({0}, dtype);
+  const size_t begin = take(bytes);
+  const auto free = [segment = shared_from_this(), begin, bytes](void*) { segment->give_back(begin, bytes); };
+  return at::from_blob(data() + begin, {elements}, free, at::TensorOptions(dtype));
+}
+
+std::optional<size_t> SharedSegment::offset_of(const void* memory, size_t bytes) const {
+  const auto address = reinterpret_cast<uintptr_t>(memory), start = reinterpret_cast<uintptr_t>(data());
+  if (address < start || address + bytes > start + limit()) return std::nullopt;
+  return address - start;
+}
+
+// The first free range that is large enough. Large ones begin on a huge page.
+size_t SharedSegment::take(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes = round_up(bytes, page);
+  const size_t alignment = bytes >= huge_page ? huge_page : page;
+  for (const auto& range : free_) {
+    const auto [from, end] = range;  // by value: it is about to be erased
+    const size_t begin = round_up(from, alignment);
+    if (begin + bytes > end) continue;
+    if (begin + bytes > file_size_) {
+      const size_t grown = round_up(begin + bytes, huge_page);
+      if (::ftruncate(file_.get(), static_cast<off_t>(grown)) != 0) {
+        throw IoError("cannot get {} of shared memory: {}", human_bytes(static_cast<double>(bytes)),
+                      std::strerror(errno));
+      }
+      file_size_ = grown;
+    }
+    free_.erase(from);
+    if (begin > from) free_[from] = begin;
+    if (begin + bytes < end) free_[begin + bytes] = end;
+    return begin;
+  }
+  throw IoError("cannot get {} of shared memory: {} a rank is all there may be",
+                human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(limit())));
+}
+
+void SharedSegment::give_back(size_t begin, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes = round_up(bytes, page);
+  // Whoever gets these addresses next finds zeros.
+  ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+              static_cast<off_t>(bytes));
+  size_t end = begin + bytes;
+  auto next = free_.lower_bound(begin);
+  if (next != free_.end() && next->first == end) {
+    end = next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin() && std::prev(next)->second == begin) {
+    std::prev(next)->second = end;
+  } else {
+    free_[begin] = end;
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+namespace stretto {
+
+enum class ReduceOp { sum, product, min, max };
+
+namespace kernels {
+
+// 16-bit floating-point numbers as bits.
+struct Bf16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+// For each of `n` elements: in[0] op in[1] op ... in[ins - 1], in this order, to every out[0 .. outs - 1]. The 16-bit
+// types are reduced in fp32 and rounded once, whole numbers wrap around, a NaN stays one. An `out` may be one of the
+// `in`; otherwise they do not overlap.
+template <class T>
+struct ReduceOperands {
+  const void* const* in;  // of T
+  int ins;
+  void* const* out;
+  int outs;
+  int64_t n;
+};
+void reduce_loop(ReduceOp op, const ReduceOperands<float>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<double>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<Bf16>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<F16>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<uint8_t>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<int8_t>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<int16_t>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<int32_t>& operands);
+void reduce_loop(ReduceOp op, const ReduceOperands<int64_t>& operands);
+
+}  // namespace kernels
+}  // namespace stretto
