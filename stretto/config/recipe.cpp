@@ -72,6 +72,11 @@ void TrainingConfig::fields(config::Fields& field) {
         "host, and Gloo "
         "between hosts; gloo: Gloo alone",
         one_of({"auto", "gloo"}));
+  field("kernels", kernels,
+        "how a training step on CPU computes attention, norms and activations: by stretto's fused kernels "
+        "(fast), or by ATen's "
+        "operators, to compare them (reference)",
+        one_of({"fast", "reference"}));
   field("bucket_mb", bucket_mb, "largest piece of gradients reduced at once, in MiB", above(0));
   field("shuffle", shuffle, "draw the training samples in a new order each epoch");
   field("on_nonfinite", on_nonfinite,

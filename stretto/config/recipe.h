@@ -62,6 +62,7 @@ struct TrainingConfig {
   int64_t seed = 42;
   std::string device = "auto";
   std::string backend = "auto";
+  std::string kernels = "fast";
   double bucket_mb = 25;
   bool shuffle = true;
   std::string on_nonfinite = "stop";

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "stretto/kernels/loops.h"
+#include "stretto/kernels/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
@@ -14,22 +14,24 @@ uint32_t drop_threshold(double p) { return static_cast<uint32_t>(std::llround(p 
 
 }  // namespace
 
+Drop drop_of(const Dropout& dropout) {
+  if (dropout.p == 0) return {};
+  return {dropout.key, drop_threshold(dropout.p), 1.0 / (1.0 - dropout.p)};
+}
+
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype) {
   if (!rows.samples.device().is_cpu() || dtype == at::kDouble) {
     return dropout_mask_reference(rows, columns, p, key, dtype);
   }
   const int64_t count = rows.samples.numel();
+  const Drop drop = drop_of({p, key});
   Tensor mask = at::empty({count * rows.streams, columns}, at::TensorOptions(at::kFloat));
   const int64_t* samples = rows.samples.const_data_ptr<int64_t>();
   const int64_t* positions = rows.positions.const_data_ptr<int64_t>();
   float* out = mask.data_ptr<float>();
-  const float scale = static_cast<float>(1.0 / (1.0 - p));
   for (int64_t row = 0; row < count; ++row) {
-    const uint64_t sample = static_cast<uint64_t>(samples[row]);
     for (int64_t stream = 0; stream < rows.streams; ++stream) {
-      const RowCounter counter = {static_cast<uint32_t>(positions[row]), static_cast<uint32_t>(sample),
-                                  static_cast<uint32_t>(sample >> 32) | static_cast<uint32_t>(stream << 16)};
-      fill_dropout_row(out, columns, counter, key, drop_threshold(p), scale);
+      dropout_loop(out, columns, row_counter(samples[row], positions[row], stream), drop);
       out += columns;
     }
   }

@@ -15,6 +15,12 @@ struct DropoutRows {
   int64_t streams = 1;  // rows are repeated this often with stream = 0, 1, ... < 2^16 (attention heads)
 };
 
+// How a kernel drops: with probability p (0: nothing), by masks of this key.
+struct Dropout {
+  double p = 0;
+  uint64_t key = 0;
+};
+
 // [R * streams, columns] of `dtype` on the rows' device: 0 with probability p, else 1 / (1 - p). Row r * streams + s
 // is row r of stream s. REQUIRES: 0 < p < 1.
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);

@@ -1,9 +1,10 @@
 #include "stretto/kernels/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/loops.h"
+#include "stretto/kernels/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
@@ -36,6 +37,21 @@ void write_compute_copy(const OptimizerRange& range) {
   if (range.compute.defined()) Tensor(range.compute).copy_(range.master);
 }
 
+// The bf16 copy is written while the weights are still in the cache.
+void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                 const AdamwConstants<float>& c) {
+  constexpr int64_t at_once = 2048;
+  float *p = memory_of<float>(range.master), *g = memory_of<float>(range.grad);
+  float *m = memory_of<float>(exp_avg), *v = memory_of<float>(exp_avg_sq);
+  Bf16* copy = memory_of<Bf16>(range.compute);
+  const int64_t n = range.master.numel(), part = copy == nullptr ? n : at_once;
+  for (int64_t i = 0; i < n; i += part) {
+    const int64_t count = std::min(part, n - i);
+    adamw_loop(p + i, g + i, m + i, v + i, count, c);
+    if (copy != nullptr) round_to_bf16_loop(p + i, copy + i, count);
+  }
+}
+
 }  // namespace
 
 void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
@@ -46,8 +62,8 @@ void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp
   if (!range.master.device().is_cpu()) {
     adamw_composite(range, exp_avg, exp_avg_sq, step);
   } else if (dtype == at::kFloat) {
-    adamw_loop(range.master.data_ptr<float>(), range.grad.data_ptr<float>(), exp_avg.data_ptr<float>(),
-               exp_avg_sq.data_ptr<float>(), n, constants<float>(step));
+    adamw_float(range, exp_avg, exp_avg_sq, constants<float>(step));
+    return;
   } else if (dtype == at::kDouble) {
     adamw_loop(range.master.data_ptr<double>(), range.grad.data_ptr<double>(), exp_avg.data_ptr<double>(),
                exp_avg_sq.data_ptr<double>(), n, constants<double>(step));

@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 
 #include "stretto/kernels/loops.h"
@@ -31,6 +32,15 @@ STRETTO_MULTIARCH void adamw_loop(float* p, float* g, float* m, float* v, int64_
 STRETTO_MULTIARCH void adamw_loop(double* p, double* g, double* m, double* v, int64_t n,
                                   const AdamwConstants<double>& c) {
   adamw_body(p, g, m, v, n, c);
+}
+
+// To the nearest, ties to even, as ATen rounds.
+STRETTO_MULTIARCH void round_to_bf16_loop(const float* from, Bf16* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<uint32_t>(from[i]);
+    const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    to[i].bits = static_cast<uint16_t>((from[i] == from[i] ? rounded : 0x7fc00000) >> 16);
+  }
 }
 
 STRETTO_MULTIARCH double sum_of_squares_loop(const float* x, int64_t n) {

@@ -22,12 +22,12 @@ class OptimizerKernels : public ::testing::TestWithParam<Case> {};
 TEST_P(OptimizerKernels, AdamwEqualsTorch) {
   at::manual_seed(1);
   const auto options = at::TensorOptions(GetParam().dtype);
-  Tensor theirs = at::randn({1003}, options).requires_grad_();
+  Tensor theirs = at::randn({5003}, options).requires_grad_();
   Tensor ours = theirs.detach().clone();
   Tensor m = at::zeros_like(ours), v = at::zeros_like(ours), compute = at::empty_like(ours, at::kBFloat16);
   torch::optim::AdamW optimizer({theirs}, torch::optim::AdamWOptions(0.01).weight_decay(0.1));
   for (int64_t step = 1; step <= 10; ++step) {
-    const Tensor sum_grad = at::randn({1003}, options) * 4;
+    const Tensor sum_grad = at::randn({5003}, options) * 4;
     theirs.mutable_grad() = sum_grad / 4;
     optimizer.step();
     Tensor grad = sum_grad.clone();

@@ -14,9 +14,10 @@ namespace stretto::nn {
 
 struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out);
-  Tensor forward(const Tensor& x) const { return nn::linear(x, weight, bias); }  // [T, in] -> [T, out]
-  Tensor weight;                                                                 // [out, in]
-  Tensor bias;                                                                   // [out]
+  Tensor forward(const Tensor& x) const { return nn::linear(x, map()); }  // [T, in] -> [T, out]
+  Affine map() const { return {weight, bias}; }  // for functions that do more in the same pass
+  Tensor weight;                                 // [out, in]
+  Tensor bias;                                   // [out]
 };
 
 struct Embedding : torch::nn::Module {
@@ -28,9 +29,10 @@ struct Embedding : torch::nn::Module {
 // Ba et al. 2016 over the last dimension.
 struct LayerNorm : torch::nn::Module {
   LayerNorm(int64_t width, double eps);
-  Tensor forward(const Tensor& x) const;  // [T, width] -> [T, width]
-  Tensor weight;                          // [width]
-  Tensor bias;                            // [width]
+  Tensor forward(const Tensor& x) const;                      // [T, width] -> [T, width]
+  NormParameters all() const { return {weight, bias, eps}; }  // for functions that do more in the same pass
+  Tensor weight;                                              // [width]
+  Tensor bias;                                                // [width]
   double eps;
 };
 

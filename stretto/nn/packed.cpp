@@ -1,6 +1,10 @@
 #include "stretto/nn/packed.h"
 
+#include <array>
+
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/kernels/tensor_loops.h"
 
 namespace stretto::nn {
 
@@ -18,9 +22,30 @@ PackedLayout::PackedLayout(const Batch& source)
     throw DataError("packed batch: cu_seqlens runs from {} to {}, but there are {} tokens and {} sample ids",
                     bound[0], bound[std::max<int64_t>(batch, 0)], tokens, samples.numel());
   }
-  const Tensor lengths = cu_seqlens.slice(0, 1) - cu_seqlens.slice(0, 0, batch);
-  const Tensor sequence = at::repeat_interleave(at::arange(batch, cu_seqlens.options()), lengths);
-  slots = sequence * max_length + positions;
+  sample_of_sequence = samples.index_select(0, first_rows());
+}
+
+PackedLayout PackedLayout::first_tokens() const {
+  PackedLayout first;
+  first.cu_seqlens = at::arange(batch + 1, cu_seqlens.options());
+  first.positions = at::zeros({batch}, positions.options());
+  first.samples = first.sample_of_sequence = sample_of_sequence;
+  first.batch = first.tokens = batch;
+  first.max_length = 1;
+  return first;
+}
+
+Kernels parse_kernels(const std::string& name) {
+  if (name == "fast") return Kernels::fast;
+  if (name == "reference") return Kernels::reference;
+  throw ConfigError("kernels: \"{}\" is neither fast nor reference", name);
+}
+
+bool Context::fast(const Tensor& x) const { return kernels == Kernels::fast && kernels::has_loops(x); }
+
+kernels::Dropout Context::dropout(double p, uint64_t site) const {
+  if (!training || p == 0) return {};
+  return {p, hash64(std::array<uint64_t, 2>{key, site})};
 }
 
 }  // namespace stretto::nn

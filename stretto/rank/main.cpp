@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/rank/verbs.h"
+#include "stretto/tensor/block_cache.h"
 
 namespace {
 
@@ -22,6 +23,7 @@ int run(int argc, char** argv) {
   cli::add_predict_arguments(*predict, prediction);
   try {
     app.parse(argc, argv);
+    reuse_tensor_memory();
     if (train->parsed()) rank::run_recipe(recipe, Verb::train);
     if (test->parsed()) rank::run_recipe(recipe, Verb::test);
     if (predict->parsed()) rank::predict(prediction);

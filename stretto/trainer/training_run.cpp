@@ -100,7 +100,8 @@ Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, LoggedValues& lo
   StepContext context(group_, logged, std::ssize(batch) >= micro_steps * group_.size());
   context.forward = {.training = true,
                      .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
-                                                           static_cast<uint64_t>(epoch_)})};
+                                                           static_cast<uint64_t>(epoch_)}),
+                     .kernels = nn::parse_kernels(training_.kernels)};
   context.step = steps_done();
   context.epoch = epoch_;
   const auto mine = data::split_batch(batch, dataset_.lengths(), group_.size(), group_.rank(), micro_steps);

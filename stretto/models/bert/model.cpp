@@ -39,24 +39,31 @@ BertLayer::BertLayer(const BertConfig& config, int64_t index)
   output_norm_ = norm("output.LayerNorm");
 }
 
-Tensor BertLayer::attention(const Tensor& x, const nn::PackedLayout& layout,
-                            const nn::Context& context) const {
-  const auto split_heads = [&](const Tensor& rows) {
-    return rows.view({layout.tokens, heads_, head_width_});
-  };
-  return nn::packed_attention(split_heads(query_->forward(x)), split_heads(key_->forward(x)),
-                              split_heads(value_->forward(x)), layout, attention_dropout_, first_site_,
-                              context);
+Tensor BertLayer::attention(const Tensor& x, const Tensor& wanted_x, const nn::PackedLayout& layout,
+                            const nn::PackedLayout& wanted, const nn::Context& context) const {
+  Tensor q, k, v;
+  if (wanted.tokens == layout.tokens) {
+    const auto all = nn::linears(x, {query_->map(), key_->map(), value_->map()});
+    q = all[0], k = all[1], v = all[2];
+  } else {
+    const auto all = nn::linears(x, {key_->map(), value_->map()});
+    q = query_->forward(wanted_x), k = all[0], v = all[1];
+  }
+  const auto split_heads = [&](const Tensor& rows) { return rows.view({rows.size(0), heads_, head_width_}); };
+  return nn::packed_attention(split_heads(q), split_heads(k), split_heads(v), wanted, layout,
+                              attention_dropout_, first_site_, context);
 }
 
-Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {
-  const auto drop = [&](const Tensor& rows, uint64_t site) {
-    return nn::dropout(rows, hidden_dropout_, first_site_ + site, layout, context);
-  };
-  const Tensor attended = attention_output_->forward(attention(x, layout, context));
-  const Tensor middle = attention_norm_->forward(drop(attended, 1) + x);
-  const Tensor wide = activation_(intermediate_->forward(middle));
-  return output_norm_->forward(drop(output_->forward(wide), 2) + middle);
+Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                          const nn::Context& context) const {
+  const Tensor wanted_x = wanted.tokens == layout.tokens ? x : x.index_select(0, layout.first_rows());
+  const Tensor attended = attention(x, wanted_x, layout, wanted, context);
+  const Tensor middle =
+      nn::linear_dropout_add_norm(attended, attention_output_->map(), wanted_x, attention_norm_->all(),
+                                  hidden_dropout_, first_site_ + 1, wanted, context);
+  const Tensor wide = nn::linear_activation(middle, intermediate_->map(), activation_, context);
+  return nn::linear_dropout_add_norm(wide, output_->map(), middle, output_norm_->all(), hidden_dropout_,
+                                     first_site_ + 2, wanted, context);
 }
 
 BertModel::BertModel(const BertConfig& config) : config_(config) {
@@ -76,8 +83,8 @@ BertModel::BertModel(const BertConfig& config) : config_(config) {
   pooler_ = nn::add_layer(*this, "pooler.dense", std::make_shared<nn::Linear>(width, width));
 }
 
-Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
-                          const nn::Context& context) const {
+Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
+                        const nn::Context& context) const {
   if (layout.max_length > config_.max_position_embeddings) {
     throw DataError(
         "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set "
@@ -86,15 +93,28 @@ Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
   }
   const Tensor summed = words_->forward(batch.at("ids")) + token_types_->forward(batch.at("token_types")) +
                         positions_->forward(layout.positions);
-  Tensor hidden =
-      nn::dropout(norm_->forward(summed), config_.hidden_dropout_prob, embedding_site, layout, context);
-  for (const auto& layer : layers_) hidden = layer->forward(hidden, layout, context);
+  return nn::norm_dropout(summed, norm_->all(), config_.hidden_dropout_prob, embedding_site, layout, context);
+}
+
+Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
+                          const nn::Context& context) const {
+  Tensor hidden = embed(batch, layout, context);
+  for (const auto& layer : layers_) hidden = layer->forward(hidden, layout, layout, context);
   return hidden;
 }
 
-Tensor BertModel::pool(const Tensor& hidden, const nn::PackedLayout& layout) const {
-  return at::tanh(pooler_->forward(hidden.index_select(0, layout.first_rows())));
+Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layout,
+                                const nn::Context& context) const {
+  Tensor hidden = embed(batch, layout, context);
+  if (layers_.empty()) return hidden.index_select(0, layout.first_rows());
+  const nn::PackedLayout first = layout.first_tokens();
+  for (const auto& layer : layers_) {
+    hidden = layer->forward(hidden, layout, layer == layers_.back() ? first : layout, context);
+  }
+  return hidden;
 }
+
+Tensor BertModel::pool(const Tensor& first) const { return at::tanh(pooler_->forward(first)); }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config) : config_(config) {
   bert_ = register_module("bert", std::make_shared<BertModel>(config));
@@ -104,9 +124,9 @@ BertForSequenceClassification::BertForSequenceClassification(const BertConfig& c
 
 Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch);
-  const Tensor pooled = bert_->pool(bert_->forward(batch, layout, context), layout);
+  const Tensor pooled = bert_->pool(bert_->forward_first(batch, layout, context));
   return classifier_->forward(
-      nn::sequence_dropout(pooled, config_.classifier_dropout, head_site, layout, context));
+      nn::dropout(pooled, config_.classifier_dropout, head_site, layout.first_tokens(), context));
 }
 
 void BertForSequenceClassification::initialize(uint64_t seed) {

@@ -13,11 +13,15 @@ namespace stretto {
 class BertLayer : public torch::nn::Module {
  public:
   BertLayer(const BertConfig& config, int64_t index);
-  Tensor forward(const Tensor& x, const nn::PackedLayout& layout,
-                 const nn::Context& context) const;  // [T, H] -> [T, H]
+
+  // The rows x [T, H] of `layout` -> those of `wanted` [., H]: all of them, or layout.first_tokens(), which leaves out
+  // most of the work.
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                 const nn::Context& context) const;
 
  private:
-  Tensor attention(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
+  Tensor attention(const Tensor& x, const Tensor& wanted_x, const nn::PackedLayout& layout,
+                   const nn::PackedLayout& wanted, const nn::Context& context) const;
 
   int64_t heads_, head_width_;
   double hidden_dropout_, attention_dropout_;
@@ -35,10 +39,15 @@ class BertModel : public torch::nn::Module {
   // The batch's ids and token_types [T] -> hidden states [T, H]. Throws DataError for positions beyond the model's.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
-  // Hidden states [T, H] -> tanh of a linear map of each sequence's first token [B, H].
-  Tensor pool(const Tensor& hidden, const nn::PackedLayout& layout) const;
+  // The same for the first token of each sequence only [B, H]: the last block computes no others.
+  Tensor forward_first(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+  // First tokens' hidden states [B, H] -> tanh of a linear map of them.
+  Tensor pool(const Tensor& first) const;
 
  private:
+  Tensor embed(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+
   BertConfig config_;
   std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
   std::shared_ptr<nn::LayerNorm> norm_;

@@ -138,6 +138,36 @@ TEST(BertConfig, RefusesWhatItCannotDo) {
   EXPECT_THAT(error_of(R"({"id2label": {"0": "a", "2": "b"}})"), HasSubstr("without gaps"));
 }
 
+// The last block leaves out what nobody reads, under the same dropout, and nothing else changes.
+TEST(Bert, FirstTokensAreThoseOfTheWholeForward) {
+  for (const auto kernels : {nn::Kernels::fast, nn::Kernels::reference}) {
+    BertConfig config = BertConfig::read(golden_folder / "gelu/config.json");
+    config.set_dropout(0.2);
+    BertModel model(config);
+    model.to(at::kDouble);
+    at::manual_seed(3);
+    for (Tensor& parameter : model.parameters()) parameter.detach().normal_(0, 0.3);
+    const Batch batch = packed_batch(SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all());
+    const nn::PackedLayout layout(batch);
+    const nn::Context context = {.training = true, .key = 4, .kernels = kernels};
+    const Tensor whole = model.forward(batch, layout, context).index_select(0, layout.first_rows());
+    const Tensor grad = at::randn_like(whole);
+    whole.backward(grad);
+    std::vector<Tensor> wanted;
+    for (Tensor& parameter : model.parameters()) {
+      wanted.push_back(parameter.grad().defined() ? parameter.grad().clone() : Tensor());
+      parameter.mutable_grad() = Tensor();
+    }
+    const Tensor first = model.forward_first(batch, layout, context);
+    EXPECT_LT(relative_difference(first.detach(), whole.detach()), 1e-12);
+    first.backward(grad);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (!wanted[i].defined()) continue;
+      EXPECT_LT((model.parameters()[i].grad() - wanted[i]).abs().max().item<double>(), 1e-10) << i;
+    }
+  }
+}
+
 TEST(Bert, DropoutOfASampleDoesNotDependOnItsBatch) {
   const auto golden = SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all();
   const auto model = load_case("gelu");

@@ -1,0 +1,76 @@
+#include "stretto/kernels/activation.h"
+
+#include <limits>
+
+#include "stretto/kernels/each_target.h"
+
+namespace stretto::kernels {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  double tolerance;
+};
+
+class ActivationKernel : public ::testing::TestWithParam<Case> {};
+
+constexpr Curve curves[] = {Curve::gelu, Curve::gelu_tanh, Curve::relu,
+                            Curve::silu, Curve::tanh,      Curve::sigmoid};
+
+void compare(Curve curve, int64_t width, bool with_bias, const Case& wanted) {
+  at::manual_seed(width);
+  const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
+  const Tensor x = (at::randn({50, width}, at::kDouble) * 4).to(wanted.dtype);
+  const Tensor grad = at::randn({50, width}, at::kDouble).to(wanted.dtype);
+  const Tensor bias = with_bias ? at::randn({width}, at::kDouble).to(wanted.dtype) : Tensor();
+  const auto leaf = [&](const Tensor& part) { return part.to(wide).detach().clone().requires_grad_(); };
+  const Tensor reference_x = leaf(x), reference_bias = with_bias ? leaf(bias) : Tensor();
+  const Tensor reference = activate_reference(curve, reference_x, reference_bias);
+  reference.backward(grad.to(wide));
+  const Tensor bias_sum = with_bias ? at::ones({width}, wide) : Tensor();
+  EXPECT_LT(difference(activate(curve, x, bias), reference.detach()), wanted.tolerance);
+  EXPECT_LT(difference(activate_backward(curve, grad, x, bias, bias_sum), reference_x.grad()),
+            wanted.tolerance);
+  if (with_bias) {
+    EXPECT_LT(difference(bias_sum - 1, reference_bias.grad()), wanted.tolerance);
+  }
+}
+
+TEST_P(ActivationKernel, EqualsReferenceForEveryCurve) {
+  for_each_target([] {
+    for (const Curve curve : curves) {
+      for (const int64_t width : {1, 7, 64, 300}) {
+        SCOPED_TRACE("curve " + std::to_string(static_cast<int>(curve)) + ", width " + std::to_string(width));
+        compare(curve, width, true, GetParam());
+        compare(curve, width, false, GetParam());
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, ActivationKernel,
+                         ::testing::Values(Case{at::kDouble, 1e-13}, Case{at::kFloat, 2e-6},
+                                           Case{at::kBFloat16, 1e-2}));
+
+// Far from 0, and where erf is nearly 1, numbers stay as good as ATen's.
+TEST(ActivationKernel, GeluIsAccurateEverywhere) {
+  for_each_target([] {
+    const Tensor x = at::linspace(-14, 14, 100001, at::kFloat).view({1, -1});
+    const Tensor exact = at::gelu(x.to(at::kDouble));
+    const Tensor error = (activate(Curve::gelu, x, {}).to(at::kDouble) - exact).abs();
+    EXPECT_LT((error / (exact.abs() + 1e-30)).masked_select(x.gt(-5)).max().item<double>(), 3e-6);
+    EXPECT_LT(error.max().item<double>(), 1e-6);
+  });
+}
+
+TEST(ActivationKernel, WhatIsNotFiniteShows) {
+  for_each_target([] {
+    const Tensor x = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
+    for (const Curve curve : curves) {
+      EXPECT_TRUE(at::isnan(activate(curve, x, {})).all().item<bool>()) << static_cast<int>(curve);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace stretto::kernels

@@ -1,0 +1,55 @@
+#include "stretto/kernels/attention.h"
+
+#include "stretto/kernels/tensor_loops.h"
+
+namespace stretto::kernels {
+namespace {
+
+template <class T>
+AttentionCall<T> make_call(const AttentionResult& result, const Tensor& q, const Tensor& k, const Tensor& v,
+                           const AttentionSequences& sequences, const Dropout& dropout) {
+  AttentionCall<T> call = {};
+  call.q = memory_of<T>(q);
+  call.k = memory_of<T>(k);
+  call.v = memory_of<T>(v);
+  call.out = memory_of<T>(result.rows);
+  call.log_sum_exp = memory_of<Real<T>>(result.log_sum_exp);
+  call.query_bounds = memory_of<int64_t>(sequences.query_bounds);
+  call.key_bounds = memory_of<int64_t>(sequences.key_bounds);
+  call.samples = memory_of<int64_t>(sequences.samples);
+  call.sequences = sequences.samples.numel();
+  call.heads = q.size(1);
+  call.width = q.size(2);
+  call.drop = drop_of(dropout);
+  return call;
+}
+
+}  // namespace
+
+AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const AttentionSequences& sequences, const Dropout& dropout) {
+  AttentionResult result = {at::empty_like(q), at::empty({q.size(0), q.size(1)},
+                                                         q.options().dtype(computed_type(q.scalar_type())))};
+  with_loop_type(q.scalar_type(), [&](auto number) {
+    attention_loop(make_call<decltype(number)>(result, q, k, v, sequences, dropout));
+  });
+  return result;
+}
+
+AttentionGradients attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q,
+                                      const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
+                                      const Dropout& dropout) {
+  const AttentionGradients gradients = {at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+  with_loop_type(q.scalar_type(), [&](auto number) {
+    using T = decltype(number);
+    auto call = make_call<T>(result, q, k, v, sequences, dropout);
+    call.grad_out = memory_of<T>(grad);
+    call.grad_q = memory_of<T>(gradients.q);
+    call.grad_k = memory_of<T>(gradients.k);
+    call.grad_v = memory_of<T>(gradients.v);
+    attention_loop(call);
+  });
+  return gradients;
+}
+
+}  // namespace stretto::kernels

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "stretto/kernels/dropout.h"
+
+namespace stretto::kernels {
+
+// Attention within the sequences of a packed batch. Queries may be fewer than keys: query i of a sequence stands at
+// position i of it, whatever is asked for.
+struct AttentionSequences {
+  Tensor query_bounds;  // [B + 1] int64: sequence b's queries are rows query_bounds[b] .. query_bounds[b + 1]
+  Tensor key_bounds;    // [B + 1] int64: and its keys and values these rows
+  Tensor samples;       // [B] int64: dataset index of each sequence, which keys dropout
+};
+
+struct AttentionResult {
+  Tensor rows;         // [queries, heads, D]
+  Tensor log_sum_exp;  // [queries, heads] fp32 (fp64 for fp64): what the backward pass needs besides
+};
+
+struct AttentionGradients {
+  Tensor q, k, v;
+};
+
+// softmax(q k^T / sqrt(D)) v for each sequence and head (Vaswani et al. 2017, eq. 1), with dropout of the weights.
+// q [queries, heads, D], k and v [keys, heads, D], contiguous, fp32, fp64 or bf16 (computed in fp32), on CPU. Memory
+// grows with the number of tokens, not with its square.
+AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const AttentionSequences& sequences, const Dropout& dropout);
+AttentionGradients attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q,
+                                      const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
+                                      const Dropout& dropout);
+
+// The same through ATen operators, with their gradients, on sequences padded to the longest: for other devices, and what
+// the kernel is tested against.
+Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const AttentionSequences& sequences, const Dropout& dropout);
+
+}  // namespace stretto::kernels

@@ -1,0 +1,399 @@
+#include <limits>
+#include <vector>
+
+#include "stretto/kernels/loops.h"
+#include "stretto/kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "stretto/kernels/attention_loops.cpp"
+#include <hwy/foreach_target.h>
+
+#include "stretto/kernels/simd-inl.h"
+
+// Attention by tiles of tile_queries x tile_keys scores that stay in the first cache. The forward pass keeps a running
+// maximum and sum a row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1) and saves only the
+// logarithm of the sum; the backward pass computes the weights again from it (Dao et al. 2022, algorithm 4).
+HWY_BEFORE_NAMESPACE();
+namespace stretto::kernels::HWY_NAMESPACE {
+
+constexpr int64_t tile_queries = 16;
+constexpr int64_t tile_keys = 64;
+
+// `rows` rows of c[., n] += a[., k] b[k, n], with n a multiple of the lanes. Element (i, p) of a is a[i * a_row + p * a_col].
+template <int rows, class R>
+HWY_INLINE void multiply_add_rows(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT a, int64_t a_row,
+                                  int64_t a_col, const R* HWY_RESTRICT b, int64_t b_row, int64_t k,
+                                  int64_t n) {
+  const Lanes<R> d;
+  using V = hn::Vec<Lanes<R>>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes) {
+    V left[rows], right[rows];
+    for (int i = 0; i < rows; ++i) {
+      left[i] = hn::LoadU(d, c + i * c_row + j);
+      right[i] = hn::LoadU(d, c + i * c_row + j + lanes);
+    }
+    for (int64_t p = 0; p < k; ++p) {
+      const V b_left = hn::LoadU(d, b + p * b_row + j), b_right = hn::LoadU(d, b + p * b_row + j + lanes);
+      for (int i = 0; i < rows; ++i) {
+        const V value = hn::Set(d, a[i * a_row + p * a_col]);
+        left[i] = hn::MulAdd(value, b_left, left[i]);
+        right[i] = hn::MulAdd(value, b_right, right[i]);
+      }
+    }
+    for (int i = 0; i < rows; ++i) {
+      hn::StoreU(left[i], d, c + i * c_row + j);
+      hn::StoreU(right[i], d, c + i * c_row + j + lanes);
+    }
+  }
+  if (j < n) {
+    V sums[rows];
+    for (int i = 0; i < rows; ++i) sums[i] = hn::LoadU(d, c + i * c_row + j);
+    for (int64_t p = 0; p < k; ++p) {
+      const V values = hn::LoadU(d, b + p * b_row + j);
+      for (int i = 0; i < rows; ++i)
+        sums[i] = hn::MulAdd(hn::Set(d, a[i * a_row + p * a_col]), values, sums[i]);
+    }
+    for (int i = 0; i < rows; ++i) hn::StoreU(sums[i], d, c + i * c_row + j);
+  }
+}
+
+template <class R>
+HWY_INLINE void multiply_add(R* c, int64_t c_row, const R* a, int64_t a_row, int64_t a_col, const R* b,
+                             int64_t b_row, int64_t m, int64_t k, int64_t n) {
+  int64_t i = 0;
+  for (; i + 4 <= m; i += 4) {
+    multiply_add_rows<4>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
+  }
+  if (m - i >= 2) {
+    multiply_add_rows<2>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
+    i += 2;
+  }
+  if (i < m) multiply_add_rows<1>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
+}
+
+// One head of one sequence, unpacked to computed numbers whose rows are padded to whole vectors.
+template <class T>
+class Head {
+ public:
+  using R = Real<T>;
+
+  Head(const AttentionCall<T>& call, const AttentionScratch<R>& scratch)
+      : call_(call),
+        width_(call.width),
+        row_(padded<R>(call.width)),
+        scale_(static_cast<R>(1 / std::sqrt(static_cast<double>(call.width)))) {
+    R* free = scratch.memory;
+    const auto take = [&](R*& part, int64_t count) {
+      part = free;
+      free += count;
+    };
+    take(q_, scratch.longest_queries * row_);
+    take(grad_out_, scratch.longest_queries * row_);
+    take(grad_q_, scratch.longest_queries * row_);
+    take(delta_, scratch.longest_queries);
+    take(k_, scratch.longest_keys * row_);
+    take(v_, scratch.longest_keys * row_);
+    take(keys_across_, (scratch.longest_keys + tile_keys) * width_);
+    take(values_across_, (scratch.longest_keys + tile_keys) * width_);
+    take(sums_, 2 * tile_keys * row_);
+  }
+
+  void forward(int64_t sequence, int64_t head) {
+    open(sequence, head);
+    for (int64_t i = 0; i < keys_; i += tile_keys) turn_tile(k_, i, keys_across_);
+    for (int64_t i = 0; i < queries_; i += tile_queries) forward_tile(i);
+  }
+
+  void backward(int64_t sequence, int64_t head) {
+    open(sequence, head);
+    unpack(call_.grad_out, first_query_, queries_, R{1}, grad_out_);
+    find_deltas();
+    zero(grad_q_, queries_ * row_);
+    for (int64_t j = 0; j < keys_; j += tile_keys) backward_tile(j);
+    pack(grad_q_, queries_, scale_, call_.grad_q, first_query_);
+  }
+
+ private:
+  int64_t stride() const { return call_.heads * width_; }
+  int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
+  // Where a tile's columns begin in keys_across_: `width_` rows of padded(tile_width) numbers.
+  R* across(R* all, int64_t key) const { return all + key * width_; }
+
+  void open(int64_t sequence, int64_t head) {
+    head_ = head;
+    sample_ = call_.samples[sequence];
+    first_query_ = call_.query_bounds[sequence];
+    queries_ = call_.query_bounds[sequence + 1] - first_query_;
+    first_key_ = call_.key_bounds[sequence];
+    keys_ = call_.key_bounds[sequence + 1] - first_key_;
+    unpack(call_.q, first_query_, queries_, scale_, q_);
+    unpack(call_.k, first_key_, keys_, R{1}, k_);
+    unpack(call_.v, first_key_, keys_, R{1}, v_);
+  }
+
+  void unpack(const T* from, int64_t first_row, int64_t rows, R factor, R* to) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      load_row(from + (first_row + i) * stride() + head_ * width_, width_, to + i * row_);
+      if (factor != R{1}) multiply_row(to + i * row_, factor);
+    }
+  }
+
+  void pack(R* from, int64_t rows, R factor, T* to, int64_t first_row) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      if (factor != R{1}) multiply_row(from + i * row_, factor);
+      store_row(from + i * row_, width_, to + (first_row + i) * stride() + head_ * width_);
+    }
+  }
+
+  void multiply_row(R* row, R factor) const {
+    for (int64_t c = 0; c < row_; ++c) row[c] *= factor;
+  }
+
+  // One tile of rows, transposed.
+  void turn_tile(const R* rows, int64_t key, R* all) const {
+    const int64_t count = tile_width(key), columns = padded<R>(count);
+    const R* from = rows + key * row_;
+    R* to = all + key * width_;
+    int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (sizeof(R) == 4) {
+      for (; j + 4 <= count; j += 4) {
+        int64_t c = 0;
+        for (; c + 4 <= width_; c += 4) turn_four(from + j * row_ + c, to + c * columns + j, columns);
+        for (; c < width_; ++c) {
+          for (int64_t i = j; i < j + 4; ++i) to[c * columns + i] = from[i * row_ + c];
+        }
+      }
+    }
+#endif
+    for (; j < columns; ++j) {
+      for (int64_t c = 0; c < width_; ++c) to[c * columns + j] = j < count ? from[j * row_ + c] : R{0};
+    }
+  }
+
+#if HWY_TARGET != HWY_SCALAR
+  // A block of four by four.
+  void turn_four(const R* from, R* to, int64_t columns) const {
+    const hn::FixedTag<R, 4> d;
+    const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + row_);
+    const auto r2 = hn::LoadU(d, from + 2 * row_), r3 = hn::LoadU(d, from + 3 * row_);
+    const auto low02 = hn::InterleaveLower(d, r0, r2), high02 = hn::InterleaveUpper(d, r0, r2);
+    const auto low13 = hn::InterleaveLower(d, r1, r3), high13 = hn::InterleaveUpper(d, r1, r3);
+    hn::StoreU(hn::InterleaveLower(d, low02, low13), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, to + columns);
+    hn::StoreU(hn::InterleaveLower(d, high02, high13), d, to + 2 * columns);
+    hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, to + 3 * columns);
+  }
+#endif
+
+  // scores_ = rows of a times the transposed tile at `key`.
+  void multiply_across(const R* a, int64_t rows, const R* tile, int64_t key, R* scores) const {
+    const int64_t columns = padded<R>(tile_width(key));
+    zero(scores, rows * tile_keys);
+    multiply_add(scores, tile_keys, a, row_, 1, tile, columns, rows, width_, columns);
+  }
+
+  // kept_ = 0 or drop.scale for `rows` queries from `query` and the keys of the tile.
+  void draw_dropout(int64_t query, int64_t rows, int64_t key) {
+    const int64_t blocks = (tile_width(key) + 3) / 4;
+    philox_words(words_, key / 4, blocks, rows * blocks, row_counter(sample_, query, head_), call_.drop.key);
+    for (int64_t i = 0; i < rows; ++i) {
+      words_to_scales(words_ + i * 4 * blocks, tile_width(key), call_.drop, kept_ + i * tile_keys);
+    }
+  }
+
+  bool drops() const { return call_.drop.threshold > 0; }
+
+  void forward_tile(int64_t query) {
+    const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
+    R* mixed = sums_;
+    R largest[tile_queries], total[tile_queries];
+    zero(mixed, rows * row_);
+    for (R& value : largest) value = -std::numeric_limits<R>::infinity();
+    zero(total, tile_queries);
+    for (int64_t key = 0; key < keys_; key += tile_keys) {
+      multiply_across(q_ + query * row_, rows, across(keys_across_, key), key, scores_);
+      if (drops()) draw_dropout(query, rows, key);
+      for (int64_t i = 0; i < rows; ++i) {
+        const R before = largest[i];
+        R* row = scores_ + i * tile_keys;
+        total[i] = exponentiate(row, tile_width(key), largest[i], total[i]);
+        if (key > 0 && largest[i] != before) multiply_row(mixed + i * row_, std::exp(before - largest[i]));
+        if (drops()) drop_row(row, kept_ + i * tile_keys, tile_width(key));
+      }
+      multiply_add(mixed, row_, scores_, tile_keys, 1, v_ + key * row_, row_, rows, tile_width(key), row_);
+    }
+    R log_sums[tile_queries];
+    const Lanes<R> d;
+    for (int64_t i = 0; i < tile_queries; i += static_cast<int64_t>(hn::Lanes(d))) {
+      hn::StoreU(hn::Add(hn::LoadU(d, largest + i), hn::Log(d, hn::LoadU(d, total + i))), d, log_sums + i);
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      multiply_row(mixed + i * row_, 1 / total[i]);
+      call_.log_sum_exp[(first_query_ + query + i) * call_.heads + head_] = log_sums[i];
+    }
+    pack(mixed, rows, R{1}, call_.out, first_query_ + query);
+  }
+
+  // row = e^(row - largest), with `largest` raised to the row's largest; returns the sum of all rows so far, `total`
+  // being that of those before.
+  R exponentiate(R* row, int64_t n, R& largest, R total) const {
+    const Lanes<R> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const R before = largest;
+    auto most = hn::Set(d, largest), sum = hn::Zero(d);
+    for (int64_t j = 0; j < n; j += lanes) {
+      const auto inside = hn::FirstN(d, static_cast<size_t>(n - j));
+      most = hn::Max(most, hn::IfThenElse(inside, hn::LoadU(d, row + j), most));
+    }
+    largest = hn::GetLane(hn::MaxOfLanes(d, most));
+    for (int64_t j = 0; j < n; j += lanes) {
+      const auto inside = hn::FirstN(d, static_cast<size_t>(n - j));
+      const auto power = exp(d, hn::Sub(hn::LoadU(d, row + j), hn::Set(d, largest)));
+      const auto weight = hn::IfThenElseZero(inside, power);
+      sum = hn::Add(sum, weight);
+      hn::StoreU(weight, d, row + j);
+    }
+    const R here = hn::GetLane(hn::SumOfLanes(d, sum));
+    return total == 0 ? here : total * std::exp(before - largest) + here;
+  }
+
+  void drop_row(R* row, const R* kept, int64_t n) const {
+    for (int64_t j = 0; j < n; ++j) row[j] *= kept[j];
+  }
+
+  // The sum over keys of weight times its gradient, which is the output times its gradient.
+  void find_deltas() {
+    const Lanes<R> d;
+    for (int64_t i = 0; i < queries_; ++i) {
+      const T* out = call_.out + (first_query_ + i) * stride() + head_ * width_;
+      const R* grad = grad_out_ + i * row_;
+      auto sum = hn::Zero(d);
+      for (int64_t c = 0; c < width_; c += static_cast<int64_t>(hn::Lanes(d))) {
+        sum = hn::MulAdd(load_some(d, out + c, width_ - c), hn::LoadU(d, grad + c), sum);
+      }
+      delta_[i] = hn::GetLane(hn::SumOfLanes(d, sum));
+    }
+  }
+
+  void backward_tile(int64_t key) {
+    turn_tile(k_, key, keys_across_);
+    turn_tile(v_, key, values_across_);
+    R *grad_k = sums_, *grad_v = grad_k + tile_keys * row_;
+    zero(grad_k, 2 * tile_keys * row_);
+    for (int64_t query = 0; query < queries_; query += tile_queries) {
+      const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
+      const R *q = q_ + query * row_, *grad_out = grad_out_ + query * row_;
+      multiply_across(q, rows, across(keys_across_, key), key, scores_);
+      multiply_across(grad_out, rows, across(values_across_, key), key, grad_scores_);
+      if (drops()) draw_dropout(query, rows, key);
+      for (int64_t i = 0; i < rows; ++i) differentiate_row(query, i, tile_width(key));
+      multiply_add(grad_v, row_, scores_, 1, tile_keys, grad_out, row_, tile_width(key), rows, row_);
+      multiply_add(grad_k, row_, grad_scores_, 1, tile_keys, q, row_, tile_width(key), rows, row_);
+      multiply_add(grad_q_ + query * row_, row_, grad_scores_, tile_keys, 1, k_ + key * row_, row_, rows,
+                   tile_width(key), row_);
+    }
+    pack(grad_k, tile_width(key), R{1}, call_.grad_k, first_key_ + key);
+    pack(grad_v, tile_width(key), R{1}, call_.grad_v, first_key_ + key);
+  }
+
+  // Of row i of the tile: scores become weights as they were used (after dropout), grad_scores the scores' gradients.
+  void differentiate_row(int64_t query, int64_t i, int64_t n) {
+    const Lanes<R> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    R *scores = scores_ + i * tile_keys, *grads = grad_scores_ + i * tile_keys;
+    const R* kept = kept_ + i * tile_keys;
+    const R sum = call_.log_sum_exp[(first_query_ + query + i) * call_.heads + head_];
+    const auto log_sum = hn::Set(d, sum), delta = hn::Set(d, delta_[query + i]);
+    for (int64_t j = 0; j < n; j += lanes) {
+      const auto weight = exp(d, hn::Sub(hn::LoadU(d, scores + j), log_sum));
+      auto grad = hn::LoadU(d, grads + j), used = weight;
+      if (drops()) {
+        const auto factor = hn::LoadU(d, kept + j);
+        grad = hn::Mul(grad, factor);
+        used = hn::Mul(weight, factor);
+      }
+      hn::StoreU(used, d, scores + j);
+      hn::StoreU(hn::Mul(weight, hn::Sub(grad, delta)), d, grads + j);
+    }
+  }
+
+  const AttentionCall<T>& call_;
+  const int64_t width_, row_;
+  const R scale_;
+  int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
+  R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *sums_;
+  R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
+      kept_[tile_queries * tile_keys];
+  uint32_t words_[tile_queries * tile_keys + spare_words];
+};
+
+template <class T>
+HWY_INLINE void each_head(const AttentionCall<T>& call, const AttentionScratch<Real<T>>& scratch) {
+  Head<T> one(call, scratch);
+  for (int64_t b = 0; b < call.sequences; ++b) {
+    for (int64_t head = 0; head < call.heads; ++head) {
+      call.grad_out != nullptr ? one.backward(b, head) : one.forward(b, head);
+    }
+  }
+}
+
+void attention_f32(const AttentionCall<float>& call, const AttentionScratch<float>& scratch) {
+  each_head(call, scratch);
+}
+void attention_bf16(const AttentionCall<Bf16>& call, const AttentionScratch<float>& scratch) {
+  each_head(call, scratch);
+}
+void attention_f64(const AttentionCall<double>& call, const AttentionScratch<double>& scratch) {
+  each_head(call, scratch);
+}
+
+}  // namespace stretto::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stretto::kernels {
+namespace {
+
+HWY_EXPORT(attention_f32);
+HWY_EXPORT(attention_bf16);
+HWY_EXPORT(attention_f64);
+
+void dispatch(const AttentionCall<float>& call, const AttentionScratch<float>& scratch) {
+  HWY_DYNAMIC_DISPATCH(attention_f32)(call, scratch);
+}
+void dispatch(const AttentionCall<Bf16>& call, const AttentionScratch<float>& scratch) {
+  HWY_DYNAMIC_DISPATCH(attention_bf16)(call, scratch);
+}
+void dispatch(const AttentionCall<double>& call, const AttentionScratch<double>& scratch) {
+  HWY_DYNAMIC_DISPATCH(attention_f64)(call, scratch);
+}
+
+int64_t longest(const int64_t* bounds, int64_t sequences) {
+  int64_t result = 0;
+  for (int64_t b = 0; b < sequences; ++b) result = std::max(result, bounds[b + 1] - bounds[b]);
+  return result;
+}
+
+template <class T>
+void with_scratch(const AttentionCall<T>& call) {
+  AttentionScratch<Real<T>> scratch;
+  scratch.longest_queries = longest(call.query_bounds, call.sequences);
+  scratch.longest_keys = longest(call.key_bounds, call.sequences);
+  const int64_t row = call.width + largest_vector / 4;
+  std::vector<Real<T>> memory(static_cast<size_t>((3 * row + 1) * scratch.longest_queries +
+                                                  4 * row * (scratch.longest_keys + 64) + 2 * 64 * row));
+  scratch.memory = memory.data();
+  dispatch(call, scratch);
+}
+
+}  // namespace
+
+void attention_loop(const AttentionCall<float>& call) { with_scratch(call); }
+void attention_loop(const AttentionCall<Bf16>& call) { with_scratch(call); }
+void attention_loop(const AttentionCall<double>& call) { with_scratch(call); }
+
+}  // namespace stretto::kernels
+#endif

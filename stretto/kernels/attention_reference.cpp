@@ -1,0 +1,64 @@
+#include <cmath>
+#include <limits>
+
+#include "stretto/kernels/attention.h"
+
+namespace stretto::kernels {
+namespace {
+
+// Packed rows as padded ones, [B, length].
+struct Padding {
+  Tensor slots;  // of each packed row in [B * length]
+  int64_t batch, length;
+
+  explicit Padding(const Tensor& bounds) : batch(bounds.numel() - 1) {
+    const Tensor begins = bounds.slice(0, 0, batch), lengths = bounds.slice(0, 1) - begins;
+    length = lengths.max().item<int64_t>();
+    const Tensor sequence = at::repeat_interleave(at::arange(batch, bounds.options()), lengths);
+    const Tensor rows = at::arange(sequence.numel(), bounds.options());
+    slots = rows + sequence * length - begins.index_select(0, sequence);
+  }
+
+  // [T, heads, D] -> [B, heads, length, D], zeros where a sequence is shorter than the longest.
+  Tensor pad(const Tensor& x) const {
+    const Tensor padded =
+        at::zeros({batch * length, x.size(1), x.size(2)}, x.options()).index_copy(0, slots, x);
+    return padded.view({batch, length, x.size(1), x.size(2)}).transpose(1, 2);
+  }
+
+  // [B, 1, 1, length]: 0 for a row, -infinity for padding.
+  Tensor mask(const at::TensorOptions& options) const {
+    const Tensor none = at::full({batch * length}, -std::numeric_limits<double>::infinity(), options);
+    return none.index_fill(0, slots, 0).view({batch, 1, 1, length});
+  }
+};
+
+// [B, heads, queries, keys] keyed by sample, query position, head and key position.
+Tensor dropout_of_weights(const Tensor& samples, int64_t heads, int64_t queries, int64_t keys,
+                          const Dropout& dropout, at::ScalarType dtype) {
+  const int64_t batch = samples.numel();
+  const Tensor row_samples = samples.view({batch, 1}).expand({batch, queries}).reshape({-1});
+  const Tensor positions = at::arange(queries, samples.options()).repeat({batch});
+  const Tensor mask = dropout_mask({row_samples, positions, heads}, keys, dropout.p, dropout.key, dtype);
+  return mask.view({batch, queries, heads, keys}).transpose(1, 2);
+}
+
+}  // namespace
+
+Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const AttentionSequences& sequences, const Dropout& dropout) {
+  const auto dtype = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const Padding queries(sequences.query_bounds), keys(sequences.key_bounds);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
+  const Tensor scores = at::matmul(queries.pad(q.to(dtype) * scale), keys.pad(k.to(dtype)).transpose(2, 3));
+  Tensor weights = at::softmax(scores + keys.mask(scores.options()), -1);
+  if (dropout.p > 0) {
+    weights = weights *
+              dropout_of_weights(sequences.samples, q.size(1), queries.length, keys.length, dropout, dtype);
+  }
+  const Tensor mixed = at::matmul(weights, keys.pad(v.to(dtype))).transpose(1, 2);
+  const Tensor rows = mixed.reshape({queries.batch * queries.length, q.size(1), q.size(2)});
+  return rows.index_select(0, queries.slots).to(q.scalar_type());
+}
+
+}  // namespace stretto::kernels

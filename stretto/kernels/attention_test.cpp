@@ -1,0 +1,104 @@
+#include "stretto/kernels/attention.h"
+
+#include <limits>
+
+#include "stretto/kernels/each_target.h"
+
+namespace stretto::kernels {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  double tolerance;
+};
+
+class AttentionKernel : public ::testing::TestWithParam<Case> {};
+
+struct Inputs {
+  Tensor q, k, v, grad;
+  AttentionSequences sequences;
+};
+
+Tensor bounds_of(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> bounds = {0};
+  for (const int64_t length : lengths) bounds.push_back(bounds.back() + length);
+  return at::tensor(bounds);
+}
+
+Inputs make_inputs(const std::vector<int64_t>& queries, const std::vector<int64_t>& keys, int64_t heads,
+                   int64_t width, at::ScalarType dtype) {
+  at::manual_seed(width);
+  Inputs inputs;
+  const Tensor samples = at::arange(std::ssize(keys)) * (int64_t{1} << 33) + 5;
+  inputs.sequences = {bounds_of(queries), bounds_of(keys), samples};
+  const auto rows = [&](const Tensor& bounds) {
+    return (at::randn({bounds[-1].item<int64_t>(), heads, width}, at::kDouble) * 1.5).to(dtype);
+  };
+  inputs.q = rows(inputs.sequences.query_bounds);
+  inputs.k = rows(inputs.sequences.key_bounds);
+  inputs.v = rows(inputs.sequences.key_bounds);
+  inputs.grad = rows(inputs.sequences.query_bounds);
+  return inputs;
+}
+
+// The reference sees the same numbers at higher precision.
+void compare(const Inputs& inputs, const Dropout& dropout, const Case& wanted) {
+  const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
+  const auto leaf = [&](const Tensor& x) { return x.to(wide).detach().clone().requires_grad_(); };
+  Tensor q = leaf(inputs.q), k = leaf(inputs.k), v = leaf(inputs.v);
+  const Tensor reference = attention_reference(q, k, v, inputs.sequences, dropout);
+  reference.backward(inputs.grad.to(wide));
+  const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
+  const auto gradients =
+      attention_backward(inputs.grad, result, inputs.q, inputs.k, inputs.v, inputs.sequences, dropout);
+  EXPECT_LT(difference(result.rows, reference.detach()), wanted.tolerance);
+  EXPECT_LT(difference(gradients.q, q.grad()), wanted.tolerance);
+  EXPECT_LT(difference(gradients.k, k.grad()), wanted.tolerance);
+  EXPECT_LT(difference(gradients.v, v.grad()), wanted.tolerance);
+}
+
+TEST_P(AttentionKernel, EqualsReferenceForAnyLengthsAndWidths) {
+  const std::vector<int64_t> lengths = {1, 13, 2, 16, 17, 63, 64, 65, 200, 3};
+  for_each_target([&] {
+    for (const int64_t width : {1, 5, 16, 32, 40, 64}) {
+      for (const double p : {0.0, 0.3}) {
+        SCOPED_TRACE("width " + std::to_string(width) + ", p " + std::to_string(p));
+        compare(make_inputs(lengths, lengths, 3, width, GetParam().dtype), {p, 0x123456789abcdef},
+                GetParam());
+      }
+    }
+  });
+}
+
+TEST_P(AttentionKernel, EqualsReferenceForSomeOfTheQueries) {
+  for_each_target([&] {
+    compare(make_inputs({1, 1, 1}, {9, 130, 1}, 2, 24, GetParam().dtype), {0.2, 9}, GetParam());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, AttentionKernel,
+                         ::testing::Values(Case{at::kDouble, 1e-12}, Case{at::kFloat, 3e-6},
+                                           Case{at::kBFloat16, 2e-2}));
+
+TEST(AttentionKernel, HugeScoresStayFinite) {
+  for_each_target([] {
+    Inputs inputs = make_inputs({70}, {70}, 1, 8, at::kFloat);
+    inputs.q *= 1e4;
+    compare(inputs, {}, {at::kFloat, 1e-4});
+  });
+}
+
+TEST(AttentionKernel, WhatIsNotFiniteShows) {
+  for_each_target([] {
+    for (const double bad :
+         {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+      Inputs inputs = make_inputs({20}, {20}, 1, 8, at::kFloat);
+      inputs.k[3][0][2] = bad;
+      const auto result = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {});
+      EXPECT_FALSE(at::isfinite(result.rows.sum()).item<bool>());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace stretto::kernels

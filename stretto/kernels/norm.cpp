@@ -1,0 +1,70 @@
+#include "stretto/kernels/norm.h"
+
+#include "stretto/kernels/tensor_loops.h"
+
+namespace stretto::kernels {
+namespace {
+
+template <class T>
+NormCall<T> make_call(const NormResult& result, const Norm& norm) {
+  NormCall<T> call = {};
+  call.rows = result.sum.size(0);
+  call.width = result.sum.size(1);
+  call.bias = memory_of<T>(norm.bias);
+  call.residual = memory_of<T>(norm.residual);
+  call.weight = memory_of<T>(norm.weight);
+  call.offset = memory_of<T>(norm.offset);
+  call.eps = norm.eps;
+  call.samples = memory_of<int64_t>(norm.samples);
+  call.positions = memory_of<int64_t>(norm.positions);
+  call.before = drop_of(norm.before);
+  call.after = drop_of(norm.after);
+  call.sum = memory_of<T>(result.sum);
+  call.out = memory_of<T>(result.out);
+  call.mean = memory_of<Real<T>>(result.mean);
+  call.rstd = memory_of<Real<T>>(result.rstd);
+  return call;
+}
+
+Tensor dropped(const Tensor& x, const Dropout& dropout, const Norm& norm) {
+  if (dropout.p == 0) return x;
+  return x *
+         dropout_mask({norm.samples, norm.positions, 1}, x.size(1), dropout.p, dropout.key, x.scalar_type());
+}
+
+}  // namespace
+
+NormResult norm_rows(const Tensor& x, const Norm& norm) {
+  const auto statistics = x.options().dtype(computed_type(x.scalar_type()));
+  NormResult result = {at::empty_like(x), x, at::empty({x.size(0)}, statistics),
+                       at::empty({x.size(0)}, statistics)};
+  with_loop_type(x.scalar_type(), [&](auto number) { norm_loop(make_call<decltype(number)>(result, norm)); });
+  return result;
+}
+
+NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
+                                 const NormSums& sums) {
+  NormGradients gradients;
+  gradients.residual = at::empty_like(result.sum);
+  gradients.x = norm.before.p > 0 ? at::empty_like(result.sum) : gradients.residual;
+  with_loop_type(grad.scalar_type(), [&](auto number) {
+    using T = decltype(number);
+    auto call = make_call<T>(result, norm);
+    call.grad_out = memory_of<T>(grad);
+    call.grad_sum = memory_of<T>(gradients.residual);
+    call.grad_input = norm.before.p > 0 ? memory_of<T>(gradients.x) : nullptr;
+    call.grad_weight = memory_of<Real<T>>(sums.weight);
+    call.grad_offset = memory_of<Real<T>>(sums.offset);
+    call.grad_bias = memory_of<Real<T>>(sums.bias);
+    norm_loop(call);
+  });
+  return gradients;
+}
+
+Tensor norm_rows_reference(const Tensor& x, const Norm& norm) {
+  Tensor sum = dropped(norm.bias.defined() ? x + norm.bias : x, norm.before, norm);
+  if (norm.residual.defined()) sum = sum + norm.residual;
+  return dropped(at::layer_norm(sum, {x.size(1)}, norm.weight, norm.offset, norm.eps), norm.after, norm);
+}
+
+}  // namespace stretto::kernels

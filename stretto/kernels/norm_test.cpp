@@ -1,0 +1,83 @@
+#include "stretto/kernels/norm.h"
+
+#include "stretto/kernels/each_target.h"
+
+namespace stretto::kernels {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  double tolerance;
+};
+
+class NormKernel : public ::testing::TestWithParam<Case> {};
+
+struct Parts {
+  bool bias, residual;
+  double before, after;
+};
+
+Tensor leaf(const Tensor& x, at::ScalarType dtype) { return x.to(dtype).detach().clone().requires_grad_(); }
+
+void compare(int64_t rows, int64_t width, const Parts& parts, const Case& wanted) {
+  at::manual_seed(width);
+  const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
+  const auto random = [&](at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).to(wanted.dtype); };
+  const Tensor x = random({rows, width}) * 3 + 1, grad = random({rows, width});
+  Norm norm;
+  norm.bias = parts.bias ? random({width}) : Tensor();
+  norm.residual = parts.residual ? random({rows, width}) : Tensor();
+  norm.weight = random({width});
+  norm.offset = random({width});
+  norm.eps = 1e-5;
+  norm.samples = at::arange(rows) + (int64_t{1} << 34);
+  norm.positions = at::arange(rows) % 7;
+  norm.before = {parts.before, 77};
+  norm.after = {parts.after, 78};
+
+  Norm reference = norm;
+  const auto widen = [&](Tensor& part) { part = part.defined() ? leaf(part, wide) : part; };
+  widen(reference.bias), widen(reference.residual), widen(reference.weight), widen(reference.offset);
+  const Tensor reference_x = leaf(x, wide), reference_out = norm_rows_reference(reference_x, reference);
+  reference_out.backward(grad.to(wide));
+
+  const NormResult result = norm_rows(x.clone(), norm);
+  const auto sums = [&](const Tensor& part) { return part.defined() ? at::ones({width}, wide) : Tensor(); };
+  const NormSums gradients = {sums(norm.weight), sums(norm.offset), sums(norm.bias)};
+  const NormGradients found = norm_rows_backward(grad, result, norm, gradients);
+  EXPECT_LT(difference(result.out, reference_out.detach()), wanted.tolerance);
+  EXPECT_LT(difference(found.x, reference_x.grad()), wanted.tolerance);
+  if (parts.residual) {
+    EXPECT_LT(difference(found.residual, reference.residual.grad()), wanted.tolerance);
+  }
+  EXPECT_LT(difference(gradients.weight - 1, reference.weight.grad()), wanted.tolerance);
+  EXPECT_LT(difference(gradients.offset - 1, reference.offset.grad()), wanted.tolerance);
+  if (parts.bias) {
+    EXPECT_LT(difference(gradients.bias - 1, reference.bias.grad()), wanted.tolerance);
+  }
+}
+
+TEST_P(NormKernel, EqualsReferenceForAnyWidthAndParts) {
+  for_each_target([] {
+    for (const int64_t width : {2, 7, 16, 33, 384, 700}) {
+      for (const Parts& parts : {Parts{true, true, 0.1, 0}, Parts{true, true, 0, 0},
+                                 Parts{false, false, 0, 0.3}, Parts{false, true, 0.2, 0.1}}) {
+        SCOPED_TRACE("width " + std::to_string(width) + ", dropout before " + std::to_string(parts.before));
+        compare(150, width, parts, GetParam());
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,
+                         ::testing::Values(Case{at::kDouble, 1e-11}, Case{at::kFloat, 1e-5},
+                                           Case{at::kBFloat16, 3e-2}));
+
+TEST(NormKernel, RefusesWhatDoesNotFit) {
+  Norm norm;
+  norm.weight = norm.offset = at::ones({4}, at::kDouble);
+  EXPECT_ANY_THROW(norm_rows(at::ones({3, 4}), norm));
+}
+
+}  // namespace
+}  // namespace stretto::kernels

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "stretto/base/error.h"
+#include "stretto/kernels/dropout.h"
+#include "stretto/kernels/loops.h"
+
+namespace stretto::kernels {
+
+// Between tensors and the bare loops.
+
+// Whether loops for this kind of tensor exist; ATen serves the others.
+inline bool has_loops(const Tensor& x) {
+  const auto dtype = x.scalar_type();
+  return x.device().is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kDouble);
+}
+
+// The type in which numbers of `dtype` are summed: Real<T> of the loops.
+inline at::ScalarType computed_type(at::ScalarType dtype) {
+  return dtype == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+// Calls f with a number of the type as which the loops know `dtype`. REQUIRES: has_loops.
+template <class F>
+void with_loop_type(at::ScalarType dtype, const F& f) {
+  if (dtype == at::kFloat) return f(float{});
+  if (dtype == at::kDouble) return f(double{});
+  f(Bf16{});
+}
+
+// The tensor's memory, or null for an undefined one. REQUIRES: it is contiguous and of type T.
+template <class T>
+T* memory_of(const Tensor& tensor) {
+  if (!tensor.defined()) return nullptr;
+  if (!tensor.is_contiguous() || tensor.element_size() != static_cast<int64_t>(sizeof(T))) {
+    throw ShapeError("kernel: {} is not contiguous or not of the type of the other operands",
+                     describe(tensor));
+  }
+  return static_cast<T*>(tensor.data_ptr());
+}
+
+Drop drop_of(const Dropout& dropout);
+
+}  // namespace stretto::kernels

@@ -1,0 +1,48 @@
+#include "stretto/kernels/attention.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "stretto/nn/functional.h"
+
+namespace stretto::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const kernels::AttentionSequences& sequences, const kernels::Dropout& dropout) {
+    const auto result = kernels::attention(q, k, v, sequences, dropout);
+    context->save_for_backward({q, k, v, result.rows, result.log_sum_exp, sequences.query_bounds,
+                                sequences.key_bounds, sequences.samples});
+    context->saved_data["p"] = dropout.p;
+    context->saved_data["key"] = static_cast<int64_t>(dropout.key);
+    return result.rows;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = context->get_saved_variables();
+    const kernels::Dropout dropout = {context->saved_data["p"].toDouble(),
+                                      static_cast<uint64_t>(context->saved_data["key"].toInt())};
+    const auto gradients =
+        kernels::attention_backward(outputs[0].contiguous(), {saved[3], saved[4]}, saved[0], saved[1],
+                                    saved[2], {saved[5], saved[6], saved[7]}, dropout);
+    return {gradients.q, gradients.k, gradients.v, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
+                        const PackedLayout& keys, double p, uint64_t site, const Context& context) {
+  const kernels::AttentionSequences sequences = {queries.cu_seqlens, keys.cu_seqlens,
+                                                 keys.sample_of_sequence};
+  const kernels::Dropout dropout = context.dropout(p, site);
+  const Tensor rows = context.fast(q) ? AttentionFunction::apply(q.contiguous(), k.contiguous(),
+                                                                 v.contiguous(), sequences, dropout)
+                                      : kernels::attention_reference(q, k, v, sequences, dropout);
+  return rows.reshape({q.size(0), q.size(1) * q.size(2)});
+}
+
+}  // namespace stretto::nn

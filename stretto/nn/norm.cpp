@@ -1,0 +1,132 @@
+#include "stretto/kernels/norm.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "stretto/kernels/tensor_loops.h"
+#include "stretto/nn/functional.h"
+#include "stretto/nn/matmul.h"
+#include "stretto/nn/parameter_gradient.h"
+
+namespace stretto::nn {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+void save_scalars(AutogradContext* context, const kernels::Norm& norm) {
+  context->saved_data["eps"] = norm.eps;
+  context->saved_data["p"] = c10::List<double>({norm.before.p, norm.after.p});
+  context->saved_data["key"] =
+      c10::List<int64_t>({static_cast<int64_t>(norm.before.key), static_cast<int64_t>(norm.after.key)});
+}
+
+void restore_scalars(AutogradContext* context, kernels::Norm& norm) {
+  const auto p = context->saved_data["p"].toDoubleList();
+  const auto key = context->saved_data["key"].toIntList();
+  norm.eps = context->saved_data["eps"].toDouble();
+  norm.before = {p[0], static_cast<uint64_t>(key[0])};
+  norm.after = {p[1], static_cast<uint64_t>(key[1])};
+}
+
+struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& offset,
+                        kernels::Norm norm) {
+    norm.weight = weight;
+    norm.offset = offset;
+    const auto result = kernels::norm_rows(x.clone(), norm);
+    context->save_for_backward(
+        {weight, offset, result.sum, result.mean, result.rstd, norm.samples, norm.positions});
+    save_scalars(context, norm);
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = context->get_saved_variables();
+    kernels::Norm norm;
+    norm.weight = saved[0], norm.offset = saved[1];
+    norm.samples = saved[5], norm.positions = saved[6];
+    restore_scalars(context, norm);
+    const auto sum_type = kernels::computed_type(norm.weight.scalar_type());
+    const ParameterGradient weight(norm.weight, sum_type, context->needs_input_grad(1)),
+        offset(norm.offset, sum_type, context->needs_input_grad(2));
+    const auto gradients = kernels::norm_rows_backward(
+        outputs[0].contiguous(), {{}, saved[2], saved[3], saved[4]}, norm, {weight.sum(), offset.sum(), {}});
+    return {gradients.x, weight.result(), offset.result(), Tensor()};
+  }
+};
+
+struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Tensor& residual, const Tensor& norm_weight, const Tensor& norm_offset,
+                        kernels::Norm norm) {
+    norm.bias = bias, norm.residual = residual;
+    norm.weight = norm_weight, norm.offset = norm_offset;
+    const auto result = kernels::norm_rows(product(operand(x), weight), norm);
+    context->save_for_backward({x, weight, bias, norm_weight, norm_offset, result.sum, result.mean,
+                                result.rstd, norm.samples, norm.positions});
+    save_scalars(context, norm);
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
+    kernels::Norm norm;
+    norm.bias = bias, norm.weight = saved[3], norm.offset = saved[4];
+    norm.samples = saved[8], norm.positions = saved[9];
+    restore_scalars(context, norm);
+    const auto sum_type = kernels::computed_type(x.scalar_type());
+    const ParameterGradient bias_sum(bias, sum_type, context->needs_input_grad(2)),
+        norm_weight(norm.weight, sum_type, context->needs_input_grad(4)),
+        norm_offset(norm.offset, sum_type, context->needs_input_grad(5));
+    const auto gradients =
+        kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[5], saved[6], saved[7]}, norm,
+                                    {norm_weight.sum(), norm_offset.sum(), bias_sum.sum()});
+    const Tensor grad = operand(gradients.x);
+    variable_list result(7);
+    if (context->needs_input_grad(0)) result[0] = input_gradient(grad, weight);
+    if (context->needs_input_grad(1)) result[1] = weight_gradient(weight, grad, operand(x));
+    result[2] = bias_sum.result();
+    result[3] = gradients.residual;
+    result[4] = norm_weight.result();
+    result[5] = norm_offset.result();
+    return result;
+  }
+};
+
+kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
+  kernels::Norm norm;
+  norm.eps = eps;
+  norm.samples = layout.samples;
+  norm.positions = layout.positions;
+  return norm;
+}
+
+}  // namespace
+
+Tensor norm_dropout(const Tensor& x, const NormParameters& parameters, double p, uint64_t site,
+                    const PackedLayout& layout, const Context& context) {
+  kernels::Norm norm = keyed_by(layout, parameters.eps);
+  norm.after = context.dropout(p, site);
+  if (context.fast(x)) return NormDropoutFunction::apply(x, parameters.weight, parameters.bias, norm);
+  norm.weight = parameters.weight;
+  norm.offset = parameters.bias;
+  return kernels::norm_rows_reference(x, norm);
+}
+
+Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor& residual,
+                               const NormParameters& parameters, double p, uint64_t site,
+                               const PackedLayout& layout, const Context& context) {
+  kernels::Norm norm = keyed_by(layout, parameters.eps);
+  norm.before = context.dropout(p, site);
+  if (context.fast(x)) {
+    return LinearNormFunction::apply(x, map.weight, map.bias, residual.contiguous(), parameters.weight,
+                                     parameters.bias, norm);
+  }
+  norm.residual = residual;
+  norm.weight = parameters.weight;
+  norm.offset = parameters.bias;
+  return kernels::norm_rows_reference(linear(x, map), norm);
+}
+
+}  // namespace stretto::nn

@@ -1,0 +1,128 @@
+#include "stretto/tensor/block_cache.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include <sys/mman.h>
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto {
+namespace {
+
+constexpr size_t smallest_block = size_t{64} << 10;  // smaller requests are left to the C library
+constexpr size_t page = 4096;
+constexpr size_t huge_page = size_t{2} << 20;
+
+// Sizes are rounded up to an eighth of the power of two below, so that requests that differ a little share blocks.
+size_t rounded(size_t bytes) {
+  size_t step = smallest_block / 8;
+  while (step * 16 <= bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
+// Of at least two huge pages: at the beginning of one, as the kernel gives huge pages only to whole aligned ones.
+void* map_pages(size_t bytes) {
+  const size_t spare = bytes >= 2 * huge_page ? huge_page : 0;
+  void* memory = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw IoError("cannot get {} of memory for a tensor: {}; use smaller batches or fewer ranks",
+                  human_bytes(static_cast<double>(bytes)), std::strerror(errno));
+  }
+  if (spare == 0) return memory;
+  char* start = static_cast<char*>(memory);
+  const size_t before = (huge_page - reinterpret_cast<uintptr_t>(memory) % huge_page) % huge_page;
+  if (before > 0) ::munmap(start, before);
+  ::munmap(start + before + bytes, spare - before);
+  ::madvise(start + before, bytes, MADV_HUGEPAGE);  // an optimisation: refusal changes nothing else
+  return start + before;
+}
+
+class BlockCache : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* start = bytes < smallest_block ? c10::alloc_cpu(bytes) : take(rounded(bytes));
+    return {start, start, raw_deleter(), c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override;
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+
+  void free(void* start) {
+    // Blocks begin on pages, other memory hardly ever does.
+    if (reinterpret_cast<uintptr_t>(start) % page != 0 || !keep(start)) c10::free_cpu(start);
+  }
+
+  TensorMemory sizes() const {
+    const std::lock_guard lock(mutex_);
+    return {in_use_, kept_bytes_};
+  }
+
+ private:
+  // The smallest kept block that is large enough and not more than half too large, else a new one.
+  void* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.lower_bound(bytes);
+    void* start = nullptr;
+    if (found != kept_.end() && found->first <= bytes + bytes / 2) {
+      std::tie(bytes, start) = *found;
+      kept_bytes_ -= bytes;
+      kept_.erase(found);
+    } else {
+      start = map_pages(bytes);
+    }
+    size_of_[start] = bytes;
+    in_use_ += bytes;
+    most_in_use_ = std::max(most_in_use_, in_use_);
+    return start;
+  }
+
+  // False when `start` is no block.
+  bool keep(void* start) {
+    const std::lock_guard lock(mutex_);
+    const auto found = size_of_.find(start);
+    if (found == size_of_.end()) return false;
+    const size_t bytes = found->second;
+    size_of_.erase(found);
+    in_use_ -= bytes;
+    kept_bytes_ += bytes;
+    kept_.emplace(bytes, start);
+    while (kept_bytes_ > most_in_use_) {
+      const auto largest = std::prev(kept_.end());
+      ::munmap(largest->second, largest->first);
+      kept_bytes_ -= largest->first;
+      kept_.erase(largest);
+    }
+    return true;
+  }
+
+  mutable std::mutex mutex_;
+  std::multimap<size_t, void*> kept_;
+  std::unordered_map<void*, size_t> size_of_;  // of blocks in use
+  size_t in_use_ = 0, most_in_use_ = 0, kept_bytes_ = 0;
+};
+
+// Torch's allocator is one a process, and tensors of static life may be freed after everything else: never destroyed.
+BlockCache& block_cache() {
+  static auto* cache = new BlockCache;
+  return *cache;
+}
+
+c10::DeleterFnPtr BlockCache::raw_deleter() const {
+  return [](void* start) { block_cache().free(start); };
+}
+
+}  // namespace
+
+void reuse_tensor_memory() { c10::SetCPUAllocator(&block_cache(), /*priority=*/1); }
+
+TensorMemory tensor_memory() { return block_cache().sizes(); }
+
+}  // namespace stretto

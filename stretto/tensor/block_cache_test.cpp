@@ -1,0 +1,81 @@
+#include "stretto/tensor/block_cache.h"
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "stretto/tensor/tensor.h"
+
+namespace stretto {
+namespace {
+
+constexpr size_t mib = size_t{1} << 20;
+
+// Each starts from what the tests before it left.
+class BlockCache : public ::testing::Test {
+ protected:
+  BlockCache() { reuse_tensor_memory(); }
+  size_t in_use_ = tensor_memory().in_use;
+};
+
+Tensor bytes(size_t count) { return at::empty({static_cast<int64_t>(count)}, at::kByte); }
+
+TEST_F(BlockCache, GivesOutWhatWasFreedAgain) {
+  void* first = nullptr;
+  {
+    const Tensor block = bytes(5 * mib).fill_(7);
+    first = block.data_ptr();
+    EXPECT_EQ(tensor_memory().in_use, in_use_ + 5 * mib);
+  }
+  EXPECT_EQ(tensor_memory().in_use, in_use_);
+  EXPECT_GE(tensor_memory().kept, 5 * mib);
+  EXPECT_EQ(bytes(5 * mib - 1000).data_ptr(), first) << "nearly the same size";
+  EXPECT_NE(bytes(2 * mib).data_ptr(), first) << "less than two thirds of it";
+  EXPECT_EQ(at::zeros({5 * mib}, at::kByte).sum().item<int64_t>(), 0)
+      << "zeros are written, not taken for granted";
+}
+
+TEST_F(BlockCache, KeepsNoMoreThanWasInUseAtOnce) {
+  const Tensor most = bytes(200 * mib);
+  const size_t most_in_use = tensor_memory().in_use;
+  for (size_t size = 3; size <= 150; size = size * 7 / 4) bytes(size * mib);
+  EXPECT_LE(tensor_memory().kept, most_in_use);
+}
+
+TEST_F(BlockCache, BlocksDoNotOverlap) {
+  std::vector<Tensor> blocks;
+  for (size_t i = 0; i < 40; ++i) {
+    blocks.push_back(bytes(1000 + i * i * 30'000).fill_(static_cast<int64_t>(i)));
+    if (i % 3 == 2) blocks[i - 1].reset();
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].defined()) {
+      EXPECT_TRUE(blocks[i].eq(static_cast<int64_t>(i)).all().item<bool>()) << i;
+    }
+  }
+}
+
+TEST_F(BlockCache, TensorsGrowInIt) {
+  Tensor grown = at::ones({200'000});
+  grown.resize_({900'000});
+  EXPECT_EQ(grown.slice(0, 0, 200'000).sum().item<double>(), 200'000);
+  EXPECT_EQ(at::empty({0}).numel(), 0);
+}
+
+TEST_F(BlockCache, ServesThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (size_t i = 0; i < 200; ++i) {
+        const Tensor block = bytes(100'000 * (1 + i % 5)).fill_(t);
+        EXPECT_TRUE(block.eq(t).all().item<bool>());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(tensor_memory().in_use, in_use_);
+}
+
+}  // namespace
+}  // namespace stretto
