@@ -24,7 +24,8 @@ std::string_view slice(const MappedFile& file, int64_t begin, int64_t length) {
   return file.text().substr(static_cast<size_t>(begin), static_cast<size_t>(length));
 }
 
-void verify_file(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest) {
+void verify_file(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
+                 const std::function<void(int64_t)>& on_read) {
   const std::filesystem::path path = checkpoint / name;
   const StoredFile& expected = manifest.files.at(name);
   if (!std::filesystem::exists(path)) throw DataError("{}: the file is missing", path.string());
@@ -36,9 +37,14 @@ void verify_file(const std::filesystem::path& checkpoint, const std::string& nam
   if (hash64(slice(file, 0, expected.header_length)) != expected.header_checksum) {
     throw DataError("{}: the header is damaged (its checksum differs from the manifest's)", path.string());
   }
+  on_read(expected.header_length);
   for (const auto& [tensor, entry] : manifest.tensors) {
     for (const StoredPiece& piece : entry.pieces) {
-      if (piece.file != name || hash64(slice(file, piece.begin, piece.length)) == piece.checksum) continue;
+      if (piece.file != name) continue;
+      if (hash64(slice(file, piece.begin, piece.length)) == piece.checksum) {
+        on_read(piece.length);
+        continue;
+      }
       throw DataError("{}: tensor {} is damaged (bytes {} to {} differ from their checksum)", path.string(),
                       tensor, piece.begin, piece.begin + piece.length);
     }
@@ -76,9 +82,9 @@ Manifest read_manifest(const std::filesystem::path& checkpoint) {
   return manifest;
 }
 
-void verify(const std::filesystem::path& checkpoint) {
+void verify(const std::filesystem::path& checkpoint, const std::function<void(int64_t)>& on_read) {
   const Manifest manifest = read_manifest(checkpoint);
-  for (const auto& [name, file] : manifest.files) verify_file(checkpoint, name, manifest);
+  for (const auto& [name, file] : manifest.files) verify_file(checkpoint, name, manifest, on_read);
 }
 
 std::optional<Checkpoint> newest_good(const std::filesystem::path& folder) {
@@ -127,14 +133,19 @@ std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, c
 
 void remove(const Checkpoint& checkpoint) { remove_folder(checkpoint.path); }
 
-void remove_partial(const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> list_partial(const std::filesystem::path& folder) {
   std::error_code none;
   std::vector<std::filesystem::path> left_over;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
     const std::string name = entry.path().filename();
     if (name.starts_with(name_prefix) && !step_of(name)) left_over.push_back(entry.path());
   }
-  for (const auto& path : left_over) remove_folder(path);
+  std::ranges::sort(left_over);
+  return left_over;
+}
+
+void remove_partial(const std::filesystem::path& folder) {
+  for (const auto& path : list_partial(folder)) remove_folder(path);
 }
 
 }  // namespace stretto::archive

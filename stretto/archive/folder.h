@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,11 @@ std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& folder);
 // The manifest of a checkpoint's folder. Throws DataError or IoError.
 Manifest read_manifest(const std::filesystem::path& checkpoint);
 
-// Reads every byte of a checkpoint and compares it with its checksum. Throws DataError naming file and tensor.
-void verify(const std::filesystem::path& checkpoint);
+// Reads every byte of a checkpoint and compares it with its checksum. Throws DataError naming file and tensor. `on_read`
+// is told the bytes of each part of a file that was found good.
+void verify(
+    const std::filesystem::path& checkpoint,
+    const std::function<void(int64_t bytes)>& on_read = [](int64_t) {});
 
 // The newest checkpoint that verify() finds whole; the others are said in a warning each. Nothing where the folder holds
 // none; throws DataError where it holds only damaged ones.
@@ -47,7 +51,8 @@ std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, c
 
 void remove(const Checkpoint& checkpoint);
 
-// Removes what interrupted saves and removals left behind.
+// What interrupted saves and removals left behind.
+std::vector<std::filesystem::path> list_partial(const std::filesystem::path& folder);
 void remove_partial(const std::filesystem::path& folder);
 
 }  // namespace stretto::archive

@@ -55,6 +55,18 @@ class Folder : public ::testing::Test {
   TempFolder temp_;
 };
 
+TEST_F(Folder, VerificationTellsHowFarItIs) {
+  add(1);
+  std::vector<int64_t> parts;
+  verify(checkpoint_path(temp_.path(), 1), [&](int64_t bytes) { parts.push_back(bytes); });
+  EXPECT_THAT(parts, ElementsAre(4, 8)) << "the header, the tensor";
+  damage(1);
+  parts.clear();
+  EXPECT_THROW(verify(checkpoint_path(temp_.path(), 1), [&](int64_t bytes) { parts.push_back(bytes); }),
+               DataError);
+  EXPECT_THAT(parts, ElementsAre(4));
+}
+
 TEST_F(Folder, IsListedByStep) {
   EXPECT_THAT(steps(), IsEmpty());
   EXPECT_THAT(list_checkpoints(temp_.path() / "absent"), IsEmpty());

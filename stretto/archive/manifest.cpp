@@ -1,8 +1,10 @@
 #include "stretto/archive/manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
+#include "stretto/archive/tiling.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/json.h"
@@ -142,6 +144,50 @@ void require_whole(const std::string& text) {
   }
 }
 
+// Each element of the tensor must lie in one piece.
+void require_partition(const std::string& name, const StoredEntry& entry) {
+  std::vector<Region> regions;
+  for (const StoredPiece& piece : entry.pieces) regions.push_back(piece.region);
+  const auto wrong = first_miscovered(entry.shape, regions);
+  if (!wrong) return;
+  std::vector<std::string> holders;
+  for (const StoredPiece& piece : entry.pieces) {
+    if (contains(piece.region, wrong->element)) holders.push_back(piece.file);
+  }
+  const std::string element = fmt::format("tensor {} of shape [{}]: element [{}]", name,
+                                          fmt::join(entry.shape, ", "), fmt::join(wrong->element, ", "));
+  if (holders.empty()) throw DataError("{} lies in none of its {} pieces", element, entry.pieces.size());
+  throw DataError("{} lies in {} of its pieces, in {}", element, holders.size(), fmt::join(holders, ", "));
+}
+
+// Each byte of the file must belong to its header or to one piece.
+void require_all_bytes(const std::string& name, const StoredFile& file, const Manifest& manifest) {
+  struct Span {
+    int64_t begin, end;
+    const std::string* tensor;
+  };
+  std::vector<Span> spans;
+  for (const auto& [tensor, entry] : manifest.tensors) {
+    for (const StoredPiece& piece : entry.pieces) {
+      if (piece.file == name && piece.length > 0)
+        spans.push_back({piece.begin, piece.begin + piece.length, &tensor});
+    }
+  }
+  std::ranges::sort(spans, {}, &Span::begin);
+  int64_t told = file.header_length;
+  const std::string* before = nullptr;
+  for (const Span& span : spans) {
+    if (span.begin < told) {
+      throw DataError("{}: bytes {} to {} belong to tensor {} and to tensor {}", name, span.begin,
+                      std::min(told, span.end), *before, *span.tensor);
+    }
+    if (span.begin > told) break;
+    told = span.end;
+    before = span.tensor;
+  }
+  if (told < file.size) throw DataError("{}: no tensor tells of the bytes from {} on", name, told);
+}
+
 }  // namespace
 
 Region whole_region(const std::vector<int64_t>& shape) {
@@ -202,22 +248,11 @@ Manifest parse_manifest(const std::string& text, const std::string& place) {
 }
 
 void require_complete(const Manifest& manifest, const std::string& place) {
-  std::map<std::string, int64_t> told;  // bytes of each file
-  for (const auto& [name, file] : manifest.files) told[name] = file.header_length;
-  for (const auto& [name, entry] : manifest.tensors) {
-    int64_t elements = 0;
-    for (const StoredPiece& piece : entry.pieces) {
-      elements += piece.region.elements();
-      told[piece.file] += piece.length;
-    }
-    if (elements != product(entry.shape)) {
-      throw DataError("{}: tensor {}: its pieces hold {} elements where [{}] has {}", place, name, elements,
-                      fmt::join(entry.shape, ", "), product(entry.shape));
-    }
-  }
-  for (const auto& [name, file] : manifest.files) {
-    if (told[name] == file.size) continue;
-    throw DataError("{}: it tells of {} of the {} bytes of {}", place, told[name], file.size, name);
+  try {
+    for (const auto& [name, entry] : manifest.tensors) require_partition(name, entry);
+    for (const auto& [name, file] : manifest.files) require_all_bytes(name, file, manifest);
+  } catch (const DataError& error) {
+    throw DataError("{}: {}", place, error.what());
   }
 }
 

@@ -76,8 +76,8 @@ std::string to_text(const Manifest& manifest);
 // outside its tensor or file, and for a newer format.
 Manifest parse_manifest(const std::string& text, const std::string& place);
 
-// Throws DataError unless the pieces hold as many elements as each tensor has, and each file's bytes all belong to its
-// header or to a piece, so that none is missing and none can change unseen.
+// Throws DataError, naming tensor and files, unless each element of a tensor lies in one of its pieces, and each byte of
+// a file in its header or in one piece: so that none is missing and none can change unseen.
 void require_complete(const Manifest& manifest, const std::string& place);
 
 // Bytes of an element of a safetensors dtype; throws DataError for an unknown one.

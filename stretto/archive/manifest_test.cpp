@@ -97,14 +97,28 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0,4]"), HasSubstr("elements 0 to 4 lie outside"));
   EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"), HasSubstr("lie outside"));
   EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[2,0]"), HasSubstr("outside its tensor of shape [2, 3]"));
-  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"), HasSubstr("hold 6 elements where [2, 4] has 8"));
+  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"),
+              HasSubstr("m.json: tensor w of shape [2, 4]: element [0, 3] lies in none of its 2 pieces"));
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"), HasSubstr("not one of a tensor"));
-  EXPECT_THAT(with("\"size\":24", "\"size\":25"), HasSubstr("it tells of 24 of the 25 bytes"));
+  EXPECT_THAT(with("\"size\":24", "\"size\":25"),
+              HasSubstr("m.json: rank-00000.safetensors: no tensor tells of the bytes from 24 on"));
+  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[0,0]"),
+              HasSubstr("m.json: tensor w of shape [2, 3]: element [0, 0] lies in 2 of its pieces, in "
+                        "rank-00000.safetensors, rank-00001.safetensors"));
   EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
   EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
               HasSubstr("not the name of a file"));
   EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("it is not a manifest"));
   EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
+}
+
+// Bytes that two tensors share, and others that none has: the sum is right.
+TEST(Manifest, SharedBytesAreRefused) {
+  Manifest manifest = example();
+  manifest.files["rank-00000.safetensors"].size = 48;
+  manifest.tensors["v"] = {"F32", {2, 3}, {{whole_region({2, 3}), "rank-00000.safetensors", 16, 24, 2}}};
+  EXPECT_THAT(refusal(to_text(manifest)),
+              HasSubstr("m.json: rank-00000.safetensors: bytes 16 to 24 belong to tensor w and to tensor v"));
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include <fmt/chrono.h>
 
 #include "stretto/archive/folder.h"
+#include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/verbs.h"
 
@@ -35,18 +38,25 @@ std::optional<Checkpoint> as_checkpoint(const std::filesystem::path& folder) {
   return Checkpoint{archive::read_manifest(folder).step, folder};  // one that was moved or renamed
 }
 
+// Of a run's folder its checkpoints/, else the folder itself.
+std::filesystem::path checkpoints_in(const std::filesystem::path& folder) {
+  const std::filesystem::path inner = folder / "checkpoints";
+  return std::filesystem::is_directory(inner) ? inner : folder;
+}
+
+[[noreturn]] void refuse_empty(const std::filesystem::path& folder) {
+  throw DataError(
+      "{} holds no checkpoints; name a run's folder, its checkpoints/ or one checkpoint, step-<number>",
+      folder.string());
+}
+
 // What the user's folder holds: it is a run's, its checkpoints/, or one checkpoint. Oldest first, never
 // empty.
 std::vector<Checkpoint> find_checkpoints(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) throw ConfigError("there is no folder {}", folder.string());
   if (const auto single = as_checkpoint(folder)) return {*single};
-  const std::filesystem::path inner = folder / "checkpoints";
-  auto found = archive::list_checkpoints(std::filesystem::is_directory(inner) ? inner : folder);
-  if (found.empty()) {
-    throw DataError(
-        "{} holds no checkpoints; name a run's folder, its checkpoints/ or one checkpoint, step-<number>",
-        folder.string());
-  }
+  auto found = archive::list_checkpoints(checkpoints_in(folder));
+  if (found.empty()) refuse_empty(folder);
   return found;
 }
 
@@ -112,16 +122,15 @@ int list(const std::filesystem::path& folder) {
 // Says every two seconds how far the reading is, so that a long check does not look like a hang.
 class ReadingProgress {
  public:
-  explicit ReadingProgress(int64_t total)
-      : total_(total), thread_([this](std::stop_token stop) { tell(stop); }) {}
+  explicit ReadingProgress(const std::vector<Checkpoint>& checkpoints)
+      : total_(std::transform_reduce(checkpoints.begin(), checkpoints.end(), int64_t{0}, std::plus(),
+                                     [](const Checkpoint& one) { return size_on_disk(one.path); })),
+        thread_([this](std::stop_token stop) { tell(stop); }) {}
 
-  void begin(int64_t step) {
-    const std::lock_guard lock(mutex_);
-    step_ = step;
-  }
-  void end(int64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    done_ += bytes;
+  // Reads a checkpoint as archive::verify does.
+  void verify(const Checkpoint& checkpoint) {
+    begin(checkpoint.step);
+    archive::verify(checkpoint.path, [this](int64_t bytes) { add(bytes); });
   }
 
  private:
@@ -133,6 +142,14 @@ class ReadingProgress {
       fmt::print(stderr, "reading step {} ({} of {} done)\n", step_, show_size(done_), show_size(total_));
     }
   }
+  void begin(int64_t step) {
+    const std::lock_guard lock(mutex_);
+    step_ = step;
+  }
+  void add(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    done_ += bytes;
+  }
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
@@ -142,20 +159,16 @@ class ReadingProgress {
 
 int verify_all(const std::filesystem::path& folder) {
   const auto checkpoints = find_checkpoints(folder);
-  int64_t total = 0;
-  for (const Checkpoint& checkpoint : checkpoints) total += size_on_disk(checkpoint.path);
-  ReadingProgress progress(total);
+  ReadingProgress progress(checkpoints);
   bool all_whole = true;
   for (const Checkpoint& checkpoint : checkpoints) {
-    progress.begin(checkpoint.step);
     std::string finding = "whole";
     try {
-      archive::verify(checkpoint.path);
+      progress.verify(checkpoint);
     } catch (const Error& error) {
       finding = error.what();
       all_whole = false;
     }
-    progress.end(size_on_disk(checkpoint.path));
     fmt::print("step {}: {}\n", checkpoint.step, finding);
     std::fflush(stdout);
   }
@@ -178,17 +191,17 @@ std::vector<Checkpoint> of_steps(const std::vector<Checkpoint>& checkpoints,
   return chosen;
 }
 
-bool is_whole(const Checkpoint& checkpoint) {
-  try {
-    archive::verify(checkpoint.path);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 // Newest first, because that one is the likeliest to answer.
 const Checkpoint* newest_whole(const std::vector<Checkpoint>& checkpoints) {
+  ReadingProgress progress(checkpoints);
+  const auto is_whole = [&](const Checkpoint& checkpoint) {
+    try {
+      progress.verify(checkpoint);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
   const auto found = std::find_if(checkpoints.rbegin(), checkpoints.rend(), is_whole);
   return found == checkpoints.rend() ? nullptr : &*found;
 }
@@ -207,27 +220,50 @@ void require_one_stays(const std::vector<Checkpoint>& checkpoints, const std::ve
       last->step, last->path.parent_path().string());
 }
 
+void remove_and_tell(const std::filesystem::path& path, const std::string& name) {
+  const int64_t bytes = size_on_disk(path);
+  remove_folder(path);
+  fmt::print("removed {} ({})\n", name, show_size(bytes));
+  std::fflush(stdout);
+}
+
 void remove_chosen(const CheckpointArguments& arguments) {
   const auto checkpoints = find_checkpoints(arguments.folder);
-  if (checkpoints.front().path == arguments.folder) {
-    throw ConfigError("{} is one checkpoint; name the folder it lies in, and --step {}",
-                      arguments.folder.string(), checkpoints.front().step);
-  }
-  std::vector<Checkpoint> gone = checkpoints;
-  if (!arguments.all) {
-    gone = arguments.keep_last > 0 ? archive::superseded(checkpoints, {.last = arguments.keep_last})
-                                   : of_steps(checkpoints, arguments.steps);
-    require_one_stays(checkpoints, gone);
-  }
-  for (const Checkpoint& checkpoint : gone) {
-    const int64_t bytes = size_on_disk(checkpoint.path);
-    archive::remove(checkpoint);
-    fmt::print("removed step {} ({})\n", checkpoint.step, show_size(bytes));
-    std::fflush(stdout);
-  }
+  const auto gone = arguments.keep_last > 0 ? archive::superseded(checkpoints, {.last = arguments.keep_last})
+                                            : of_steps(checkpoints, arguments.steps);
+  require_one_stays(checkpoints, gone);
+  for (const Checkpoint& old : gone) remove_and_tell(old.path, fmt::format("step {}", old.step));
   if (gone.empty())
     fmt::print("nothing to remove: there {} {}\n", checkpoints.size() == 1 ? "is" : "are",
                checkpoints.size());
+}
+
+// With what interrupted saves left. The run is held meanwhile: one that is going on would lose the save under way.
+void remove_everything(const std::filesystem::path& folder) {
+  const std::filesystem::path checkpoints = checkpoints_in(folder);
+  const std::filesystem::path run = std::filesystem::canonical(checkpoints).parent_path();
+  std::optional<archive::RunLock> lock;
+  if (archive::RunLock::is_run(run)) {
+    lock = archive::RunLock::try_take(run);
+    if (!lock)
+      throw ConfigError("nothing was removed: a run is writing into {}; stop it, or wait for its end",
+                        run.string());
+  }
+  const auto all = archive::list_checkpoints(checkpoints);
+  const auto partial = archive::list_partial(checkpoints);
+  if (all.empty() && partial.empty()) refuse_empty(folder);
+  for (const Checkpoint& one : all) remove_and_tell(one.path, fmt::format("step {}", one.step));
+  for (const auto& path : partial) remove_and_tell(path, path.filename());
+}
+
+void remove(const CheckpointArguments& arguments) {
+  const std::filesystem::path& folder = arguments.folder;
+  if (!std::filesystem::is_directory(folder)) throw ConfigError("there is no folder {}", folder.string());
+  if (const auto single = as_checkpoint(folder)) {
+    throw ConfigError("{} is one checkpoint; name the folder it lies in, and --step {}", folder.string(),
+                      single->step);
+  }
+  arguments.all ? remove_everything(folder) : remove_chosen(arguments);
 }
 
 CLI::App* add_action(CLI::App& verb, const char* name, const char* help, CheckpointArguments& arguments) {
@@ -244,13 +280,14 @@ void add_remove(CLI::App& verb, const std::shared_ptr<CheckpointArguments>& argu
   which->add_option("--step", arguments->steps, "The one of this step; repeatable")
       ->type_name("N")
       ->allow_extra_args(false);
-  which->add_flag("--all", arguments->all, "All of them, the last whole one too");
+  which->add_flag("--all", arguments->all,
+                  "All of them, the last whole one and what interrupted saves left too");
   which->add_option("--keep-last", arguments->keep_last, "All but the newest N")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   which->require_option(1);
   action->callback([arguments, &exit_code] {
-    remove_chosen(*arguments);
+    remove(*arguments);
     exit_code = 0;
   });
 }

@@ -10,6 +10,19 @@
 #include "stretto/base/strings.h"
 
 namespace stretto::cli {
+namespace {
+
+void require_known_option(const CLI::App& app, const std::string& word, const std::string& verbs) {
+  std::vector<std::string> options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->check_name(word)) return;
+    options.push_back(option->get_name());
+  }
+  throw ConfigError("\"{}\" is not an option of stretto itself ({}); options stand behind a verb, one of {}",
+                    word, fmt::join(options, ", "), verbs);
+}
+
+}  // namespace
 
 void require_known_verb(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> verbs;
@@ -19,7 +32,8 @@ void require_known_verb(const CLI::App& app, int argc, const char* const* argv) 
   const std::string known = fmt::format("{}", fmt::join(verbs, ", "));
   if (argc < 2) throw ConfigError("say what to do, one of {}; stretto --help tells more", known);
   const std::string word = argv[1];
-  if (word.starts_with('-') || std::ranges::find(verbs, word) != verbs.end()) return;
+  if (word.starts_with('-')) return require_known_option(app, word, known);
+  if (std::ranges::find(verbs, word) != verbs.end()) return;
   throw ConfigError("\"{}\" is not a verb of stretto ({}){}", word, known, did_you_mean(word, verbs));
 }
 

@@ -21,7 +21,7 @@ void require(const char* word) {
 }
 
 TEST(KnownVerb, VerbsAndOptionsPass) {
-  for (const char* word : {"train", "test", "--help", "-x"}) EXPECT_NO_THROW(require(word)) << word;
+  for (const char* word : {"train", "test", "--help", "-h"}) EXPECT_NO_THROW(require(word)) << word;
 }
 
 TEST(KnownVerb, OthersAreNamedWithTheNearestVerb) {
@@ -31,6 +31,13 @@ TEST(KnownVerb, OthersAreNamedWithTheNearestVerb) {
   EXPECT_THAT([] { require("zebra"); },
               ThrowsMessage<ConfigError>("\"zebra\" is not a verb of stretto (train, test)"));
   EXPECT_THAT([] { require(""); }, ThrowsMessage<ConfigError>("\"\" is not a verb of stretto (train, test)"));
+}
+
+TEST(KnownVerb, OptionsStandBehindAVerb) {
+  EXPECT_THAT(
+      [] { require("--foo"); },
+      ThrowsMessage<ConfigError>("\"--foo\" is not an option of stretto itself (--help); options stand "
+                                 "behind a verb, one of train, test"));
 }
 
 TEST(KnownVerb, NoVerbAtAll) {

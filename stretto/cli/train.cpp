@@ -1,6 +1,7 @@
 #include <memory>
+#include <optional>
 
-#include "stretto/base/files.h"
+#include "stretto/archive/run_lock.h"
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/recipe_arguments.h"
 #include "stretto/cli/verbs.h"
@@ -21,7 +22,11 @@ int run_recipe(const RecipeArguments& arguments, Verb verb) {
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   if (verb == Verb::train) resolve_batch(recipe.training, options.ranks, recipe.origins);
-  make_folders(recipe.output);
+  std::optional<archive::RunLock> lock;
+  if (verb == Verb::train) {  // before the launcher opens any log
+    lock.emplace(recipe.output);
+    options.environment[archive::RunLock::variable] = lock->value();
+  }
   return launch::run(options);
 }
 

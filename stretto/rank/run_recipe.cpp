@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "stretto/archive/folder.h"
+#include "stretto/archive/run_lock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/cli/rank_program.h"
@@ -15,12 +16,9 @@
 namespace stretto::rank {
 namespace {
 
-// Under stretto's launcher, which keeps each rank's output in a log file, every rank prints. Elsewhere a rank writes its
-// own log, and only rank 0 prints.
-void set_up_log(const Recipe& recipe, int rank) {
-  const bool launcher_keeps_log = std::getenv("STRETTO_LOG_FILE") != nullptr;
-  log::set_rank(rank, /*prints_info=*/launcher_keeps_log || rank == 0);
-  if (launcher_keeps_log) return;
+bool launcher_keeps_log() { return std::getenv("STRETTO_LOG_FILE") != nullptr; }
+
+void open_own_log(const Recipe& recipe, int rank) {
   make_folders(recipe.output / "logger_logs");
   log::open_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
 }
@@ -38,10 +36,12 @@ void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
   Recipe recipe = cli::load_checked(arguments, verb);
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);
-  set_up_log(recipe, info.rank);
-  std::optional<RunLock> lock;
+  // Under a launcher that keeps each rank's output in a log file, every rank prints; else rank 0 alone.
+  log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
+  std::optional<archive::RunLock> lock;
   if (info.rank == 0 && verb == Verb::train) lock.emplace(recipe.output);
   Job job = join_job(recipe.training);
+  if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 is here, so the folder is this run's
   if (info.rank == 0 && verb == Verb::train)
     RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
   if (verb == Verb::train) resume_own_run(recipe, info);

@@ -50,6 +50,12 @@ void BestModel::add_state(State& state) const {
   if (best_) state.scalars["best"]["metrics"] = *best_;
 }
 
+void BestModel::go_back(const State& state) {
+  const nlohmann::json& before = state.scalars.at("best");
+  last_.reset();
+  if (before.contains("last")) last_ = before.at("last").get<double>();
+}
+
 // Another metric than before begins anew: the old values say nothing about it.
 void BestModel::resume(const State& state) {
   const nlohmann::json& before = state.scalars.at("best");

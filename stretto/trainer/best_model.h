@@ -28,6 +28,10 @@ class BestModel {
   void add_state(State& state) const;
   void resume(const State& state);
 
+  // After the steps since `state` were taken back: the last evaluation is that of then. The best stays: its weights were
+  // good when they were evaluated, and are still the model on disk.
+  void go_back(const State& state);
+
  private:
   std::string monitor_;
   bool larger_is_better_;

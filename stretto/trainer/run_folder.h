@@ -3,21 +3,9 @@
 #include <filesystem>
 #include <string>
 
-#include "stretto/base/fd.h"
 #include "stretto/trainer/module.h"
 
 namespace stretto {
-
-// Holds a run folder for one run at a time, until the process ends in whatever way.
-class RunLock {
- public:
-  // Makes the folder. Throws ConfigError where another run, of any process that sees the file system, holds it
-  // and does not leave within seconds.
-  explicit RunLock(const std::filesystem::path& output);
-
- private:
-  Fd file_;
-};
 
 // The folder a run leaves behind; written by rank 0 only, each file whole or not at all.
 class RunFolder {

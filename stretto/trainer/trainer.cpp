@@ -113,15 +113,15 @@ void Fit::resume(const State& state) {
   run_.resume(state);
   step_log_.resume(state);
   callbacks_.resume(state);
-  const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
-  if (!group_.broadcast_bytes(has_model, 0).empty())
-    best_.resume(state);  // else the next one is the best there is
   run_.compare_replicas();
 }
 
 void Fit::begin() {
   if (State state = describe_state(); checkpoints_.load(state)) {
     resume(state);
+    const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
+    if (!group_.broadcast_bytes(has_model, 0).empty())
+      best_.resume(state);  // else the next one is the best there is
     result_.resumed_after = run_.steps_done();
   }
   log::info("{}", run_.describe());
@@ -136,6 +136,7 @@ void Fit::roll_back(const std::string& reason) {
   State state = describe_state();
   checkpoints_.roll_back(state, reason);
   resume(state);
+  best_.go_back(state);
   step_log_.begin(run_.steps_done(), run_.total_steps());
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/archive/folder.h"
+#include "stretto/archive/run_lock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/temp_folder.h"
@@ -132,6 +133,41 @@ TEST_F(CheckpointsProgram, TheOnlyWholeOneStaysUnlessAllAreMeant) {
   EXPECT_EQ(checkpoints("rm " + folder().string() + " --all").exit_code,
             0);  // as a refused `resume: false` says it
   EXPECT_THAT(steps(), IsEmpty());
+}
+
+TEST_F(CheckpointsProgram, AllTakesWhatInterruptedSavesLeft) {
+  add(5);
+  for (const char* name : {"step-00000007.partial", "step-00000004.removing"}) {
+    make_folders(folder() / name);
+    write_file_atomic(folder() / name / file_name, "12345");
+  }
+  write_file_atomic(folder() / "notes", "a user's own");
+  const ShellResult result = remove("--all");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, MatchesRegex("removed step 5 \\([0-9]+ B\\)\n"
+                                       "removed step-00000004.removing \\(5 B\\)\n"
+                                       "removed step-00000007.partial \\(5 B\\)\n"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder()), {}), 1) << "the notes stay";
+
+  make_folders(folder() / "step-00000008.partial");
+  EXPECT_EQ(remove("--all").out, "removed step-00000008.partial (0 B)\n") << "without any checkpoint too";
+  EXPECT_THAT(remove("--all").err, HasSubstr("holds no checkpoints"));
+}
+
+TEST_F(CheckpointsProgram, AllIsRefusedWhileARunGoesOn) {
+  add(5);
+  make_folders(folder() / "step-00000007.partial");
+  {
+    const archive::RunLock run_lock(run());
+    for (const auto& named : {run(), folder()}) {
+      const ShellResult result = checkpoints(fmt::format("rm {} --all", named.string()));
+      EXPECT_EQ(result.exit_code, 2) << named;
+      EXPECT_THAT(result.err, HasSubstr("nothing was removed: a run is writing into " + run().string() +
+                                        "; stop it, or wait for its end"));
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder()), {}), 2);
+  }
+  EXPECT_EQ(remove("--all").exit_code, 0);
 }
 
 TEST_F(CheckpointsProgram, WhatIsNotThereIsSaid) {

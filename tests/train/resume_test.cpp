@@ -316,7 +316,26 @@ TEST_F(ResumeRefused, TwoRunsInOneFolder) {
   BackgroundShell first(
       workspace_.command("train", 1, "training.max_steps=1000000 output=" + path("shared")));
   ASSERT_TRUE(eventually([&] { return workspace_.has("shared/metrics.jsonl"); }));
-  expect_refusal(2, "", HasSubstr("another run is writing into " + path("shared")), "shared");
+  const std::string refusal = "another run is writing into " + path("shared");
+  expect_refusal(2, "", HasSubstr(refusal), "shared");
+  const ShellResult by_torchrun =
+      shell("RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 " +
+            workspace_.command("train", 1, "output=" + path("shared")));
+  EXPECT_EQ(by_torchrun.exit_code, 2);
+  EXPECT_THAT(by_torchrun.err, HasSubstr(refusal));
+  EXPECT_THAT(workspace_.read("shared/logger_logs/training_0.log"), Not(HasSubstr("another run")))
+      << "the first run's log is its own";
+}
+
+TEST_F(Resume, AKilledRunHoldsItsFolderNoLongerThanItLives) {
+  const std::string settings = "training.epochs=100000 training.max_steps=1000000 output=" + path("run");
+  BackgroundShell first(workspace_.command("train", 2, settings));
+  ASSERT_TRUE(eventually([&] { return workspace_.has("run/metrics.jsonl"); }));
+  ::kill(first.pid(), SIGKILL);
+  BackgroundShell second(workspace_.command("train", 2, settings));
+  ASSERT_TRUE(
+      eventually([&] { return !second.running() || second.err().find("step ") != std::string::npos; }));
+  EXPECT_TRUE(second.running()) << second.err();
 }
 
 // ---- disks that fail

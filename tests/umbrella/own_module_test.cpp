@@ -214,6 +214,48 @@ TEST_F(Guard, RollbackGoesBackWithALowerRate) {
   EXPECT_EQ(steps[39]["lr"], 0.025);
 }
 
+// Evaluations as a test wants them: what metrics() says next, and how often a model was saved.
+class Graded : public Stumbling {
+ public:
+  Graded(int64_t step, std::vector<double> grades)
+      : Stumbling(step, NAN), grades_(grades.rbegin(), grades.rend()) {}
+
+  Metrics metrics(const Tensor&) const override {
+    const double grade = grades_.back();
+    grades_.pop_back();
+    return {{"accuracy", grade}};
+  }
+  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override {
+    Stumbling::save(folder, weights);
+    ++saves;
+  }
+  mutable int saves = 0;
+
+ private:
+  mutable std::vector<double> grades_;
+};
+
+// Step 10 is evaluated, step 12 stumbles and leads back to step 8: what comes then has to beat the first evaluation,
+// whose model is on disk, though its steps are taken back.
+TEST_F(Guard, RollbackKeepsTheBestModel) {
+  recipe_.training.on_nonfinite = "rollback";
+  recipe_.checkpoint.every = "8";
+  recipe_.checkpoint.monitor = "accuracy";
+  recipe_.evaluate.every = "epoch";
+  const Points train(100), validation(10);
+  for (const auto& [last, saves] : {std::pair(0.8, 1), {0.95, 2}}) {
+    recipe_.output = folder_.path() / std::to_string(saves);
+    FitResult result;
+    run_rank_threads(1, [&](Group& group) {
+      Graded module(12, {0.9, 0.5, 0.6, last, 0.7});
+      result = Trainer(recipe_, group, at::kCPU).fit(module, train, &validation);
+      EXPECT_EQ(module.saves, saves);
+    });
+    EXPECT_EQ(result.best->at("accuracy"), std::max(0.9, last));
+    EXPECT_EQ(result.best_epoch, saves == 1 ? 1 : 3);
+  }
+}
+
 TEST_F(Guard, RollingBackForeverIsGivenUp) {
   recipe_.training.on_nonfinite = "rollback";
   recipe_.checkpoint.every = "5";

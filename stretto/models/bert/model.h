@@ -73,6 +73,7 @@ class BertForSequenceClassification : public torch::nn::Module {
   // Weights of a Hugging Face folder, old names (gamma, beta, no "bert." prefix) included; what the folder lacks is
   // left as it is and reported.
   WeightReport load(const std::filesystem::path& folder);
+  using torch::nn::Module::load;  // of libtorch's archives
 
  private:
   BertConfig config_;

@@ -1,0 +1,74 @@
+#include "stretto/archive/run_lock.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::archive {
+namespace {
+
+constexpr const char* file_name = ".lock";
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds patience{3};
+
+bool is_same_file(int fd, const std::filesystem::path& path) {
+  using Status = struct stat;
+  Status mine{}, there{};
+  return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+         mine.st_ino == there.st_ino;
+}
+
+// False where another holds it.
+bool lock(int fd, const std::filesystem::path& path) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) throw IoError("cannot lock {}: {}", path.string(), std::strerror(errno));
+  return false;
+}
+
+// The descriptor that this process has from the one that started it, if it is of this lock.
+Fd inherited(const std::filesystem::path& path) {
+  const char* told = std::getenv(RunLock::variable);
+  const int fd = told == nullptr ? -1 : static_cast<int>(parse_int(told).value_or(-1));
+  return is_same_file(fd, path) && lock(fd, path) ? Fd(fd) : Fd();
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::filesystem::path& run) {
+  make_folders(run);
+  file_ = inherited(run / file_name);
+  if (file_) return;
+  for (const auto deadline = Clock::now() + patience; Clock::now() < deadline;) {
+    if (auto taken = try_take(run)) {
+      file_ = std::move(taken->file_);
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  throw ConfigError("another run is writing into {}; wait for its end, or choose another output",
+                    run.string());
+}
+
+std::optional<RunLock> RunLock::try_take(const std::filesystem::path& run) {
+  const std::filesystem::path path = run / file_name;
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT, 0644));  // stays open in the processes that this one starts
+  if (!file) throw IoError("cannot write {}: {}", path.string(), std::strerror(errno));
+  if (!lock(file.get(), path)) return std::nullopt;
+  return RunLock(std::move(file));
+}
+
+bool RunLock::is_run(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / file_name);
+}
+
+}  // namespace stretto::archive
