@@ -18,6 +18,7 @@ BENCHMARKS = {
     "wordpiece": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],
+    "lite": ["--program", PROGRAMS / "lite_bench"],
     "train": [],
 }
 

@@ -54,10 +54,15 @@ function(stretto_layer name)
   endif()
 endfunction()
 
-# The first torch target builds the precompiled header; the others reuse it.
+# The first torch target builds the precompiled header; the others reuse it. `stretto_precompile(TARGET torch_api)` is for
+# programs that include torch's own modules, optimizers and loaders.
 function(stretto_precompile target)
   if(TARGET stretto_pch)
-    target_precompile_headers(${target} REUSE_FROM stretto_pch)
+    if("torch_api" IN_LIST ARGN)
+      target_precompile_headers(${target} REUSE_FROM stretto_torch_api_pch)
+    else()
+      target_precompile_headers(${target} REUSE_FROM stretto_pch)
+    endif()
     target_compile_options(${target} PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
     target_link_libraries(${target} PRIVATE stretto_torch)
   endif()

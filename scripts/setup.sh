@@ -5,7 +5,7 @@
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
-#                                 accelerate (400 MB)
+#                                 accelerate, Lightning Fabric (400 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for the compile-only check (a 530 MB download)
 #
 # STRETTO_DEPS                    where to put things that are no system packages (default: .deps in the repository)
@@ -213,13 +213,13 @@ install_peers() {
   local python
   python=$(python_with_venv)
   lock_deps
-  say "installing torch $TORCH, transformers and accelerate into $peers"
+  say "installing torch $TORCH, transformers, accelerate and lightning-fabric into $peers"
   rm -rf "$peers"
   "$python" -m venv "$peers"
   "$peers/bin/python" -m pip -q --disable-pip-version-check install "torch==$TORCH" numpy ||
     fail "pip could not get torch $TORCH for the benchmarks' peers; see its message above"
-  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers ||
-    fail "pip could not get transformers and accelerate for the benchmarks' peers; see its message above"
+  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers lightning-fabric ||
+    fail "pip could not get transformers, accelerate and lightning-fabric for the benchmarks' peers; see its message above"
   touch "$peers/.made"
 }
 

@@ -5,6 +5,7 @@
 //   Recipe               what a run is told (load_recipe, check_recipe)
 //   TextClassification   the whole task of a recipe, from files to a model folder
 //   Module, Trainer      a task of your own: write the steps, the Trainer has the loop
+//   Lite                 many ranks for a program with a loop and modules of its own
 //   nn, BertModel        layers and models on packed batches
 //   TextClassifier       a trained model folder as a function
 //
@@ -22,4 +23,5 @@
 #include "stretto/serve/text_classifier.h"
 #include "stretto/tasks/text_classification.h"
 #include "stretto/text/tokenizer.h"
+#include "stretto/trainer/lite.h"
 #include "stretto/trainer/trainer.h"

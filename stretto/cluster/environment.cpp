@@ -5,65 +5,13 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/variables.h"
 
 namespace stretto::cluster {
 namespace {
 
-constexpr long long max_world_size = 1 << 20;
-constexpr const char* identity[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "STRETTO_STORE"};
-
-class Variables {
- public:
-  explicit Variables(const Getenv& getenv) : getenv_(getenv) {}
-
-  std::optional<std::string> find(const char* name) const {
-    auto value = getenv_(name);
-    if (value && value->empty()) value.reset();
-    return value;
-  }
-
-  std::string need(const char* name) const {
-    if (auto value = find(name)) return *value;
-    throw ConfigError(
-        "environment: {} is not set although {} is; start the program with `stretto launch` or torchrun, "
-        "which set "
-        "all of them, or unset {} to run one rank alone",
-        name, first_set(), first_set());
-  }
-
-  int number(const char* name, const std::string& text, long long low, long long high) const {
-    const auto value = parse_int(text);
-    if (!value) throw ConfigError("environment: {}=\"{}\" is not a whole number", name, text);
-    if (*value < low || *value > high) {
-      throw ConfigError("environment: {}={} is out of range; it must lie in {} .. {}", name, *value, low,
-                        high);
-    }
-    return static_cast<int>(*value);
-  }
-  int need_number(const char* name, long long low, long long high) const {
-    return number(name, need(name), low, high);
-  }
-  int number_or_zero(const char* name, long long high) const {
-    const auto text = find(name);
-    return text ? number(name, *text, 0, high) : 0;
-  }
-
-  const char* first_set() const {
-    for (const char* name : identity) {
-      if (find(name)) return name;
-    }
-    return nullptr;
-  }
-
- private:
-  const Getenv& getenv_;
-};
-
-void check_below(const char* name, int value, const char* bound_name, int bound) {
-  if (value < bound) return;
-  throw ConfigError("environment: {}={} does not fit {}={}: it must lie in 0 .. {}", name, value, bound_name,
-                    bound, bound - 1);
-}
+constexpr const char* torchrun_identity[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                             "STRETTO_STORE"};
 
 bool read_debug(const Variables& variables) {
   const auto debug = variables.find("STRETTO_DEBUG");
@@ -97,18 +45,25 @@ std::optional<std::string> process_environment(const char* name) {
 }
 
 RankInfo read_rank_info(const Getenv& getenv) {
-  const Variables variables(getenv);
+  const Variables variables(getenv, torchrun_identity);
   RankInfo info;
-  info.compare_calls = read_debug(variables);
-  if (variables.first_set() == nullptr) return info;
+  const bool compare_calls = read_debug(variables);
+  if (variables.first_set() == nullptr) {
+    const auto slurm = read_slurm(getenv);
+    const auto open_mpi = slurm ? std::nullopt : read_open_mpi(getenv);
+    info = slurm ? *slurm : open_mpi.value_or(info);
+    info.compare_calls = compare_calls;
+    return info;
+  }
+  info.compare_calls = compare_calls;
 
   info.launched = true;
   info.world_size = variables.need_number("WORLD_SIZE", 1, max_world_size);
   info.rank = variables.need_number("RANK", 0, max_world_size);
   info.local_world_size = variables.need_number("LOCAL_WORLD_SIZE", 1, max_world_size);
   info.local_rank = variables.need_number("LOCAL_RANK", 0, max_world_size);
-  check_below("RANK", info.rank, "WORLD_SIZE", info.world_size);
-  check_below("LOCAL_RANK", info.local_rank, "LOCAL_WORLD_SIZE", info.local_world_size);
+  variables.check_below("RANK", info.rank, "WORLD_SIZE", info.world_size);
+  variables.check_below("LOCAL_RANK", info.local_rank, "LOCAL_WORLD_SIZE", info.local_world_size);
   if (info.local_world_size > info.world_size) {
     throw ConfigError("environment: LOCAL_WORLD_SIZE={} is larger than WORLD_SIZE={}", info.local_world_size,
                       info.world_size);

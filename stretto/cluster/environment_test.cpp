@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/cluster/variables.h"
 
 namespace stretto::cluster {
 namespace {
@@ -72,6 +73,98 @@ TEST(Environment, TorchrunIsRead) {
   EXPECT_EQ(info.master_port, 29400);
   EXPECT_TRUE(info.agent_store);
   EXPECT_FALSE(info.store);
+}
+
+Variables slurm() {
+  return {{"SLURM_JOB_ID", "4711"},      {"SLURM_STEP_ID", "2"},
+          {"SLURM_STEP_NUM_TASKS", "5"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"},
+          {"SLURM_PROCID", "3"},         {"SLURM_LOCALID", "1"},
+          {"SLURM_NODEID", "1"},         {"SLURM_STEP_NODELIST", "node[07-08],big"}};
+}
+
+TEST(Environment, SlurmIsRead) {
+  const RankInfo info = read(slurm());
+  EXPECT_TRUE(info.launched);
+  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.world_size, 5);
+  EXPECT_EQ(info.local_rank, 1);
+  EXPECT_EQ(info.local_world_size, 2);
+  EXPECT_EQ(info.group_rank, 1);
+  EXPECT_EQ(info.master_addr, "node07");
+  EXPECT_FALSE(info.agent_store);
+  const RankInfo last =
+      read(with(slurm(), {{"SLURM_PROCID", "4"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "2"}}));
+  EXPECT_EQ(last.local_world_size, 1);
+  EXPECT_EQ(last.master_port, info.master_port);
+  EXPECT_NE(read(with(slurm(), {{"SLURM_STEP_ID", "3"}})).master_port, info.master_port);
+  const RankInfo chosen = read(with(slurm(), {{"MASTER_ADDR", "here"}, {"MASTER_PORT", "29500"}}));
+  EXPECT_EQ(chosen.master_addr, "here");
+  EXPECT_EQ(chosen.master_port, 29500);
+}
+
+TEST(Environment, OneTaskIsOneRankAlone) {
+  EXPECT_FALSE(read(with(slurm(), {{"SLURM_STEP_NUM_TASKS", "1"}})).launched);
+  EXPECT_FALSE(read({{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).launched)
+      << "a batch script";
+  EXPECT_FALSE(read({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}).launched);
+}
+
+TEST(Environment, TorchrunInsideOfSlurmWins) {
+  Variables both = torchrun();
+  both.merge(slurm());
+  EXPECT_EQ(read(both).world_size, 4);
+}
+
+TEST(Socket, AddressIsWhatThePeerSees) {
+  EXPECT_EQ(address_towards({"127.0.0.1", 80}), "127.0.0.1");
+  EXPECT_THROW(address_towards({"no.such.host.invalid", 80}), DistributedError);
+}
+
+TEST(Environment, SlurmsListsAreRead) {
+  EXPECT_EQ(first_host("login"), "login");
+  EXPECT_EQ(first_host("a1,b2"), "a1");
+  EXPECT_EQ(first_host("gpu-[3,5]n,x"), "gpu-3n");
+  EXPECT_EQ(first_host("tux[1-2]r[08-09]"), "tux1r08");
+  EXPECT_EQ(tasks_of_node("4", 0), 4);
+  EXPECT_EQ(tasks_of_node("2(x3),1", 2), 2);
+  EXPECT_EQ(tasks_of_node("2(x3),1", 3), 1);
+  for (const char* list : {"", "x", "2(x", "2(x0)", "0", "2(x3),1"})
+    EXPECT_THROW(tasks_of_node(list, 4), ConfigError) << list;
+}
+
+Variables open_mpi() {
+  return {{"OMPI_COMM_WORLD_SIZE", "4"},       {"OMPI_COMM_WORLD_RANK", "3"},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+          {"PMIX_NAMESPACE", "prterun-a-1@1"}, {"MASTER_ADDR", "node0"}};
+}
+
+TEST(Environment, OpenMpiIsRead) {
+  const RankInfo info = read(open_mpi());
+  EXPECT_TRUE(info.launched);
+  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.world_size, 4);
+  EXPECT_EQ(info.local_rank, 1);
+  EXPECT_EQ(info.local_world_size, 2);
+  EXPECT_EQ(info.group_rank, 1);
+  EXPECT_EQ(info.master_addr, "node0");
+  Variables one_host = with(open_mpi(), {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}});
+  one_host.erase("MASTER_ADDR");
+  EXPECT_EQ(read(one_host).master_addr, "127.0.0.1");
+}
+
+TEST(Environment, HalfSetSlurmAndOpenMpiAreRefused) {
+  for (const auto& [name, value] : slurm()) {
+    if (name == "SLURM_STEP_NUM_TASKS") continue;
+    Variables variables = slurm();
+    variables.erase(name);
+    EXPECT_THAT(refusal(variables), HasSubstr(name + " is not set although SLURM_STEP_NUM_TASKS is"));
+  }
+  EXPECT_THAT(refusal(with(slurm(), {{"SLURM_PROCID", "5"}})), HasSubstr("SLURM_PROCID=5 does not fit"));
+  EXPECT_THAT(refusal(with(slurm(), {{"SLURM_NODEID", "3"}})),
+              HasSubstr("does not say how many tasks node 3 has"));
+  EXPECT_THAT(refusal(with(open_mpi(), {{"MASTER_ADDR", ""}})), HasSubstr("mpirun -x MASTER_ADDR="));
+  EXPECT_THAT(refusal(with(open_mpi(), {{"OMPI_COMM_WORLD_LOCAL_RANK", ""}})),
+              HasSubstr("OMPI_COMM_WORLD_LOCAL_RANK is not set although OMPI_COMM_WORLD_SIZE is"));
 }
 
 TEST(Environment, StoreAndSecretAreRead) {

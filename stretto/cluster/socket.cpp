@@ -87,6 +87,19 @@ Fd bind_socket(const Endpoint& where) {
   return socket;
 }
 
+std::string address_towards(const Endpoint& peer) {
+  const Addresses addresses = resolve<DistributedError>(peer);
+  const Fd socket(::socket(addresses->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0)
+    throw DistributedError("{}: no way leads there: {}", peer.text(), std::strerror(errno));
+  const std::string address = bound_endpoint(socket).host;
+  const auto is_loopback = [](const std::string& host) {
+    return host == "localhost" || host == "::1" || host.starts_with("127.");
+  };
+  constexpr const char* outside = "192.0.2.1";  // an address for documentation (RFC 5737): no host has it
+  return is_loopback(address) && !is_loopback(peer.host) ? address_towards({outside, peer.port}) : address;
+}
+
 Endpoint bound_endpoint(const Fd& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;

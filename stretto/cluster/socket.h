@@ -27,6 +27,10 @@ Fd bind_socket(const Endpoint& where);
 // The address a socket is bound to, as numbers. Throws IoError.
 Endpoint bound_endpoint(const Fd& socket);
 
+// The address of this host that `peer` would see; nothing is sent. On a host whose own name means 127.x, as Debian sets it
+// up, the address on the way out. Throws DistributedError where no way leads there.
+std::string address_towards(const Endpoint& peer);
+
 // The three below are for non-blocking sockets as connect_socket makes them. They return when all is done,
 // and throw DistributedError when the peer closed or `deadline` passed; the message begins with the peer's
 // address. connect_socket tries again until the deadline while the peer refuses, so that it may start a

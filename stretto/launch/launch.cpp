@@ -61,11 +61,12 @@ Plan make_plan(const LaunchOptions& options) {
   for (const auto& [name, value] : options.environment) base[name] = value;
   const auto path = find(base, "PATH").value_or("/usr/local/bin:/usr/bin:/bin");
   const int gpus = count_gpus(find(base, "CUDA_VISIBLE_DEVICES"));
-  Plan plan{.options = options,
-            .base = std::move(base),
-            .program = find_program(options.command[0], path),
-            .ranks = options.ranks > 0 ? options.ranks : default_ranks(),
-            .gpus = gpus};
+  Plan plan{
+      .options = options,
+      .base = std::move(base),
+      .program = find_program(options.program.empty() ? options.command[0] : options.program.string(), path),
+      .ranks = options.ranks > 0 ? options.ranks : default_ranks(),
+      .gpus = gpus};
   plan.cores = place(plan);
   return plan;
 }

@@ -12,6 +12,7 @@ namespace stretto::launch {
 
 struct LaunchOptions {
   std::vector<std::string> command;       // the program and its arguments, the same for each rank
+  std::filesystem::path program = {};     // the file to run where that is not command[0]
   int ranks = 0;                          // 0: default_ranks()
   bool pin = true;                        // on the CPU, each rank to cores of its own
   std::filesystem::path log_folder = {};  // for training_<rank>.log; empty: no log files

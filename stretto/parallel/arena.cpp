@@ -43,7 +43,7 @@ void Arena::bind(Parameter& parameter) {
   const Tensor values = view(buffers_.compute.defined() ? buffers_.compute : buffers_.master);
   if (buffers_.compute.defined()) values.copy_(tensor.detach());
   tensor.set_data(values);
-  tensor.mutable_grad() = view(buffers_.grad).detach();
+  tensor.mutable_grad() = grad_view(parameter);
   parameter.data = tensor.data_ptr();
   parameter.grad = tensor.grad().data_ptr();
 }
@@ -71,23 +71,50 @@ void Arena::refresh_compute() {
   if (buffers_.compute.defined()) buffers_.compute.copy_(buffers_.master);
 }
 
+Tensor Arena::grad_view(const Parameter& parameter) const {
+  const auto sizes = parameter.info.tensor.sizes();
+  return buffers_.grad.slice(0, parameter.begin, parameter.end).view(sizes).detach();
+}
+
 void Arena::verify() const {
   for (const Parameter& parameter : parameters_) {
-    const Tensor& tensor = parameter.info.tensor;
-    if (tensor.const_data_ptr() != parameter.data) {
-      throw Error(
-          "parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the "
-          "model "
-          "before it is set up, or write into the parameter in place",
-          parameter.info.name);
-    }
-    if (!tensor.grad().defined() || tensor.grad().const_data_ptr() != parameter.grad) {
-      throw Error(
-          "the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward "
-          "without create_graph",
-          parameter.info.name);
-    }
+    verify_data(parameter);
+    verify_grad(parameter);
   }
+}
+
+size_t Arena::rebind_dropped_gradients() {
+  size_t dropped = 0;
+  for (const Parameter& parameter : parameters_) {
+    verify_data(parameter);
+    Tensor tensor = parameter.info.tensor;
+    if (tensor.grad().defined()) {
+      verify_grad(parameter);
+      continue;
+    }
+    ++dropped;
+    const Tensor grad = grad_view(parameter);
+    grad.zero_();
+    tensor.mutable_grad() = grad;
+  }
+  return dropped;
+}
+
+void Arena::verify_data(const Parameter& parameter) const {
+  if (parameter.info.tensor.const_data_ptr() == parameter.data) return;
+  throw Error(
+      "parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the model "
+      "before it is set up, or write into the parameter in place",
+      parameter.info.name);
+}
+
+void Arena::verify_grad(const Parameter& parameter) const {
+  const Tensor& grad = parameter.info.tensor.grad();
+  if (grad.defined() && grad.const_data_ptr() == parameter.grad) return;
+  throw Error(
+      "the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward "
+      "without create_graph",
+      parameter.info.name);
 }
 
 }  // namespace stretto

@@ -61,8 +61,15 @@ class Arena {
   // Module::load, zero_grad() with its default, backward with create_graph).
   void verify() const;
 
+  // Gradients that were dropped (zero_grad() with its default) become zeros in the arena again. Returns how many were.
+  // For the rest as verify().
+  size_t rebind_dropped_gradients();
+
  private:
   void bind(Parameter& parameter);
+  Tensor grad_view(const Parameter& parameter) const;
+  void verify_data(const Parameter& parameter) const;
+  void verify_grad(const Parameter& parameter) const;
 
   std::vector<Parameter> parameters_;
   std::vector<Unit> units_;

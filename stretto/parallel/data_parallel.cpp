@@ -89,20 +89,41 @@ void DataParallel::compare_replicas() const {
 }
 
 void DataParallel::backward(const Tensor& loss_sum, bool last) {
-  if (last) {
-    begin_reduction(loss_sum.defined() ? count_gradient_uses(loss_sum, index_of_, uses_left_.size())
-                                       : std::vector<int>(uses_left_.size(), 0));
-  }
+  begin_backward(loss_sum.defined() ? count_uses(loss_sum) : std::vector<int>(uses_left_.size(), 0), last);
   if (loss_sum.defined()) {
-    in_backward_ = true;
     try {
       loss_sum.backward();
     } catch (...) {
-      in_backward_ = false;
+      abort_backward();
       throw;
     }
-    in_backward_ = false;
   }
+  end_backward(last);
+}
+
+std::vector<int> DataParallel::count_uses(const Tensor& loss, std::vector<Tensor>* others) const {
+  return count_gradient_uses(loss, index_of_, uses_left_.size(), others);
+}
+
+void DataParallel::begin_backward(std::vector<int> uses, bool last) {
+  if (last) {
+    if (reduced_ || !works_.empty())
+      throw Error("backward: the last step's gradients were not yet taken; step first");
+    uses_left_ = std::move(uses);
+    for (Bucket& bucket : buckets_) {
+      bucket.missing = 0;
+      for (size_t i = bucket.first_parameter; i <= bucket.last_parameter; ++i)
+        bucket.missing += uses_left_[i] > 0;
+    }
+    launched_ = 0;
+    reducing_ = reduced_ = true;
+    launch_ready();
+  }
+  in_backward_ = true;
+}
+
+void DataParallel::end_backward(bool last) {
+  in_backward_ = false;
   if (!last) return;
   for (size_t i = 0; i < uses_left_.size(); ++i) {
     if (uses_left_[i] > 0) on_complete(i);  // a checkpointed block that did not use it this time
@@ -110,20 +131,6 @@ void DataParallel::backward(const Tensor& loss_sum, bool last) {
   }
   launch_ready();
   reducing_ = false;
-}
-
-void DataParallel::begin_reduction(const std::vector<int>& uses) {
-  if (reduced_ || !works_.empty())
-    throw Error("backward: the last step's gradients were not yet taken; step first");
-  uses_left_ = uses;
-  for (Bucket& bucket : buckets_) {
-    bucket.missing = 0;
-    for (size_t i = bucket.first_parameter; i <= bucket.last_parameter; ++i)
-      bucket.missing += uses_left_[i] > 0;
-  }
-  launched_ = 0;
-  reducing_ = reduced_ = true;
-  launch_ready();
 }
 
 void DataParallel::on_gradient(size_t parameter) {
@@ -162,18 +169,22 @@ void DataParallel::launch_ready() {
   }
 }
 
-void DataParallel::finish(std::span<double> totals) {
+void DataParallel::wait() {
   if (!reduced_) throw Error("step before backward: there are no gradients");
-  if (group_.size() > 1) {
-    Tensor sums = at::tensor(at::ArrayRef<double>(totals.data(), totals.size()), at::kDouble)
-                      .to(arena_.buffers().grad.device());
-    works_.push_back(group_.all_reduce(sums));
-    for (Work& work : works_) work.wait();
-    sums = sums.to(at::kCPU);
-    std::copy_n(sums.const_data_ptr<double>(), totals.size(), totals.begin());
-  }
+  for (Work& work : works_) work.wait();
   works_.clear();
   reduced_ = false;
+}
+
+void DataParallel::finish(std::span<double> totals) {
+  if (!reduced_) throw Error("step before backward: there are no gradients");
+  if (group_.size() == 1) return wait();
+  Tensor sums = at::tensor(at::ArrayRef<double>(totals.data(), totals.size()), at::kDouble)
+                    .to(arena_.buffers().grad.device());
+  works_.push_back(group_.all_reduce(sums));
+  wait();
+  sums = sums.to(at::kCPU);
+  std::copy_n(sums.const_data_ptr<double>(), totals.size(), totals.begin());
 }
 
 double DataParallel::gradient_norm() const {

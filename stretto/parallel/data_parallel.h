@@ -32,11 +32,26 @@ class DataParallel {
   // as they complete; before, nothing is communicated. An undefined loss (a rank without a sample) only takes part.
   void backward(const Tensor& loss_sum, bool last);
 
+  // The parts of backward(), for a loss whose graph may hold parameters of several engines. count_uses() says how often
+  // the loss will add to each gradient of this engine; leaves of the graph that are not its own are appended to
+  // `others`. Between begin_ and end_backward autograd runs; where it throws, abort_backward() takes the place of
+  // end_backward().
+  std::vector<int> count_uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
+  void begin_backward(std::vector<int> uses, bool last);
+  void end_backward(bool last);
+  void abort_backward() { in_backward_ = false; }
+
+  // Whether `tensor` is a parameter of this engine.
+  bool holds(const Tensor& tensor) const { return index_of_.contains(tensor.unsafeGetTensorImpl()); }
+
   // Throws DistributedError naming ranks whose master weights are not those of rank 0, to the bit. Collective.
   void compare_replicas() const;
 
-  // Waits for the reductions, and with them adds up each of `totals` over the ranks: loss, count, and whatever else all
-  // ranks are to know of a step. REQUIRES: backward(..., last = true) went before; as many totals on all ranks.
+  // Waits for the reductions. REQUIRES: backward(..., last = true) went before.
+  void wait();
+
+  // As wait(), and adds up each of `totals` over the ranks: loss, count, and whatever else all ranks are to know of a
+  // step. REQUIRES: backward(..., last = true) went before; as many totals on all ranks.
   void finish(std::span<double> totals);
 
   // Global L2 norm of the reduced gradient buffer, not yet divided by the count.
@@ -57,7 +72,6 @@ class DataParallel {
     size_t missing = 0;
   };
   void cut_buckets(int64_t bucket_elements);
-  void begin_reduction(const std::vector<int>& uses);
   void on_gradient(size_t parameter);
   void on_complete(size_t parameter);
   void launch_ready();

@@ -205,6 +205,40 @@ TEST(Arena, ReplacedTensorsAreRefusedByName) {
   }
 }
 
+TEST(Arena, DroppedGradientsAreBoundAgainAsZeros) {
+  Net net;
+  Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+  arena.buffers().grad.fill_(1);
+  EXPECT_EQ(arena.rebind_dropped_gradients(), 0u);
+  net.once->weight.mutable_grad() = Tensor();
+  EXPECT_EQ(arena.rebind_dropped_gradients(), 1u);
+  arena.verify();
+  EXPECT_EQ(net.once->weight.grad().abs().max().item<float>(), 0);
+  EXPECT_EQ(net.once->bias.grad().min().item<float>(), 1);
+  net.zero_grad();
+  EXPECT_EQ(arena.rebind_dropped_gradients(), 6u);
+  EXPECT_EQ(net.once->bias.grad().max().item<float>(), 0);
+  net.once->weight.mutable_grad() = at::zeros({5, 5});
+  EXPECT_THROW(arena.rebind_dropped_gradients(), Error);
+}
+
+TEST(DataParallel, CountsUsesAndNamesForeignLeaves) {
+  run_rank_threads(1, [&](Group& group) {
+    Net net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    const Tensor foreign = at::ones({5}, at::kDouble).requires_grad_();
+    std::vector<Tensor> others;
+    const auto uses = engine.count_uses(net.forward(inputs()) + foreign.sum(), &others);
+    EXPECT_EQ(std::count(uses.begin(), uses.end(), 0), 2) << "weight and bias of the unused layer";
+    ASSERT_EQ(others.size(), 1u);
+    EXPECT_TRUE(others[0].is_same(foreign));
+    EXPECT_TRUE(engine.holds(net.once->weight));
+    EXPECT_FALSE(engine.holds(foreign));
+  });
+}
+
 TEST(CollectTensors, RefusesWhatCannotBeTrained) {
   struct Complex : torch::nn::Module {
     Complex() { register_parameter("z", at::zeros({2}, at::kComplexFloat)); }

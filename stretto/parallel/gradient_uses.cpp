@@ -10,13 +10,17 @@ namespace stretto {
 
 std::vector<int> count_gradient_uses(const Tensor& root,
                                      const std::unordered_map<const c10::TensorImpl*, size_t>& index_of,
-                                     size_t count) {
+                                     size_t count, std::vector<Tensor>* others) {
   using torch::autograd::AccumulateGrad;
   using torch::autograd::Node;
   std::vector<int> uses(count, 0);
   const auto add_use = [&](const Tensor& parameter) {
     const auto found = index_of.find(parameter.unsafeGetTensorImpl());
-    if (found != index_of.end()) ++uses[found->second];
+    if (found != index_of.end()) {
+      ++uses[found->second];
+    } else if (others != nullptr) {
+      others->push_back(parameter);
+    }
   };
   std::unordered_set<Node*> seen;
   std::vector<Node*> waiting = {root.grad_fn().get()};

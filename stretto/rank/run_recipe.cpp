@@ -8,9 +8,9 @@
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/resume_command.h"
 #include "stretto/config/batch_plan.h"
-#include "stretto/rank/job.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/tasks/text_classification.h"
+#include "stretto/trainer/job.h"
 #include "stretto/trainer/run_folder.h"
 
 namespace stretto::rank {
@@ -40,7 +40,7 @@ void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
   log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
   std::optional<archive::RunLock> lock;
   if (info.rank == 0 && verb == Verb::train) lock.emplace(recipe.output);
-  Job job = join_job(recipe.training);
+  Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
   if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 is here, so the folder is this run's
   if (info.rank == 0 && verb == Verb::train)
     RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));

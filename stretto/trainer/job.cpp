@@ -1,4 +1,4 @@
-#include "stretto/rank/job.h"
+#include "stretto/trainer/job.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -6,15 +6,15 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/store.h"
 
-namespace stretto::rank {
+namespace stretto {
 namespace {
 
-at::Device choose_device(const std::string& wanted, int local_rank) {
+at::Device choose_device(const std::string& wanted, const std::string& setting, int local_rank) {
   const bool available = at::hasCUDA();
   if (wanted == "cuda" && !available) {
     throw ConfigError(
-        "training.device: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with "
-        "a CUDA libtorch");
+        "{}: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with a CUDA libtorch",
+        setting);
   }
   if (wanted == "cpu" || !available) return at::Device(at::kCPU);
   const int devices = at::detail::getCUDAHooks().deviceCount();
@@ -33,15 +33,17 @@ std::string choose_backend(const std::string& wanted, at::Device device) {
 
 }  // namespace
 
-Job join_job(const TrainingConfig& training) {
+Job join_job(const std::string& device, const std::string& setting, const std::string& backend) {
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
-  job.device = choose_device(training.device, job.info.local_rank);
+  job.device = choose_device(device, setting, job.info.local_rank);
   if (job.device.is_cpu() && job.info.local_world_size > 1) at::set_num_threads(1);
   GroupOptions options;
+  if (job.info.local_world_size < job.info.world_size)
+    options.address = cluster::address_towards({job.info.master_addr, job.info.master_port});
   const auto store = connect_store(job.info, std::chrono::seconds(60));
-  job.group = std::make_unique<Group>(choose_backend(training.backend, job.device), store, job.info.rank,
+  job.group = std::make_unique<Group>(choose_backend(backend, job.device), store, job.info.rank,
                                       job.info.world_size, options);
   return job;
 }
 
-}  // namespace stretto::rank
+}  // namespace stretto

@@ -1,0 +1,99 @@
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/strings.h"
+#include "stretto/cluster/variables.h"
+
+namespace stretto::cluster {
+namespace {
+
+// Where rank 0 hosts the rendezvous: MASTER_ADDR and MASTER_PORT where the user set them, else `host`, and a port that all
+// ranks of `job` derive alike and those of other jobs most likely not.
+void set_master(const Variables& variables, const std::string& host, const std::string& job, RankInfo& info) {
+  info.master_addr = variables.find("MASTER_ADDR").value_or(host);
+  const auto port = variables.find("MASTER_PORT");
+  info.master_port =
+      port ? variables.number("MASTER_PORT", *port, 1, 65535) : 15000 + static_cast<int>(hash64(job) % 15000);
+}
+
+}  // namespace
+
+std::optional<RankInfo> read_slurm(const Getenv& getenv) {
+  constexpr const char* identity[] = {"SLURM_STEP_NUM_TASKS"};
+  const Variables variables(getenv, identity);
+  // Set by srun only, not in a batch script. One task is a program that was started, not a rank.
+  if (variables.first_set() == nullptr) return std::nullopt;
+  RankInfo info;
+  info.world_size = variables.need_number("SLURM_STEP_NUM_TASKS", 1, max_world_size);
+  if (info.world_size == 1) return std::nullopt;
+  info.launched = true;
+  info.rank = variables.need_number("SLURM_PROCID", 0, max_world_size);
+  info.local_rank = variables.need_number("SLURM_LOCALID", 0, max_world_size);
+  info.group_rank = variables.need_number("SLURM_NODEID", 0, max_world_size);
+  info.local_world_size = tasks_of_node(variables.need("SLURM_STEP_TASKS_PER_NODE"), info.group_rank);
+  variables.check_below("SLURM_PROCID", info.rank, "SLURM_STEP_NUM_TASKS", info.world_size);
+  variables.check_below("SLURM_LOCALID", info.local_rank, "SLURM_STEP_TASKS_PER_NODE", info.local_world_size);
+  const std::string job = variables.need("SLURM_JOB_ID") + "." + variables.need("SLURM_STEP_ID");
+  set_master(variables, first_host(variables.need("SLURM_STEP_NODELIST")), job, info);
+  return info;
+}
+
+std::optional<RankInfo> read_open_mpi(const Getenv& getenv) {
+  constexpr const char* identity[] = {"OMPI_COMM_WORLD_SIZE"};
+  const Variables variables(getenv, identity);
+  if (variables.first_set() == nullptr) return std::nullopt;
+  RankInfo info;
+  info.world_size = variables.need_number("OMPI_COMM_WORLD_SIZE", 1, max_world_size);
+  if (info.world_size == 1) return std::nullopt;
+  info.launched = true;
+  info.rank = variables.need_number("OMPI_COMM_WORLD_RANK", 0, max_world_size);
+  info.local_world_size = variables.need_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, max_world_size);
+  info.local_rank = variables.need_number("OMPI_COMM_WORLD_LOCAL_RANK", 0, max_world_size);
+  info.group_rank = info.rank / info.local_world_size;
+  variables.check_below("OMPI_COMM_WORLD_RANK", info.rank, "OMPI_COMM_WORLD_SIZE", info.world_size);
+  variables.check_below("OMPI_COMM_WORLD_LOCAL_RANK", info.local_rank, "OMPI_COMM_WORLD_LOCAL_SIZE",
+                        info.local_world_size);
+  if (info.local_world_size < info.world_size && !variables.find("MASTER_ADDR")) {
+    throw ConfigError(
+        "environment: MASTER_ADDR is not set, and mpirun does not tell the ranks which host is the first; "
+        "pass it on: mpirun -x MASTER_ADDR=<the first host> ...");
+  }
+  const auto job = variables.find("PMIX_NAMESPACE");
+  set_master(variables, "127.0.0.1", job ? *job : variables.find("OMPI_MCA_ess_base_jobid").value_or(""),
+             info);
+  return info;
+}
+
+std::string first_host(const std::string& list) {
+  std::string host;
+  for (size_t i = 0; i < list.size() && list[i] != ','; ++i) {
+    if (list[i] != '[') {
+      host += list[i];
+      continue;
+    }
+    const size_t end = list.find(']', i);
+    if (end == std::string::npos) break;
+    const std::string range = list.substr(i + 1, end - i - 1);
+    host += range.substr(0, range.find_first_of("-,"));
+    i = end;
+  }
+  return host;
+}
+
+int tasks_of_node(const std::string& list, int node) {
+  int nodes = 0;
+  for (const std::string_view item : split(list, ',')) {
+    const size_t times = item.find("(x");
+    const auto tasks = parse_int(item.substr(0, times));
+    const auto repeat = times == std::string_view::npos || item.back() != ')'
+                            ? std::optional<long long>(1)
+                            : parse_int(item.substr(times + 2, item.size() - times - 3));
+    if (!tasks || !repeat || *tasks < 1 || *repeat < 1 || *tasks > max_world_size || *repeat > max_world_size)
+      break;
+    nodes += static_cast<int>(*repeat);
+    if (node < nodes) return static_cast<int>(*tasks);
+  }
+  throw ConfigError("environment: SLURM_STEP_TASKS_PER_NODE=\"{}\" does not say how many tasks node {} has",
+                    list, node);
+}
+
+}  // namespace stretto::cluster

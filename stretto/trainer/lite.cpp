@@ -1,0 +1,284 @@
+#include "stretto/trainer/lite.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/autocast_mode.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/nn/functional.h"
+#include "stretto/nn/layers.h"
+#include "stretto/trainer/lite/random.h"
+
+namespace stretto {
+namespace {
+
+using lite::Act;
+
+// Parameters of stretto's own layers, and of others, by an example of each.
+struct LayerKinds {
+  std::string own;
+  std::string other;
+};
+
+void find_layers(const torch::nn::Module& module, const std::string& name, LayerKinds& kinds) {
+  if (!module.parameters(/*recurse=*/false).empty()) {
+    const auto* type = &module;
+    const bool own = dynamic_cast<const nn::Linear*>(type) != nullptr ||
+                     dynamic_cast<const nn::Embedding*>(type) != nullptr ||
+                     dynamic_cast<const nn::LayerNorm*>(type) != nullptr;
+    (own ? kinds.own : kinds.other) = name.empty() ? "the module itself" : name;
+  }
+  for (const auto& child : module.named_children())
+    find_layers(*child.value(), name.empty() ? child.key() : name + "." + child.key(), kinds);
+}
+
+bool has_torch_dropout(const torch::nn::Module& module) {
+  if (module.name().find("Dropout") != std::string::npos) return true;
+  for (const auto& child : module.children()) {
+    if (has_torch_dropout(*child)) return true;
+  }
+  return false;
+}
+
+const char* dtype_word(Precision precision) {
+  if (precision == Precision::fp64) return "fp64";
+  return precision == Precision::fp32 ? "fp32" : "bf16";
+}
+
+}  // namespace
+
+Lite::Lite(const LiteOptions& options)
+    : settings_(lite::check(options)),
+      job_((lite::start_or_join(options), join_job(settings_.device, "Lite: accelerator"))),
+      agreement_(*job_.group),
+      loop_(*job_.group, agreement_, job_.device) {
+  log::set_rank(global_rank(), /*prints_info=*/is_global_zero());
+}
+
+// Ranks leave together, so that none takes another's end for a failure.
+Lite::~Lite() {
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    agreement_.meet({.act = Act::leave});
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+  }
+}
+
+lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCounts& counts) {
+  for (const lite::Model& model : models_) {
+    if (&model.module() == &module)
+      throw ConfigError("setup: this model was set up before, as model {}", model.number());
+    for (const Tensor& parameter : module.parameters()) {
+      if (model.holds(parameter)) {
+        throw ConfigError(
+            "setup: this model shares a parameter {} with model {}, which was set up before; set up one "
+            "module that holds both",
+            describe(parameter), model.number());
+      }
+    }
+  }
+  if (counts.own > 1 || (counts.own == 1 && counts.torch > 0)) {
+    throw ConfigError(
+        "setup: one of stretto's optimizers steps all parameters of its model, so that it can be the only "
+        "one; found {} of them and {} of torch's",
+        counts.own, counts.torch);
+  }
+  const auto number = static_cast<int64_t>(models_.size());
+  agreement_.meet({.act = Act::setup, .subject = number});
+  if (models_.empty()) lite::separate_random_numbers(global_rank());
+
+  LayerKinds layers;
+  find_layers(module, "", layers);
+  const bool bf16 = settings_.precision == Precision::bf16;
+  const bool copies = bf16 && !layers.own.empty();
+  if (copies && (!layers.other.empty() || counts.torch > 0)) {
+    throw ConfigError(
+        "setup: precision bf16 keeps a bf16 copy of stretto::nn layers (such as {}), which {}; use precision "
+        "fp32",
+        layers.own,
+        counts.torch > 0
+            ? "torch's optimizers cannot step; use one of stretto's, or"
+            : fmt::format("cannot be mixed with other layers (such as {}) in one model; set them up as two "
+                          "models, or",
+                          layers.other));
+  }
+  collect_tensors(module);  // refuses by name what torch would refuse to move
+  auto& movable = const_cast<torch::nn::Module&>(module);
+  movable.to(job_.device);
+  lite::Model& model = models_.emplace_back(static_cast<size_t>(number), movable, *job_.group,
+                                            lite::ModelOptions{.precision = copies ? Precision::bf16
+                                                                            : bf16 ? Precision::fp32
+                                                                                   : settings_.precision,
+                                                               .bucket_bytes = settings_.bucket_bytes,
+                                                               .skips_unused = counts.torch > 0});
+  agreement_.set_models(models_.size());
+  if (bf16 && !copies) loop_.set_autocast(at::kBFloat16);
+
+  std::string compute = dtype_word(settings_.precision);
+  if (bf16) compute += copies ? " (a copy of the parameters)" : " (autocast)";
+  if (bf16 && job_.device.is_cpu() && !nn::cpu_has_bf16()) compute += " on a CPU without bf16 instructions";
+  log::info("{}", model.describe(compute));
+  if (world_size() > 1 && has_torch_dropout(module))
+    log::info(
+        "dropout    torch::nn::Dropout draws from each rank's own random numbers: results depend on the "
+        "ranks");
+  return model;
+}
+
+lite::Model& Lite::find(const torch::nn::Module& module) {
+  for (lite::Model& model : models_) {
+    if (&model.module() == &module) return model;
+  }
+  throw ConfigError("Lite: this model was not set up; call setup(model, optimizer) first");
+}
+
+LiteOptimizer Lite::add_optimizer(lite::Model& model, std::unique_ptr<optim::Optimizer> optimizer) {
+  if (optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
+  if (model.arena() == nullptr)
+    throw ConfigError("setup: model {} has no parameter to train", model.number());
+  optimizers_.push_back(lite::arena_optimizer(model, std::move(optimizer)));
+  return LiteOptimizer(*optimizers_.back());
+}
+
+LiteOptimizer Lite::add_optimizer(lite::Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer) {
+  if (optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
+  if (model.arena() == nullptr)
+    throw ConfigError("setup: model {} has no parameter to train", model.number());
+  optimizers_.push_back(lite::torch_optimizer(model, std::move(optimizer)));
+  return LiteOptimizer(*optimizers_.back());
+}
+
+LiteLoader<lite::DatasetBatches> Lite::setup(const data::Dataset& dataset,
+                                             const DatasetLoaderOptions& options) {
+  lite::LoaderRecord& record = loop_.record(&dataset);
+  auto shares = std::make_shared<lite::ShareQueue>();
+  data::SamplerOptions sampling;
+  sampling.seed = options.seed;
+  sampling.shuffle = options.shuffle;
+  sampling.global_batch_size = options.batch_size;
+  auto batches = std::make_shared<lite::DatasetBatches>(dataset, sampling, record, loop_, shares);
+  return {batches, record, loop_, Distribute::split, shares};
+}
+
+void Lite::log_once(bool& said, const std::string& text) const {
+  if (!said) log::info("{}", text);
+  said = true;
+}
+
+double Lite::backward(const Tensor& loss, bool keep_graph) {
+  double weight = 1.0 / world_size();
+  if (const auto& share = loop_.share()) {
+    weight = static_cast<double>(share->count) / static_cast<double>(share->global_count);
+  } else if (world_size() > 1) {
+    log_once(said_equal_weights_,
+             "backward   outside of a loop over a loader that was set up: the ranks' losses weigh the same");
+  }
+  return run_backward(loss, weight, std::nullopt, keep_graph);
+}
+
+double Lite::backward(const Loss& loss, bool keep_graph) {
+  if (!(loss.count >= 0)) throw Error("backward: the loss counts {} samples", loss.count);
+  const bool stands_in = loop_.share() && loop_.share()->count == 0;
+  return stands_in ? run_backward(loss.sum, 0, 0, keep_graph)
+                   : run_backward(loss.sum, 1, loss.count, keep_graph);
+}
+
+double Lite::run_backward(const Tensor& loss, double weight, std::optional<double> count, bool keep_graph) {
+  if (models_.empty()) throw Error("backward: no model was set up; call setup(model, optimizer) first");
+  if (!loss.defined() || loss.numel() != 1) {
+    throw ShapeError("backward: the loss is {}; it must be one number: take its mean", describe(loss));
+  }
+  if (loop_.autocast_dtype() && !autocast_was_used_ && !at::autocast::is_autocast_enabled(device().type())) {
+    throw Error(
+        "backward: precision is bf16, but the forward ran without autocast; loop over lite.setup(loader), or "
+        "hold `auto guard = lite.autocast();` around the forward");
+  }
+  autocast_was_used_ = false;
+  const bool synchronises = no_sync_ == 0;
+  std::vector<lite::Model*> parts;
+  std::vector<Tensor> others;
+  lite::Announcement mine{.act = Act::backward, .counts = std::vector<double>(models_.size(), 0)};
+  for (lite::Model& model : models_) {
+    if (!model.takes_part(loss, others)) continue;
+    parts.push_back(&model);
+    mine.subject |= int64_t{1} << model.number();
+  }
+  if (parts.empty()) {
+    throw Error("backward: the loss depends on no trained parameter of a model that was set up");
+  }
+  if (!others.empty()) refuse_strangers(others);
+  for (lite::Model* model : parts) {
+    model->extend_window(count);
+    mine.counts[model->number()] = model->window_count();
+    mine.has_unused |= model->has_unused();
+    mine.buffers_changed |= model->buffers_changed();
+  }
+  const double value = loss.item<double>();
+  mine.loss = value * weight;
+  mine.loss_count = count.value_or(weight);
+  mine.number = loop_.current() != nullptr ? loop_.current()->batches : 0;
+  if (synchronises) agreement_.announce(mine);  // before the first reduction
+  for (lite::Model* model : parts) model->begin_backward(synchronises);
+  try {
+    loss.backward(weight == 1 ? Tensor() : at::full_like(loss, weight), keep_graph);
+  } catch (...) {
+    for (lite::Model* model : parts) model->abort_backward();
+    throw;
+  }
+  for (lite::Model* model : parts) model->end_backward(synchronises);
+  forget_casts();
+  if (!synchronises) return count ? value / std::max(*count, 1.0) : value;
+
+  const lite::Agreed agreed = agreement_.settle();
+  const double mean = agreed.loss / agreed.loss_count;
+  for (lite::Model* model : parts) {
+    model->finish(agreed.counts[model->number()], agreed.has_unused, mean);
+    if (agreed.buffers_changed) model->synchronise_buffers();
+  }
+  return mean;
+}
+
+// A leaf of the graph that no model holds is a parameter that was added later, or none of Lite's business.
+void Lite::refuse_strangers(const std::vector<Tensor>& leaves) {
+  for (const Tensor& leaf : leaves) {
+    const auto holds = [&](const lite::Model& model) { return model.holds(leaf); };
+    if (std::ranges::any_of(models_, holds)) continue;
+    for (const lite::Model& model : models_) {
+      for (const auto& item : model.module().named_parameters()) {
+        if (!item.value().is_same(leaf)) continue;
+        throw Error(
+            "backward: parameter {} was added to model {} or unfrozen after it was set up; change the model "
+            "before setup",
+            item.key(), model.number());
+      }
+    }
+    if (world_size() == 1 || said_stranger_) continue;
+    said_stranger_ = true;
+    log::warning(
+        "the loss depends on a tensor {} that no model holds which was set up: its gradient stays each "
+        "rank's own",
+        describe(leaf));
+  }
+}
+
+double Lite::clip(lite::Model& model, const ClipOptions& options) {
+  if (model.arena() == nullptr)
+    throw ConfigError("clip_gradients: model {} has no parameter to train", model.number());
+  model.require_gradients("clip_gradients");
+  Tensor grad = model.arena()->buffers().grad;
+  const double norm = model.gradient_norm();
+  if (!std::isfinite(norm)) {
+    throw Error(
+        "clip_gradients: the gradient of {} is not finite: lower the learning rate, or look at the batch",
+        model.first_nonfinite());
+  }
+  // As torch's clip_grad_norm_: the limit over the norm plus a little.
+  if (options.max_norm > 0 && norm > options.max_norm) grad.mul_(options.max_norm / (norm + 1e-6));
+  if (options.clip_val > 0) grad.clamp_(-options.clip_val, options.clip_val);
+  return norm;
+}
+
+}  // namespace stretto

@@ -1,0 +1,110 @@
+#include "stretto/trainer/lite/agreement.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto::lite {
+namespace {
+
+// Places in a rank's row of numbers; `counts` is the first model's.
+struct Row {
+  enum Place : size_t { act, subject, number, loss, loss_count, has_unused, buffers_changed, count, counts };
+};
+
+std::string whereabouts(const double* row) {
+  const auto which = static_cast<int64_t>(row[Row::subject]);
+  switch (static_cast<Act>(static_cast<int>(row[Row::act]))) {
+    case Act::backward: {
+      std::string models;
+      for (int model = 0; model < 32; ++model) {
+        if ((which >> model & 1) != 0) models += fmt::format("{}{}", models.empty() ? "" : " and ", model);
+      }
+      const double batch = row[Row::number];
+      return fmt::format("in backward of model {}{}", models,
+                         batch > 0 ? fmt::format(", batch {}", batch) : "");
+    }
+    case Act::begin_loader:
+      return fmt::format("at the start of loader {}", which);
+    case Act::end_loader:
+      return fmt::format("at the end of loader {} after {} batches", which, row[Row::number]);
+    case Act::share_count:
+      return fmt::format("at batch {} of loader {}", row[Row::number], which);
+    case Act::setup:
+      return fmt::format("setting up model {}", which);
+    case Act::save:
+      return "saving";
+    case Act::load:
+      return "loading";
+    case Act::collective:
+      return "in a collective that the program calls (all_reduce, all_gather, broadcast, barrier)";
+    case Act::leave:
+      return "leaving";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void Agreement::set_models(size_t models) {
+  models_ = models;
+  mine_ = all_ = Tensor();
+}
+
+void Agreement::announce(const Announcement& a) {
+  const auto places = static_cast<int64_t>(Row::counts + models_);
+  if (!mine_.defined()) {
+    mine_ = at::zeros({places}, at::kDouble);
+    all_ = at::zeros({group_.size(), places}, at::kDouble);
+  }
+  double* row = mine_.mutable_data_ptr<double>();
+  row[Row::act] = static_cast<double>(a.act);
+  row[Row::subject] = static_cast<double>(a.subject);
+  row[Row::number] = static_cast<double>(a.number);
+  row[Row::loss] = a.loss;
+  row[Row::loss_count] = a.loss_count;
+  row[Row::has_unused] = a.has_unused ? 1 : 0;
+  row[Row::buffers_changed] = a.buffers_changed ? 1 : 0;
+  row[Row::count] = a.count;
+  for (size_t model = 0; model < models_; ++model)
+    row[Row::counts + model] = model < a.counts.size() ? a.counts[model] : 0;
+  if (group_.size() == 1) {
+    all_.copy_(mine_.unsqueeze(0));
+    return;
+  }
+  if (group_.backend() == "nccl") {
+    const Tensor there = mine_.to(at::kCUDA);
+    Tensor result = at::empty(all_.sizes(), there.options());
+    work_ = group_.all_gather(result, there);
+    work_.wait();
+    all_.copy_(result);
+  } else {
+    work_ = group_.all_gather(all_, mine_);
+  }
+}
+
+Agreed Agreement::settle() {
+  work_.wait();
+  const auto places = static_cast<size_t>(all_.size(1));
+  const double* rows = all_.const_data_ptr<double>();
+  Agreed agreed;
+  agreed.buffers_changed = rows[Row::buffers_changed] != 0;
+  agreed.counts.assign(models_, 0);
+  for (size_t rank = 0; rank < static_cast<size_t>(group_.size()); ++rank) {
+    const double* row = rows + rank * places;
+    if (row[Row::act] != rows[Row::act] || row[Row::subject] != rows[Row::subject]) {
+      const bool ended = row[Row::act] == static_cast<double>(Act::end_loader) ||
+                         rows[Row::act] == static_cast<double>(Act::end_loader);
+      throw DistributedError("the ranks have come apart: rank 0 is {}, rank {} is {}; {}", whereabouts(rows),
+                             rank, whereabouts(row),
+                             ended ? "a loader must give equally many batches on every rank"
+                                   : "every rank must do the same things in the same order");
+    }
+    agreed.loss += row[Row::loss];
+    agreed.loss_count += row[Row::loss_count];
+    agreed.has_unused |= row[Row::has_unused] != 0;
+    agreed.count += row[Row::count];
+    for (size_t model = 0; model < models_; ++model) agreed.counts[model] += row[Row::counts + model];
+  }
+  return agreed;
+}
+
+}  // namespace stretto::lite

@@ -1,0 +1,64 @@
+#include "stretto/base/error.h"
+#include "stretto/trainer/lite.h"
+#include "stretto/trainer/lite/random.h"
+
+// What a Lite program's ranks tell each other by its own wish.
+namespace stretto {
+
+using lite::Act;
+
+Tensor Lite::all_gather(const Tensor& tensor) {
+  agreement_.meet({.act = Act::collective});
+  const Tensor mine = tensor.detach().to(device()).contiguous();
+  std::vector<int64_t> shape = {world_size()};
+  shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
+  Tensor all = at::empty(shape, mine.options());
+  group().all_gather(all, mine).wait();
+  return all;
+}
+
+Tensor Lite::all_reduce(const Tensor& tensor) { return all_reduce(tensor, ReduceOp::sum).div_(world_size()); }
+
+Tensor Lite::all_reduce(const Tensor& tensor, ReduceOp op) {
+  agreement_.meet({.act = Act::collective});
+  Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
+  group().all_reduce(result, op).wait();
+  return result;
+}
+
+double Lite::all_reduce(double value) { return all_reduce(value, ReduceOp::sum) / world_size(); }
+
+double Lite::all_reduce(double value, ReduceOp op) {
+  return all_reduce(at::scalar_tensor(value, at::kDouble), op).item<double>();
+}
+
+Tensor Lite::broadcast(const Tensor& tensor, int source) {
+  if (source < 0 || source >= world_size())
+    throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
+  agreement_.meet({.act = Act::collective});
+  Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
+  group().broadcast(result, source).wait();
+  return result;
+}
+
+std::string Lite::broadcast(const std::string& bytes, int source) {
+  if (source < 0 || source >= world_size())
+    throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
+  agreement_.meet({.act = Act::collective});
+  return group().broadcast_bytes(bytes, source);
+}
+
+void Lite::barrier() { agreement_.meet({.act = Act::collective}); }
+
+void Lite::seed_everything(uint64_t seed) {
+  at::manual_seed(seed);
+  if (!models_.empty()) lite::separate_random_numbers(global_rank());
+}
+
+std::unique_ptr<Autocast> Lite::autocast() {
+  if (!loop_.autocast_dtype()) return nullptr;
+  autocast_was_used_ = true;
+  return std::make_unique<Autocast>(device().type(), *loop_.autocast_dtype());
+}
+
+}  // namespace stretto

@@ -1,0 +1,89 @@
+#include "stretto/trainer/lite/loop.h"
+
+#include <array>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/parallel/data_parallel.h"
+#include "stretto/trainer/lite/random.h"
+
+namespace stretto::lite {
+
+Loop::Loop(Group& group, Agreement& agreement, at::Device device)
+    : group_(group), agreement_(agreement), device_(device) {}
+
+LoaderRecord& Loop::record(const void* source) {
+  for (LoaderRecord& record : records_) {
+    if (record.source == source) return record;
+  }
+  const size_t number = records_.size();
+  return records_.emplace_back(
+      LoaderRecord{.number = static_cast<int64_t>(number),
+                   .source = source,
+                   .epochs = number < resumed_epochs_.size() ? resumed_epochs_[number] : 0});
+}
+
+void Loop::resume(const std::vector<int64_t>& epochs) {
+  resumed_epochs_ = epochs;
+  for (size_t number = 0; number < std::min(epochs.size(), records_.size()); ++number)
+    records_[number].epochs = epochs[number];
+}
+
+void Loop::begin_epoch(LoaderRecord& loader, const std::function<void()>& start) {
+  agreement_.meet({.act = Act::begin_loader, .subject = loader.number});
+  ++loader.epochs;
+  loader.batches = 0;
+  if (group_.size() == 1) return start();
+  const std::string own = random_state();
+  const std::string common = group_.broadcast_bytes(group_.rank() == 0 ? own : "", 0);
+  set_random_state(common);
+  start();
+  if (group_.rank() != 0) set_random_state(own);
+}
+
+void Loop::compare_first(const LoaderRecord& loader, uint64_t checksum) {
+  const auto all = group_.all_gather_bytes(std::to_string(checksum));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw DataError(
+        "loader {} begins with another batch on rank {} than on rank 0, but a batch is divided among the "
+        "ranks: make the same data on every rank (the same seed, before setup of the model), or set the "
+        "loader up with Distribute::per_rank",
+        loader.number, rank);
+  }
+}
+
+int64_t Loop::sum_counts(const LoaderRecord& loader, int64_t count) {
+  const Agreed agreed = agreement_.meet({.act = Act::share_count,
+                                         .subject = loader.number,
+                                         .number = loader.batches + 1,
+                                         .count = static_cast<double>(count)});
+  return static_cast<int64_t>(agreed.count);
+}
+
+void Loop::begin_batch(LoaderRecord& loader, const BatchShare& share) {
+  ++loader.batches;
+  current_ = &loader;
+  share_ = share;
+  if (autocast_dtype_) {
+    autocast_.reset();
+    autocast_.emplace(device_.type(), *autocast_dtype_);
+  }
+}
+
+void Loop::end_epoch(LoaderRecord& loader) {
+  leave();
+  agreement_.meet({.act = Act::end_loader, .subject = loader.number, .number = loader.batches});
+}
+
+void Loop::leave() {
+  share_.reset();
+  current_ = nullptr;
+  autocast_.reset();
+}
+
+uint64_t mix_checksum(uint64_t before, const Tensor& tensor) {
+  return hash64(std::array<uint64_t, 2>{before, checksum(tensor)});
+}
+
+}  // namespace stretto::lite

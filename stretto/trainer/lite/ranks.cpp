@@ -1,0 +1,120 @@
+#include "stretto/trainer/lite/ranks.h"
+
+#include <map>
+
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/config/strategy.h"
+#include "stretto/launch/launch.h"
+
+namespace stretto::lite {
+namespace {
+
+std::vector<std::string> own_command_line() {
+  std::string text = read_file("/proc/self/cmdline");
+  if (!text.empty() && text.back() == '\0') text.pop_back();
+  std::vector<std::string> arguments;
+  for (const std::string_view argument : split(text, '\0')) arguments.emplace_back(argument);
+  return arguments;
+}
+
+// Runs this program once a rank, as `stretto launch` does, and ends with its exit code.
+[[noreturn]] void become_launcher(int ranks) {
+  int exit_code = 1;
+  try {
+    exit_code = launch::run({.command = own_command_line(), .program = "/proc/self/exe", .ranks = ranks});
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    exit_code = error.exit_code();
+  }
+  log::flush();
+  ::_exit(exit_code);  // what the program set up before belongs to no rank
+}
+
+void require_as_launched(const LiteOptions& options, const cluster::RankInfo& info) {
+  if (options.devices > 0 && info.local_world_size != options.devices) {
+    throw ConfigError(
+        "Lite: devices = {}, but the launcher started {} rank{} on this host; start as many (stretto launch "
+        "-N {}, torchrun --nproc-per-node {}, srun --ntasks-per-node {}, mpirun -np {}) or leave devices out",
+        options.devices, info.local_world_size, info.local_world_size == 1 ? "" : "s", options.devices,
+        options.devices, options.devices, options.devices);
+  }
+  const int nodes = info.world_size / std::max(1, info.local_world_size);
+  if (options.num_nodes > 0 && nodes != options.num_nodes) {
+    throw ConfigError(
+        "Lite: num_nodes = {}, but the launcher started {} ranks, {} on this host; start the program on {} "
+        "hosts or leave num_nodes out",
+        options.num_nodes, info.world_size, info.local_world_size, options.num_nodes);
+  }
+}
+
+std::string canonical(const std::string& option, const std::string& value,
+                      const std::map<std::string, std::string>& names, const std::string& possible) {
+  const auto found = names.find(value);
+  if (found != names.end()) return found->second;
+  throw ConfigError("Lite: {} = \"{}\" is not possible; possible: {}", option, value, possible);
+}
+
+}  // namespace
+
+Settings check(const LiteOptions& options) {
+  if (options.devices < 0 || options.devices > 4096)
+    throw ConfigError("Lite: devices = {} is out of range; it must lie in 0 .. 4096", options.devices);
+  if (options.num_nodes < 0)
+    throw ConfigError("Lite: num_nodes = {} must not be negative", options.num_nodes);
+  if (!(options.bucket_mb > 0)) throw ConfigError("Lite: bucket_mb = {} must be above 0", options.bucket_mb);
+  std::string precision = options.precision;
+  if (options.strategy != "auto") {
+    Strategy strategy;
+    try {
+      strategy = parse_strategy(options.strategy);
+    } catch (const ConfigError& error) {
+      throw ConfigError("Lite: strategy = {}", error.what());
+    }
+    if (strategy.precision) precision = *strategy.precision;
+  }
+  if (precision == "16-mixed" || precision == "fp16" || precision == "16-true") {
+    throw ConfigError(
+        "Lite: precision = \"{}\" needs loss scaling, which this version does not have; use bf16", precision);
+  }
+  Settings settings;
+  settings.device = canonical("accelerator", options.accelerator,
+                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}},
+                              "auto, cpu, cuda (gpu)");
+  settings.precision = parse_precision(canonical("precision", precision,
+                                                 {{"fp32", "fp32"},
+                                                  {"32-true", "fp32"},
+                                                  {"32", "fp32"},
+                                                  {"bf16", "bf16"},
+                                                  {"bf16-mixed", "bf16"},
+                                                  {"fp64", "fp64"},
+                                                  {"64-true", "fp64"},
+                                                  {"64", "fp64"}},
+                                                 "fp32 (32-true), bf16 (bf16-mixed), fp64 (64-true)"));
+  settings.bucket_bytes = options.bucket_mb * 1024 * 1024;
+  return settings;
+}
+
+cluster::RankInfo start_or_join(const LiteOptions& options) {
+  cluster::RankInfo info = cluster::read_rank_info();
+  if (info.launched) {
+    require_as_launched(options, info);
+    return info;
+  }
+  if (options.num_nodes > 1) {
+    throw ConfigError(
+        "Lite: num_nodes = {}, but this program was started without a launcher, which can start ranks on "
+        "this host only; start it on every host with torchrun, srun or mpirun",
+        options.num_nodes);
+  }
+  const bool uses_gpus = options.accelerator != "cpu";
+  const int ranks = options.devices > 0 ? options.devices : uses_gpus ? launch::default_ranks() : 1;
+  if (ranks > 1) become_launcher(ranks);
+  return info;
+}
+
+}  // namespace stretto::lite

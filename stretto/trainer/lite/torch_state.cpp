@@ -1,0 +1,113 @@
+#include "stretto/trainer/lite/torch_state.h"
+
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto::lite {
+namespace {
+
+using torch::optim::OptimizerParamState;
+
+// What torch keeps for one parameter.
+struct Fields {
+  std::vector<std::pair<const char*, Tensor*>> tensors;
+  int64_t* step = nullptr;
+};
+
+Fields fields(OptimizerParamState& state) {
+  if (auto* adam = dynamic_cast<torch::optim::AdamParamState*>(&state)) {
+    return {{{"exp_avg", &adam->exp_avg()},
+             {"exp_avg_sq", &adam->exp_avg_sq()},
+             {"max_exp_avg_sq", &adam->max_exp_avg_sq()}},
+            &adam->step()};
+  }
+  if (auto* adamw = dynamic_cast<torch::optim::AdamWParamState*>(&state)) {
+    return {{{"exp_avg", &adamw->exp_avg()},
+             {"exp_avg_sq", &adamw->exp_avg_sq()},
+             {"max_exp_avg_sq", &adamw->max_exp_avg_sq()}},
+            &adamw->step()};
+  }
+  if (auto* sgd = dynamic_cast<torch::optim::SGDParamState*>(&state))
+    return {{{"momentum_buffer", &sgd->momentum_buffer()}}};
+  if (auto* adagrad = dynamic_cast<torch::optim::AdagradParamState*>(&state))
+    return {{{"sum", &adagrad->sum()}}, &adagrad->step()};
+  if (auto* rmsprop = dynamic_cast<torch::optim::RMSpropParamState*>(&state)) {
+    return {{{"square_avg", &rmsprop->square_avg()},
+             {"momentum_buffer", &rmsprop->momentum_buffer()},
+             {"grad_avg", &rmsprop->grad_avg()}},
+            &rmsprop->step()};
+  }
+  throw ConfigError("the state of this torch optimizer is not known");  // make_state has refused it
+}
+
+std::unique_ptr<OptimizerParamState> make_state(const torch::optim::Optimizer& optimizer) {
+  if (dynamic_cast<const torch::optim::Adam*>(&optimizer) != nullptr)
+    return std::make_unique<torch::optim::AdamParamState>();
+  if (dynamic_cast<const torch::optim::AdamW*>(&optimizer) != nullptr)
+    return std::make_unique<torch::optim::AdamWParamState>();
+  if (dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr)
+    return std::make_unique<torch::optim::SGDParamState>();
+  if (dynamic_cast<const torch::optim::Adagrad*>(&optimizer) != nullptr)
+    return std::make_unique<torch::optim::AdagradParamState>();
+  if (dynamic_cast<const torch::optim::RMSprop*>(&optimizer) != nullptr)
+    return std::make_unique<torch::optim::RMSpropParamState>();
+  throw ConfigError(
+      "save and load: the state of this torch optimizer is not known; possible: Adagrad, Adam, AdamW, "
+      "RMSprop, SGD, and stretto's own");
+}
+
+}  // namespace
+
+void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, State& state,
+                     const std::string& prefix, const std::set<std::string>* stored) {
+  make_state(optimizer);  // refuses early what is not known
+  nlohmann::json steps = nlohmann::json::object();
+  for (const auto& parameter : arena.parameters()) {
+    const Tensor& tensor = parameter.info.tensor;
+    const auto name = [&](const char* field) {
+      return fmt::format("{}.{}.{}", prefix, field, parameter.info.name);
+    };
+    auto& mine = optimizer.state()[tensor.unsafeGetTensorImpl()];
+    const bool fresh = mine == nullptr;
+    if (fresh) mine = make_state(optimizer);
+    const Fields all = fields(*mine);
+    bool is_used = !fresh;
+    for (const auto& [field, value] : all.tensors) {
+      if (stored != nullptr) {
+        const bool wanted = stored->contains(name(field));
+        *value = wanted ? at::zeros_like(tensor, at::MemoryFormat::Contiguous) : Tensor();
+        is_used |= wanted;
+      }
+      if (!value->defined()) continue;
+      *value = value->contiguous();
+      state.tensors.push_back(whole_entry(name(field), tensor.sizes().vec(), *value));
+    }
+    if (!is_used) {  // torch makes it with the parameter's first gradient
+      optimizer.state().erase(tensor.unsafeGetTensorImpl());
+    } else if (all.step != nullptr) {
+      steps[parameter.info.name] = *all.step;
+    }
+  }
+  nlohmann::json rates = nlohmann::json::array();
+  for (const auto& group : optimizer.param_groups()) rates.push_back(group.options().get_lr());
+  state.scalars[prefix] = {{"steps", steps}, {"lr", rates}};
+}
+
+void resume_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, const State& state,
+                        const std::string& prefix) {
+  const nlohmann::json& mine = state.scalars.at(prefix);
+  for (const auto& parameter : arena.parameters()) {
+    const auto found = optimizer.state().find(parameter.info.tensor.unsafeGetTensorImpl());
+    if (found == optimizer.state().end()) continue;
+    if (int64_t* step = fields(*found->second).step) *step = mine.at("steps").at(parameter.info.name);
+  }
+  size_t index = 0;
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(mine.at("lr").at(index++));
+}
+
+}  // namespace stretto::lite

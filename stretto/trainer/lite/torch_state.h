@@ -1,0 +1,23 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include <torch/optim/optimizer.h>
+
+#include "stretto/parallel/arena.h"
+#include "stretto/tensor/state.h"
+
+namespace stretto::lite {
+
+// The state of torch's own optimizers as entries of the table, "<prefix>.<tensor>.<parameter>", with steps and learning
+// rates in the scalars. `stored`: names in the checkpoint that will be loaded, so that memory for them is made; null for
+// saving. Throws ConfigError for an optimizer whose state is not known (LBFGS, a class of the program's own).
+void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, State& state,
+                     const std::string& prefix, const std::set<std::string>* stored);
+
+// Reads the scalars back, after the tensors were loaded.
+void resume_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, const State& state,
+                        const std::string& prefix);
+
+}  // namespace stretto::lite

@@ -1,0 +1,65 @@
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The numbers of a program's output, each with the words before it.
+struct Reading {
+  std::string words;
+  std::vector<double> numbers;
+};
+
+Reading read(const std::string& output) {
+  Reading reading;
+  std::string text = output;
+  std::ranges::replace(text, '\n', ' ');
+  for (const std::string_view word : split(text, ' ')) {
+    if (const auto number = parse_double(word)) {
+      reading.numbers.push_back(*number);
+    } else {
+      reading.words += std::string(word) + " ";
+    }
+  }
+  return reading;
+}
+
+class Example : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Example, LiteFormEqualsThePlainOneOnOneAndTwoRanks) {
+  const std::string program = fmt::format("{}/{}", EXAMPLES, GetParam());
+  const auto plain = shell("OMP_NUM_THREADS=1 " + program + "_plain");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const Reading expected = read(plain.out);
+  ASSERT_GE(expected.numbers.size(), 8u);
+  for (const int ranks : {1, 2}) {
+    const auto run = shell(fmt::format("{} launch -N {} -- {}_lite", STRETTO_PROGRAM, ranks, program));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const Reading reading = read(run.out);
+    EXPECT_EQ(reading.words, expected.words);
+    ASSERT_EQ(reading.numbers.size(), expected.numbers.size());
+    for (size_t i = 0; i < expected.numbers.size(); ++i)
+      EXPECT_NEAR(reading.numbers[i], expected.numbers[i], 2e-3);
+  }
+}
+
+// The guide shows what really differs between the two forms.
+TEST_P(Example, GuideShowsTheTrueDifference) {
+  const auto diff = shell(fmt::format("cd {}/{} && diff -U 100 plain.cpp lite.cpp", SOURCES, GetParam()));
+  const std::string body = diff.out.substr(diff.out.find("@@\n") + 3);
+  EXPECT_THAT(read_file(GUIDE), HasSubstr("```diff\n" + body + "```"))
+      << "put this into docs/guide/lite.md:\n"
+      << body;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::Values("mlp", "cnn", "tagger"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,440 @@
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include "zoo.h"
+
+#include "stretto/base/log.h"
+
+// What Lite computes on any number of ranks is what a plain libtorch loop computes on one: each case runs both in the same
+// process and throws where they differ.
+//
+//   lite_laws CASE RANKS [FOLDER]
+namespace stretto {
+namespace {
+
+namespace optim = torch::optim;
+using Case = std::function<void(const LiteOptions&, const std::string& folder)>;
+
+LiteOptions fp64(LiteOptions options) {
+  options.precision = "fp64";
+  return options;
+}
+
+// Trains both for two epochs; `make` makes the torch optimizer of a model.
+template <class Make>
+void compare_optimizer(Lite& lite, const Make& make) {
+  Zoo plain = make_plain_zoo(), zoo = make_zoo();
+  std::vector<Rows> batches = make_rows();
+  auto plain_optimizer = make(plain);
+  auto [model, optimizer] = lite.setup(zoo, make(zoo));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const Rows& rows : batches) {
+      plain_optimizer.zero_grad();
+      mean_loss(plain, rows).backward();
+      plain_optimizer.step();
+    }
+    for (auto& rows : lite.setup(batches)) {
+      optimizer.zero_grad();
+      lite.backward(mean_loss(model, rows));
+      optimizer.step();
+    }
+  }
+  expect_equal(*model, *plain);
+  expect(model->unused->weight.equal(plain->unused->weight), "an unused parameter was changed");
+}
+
+void torch_optimizers(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  compare_optimizer(lite, [](Zoo& zoo) {
+    return optim::SGD(parameters_of(zoo), optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.1));
+  });
+  compare_optimizer(lite, [](Zoo& zoo) {
+    return optim::AdamW(parameters_of(zoo), optim::AdamWOptions(0.05).weight_decay(0.1));
+  });
+  compare_optimizer(lite, [](Zoo& zoo) {
+    return optim::RMSprop(parameters_of(zoo), optim::RMSpropOptions(0.01).momentum(0.5));
+  });
+  compare_optimizer(lite,
+                    [](Zoo& zoo) { return optim::Adagrad(parameters_of(zoo), optim::AdagradOptions(0.1)); });
+}
+
+// stretto's optimizer, set_lr, clipping, and what backward returns.
+void own_optimizer(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  Zoo plain = make_plain_zoo();
+  std::vector<Rows> batches = make_rows();
+  optim::SGD plain_optimizer(parameters_of(plain), optim::SGDOptions(0.1).momentum(0.9));
+  auto [model, optimizer] = lite.setup(make_zoo(), stretto::optim::sgd({.lr = 0.1, .momentum = 0.9}));
+  std::vector<double> losses, norms;
+  for (const Rows& rows : batches) {
+    plain_optimizer.zero_grad();
+    const Tensor loss = mean_loss(plain, rows);
+    loss.backward();
+    losses.push_back(loss.item<double>());
+    norms.push_back(torch::nn::utils::clip_grad_norm_(parameters_of(plain), 0.5));
+    plain_optimizer.step();
+    plain_optimizer.param_groups()[0].options().set_lr(0.05);
+  }
+  size_t step = 0;
+  for (auto& rows : lite.setup(batches)) {
+    optimizer.zero_grad();
+    const double loss = lite.backward(mean_loss(model, rows));
+    expect(std::abs(loss - losses[step]) < 1e-12, "backward returned another loss");
+    expect(std::abs(lite.clip_gradients(model, {.max_norm = 0.5}) - norms[step]) < 1e-12, "another norm");
+    optimizer.step();
+    optimizer.set_lr(0.05);
+    ++step;
+  }
+  expect_equal(*model, *plain);
+}
+
+// Sums with their counts, over several backwards a step: all samples of a step weigh the same.
+void accumulated_sums(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  Zoo plain = make_plain_zoo();
+  std::vector<Rows> batches = make_rows({6, 3, 5, 1});
+  optim::SGD plain_optimizer(parameters_of(plain), 0.1);
+  auto [model, optimizer] = lite.setup(make_zoo(), stretto::optim::sgd({.lr = 0.1}));
+  for (size_t i = 0; i < batches.size(); i += 2) {
+    plain_optimizer.zero_grad();
+    Loss first = summed_loss(plain, batches[i]), second = summed_loss(plain, batches[i + 1]);
+    ((first.sum + second.sum) / (first.count + second.count)).backward();
+    plain_optimizer.step();
+  }
+  bool last = false;
+  for (auto& rows : lite.setup(batches)) {
+    {
+      const auto guard = lite.no_backward_sync(!last);
+      lite.backward(summed_loss(model, rows));
+    }
+    if (last) {
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    last = !last;
+  }
+  expect_equal(*model, *plain);
+}
+
+// Means add up as torch's do, with and without an exchange in between.
+void accumulated_means(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  for (const bool exchanges : {false, true}) {
+    Zoo plain = make_plain_zoo();
+    std::vector<Rows> batches = make_rows({6, 3, 5, 1});
+    optim::AdamW plain_optimizer(parameters_of(plain), 0.1);
+    Zoo zoo = make_zoo();
+    optim::AdamW zoo_optimizer(parameters_of(zoo), 0.1);
+    auto [model, optimizer] = lite.setup(zoo, zoo_optimizer);
+    for (size_t i = 0; i < batches.size(); ++i) {
+      (mean_loss(plain, batches[i]) / 2).backward();
+      if (i % 2 == 0) continue;
+      plain_optimizer.step();
+      plain_optimizer.zero_grad();
+    }
+    bool last = false;
+    for (auto& rows : lite.setup(batches)) {
+      {
+        const auto guard = lite.no_backward_sync(!last && !exchanges);
+        lite.backward(mean_loss(model, rows) / 2);
+      }
+      if (last) {
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+      last = !last;
+    }
+    expect_equal(*model, *plain);
+  }
+}
+
+// The program goes on calling its own torch optimizer, whose zero_grad() drops gradients.
+void own_zero_grad(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  Zoo plain = make_plain_zoo(), zoo = make_zoo();
+  std::vector<Rows> batches = make_rows();
+  optim::SGD plain_optimizer(parameters_of(plain), 0.1), optimizer(parameters_of(zoo), 0.1);
+  lite.setup(zoo, optimizer);
+  for (const Rows& rows : batches) {
+    plain_optimizer.zero_grad();
+    mean_loss(plain, rows).backward();
+    plain_optimizer.step();
+  }
+  bool by_module = false;
+  for (auto& rows : lite.setup(batches)) {
+    by_module ? zoo->zero_grad() : optimizer.zero_grad();
+    by_module = !by_module;
+    lite.backward(mean_loss(zoo, rows));
+    optimizer.step();
+  }
+  expect_equal(*zoo, *plain);
+}
+
+// Two models, two losses: one of them depends on both.
+void two_models(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  Zoo plain_one = make_plain_zoo(), plain_two = make_plain_zoo();
+  std::vector<Rows> batches = make_rows();
+  optim::SGD first(parameters_of(plain_one), 0.1), second(parameters_of(plain_two), 0.1);
+  auto [one, optimizer_one] = lite.setup(make_zoo(), stretto::optim::sgd({.lr = 0.1}));
+  auto [two, optimizer_two] = lite.setup(make_zoo(), stretto::optim::sgd({.lr = 0.1}));
+  const auto both = [](Zoo& a, Zoo& b, const Rows& rows) {
+    const auto [y, unused] = a->forward(rows.ids, rows.inputs);
+    return mean_loss(b, {rows.ids, y, rows.targets});
+  };
+  for (const Rows& rows : batches) {
+    first.zero_grad();
+    both(plain_one, plain_two, rows).backward();
+    first.step();
+    second.zero_grad();
+    mean_loss(plain_two, rows).backward();
+    second.step();
+  }
+  for (auto& rows : lite.setup(batches)) {
+    optimizer_one.zero_grad();
+    lite.backward(both(one, two, rows));
+    optimizer_one.step();
+    optimizer_two.zero_grad();
+    lite.backward(mean_loss(two, rows));
+    optimizer_two.step();
+  }
+  expect_equal(*one, *plain_one);
+  expect_equal(*two, *plain_two);
+}
+
+// The closure is called as often as it likes; the ranks decide alike.
+void lbfgs(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  const auto make = [](Zoo& zoo) {
+    std::vector<Tensor> parameters = zoo->twice->parameters();
+    return optim::LBFGS(parameters, optim::LBFGSOptions(0.5).max_iter(4).line_search_fn("strong_wolfe"));
+  };
+  Zoo plain = make_plain_zoo(), zoo = make_zoo();
+  std::vector<Rows> batches = make_rows();
+  auto plain_optimizer = make(plain);
+  auto [model, optimizer] = lite.setup(zoo, make(zoo));
+  for (const Rows& rows : batches) {
+    plain_optimizer.step([&] {
+      plain->zero_grad();
+      const Tensor loss = mean_loss(plain, rows);
+      loss.backward();
+      return loss;
+    });
+  }
+  for (auto& rows : lite.setup(batches)) {
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const Tensor loss = mean_loss(model, rows);
+      lite.backward(loss);
+      return loss;
+    });
+  }
+  expect_equal(*model, *plain, 1e-8);
+}
+
+// Every rank has batches of its own, of different sizes.
+void batches_of_ones_own(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  std::vector<std::vector<Rows>> of_rank;
+  for (int64_t rank = 0; rank < lite.world_size(); ++rank) of_rank.push_back(make_rows({4, 2 + rank}));
+  Zoo plain = make_plain_zoo();
+  optim::SGD plain_optimizer(parameters_of(plain), 0.1);
+  auto [model, optimizer] = lite.setup(make_zoo(), stretto::optim::sgd({.lr = 0.1}));
+  for (size_t step = 0; step < 2; ++step) {
+    std::vector<Tensor> ids, inputs, targets;
+    for (const auto& batches : of_rank) {
+      ids.push_back(batches[step].ids);
+      inputs.push_back(batches[step].inputs);
+      targets.push_back(batches[step].targets);
+    }
+    plain_optimizer.zero_grad();
+    mean_loss(plain, {at::cat(ids), at::cat(inputs), at::cat(targets)}).backward();
+    plain_optimizer.step();
+  }
+  auto& mine = of_rank[static_cast<size_t>(lite.global_rank())];
+  for (auto& rows : lite.setup(mine, Distribute::per_rank)) {
+    optimizer.zero_grad();
+    lite.backward(mean_loss(model, rows));
+    optimizer.step();
+  }
+  expect_equal(*model, *plain);
+}
+
+class Numbers : public data::Dataset {
+ public:
+  int64_t size() const override { return 23; }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  Batch pack(std::span<const int64_t> samples) const override {
+    Batch batch;
+    batch.sample_ids.assign(samples.begin(), samples.end());
+    batch.count = std::ssize(samples);
+    batch.tensors["x"] = at::tensor(batch.sample_ids).to(at::kDouble);
+    return batch;
+  }
+
+ private:
+  std::vector<int32_t> lengths_ = std::vector<int32_t>(23, 1);
+};
+
+// A dataset of stretto's: every sample once an epoch, in orders that differ from epoch to epoch.
+void dataset(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  const Numbers numbers;
+  std::vector<std::vector<double>> firsts;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    double sum = 0, count = 0;
+    std::vector<double> first;
+    for (auto& batch : lite.setup(numbers, {.batch_size = 8, .seed = 5})) {
+      if (first.empty()) first = {lite.all_reduce(batch.at("x").sum().item<double>(), ReduceOp::sum)};
+      if (batch.count > 0) sum += batch.at("x").sum().item<double>();
+      count += static_cast<double>(lite.sample_count());
+    }
+    expect(lite.all_reduce(sum, ReduceOp::sum) == 22 * 23 / 2, "not every sample was met once");
+    expect(lite.all_reduce(count, ReduceOp::sum) == 23, "not every sample was counted once");
+    firsts.push_back(first);
+  }
+  expect(firsts[0] != firsts[1], "both epochs have the same order");
+}
+
+// Buffers are rank 0's after each step; Dropout draws numbers of its own on each rank.
+void buffers_and_dropout(const LiteOptions& options, const std::string&) {
+  Lite lite(options);
+  auto norm = std::make_shared<torch::nn::BatchNorm1dImpl>(3);
+  torch::nn::Sequential net(torch::nn::BatchNorm1d(norm), torch::nn::Dropout(0.5));
+  auto [model, optimizer] = lite.setup(net, stretto::optim::sgd({}));
+  std::vector<Tensor> batches = {at::randn({8, 3}, at::detail::createCPUGenerator(1)),
+                                 at::randn({6, 3}, at::detail::createCPUGenerator(2))};
+  for (auto& batch : lite.setup(batches)) {
+    lite.backward(model->forward(batch).square().mean());
+    optimizer.step();
+  }
+  const Tensor all = lite.all_gather(norm->running_mean);
+  for (int rank = 1; rank < lite.world_size(); ++rank)
+    expect(all[rank].equal(all[0]), "running means differ");
+  const Tensor drawn = lite.all_gather(at::rand({20}));
+  for (int rank = 1; rank < lite.world_size(); ++rank)
+    expect(!drawn[rank].equal(drawn[0]), "equal random numbers");
+}
+
+// fp32 parameters, bf16 products; outside of loops by the guard.
+void bf16(LiteOptions options, const std::string&) {
+  options.precision = "bf16-mixed";
+  Lite lite(options);
+  auto [model, optimizer] = lite.setup(torch::nn::Linear(4, 4), stretto::optim::sgd({.lr = 0.1}));
+  std::vector<Tensor> batches = {at::ones({4, 4}), at::ones({2, 4})};
+  for (auto& batch : lite.setup(batches)) {
+    const Tensor y = model->forward(batch);
+    expect(y.scalar_type() == at::kBFloat16, "the product was not computed in bf16");
+    lite.backward(y.square().mean());
+    expect(model->weight.grad().scalar_type() == at::kFloat, "the gradient is not fp32");
+    const Tensor before = model->forward(batch);
+    optimizer.step();
+    expect(!model->forward(batch).equal(before), "the forward used weights of before the step");
+  }
+  expect(model->forward(batches[0]).scalar_type() == at::kFloat, "autocast outlived the loop");
+  const auto guard = lite.autocast();
+  expect(model->forward(batches[0]).scalar_type() == at::kBFloat16, "the guard does nothing");
+}
+
+void collectives(const LiteOptions& options, const std::string& folder) {
+  Lite lite(options);
+  const int ranks = lite.world_size(), rank = lite.global_rank();
+  const Tensor mine = at::full({2}, rank, at::kFloat);
+  expect(lite.all_gather(mine).sizes() == at::IntArrayRef({ranks, 2}), "all_gather's shape");
+  expect(lite.all_reduce(mine, ReduceOp::max)[0].item<float>() == static_cast<float>(ranks - 1), "max");
+  expect(lite.all_reduce(static_cast<double>(rank)) == (ranks - 1) / 2.0, "the mean");
+  expect(lite.broadcast(mine, ranks - 1)[1].item<float>() == static_cast<float>(ranks - 1), "broadcast");
+  expect(lite.broadcast(std::string("from ") + std::to_string(rank)) == "from 0", "broadcast of bytes");
+  expect(mine[0].item<float>() == static_cast<float>(rank), "a collective wrote to its argument");
+  const auto file = std::filesystem::path(folder) / "ready";
+  {
+    const auto first = lite.rank_zero_first();
+    if (lite.is_global_zero()) write_file_atomic(file, "");
+    expect(std::filesystem::exists(file), "another rank went before rank 0");
+  }
+  lite.save_tensors(std::filesystem::path(folder) / "t.safetensors", {{"a", at::arange(3)}});
+  expect(lite.load_tensors(std::filesystem::path(folder) / "t.safetensors").at("a").equal(at::arange(3)),
+         "tensors");
+}
+
+// Trains on, from the checkpoint in `folder` if there is one; then compares with a plain loop over all epochs.
+template <class Make>
+void train_in_parts(const LiteOptions& options, const std::string& folder, const Make& make, bool own) {
+  Lite lite(fp64(options));
+  Zoo plain = make_plain_zoo(), zoo = make_zoo();
+  std::vector<Rows> batches = make_rows();
+  auto plain_optimizer = make(plain);
+  const auto train = [&](auto& model, auto& optimizer) {
+    const auto extra = lite.load(folder);
+    const int begin = extra ? extra->at("epoch").template get<int>() : 0;
+    for (int epoch = 0; epoch <= begin; ++epoch) {
+      for (const Rows& rows : batches) {
+        plain_optimizer.zero_grad();
+        mean_loss(plain, rows).backward();
+        plain_optimizer.step();
+      }
+      plain_optimizer.param_groups()[0].options().set_lr(0.02);
+    }
+    for (auto& rows : lite.setup(batches)) {
+      optimizer.zero_grad();
+      lite.backward(mean_loss(model, rows));
+      optimizer.step();
+    }
+    optimizer.set_lr(0.02);
+    lite.save(folder, {.step = begin + 1, .extra = {{"epoch", begin + 1}}, .keep_last = 2});
+    expect_equal(*model, *plain);
+    lite.print("epoch {}", begin + 1);
+  };
+  if (own) {
+    auto [model, optimizer] = lite.setup(zoo, stretto::optim::adamw({.lr = 0.05, .weight_decay = 0}));
+    train(model, optimizer);
+  } else {
+    auto [model, optimizer] = lite.setup(zoo, make(zoo));
+    train(model, optimizer);
+  }
+}
+
+void saved_torch(const LiteOptions& options, const std::string& folder) {
+  train_in_parts(
+      options, folder, [](Zoo& zoo) { return optim::AdamW(parameters_of(zoo), 0.05); }, false);
+}
+void saved_own(const LiteOptions& options, const std::string& folder) {
+  const auto make = [](Zoo& zoo) {
+    return optim::AdamW(parameters_of(zoo), optim::AdamWOptions(0.05).weight_decay(0));
+  };
+  train_in_parts(options, folder, make, true);
+}
+
+int run(int argc, char** argv) {
+  const std::map<std::string, Case> cases = {{"torch_optimizers", torch_optimizers},
+                                             {"own_optimizer", own_optimizer},
+                                             {"accumulated_sums", accumulated_sums},
+                                             {"accumulated_means", accumulated_means},
+                                             {"own_zero_grad", own_zero_grad},
+                                             {"two_models", two_models},
+                                             {"lbfgs", lbfgs},
+                                             {"batches_of_ones_own", batches_of_ones_own},
+                                             {"dataset", dataset},
+                                             {"buffers_and_dropout", buffers_and_dropout},
+                                             {"bf16", bf16},
+                                             {"collectives", collectives},
+                                             {"saved_torch", saved_torch},
+                                             {"saved_own", saved_own}};
+  LiteOptions options;
+  options.devices = std::stoi(argv[2]);
+  cases.at(argv[1])(options, argc > 3 ? argv[3] : "");
+  return 0;
+}
+
+}  // namespace
+}  // namespace stretto
+
+int main(int argc, char** argv) {
+  try {
+    return stretto::run(argc, argv);
+  } catch (const std::exception& error) {
+    stretto::log::error("{}", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,226 @@
+#include <csignal>
+#include <functional>
+#include <map>
+
+#include "zoo.h"
+
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+
+// Programs that make a mistake with Lite; each must end with a sentence about it.
+//
+//   lite_misuse CASE RANKS
+namespace stretto {
+namespace {
+
+using Case = std::function<void(Lite& lite)>;
+
+auto linear() { return std::make_shared<torch::nn::LinearImpl>(2, 2); }
+std::vector<Tensor> ones(int64_t batches) {
+  return std::vector<Tensor>(static_cast<size_t>(batches), at::ones({4, 2}));
+}
+
+void setup_twice(Lite& lite) {
+  auto model = linear();
+  lite.setup(model, optim::sgd({}));
+  lite.setup(model, optim::sgd({}));
+}
+
+void backward_first(Lite& lite) {
+  auto model = linear();
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void own_backward(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  model->forward(at::ones({4, 2})).mean().backward();
+}
+
+void step_first(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  optimizer.step();
+}
+
+void step_unsynchronised(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  const auto guard = lite.no_backward_sync();
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+  optimizer.step();
+}
+
+void parameter_replaced(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  model->to(at::kDouble);
+  lite.backward(model->forward(at::ones({4, 2}, at::kDouble)).mean());
+}
+
+void parameter_added(Lite& lite) {
+  torch::nn::Sequential net{torch::nn::Linear(2, 2)};
+  auto [model, optimizer] = lite.setup(net, optim::sgd({}));
+  model->push_back(torch::nn::Linear(2, 2));
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void gradient_replaced(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  model->weight.mutable_grad() = at::zeros({2, 2});
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void two_devices(Lite& lite) {
+  auto model = linear();
+  model->bias = model->register_parameter("shift", at::zeros({2}, at::device(at::kMeta)));
+  lite.setup(model, optim::sgd({}));
+}
+
+void wrong_type(Lite& lite) {
+  auto model = linear();
+  model->to(at::kDouble);
+  lite.setup(model, optim::sgd({}));
+}
+
+void complex_parameter(Lite& lite) {
+  auto model = linear();
+  model->register_parameter("phase", at::zeros({2}, at::kComplexFloat));
+  lite.setup(model, optim::sgd({}));
+}
+
+void foreign_optimizer(Lite& lite) {
+  auto model = linear();
+  lite.setup(model, torch::optim::SGD(linear()->parameters(), 0.1));
+}
+
+void two_own_optimizers(Lite& lite) { lite.setup(linear(), optim::sgd({}), optim::adamw({})); }
+
+void mixed_losses(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  const auto guard = lite.no_backward_sync();
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+  lite.backward(Loss{model->forward(at::ones({4, 2})).sum(), 4});
+}
+
+void loss_of_many(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  lite.backward(model->forward(at::ones({4, 2})));
+}
+
+void nonfinite(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  lite.backward((model->forward(at::ones({4, 2})) * INFINITY).mean());
+  lite.clip_gradients(model, {.max_norm = 1});
+}
+
+void loaders_of_different_lengths(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  auto batches = ones(5 - lite.global_rank());
+  for (auto& batch : lite.setup(batches)) {
+    optimizer.zero_grad();
+    lite.backward(model->forward(batch).mean());
+    optimizer.step();
+  }
+}
+
+void batches_of_different_data(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  std::vector<Tensor> batches = {at::rand({4, 2})};  // after setup: other numbers on each rank
+  for (auto& batch : lite.setup(batches)) lite.backward(model->forward(batch).mean());
+}
+
+void parts_of_different_sizes(Lite& lite) {
+  std::vector<std::pair<Tensor, Tensor>> batches = {{at::ones({4, 2}), at::ones({3})}};
+  for (auto& batch : lite.setup(batches)) lite.to_device(batch);
+}
+
+void a_branch_of_one_rank(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  if (lite.is_global_zero()) lite.all_reduce(1.0);
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void one_rank_leaves(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  if (lite.global_rank() == 1) return;
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void one_rank_throws(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  auto batches = ones(5);
+  for (auto& batch : lite.setup(batches)) {
+    optimizer.zero_grad();
+    if (lite.global_rank() == 1) throw std::runtime_error("the file of rank 1 is gone");
+    lite.backward(model->forward(batch).mean());
+    optimizer.step();
+  }
+}
+
+void one_rank_is_killed(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  if (lite.global_rank() == 1) std::raise(SIGKILL);
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void no_autocast(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
+void lbfgs_saved(Lite& lite) {
+  auto model = linear();
+  lite.setup(model, torch::optim::LBFGS(model->parameters()));
+  lite.save("checkpoints", {.step = 1});
+}
+
+int run(int argc, char** argv) {
+  const std::map<std::string, Case> cases = {{"setup_twice", setup_twice},
+                                             {"backward_first", backward_first},
+                                             {"own_backward", own_backward},
+                                             {"step_first", step_first},
+                                             {"step_unsynchronised", step_unsynchronised},
+                                             {"parameter_replaced", parameter_replaced},
+                                             {"parameter_added", parameter_added},
+                                             {"gradient_replaced", gradient_replaced},
+                                             {"two_devices", two_devices},
+                                             {"wrong_type", wrong_type},
+                                             {"complex_parameter", complex_parameter},
+                                             {"foreign_optimizer", foreign_optimizer},
+                                             {"two_own_optimizers", two_own_optimizers},
+                                             {"mixed_losses", mixed_losses},
+                                             {"loss_of_many", loss_of_many},
+                                             {"nonfinite", nonfinite},
+                                             {"loaders_of_different_lengths", loaders_of_different_lengths},
+                                             {"batches_of_different_data", batches_of_different_data},
+                                             {"parts_of_different_sizes", parts_of_different_sizes},
+                                             {"a_branch_of_one_rank", a_branch_of_one_rank},
+                                             {"one_rank_leaves", one_rank_leaves},
+                                             {"one_rank_throws", one_rank_throws},
+                                             {"one_rank_is_killed", one_rank_is_killed},
+                                             {"no_autocast", no_autocast},
+                                             {"lbfgs_saved", lbfgs_saved}};
+  LiteOptions options;
+  options.devices = std::stoi(argv[2]);
+  // Further options as name=value.
+  for (int i = 3; i < argc; ++i) {
+    const auto parts = split(argv[i], '=');
+    const std::string value(parts.at(1));
+    if (parts[0] == "strategy") options.strategy = value;
+    if (parts[0] == "precision") options.precision = value;
+    if (parts[0] == "accelerator") options.accelerator = value;
+    if (parts[0] == "num_nodes") options.num_nodes = std::stoi(value);
+  }
+  Lite lite(options);
+  cases.at(argv[1])(lite);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stretto
+
+int main(int argc, char** argv) {
+  try {
+    return stretto::run(argc, argv);
+  } catch (const stretto::Error& error) {
+    stretto::log::error("{}", error.what());
+    return error.exit_code();
+  }
+}

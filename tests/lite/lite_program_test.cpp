@@ -1,0 +1,168 @@
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+// --- lite_laws: each case compares itself with a plain loop, on one rank and on several
+
+class LiteLaw : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(LiteLaw, EqualsThePlainLoop) {
+  const auto [name, ranks] = GetParam();
+  const TempFolder folder;
+  const auto run = shell(fmt::format("{}/lite_laws {} {} {}", PROGRAMS, name, ranks, folder.path().string()));
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, LiteLaw,
+    ::testing::Combine(::testing::Values("torch_optimizers", "own_optimizer", "accumulated_sums",
+                                         "accumulated_means", "own_zero_grad", "two_models", "lbfgs",
+                                         "batches_of_ones_own", "dataset", "buffers_and_dropout", "bf16",
+                                         "collectives"),
+                       ::testing::Values(1, 2)),
+    [](const auto& info) { return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param)); });
+
+TEST(Lite, ThreeRanksOnFewerSamples) {
+  for (const char* name : {"own_optimizer", "accumulated_sums"}) {
+    const auto run = shell(fmt::format("{}/lite_laws {} 3", PROGRAMS, name));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+}
+
+// Each call trains one epoch more and compares with a plain loop over all epochs.
+TEST(Lite, GoesOnFromCheckpointsOfOtherNumbersOfRanks) {
+  for (const char* name : {"saved_torch", "saved_own"}) {
+    const TempFolder folder;
+    int epoch = 0;
+    for (const int ranks : {2, 1, 3}) {
+      const auto run =
+          shell(fmt::format("{}/lite_laws {} {} {}/c", PROGRAMS, name, ranks, folder.path().string()));
+      EXPECT_EQ(run.exit_code, 0) << run.err;
+      EXPECT_EQ(run.out, fmt::format("epoch {}\n", ++epoch));
+    }
+    const auto list = shell(fmt::format("{} checkpoints ls {}/c", STRETTO_PROGRAM, folder.path().string()));
+    EXPECT_THAT(list.out,
+                ::testing::AllOf(::testing::Not(HasSubstr("step-00000001")), HasSubstr("step-00000003")));
+  }
+}
+
+// --- how a program gets its ranks
+
+TEST(Lite, JoinsTheRanksOfLaunchers) {
+  const std::string program = fmt::format("{}/lite_laws own_optimizer", PROGRAMS);
+  for (const char* devices : {"0", "2"}) {
+    const auto run = shell(fmt::format("{} launch -N 2 -- {} {}", STRETTO_PROGRAM, program, devices));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+  const auto refused = shell(fmt::format("{} launch -N 3 -- {} 2", STRETTO_PROGRAM, program));
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("devices = 2, but the launcher started 3 ranks on this host"));
+}
+
+TEST(Lite, JoinsTheRanksOfTorchrun) {
+  if (shell(fmt::format("test -x {}", TORCH_PYTHON)).exit_code != 0)
+    GTEST_SKIP() << "the libtorch in use lies in no Python's packages";
+  const auto run = shell(
+      fmt::format("OMP_NUM_THREADS=1 {} -m torch.distributed.run --standalone --nproc-per-node 2 --no-python "
+                  "{}/lite_laws own_optimizer 2",
+                  TORCH_PYTHON, PROGRAMS));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+// As srun and mpirun would start them: two processes that know each other by the launcher's variables only.
+TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
+  const std::string program = fmt::format("{}/lite_laws own_optimizer 2", PROGRAMS);
+  const auto run_both = [&](const std::string& first, const std::string& second) {
+    return shell(
+        fmt::format("{} {} & {} {}; code=$?; wait $! && exit $code", first, program, second, program));
+  };
+  const std::string slurm =
+      "SLURM_JOB_ID=$$ SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 "
+      "SLURM_STEP_NUM_NODES=1 "
+      "SLURM_STEP_NODELIST=localhost SLURM_NODEID=0 ";
+  const auto by_slurm =
+      run_both(slurm + "SLURM_PROCID=0 SLURM_LOCALID=0", slurm + "SLURM_PROCID=1 SLURM_LOCALID=1");
+  EXPECT_EQ(by_slurm.exit_code, 0) << by_slurm.err;
+  const std::string mpi = "PMIX_NAMESPACE=prterun-$$@1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
+  const auto by_mpi = run_both(mpi + "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0",
+                               mpi + "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_LOCAL_RANK=1");
+  EXPECT_EQ(by_mpi.exit_code, 0) << by_mpi.err;
+}
+
+TEST(Lite, ProgramThatStartsItsRanksKeepsTheirOutputAndExitCode) {
+  const TempFolder folder;
+  const auto run = shell(fmt::format("{}/lite_laws saved_own 2 {}", PROGRAMS, folder.path().string()));
+  EXPECT_EQ(run.out, "epoch 1\n");
+  const auto failed = shell(fmt::format("{}/lite_misuse step_first 2", PROGRAMS));
+  EXPECT_EQ(failed.exit_code, 1);
+}
+
+// --- lite_misuse
+
+struct Misuse {
+  const char* arguments;
+  const char* message;
+};
+void PrintTo(const Misuse& misuse, std::ostream* out) { *out << misuse.arguments; }
+
+class LiteMisuse : public ::testing::TestWithParam<Misuse> {};
+
+TEST_P(LiteMisuse, EndsWithASentence) {
+  const auto run = shell(fmt::format("cd /tmp && {}/lite_misuse {}", PROGRAMS, GetParam().arguments));
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr(GetParam().message));
+  EXPECT_LT(run.seconds, 60) << "nobody waited for a deadline";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, LiteMisuse,
+    ::testing::Values(
+        Misuse{"setup_twice 1", "setup: this model was set up before, as model 0"},
+        Misuse{"backward_first 1", "backward: no model was set up; call setup(model, optimizer) first"},
+        Misuse{"own_backward 1", "computed outside of stretto's backward"},
+        Misuse{"step_first 1", "SGD: step: model 0 has no gradients; call backward of Lite first"},
+        Misuse{"step_unsynchronised 1",
+               "the last backward before a step must be outside of no_backward_sync"},
+        Misuse{"parameter_replaced 1", "parameter weight was replaced after set-up"},
+        Misuse{"parameter_added 1",
+               "parameter 1.weight was added to model 0 or unfrozen after it was set up"},
+        Misuse{"gradient_replaced 1", "the gradient of weight was replaced or dropped"},
+        Misuse{"two_devices 1",
+               "parameter shift is on meta, others are on cpu; a model must lie on one device"},
+        Misuse{"wrong_type 1",
+               "parameter weight is [2, 2] Double, but the run's precision needs Float parameters"},
+        Misuse{"complex_parameter 1", "parameter phase is [2] ComplexFloat; only dense real floating-point"},
+        Misuse{"foreign_optimizer 1",
+               "the optimizer steps a tensor [2, 2] Float that is no parameter of model 0"},
+        Misuse{"two_own_optimizers 1", "found 2 of them and 0 of torch's"},
+        Misuse{"mixed_losses 1", "a mean (Tensor) and a sum with its count (Loss) cannot be accumulated"},
+        Misuse{"loss_of_many 1", "the loss is [4, 2] Float; it must be one number"},
+        Misuse{"nonfinite 1", "clip_gradients: the gradient of weight is not finite"},
+        Misuse{"no_autocast 1 precision=bf16", "precision is bf16, but the forward ran without autocast"},
+        Misuse{"lbfgs_saved 1", "the state of this torch optimizer is not known; possible: Adagrad"},
+        Misuse{"parts_of_different_sizes 1", "its parts hold 4 and 3 samples"},
+        Misuse{"step_first 1 strategy=fsdp",
+               "Lite: strategy = \"fsdp\" is known, but not available in this version"},
+        Misuse{"step_first 1 precision=16-mixed", "precision = \"16-mixed\" needs loss scaling"},
+        Misuse{"step_first 1 precision=bf17", "precision = \"bf17\" is not possible; possible: fp32"},
+        Misuse{"step_first 1 accelerator=tpu", "accelerator = \"tpu\" is not possible; possible: auto, cpu"},
+        Misuse{"step_first 2 num_nodes=2", "num_nodes = 2, but this program was started without a launcher"},
+        Misuse{"step_first -1", "devices = -1 is out of range"},
+        Misuse{"loaders_of_different_lengths 2",
+               "rank 1 is at the end of loader 0 after 4 batches; a loader must give equally many batches"},
+        Misuse{"batches_of_different_data 2", "loader 0 begins with another batch on rank 1 than on rank 0"},
+        Misuse{"a_branch_of_one_rank 2",
+               "the ranks have come apart: rank 0 is in a collective that the program calls"},
+        Misuse{"one_rank_leaves 2",
+               "the ranks have come apart: rank 0 is in backward of model 0, rank 1 is leaving"},
+        Misuse{"one_rank_throws 2", "the file of rank 1 is gone"},
+        Misuse{"one_rank_throws 2", "rank 1 (process"},
+        Misuse{"one_rank_is_killed 2", "was killed by SIGKILL"}));
+
+}  // namespace
+}  // namespace stretto

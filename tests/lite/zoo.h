@@ -1,0 +1,107 @@
+#pragma once
+
+#include <torch/nn.h>
+#include <torch/optim.h>
+
+#include "stretto/stretto.h"
+
+// A model with parameters of every kind, and batches that cannot be divided evenly.
+namespace stretto {
+
+struct Rows {
+  Tensor ids;      // [B]
+  Tensor inputs;   // [B, 4]
+  Tensor targets;  // [B, 4]
+};
+inline auto lite_fields(Rows& rows) { return std::tie(rows.ids, rows.inputs, rows.targets); }
+
+struct ZooImpl : torch::nn::Module {
+  explicit ZooImpl(bool sparse) {
+    table = register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 4).sparse(sparse)));
+    twice = register_module("twice", torch::nn::Linear(4, 4));
+    tied = register_parameter("tied", twice->weight);
+    unused = register_module("unused", torch::nn::Linear(4, 4));
+    frozen = register_module("frozen", torch::nn::Linear(4, 4));
+    for (Tensor& parameter : frozen->parameters()) parameter.requires_grad_(false);
+    order = register_parameter("order", at::arange(4), /*requires_grad=*/false);
+    calls = register_buffer("calls", at::zeros({}, at::kLong));
+    for (Tensor& parameter : parameters()) {
+      if (parameter.is_floating_point()) parameter.set_data(parameter.to(at::kDouble));
+    }
+  }
+  // Two outputs of two inputs.
+  std::pair<Tensor, Tensor> forward(const Tensor& ids, const Tensor& inputs) {
+    calls += 1;
+    const Tensor x = at::tanh(twice->forward(table->forward(ids) + inputs));
+    const Tensor y = frozen->forward(at::linear(twice->forward(x), tied));
+    return {y.index_select(1, order), x.square().mean(1)};
+  }
+  torch::nn::Embedding table{nullptr};
+  torch::nn::Linear twice{nullptr}, unused{nullptr}, frozen{nullptr};
+  Tensor tied, order, calls;
+};
+TORCH_MODULE(Zoo);
+
+inline Tensor mean_loss(Zoo model, const Rows& rows) {
+  const auto [y, penalty] = model->forward(rows.ids, rows.inputs);
+  return (y - rows.targets).square().mean() + penalty.mean();
+}
+// A sum over rows, each counted once.
+inline Loss summed_loss(Zoo model, const Rows& rows) {
+  const auto [y, penalty] = model->forward(rows.ids, rows.inputs);
+  return {(y - rows.targets).square().mean(1).sum() + penalty.sum(), static_cast<double>(rows.ids.size(0))};
+}
+
+// The last one has fewer samples than there are ranks.
+inline std::vector<Rows> make_rows(std::vector<int64_t> sizes = {6, 5, 4, 7, 1}) {
+  const at::Generator random = at::detail::createCPUGenerator(11);
+  std::vector<Rows> batches;
+  for (const int64_t size : sizes) {
+    batches.push_back({at::randint(10, {size}, random, at::kLong), at::randn({size, 4}, random, at::kDouble),
+                       at::randn({size, 4}, random, at::kDouble)});
+  }
+  return batches;
+}
+
+// For Lite. Its embedding has sparse gradients.
+inline Zoo make_zoo() {
+  torch::manual_seed(3);
+  return Zoo(/*sparse=*/true);
+}
+// The same for a plain loop, with dense gradients: most of torch's optimizers refuse sparse ones.
+inline Zoo make_plain_zoo() {
+  torch::manual_seed(3);
+  return Zoo(/*sparse=*/false);
+}
+
+// Each parameter once, though two names may lead to it.
+inline std::vector<Tensor> parameters_of(Zoo& zoo) {
+  std::vector<Tensor> unique;
+  for (const Tensor& parameter : zoo->parameters()) {
+    const auto same = [&](const Tensor& other) { return other.is_same(parameter); };
+    if (std::ranges::none_of(unique, same)) unique.push_back(parameter);
+  }
+  return unique;
+}
+
+// The largest difference of two models' parameters.
+inline double difference(const torch::nn::Module& one, const torch::nn::Module& other) {
+  double largest = 0;
+  const auto mine = one.named_parameters(), theirs = other.named_parameters();
+  for (const auto& item : mine) {
+    const Tensor distance = (item.value() - theirs[item.key()]).abs().max();
+    largest = std::max(largest, distance.item<double>());
+  }
+  return largest;
+}
+
+inline void expect(bool condition, const std::string& what) {
+  if (!condition) throw Error("{}", what);
+}
+inline void expect_equal(const torch::nn::Module& lite, const torch::nn::Module& plain,
+                         double tolerance = 1e-12) {
+  const double distance = difference(lite, plain);
+  expect(distance < tolerance, fmt::format("the plain loop's parameters are others: {}", distance));
+}
+
+}  // namespace stretto
