@@ -6,7 +6,7 @@ OLD_TORCH = $(abspath $(or $(STRETTO_DEPS),.deps))/torch-2.11
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build test test-data test-asan test-tsan chaos bench demo format format-check lint check-torch-2.11 clean
+.PHONY: help setup build package test test-data test-asan test-tsan chaos bench demo format format-check lint check-torch-2.11 clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -17,6 +17,11 @@ setup:  ## install what a build needs (packages, a private libtorch)
 build: setup  ## build/release/bin/stretto
 	@cmake --preset release >/dev/null
 	@cmake --build build/release
+
+package: build  ## build/package/: a .tar.gz that runs anywhere, a .deb; both are unpacked and tried
+	@rm -rf build/package
+	@scripts/package.sh build/release build/package
+	@python3 tests/package/check_package.py build/package/*
 
 test: build  ## build and run every test that needs no outside data
 	@env -u STRETTO_DATA scripts/test.sh build/release

@@ -1,13 +1,14 @@
-# stretto_layer(NAME [TORCH] [USES layer...] [LIBS target...])
+# stretto_layer(NAME [TORCH] [USES layer...] [LIBS target...] [HEADERS file...])
 #
 # One layer is one folder, one static library `stretto_NAME` and one test binary `stretto_NAME_test`. USES names every
 # layer whose headers it may include; the same list goes to layers.txt, which tests/layering_test reads to refuse any
-# other #include. TORCH marks the layers that see libtorch; they share one precompiled header.
+# other #include. TORCH marks the layers that see libtorch; they share one precompiled header. HEADERS are those that
+# are installed, NONE for none; without it, all but what tests share (*_support.h, *_fixture.h).
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${STRETTO_LAYERS_FILE} "")
 
 function(stretto_layer name)
-  cmake_parse_arguments(ARG "TORCH" "" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "USES;LIBS;HEADERS" ${ARGN})
   list(JOIN ARG_USES " " uses)
   file(APPEND ${STRETTO_LAYERS_FILE} "${name}: ${uses}\n")
 
@@ -26,8 +27,8 @@ function(stretto_layer name)
 
   set(lib stretto_${name})
   add_library(${lib} STATIC ${sources})
-  target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-  target_link_libraries(${lib} PRIVATE stretto_options PUBLIC ${ARG_LIBS})
+  target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${lib} PRIVATE $<BUILD_INTERFACE:stretto_options> PUBLIC ${ARG_LIBS})
   foreach(used IN LISTS ARG_USES)
     if(NOT TARGET stretto_${used})
       message(FATAL_ERROR "stretto_layer(${name}): \"${used}\" in USES is no layer, or is one that comes later in the "
@@ -36,10 +37,11 @@ function(stretto_layer name)
     target_link_libraries(${lib} PUBLIC stretto_${used})
   endforeach()
   if(ARG_TORCH)
-    target_link_libraries(${lib} PUBLIC stretto_torch)
+    target_link_libraries(${lib} PUBLIC $<BUILD_INTERFACE:stretto_torch> $<INSTALL_INTERFACE:stretto::torch>)
     stretto_precompile(${lib})
   endif()
   set_target_properties(${lib} PROPERTIES UNITY_BUILD ${STRETTO_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+  stretto_install_layer(${name} ${ARG_HEADERS})
 
   if(STRETTO_TESTS AND tests)
     add_executable(${lib}_test ${tests})
@@ -64,16 +66,19 @@ function(stretto_precompile target)
       target_precompile_headers(${target} REUSE_FROM stretto_pch)
     endif()
     target_compile_options(${target} PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
-    target_link_libraries(${target} PRIVATE stretto_torch)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stretto_torch>)
   endif()
 endfunction()
 
-# stretto_program(NAME LAYER FOLDER): the program whose main() is LAYER/main.cpp, put into FOLDER of the build tree.
+# stretto_program(NAME LAYER FOLDER RPATH...): the program whose main() is LAYER/main.cpp, put into FOLDER of the build tree
+# and of an installation, where it looks for shared libraries in RPATH and in the system's folders.
 function(stretto_program name layer folder)
   add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/main.cpp)
   target_link_libraries(${name} PRIVATE stretto_${layer} stretto_options)
   target_compile_definitions(${name} PRIVATE STRETTO_VERSION="${PROJECT_VERSION}")
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder}
+    INSTALL_RPATH "${ARGN}")
+  install(TARGETS ${name} RUNTIME DESTINATION ${folder})
 endfunction()
 
 # stretto_choose(LAYER NAME): of NAME.cpp and its twin no_NAME.cpp, the one that fits this build.
@@ -84,4 +89,33 @@ function(stretto_choose layer name)
     set(dropped ${name})
   endif()
   set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/${layer}/${dropped}.cpp PROPERTIES HEADER_FILE_ONLY ON)
+endfunction()
+
+# stretto_project_files(LAYER FOLDER): compiles the files of FOLDER (each NAME.in) into LAYER, as the table that
+# cli/project_files.h declares, so that the program needs no data files wherever it lies.
+function(stretto_project_files layer folder)
+  file(GLOB templates CONFIGURE_DEPENDS ${folder}/*.in)
+  set(rows "")
+  foreach(template IN LISTS templates)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${template})
+    get_filename_component(name ${template} NAME)
+    string(REGEX REPLACE "\\.in$" "" name ${name})
+    string(REGEX REPLACE "^dot_" "." name ${name})
+    file(READ ${template} text)
+    string(REPLACE "@VERSION@" "${PROJECT_VERSION}" text "${text}")
+    string(APPEND rows "      {\"${name}\", R\"__file__(${text})__file__\"},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/project_files.cpp @ONLY CONTENT
+"#include \"stretto/cli/project_files.h\"
+
+namespace stretto::cli {
+
+std::vector<ProjectFile> project_files() {
+  return {
+@rows@  };
+}
+
+}  // namespace stretto::cli
+")
+  target_sources(stretto_${layer} PRIVATE ${CMAKE_BINARY_DIR}/project_files.cpp)
 endfunction()

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     stretto::cli::add_inspect(app, exit_code);
     stretto::cli::add_launch(app, exit_code);
     stretto::cli::add_schema(app, exit_code);
+    stretto::cli::add_new(app, exit_code);
     stretto::cli::add_tokenize(app, exit_code);
     stretto::cli::add_checkpoints(app, exit_code);
     stretto::cli::require_known_verb(app, argc, argv);

@@ -7,18 +7,9 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/base/strings.h"
+#include "stretto/launch/command_line.h"
 
 namespace stretto::cli {
-
-std::vector<std::string> command_line() {
-  std::string text = read_file("/proc/self/cmdline");
-  if (!text.empty()) text.pop_back();  // each argument ends with a zero byte
-  std::vector<std::string> words;
-  for (const std::string_view word : split(text, '\0')) words.emplace_back(word);
-  return words;
-}
 
 std::vector<std::string> rank_command() {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
@@ -28,7 +19,7 @@ std::vector<std::string> rank_command() {
         "{} is missing; it belongs to stretto and does the computing: build or install all of stretto",
         program.string());
   }
-  std::vector<std::string> command = command_line();
+  std::vector<std::string> command = launch::command_line();
   command.at(0) = program.string();
   return command;
 }

@@ -5,10 +5,7 @@
 
 namespace stretto::cli {
 
-// The command line of this process, the program first.
-std::vector<std::string> command_line();
-
-// That, with the program replaced by stretto-rank, which links libtorch and does the verbs
+// The command line of this process with the program replaced by stretto-rank, which links libtorch and does the verbs
 // that compute. It is looked for beside this program, in ../libexec/stretto. Throws ConfigError when it is not there.
 std::vector<std::string> rank_command();
 

@@ -20,7 +20,7 @@ Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
   if (!std::filesystem::exists(arguments.recipe)) {
     throw ConfigError(
         "{}: there is no such file; the recipe to {} is expected, a YAML file as in docs/guide/recipes.md",
-        arguments.recipe.string(), verb == Verb::train ? "train" : "test");
+        arguments.recipe.string(), verb == Verb::test ? "test" : "train");
   }
   if (std::filesystem::is_directory(arguments.recipe)) {
     throw ConfigError("{}: it is a folder; the recipe, a YAML file, is expected", arguments.recipe.string());

@@ -1,13 +1,9 @@
 #include <memory>
-#include <optional>
 
-#include "stretto/archive/run_lock.h"
+#include "stretto/cli/launch_recipe.h"
 #include "stretto/cli/rank_program.h"
-#include "stretto/cli/recipe_arguments.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/cluster/environment.h"
-#include "stretto/config/batch_plan.h"
-#include "stretto/launch/launch.h"
 
 namespace stretto::cli {
 namespace {
@@ -17,17 +13,7 @@ namespace {
 int run_recipe(const RecipeArguments& arguments, Verb verb) {
   const Recipe recipe = load_checked(arguments, verb);
   if (cluster::read_rank_info().launched) become_rank_program();
-  launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "logger_logs"};
-  options.flight_record = recipe.output / "flight_record.json";
-  apply(arguments.launch, options);
-  if (options.ranks == 0) options.ranks = launch::default_ranks();
-  if (verb == Verb::train) resolve_batch(recipe.training, options.ranks, recipe.origins);
-  std::optional<archive::RunLock> lock;
-  if (verb == Verb::train) {  // before the launcher opens any log
-    lock.emplace(recipe.output);
-    options.environment[archive::RunLock::variable] = lock->value();
-  }
-  return launch::run(options);
+  return launch_recipe(arguments, recipe, verb, rank_command());
 }
 
 void add_recipe_verb(CLI::App& app, int& exit_code, const char* name, const char* help, Verb verb) {

@@ -8,6 +8,7 @@ namespace stretto::cli {
 // exit code in `exit_code`. One file a verb.
 void add_inspect(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
+void add_new(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);

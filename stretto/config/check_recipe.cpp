@@ -61,13 +61,15 @@ void check_scheduler(const Recipe& recipe) {
   }
 }
 
+void check_files(const Recipe& recipe) {
+  require_path(recipe, "data.train", recipe.data.train, "by stretto train");
+  if (recipe.evaluate.every == "never") return;
+  require_path(recipe, "data.validation", recipe.data.validation,
+               "to evaluate while training (or evaluate.every: never)");
+}
+
 void check_evaluation(const Recipe& recipe) {
-  if (recipe.evaluate.every != "never") {
-    require_path(recipe, "data.validation", recipe.data.validation,
-                 "to evaluate while training (or evaluate.every: never)");
-    return;
-  }
-  if (recipe.origins.given("checkpoint.monitor")) {
+  if (recipe.evaluate.every == "never" && recipe.origins.given("checkpoint.monitor")) {
     throw ConfigError("{}: no metric can be monitored with {}: never",
                       recipe.origins.label("checkpoint.monitor"), recipe.origins.mention("evaluate.every"));
   }
@@ -100,12 +102,12 @@ void check_checkpoint(const Recipe& recipe) {
 }  // namespace
 
 void check_recipe(const Recipe& recipe, Verb verb) {
-  check_model(recipe);
+  if (verb != Verb::fit) check_model(recipe);
   if (verb == Verb::test) {
     require_path(recipe, "data.test", recipe.data.test, "by stretto test");
     return;
   }
-  require_path(recipe, "data.train", recipe.data.train, "by stretto train");
+  if (verb == Verb::train) check_files(recipe);
   check_evaluation(recipe);
   check_optimizer(recipe);
   check_scheduler(recipe);

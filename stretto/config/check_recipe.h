@@ -4,7 +4,8 @@
 
 namespace stretto {
 
-enum class Verb { train, test };
+// What a recipe is for. fit: a program that trains a Module of its own, which finds its model and its data by itself.
+enum class Verb { train, test, fit };
 
 // Refuses, before anything is started, a recipe that `verb` could not honour: settings it needs that are
 // missing, that contradict each other, or that name files which do not exist. Sections the verb does not read

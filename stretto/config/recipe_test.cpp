@@ -208,6 +208,11 @@ TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
           "data.validation is needed to evaluate while training (or evaluate.every: never)");
 }
 
+TEST_F(CheckRecipe, AProgramOfOnesOwnFindsModelAndDataByItself) {
+  EXPECT_NO_THROW(check({"model.path=null", "data.train=null", "data.validation=/no/such.tsv"}, Verb::fit));
+  refuses({"model.path=null", "checkpoint.every=sometimes"}, "checkpoint.every", Verb::fit);
+}
+
 TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"data.train=/no/such.tsv"},
           "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");

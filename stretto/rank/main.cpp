@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/rank/run.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/tensor/block_cache.h"
 
@@ -23,20 +23,15 @@ int run(int argc, char** argv) {
   cli::add_predict_arguments(*predict, prediction);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return rank::exit_code_of([&] {
     reuse_tensor_memory();
     if (train->parsed()) rank::run_recipe(recipe, Verb::train);
     if (test->parsed()) rank::run_recipe(recipe, Verb::test);
     if (predict->parsed()) rank::predict(prediction);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const Error& error) {
-    log::error("{}", error.what());
-    return error.exit_code();
-  } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    return 70;
-  }
+  });
 }
 
 }  // namespace

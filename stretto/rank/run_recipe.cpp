@@ -1,60 +1,16 @@
-#include <cstdlib>
-#include <optional>
-
-#include "stretto/archive/folder.h"
-#include "stretto/archive/run_lock.h"
-#include "stretto/base/files.h"
-#include "stretto/base/log.h"
-#include "stretto/cli/rank_program.h"
-#include "stretto/cli/resume_command.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/rank/run.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/tasks/text_classification.h"
-#include "stretto/trainer/job.h"
-#include "stretto/trainer/run_folder.h"
 
 namespace stretto::rank {
-namespace {
-
-bool launcher_keeps_log() { return std::getenv("STRETTO_LOG_FILE") != nullptr; }
-
-void open_own_log(const Recipe& recipe, int rank) {
-  make_folders(recipe.output / "logger_logs");
-  log::open_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
-}
-
-// What `resume` says holds for the first life of a job; one that was started again goes on from its own
-// checkpoints.
-void resume_own_run(Recipe& recipe, const cluster::RankInfo& info) {
-  if (info.restart_count == 0) return;
-  if (!archive::list_checkpoints(recipe.output / "checkpoints").empty()) recipe.resume = "auto";
-}
-
-}  // namespace
 
 void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
-  Recipe recipe = cli::load_checked(arguments, verb);
-  const cluster::RankInfo info = cluster::read_rank_info();
-  resolve_batch(recipe.training, info.world_size, recipe.origins);
-  // Under a launcher that keeps each rank's output in a log file, every rank prints; else rank 0 alone.
-  log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
-  std::optional<archive::RunLock> lock;
-  if (info.rank == 0 && verb == Verb::train) lock.emplace(recipe.output);
-  Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
-  if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 is here, so the folder is this run's
-  if (info.rank == 0 && verb == Verb::train)
-    RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
-  if (verb == Verb::train) resume_own_run(recipe, info);
-  TextClassification task(recipe, *job.group, job.device);
-  if (verb == Verb::train) {
-    if (!task.train()) {
-      log::info("stopped    the state is saved; resume with: {}",
-                cli::resume_command(cli::command_line(), arguments, recipe, info.local_world_size));
-    }
-  } else {
+  run_rank("stretto", arguments, verb, [verb](const Run& run) {
+    TextClassification task(run.recipe, run.group, run.device);
+    if (verb == Verb::train) return task.train();
     task.test();
-  }
-  job.group->barrier();  // ranks leave together, so that none takes another's end for a failure
+    return true;
+  });
 }
 
 }  // namespace stretto::rank

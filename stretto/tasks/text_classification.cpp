@@ -6,6 +6,7 @@
 #include "stretto/data/reader.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/summary.h"
 
 namespace stretto {
 namespace {
@@ -27,13 +28,6 @@ void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const Ber
 
 int64_t evaluation_batch_size(const Recipe& recipe) {
   return recipe.evaluate.batch_size.value_or(recipe.training.batch_size.value_or(32));
-}
-
-std::string metrics_text(const Metrics& metrics) {
-  std::string text;
-  for (const auto& [name, value] : metrics)
-    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
-  return text;
 }
 
 }  // namespace
@@ -83,30 +77,8 @@ bool TextClassification::train() {
   const auto train_set = tokenize(train_table, tokenizer);
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
   const FitResult result = Trainer(recipe_, group_, device_).fit(module, *train_set, validation_set.get());
-  if (group_.rank() == 0 && !result.stopped) write_results(result);
+  if (group_.rank() == 0 && !result.stopped) write_summary(recipe_, group_, result);
   return !result.stopped;
-}
-
-void TextClassification::write_results(const FitResult& result) const {
-  const RunFolder folder(recipe_.output);
-  const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
-  nlohmann::ordered_json summary = {
-      {"steps", result.steps},           {"resumed_after_step", result.resumed_after},
-      {"samples", result.samples},       {"seconds", result.seconds},
-      {"samples_per_second", speed},     {"ranks", group_.size()},
-      {"model", folder.model().string()}};
-  if (result.best) {
-    summary["best_epoch"] = result.best_epoch;
-    summary["best"] = *result.best;
-    folder.write_json("dev_results.json", nlohmann::ordered_json(*result.best));
-  }
-  folder.write_json("summary.json", summary);
-  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
-            human_duration(result.seconds), result.steps, result.samples, speed, group_.size(),
-            group_.size() == 1 ? "" : "s");
-  if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
-  log::info("model      {}\nmetrics    {}", folder.model().string(),
-            (folder.path() / "metrics.jsonl").string());
 }
 
 void TextClassification::test() {

@@ -28,7 +28,6 @@ class TextClassification {
                    bool require_labels) const;
   std::unique_ptr<data::TextDataset> tokenize(const data::Table& table,
                                               const text::Tokenizer& tokenizer) const;
-  void write_results(const FitResult& result) const;
   void write_predictions(const data::Table& table, const BertConfig& config, const Tensor& rows) const;
 
   const Recipe& recipe_;

@@ -3,9 +3,9 @@
 
 A marked block is a ```sh fence right after a comment line <!-- test: name -->. All blocks of one run share one new
 empty folder, so that a later block can use what an earlier one made. `stretto` is on PATH, STRETTO_ROOT names the
-repository, STRETTO_BUILD the build folder, STRETTO_DATA is unset, and STRETTO_ENCODER names a tiny encoder with random weights that stands in for the
-pre-trained one: commands run as shown, and what they print means nothing. Ends with 1 where a block fails, with 77
-(skipped) where there is no page or no marked block.
+repository, STRETTO_BUILD the build folder, STRETTO_DATA is unset, and STRETTO_ENCODER names a tiny encoder with random
+weights that stands in for the pre-trained one: commands run as shown, and what they print means nothing. Ends with 1
+where a block fails, with 77 (skipped) where there is no page or no marked block.
 """
 
 import argparse
@@ -99,8 +99,8 @@ def main(arguments):
         folder, encoder = pathlib.Path(temporary) / "here", pathlib.Path(temporary) / "encoder"
         folder.mkdir()
         make_encoder(options.root, encoder)
-        environment = dict(os.environ, STRETTO_ROOT=str(options.root.resolve()),
-                           STRETTO_BUILD=str(options.bin.resolve().parent), STRETTO_ENCODER=str(encoder),
+        environment = dict(os.environ, STRETTO_ROOT=str(options.root.resolve()), STRETTO_ENCODER=str(encoder),
+                           STRETTO_BUILD=str(options.bin.resolve().parent),
                            PATH=f"{options.bin.resolve()}{os.pathsep}{os.environ['PATH']}")
         environment.pop("STRETTO_DATA", None)
         for block in blocks:

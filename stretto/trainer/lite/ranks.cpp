@@ -5,28 +5,19 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
 #include "stretto/base/log.h"
-#include "stretto/base/strings.h"
 #include "stretto/config/strategy.h"
+#include "stretto/launch/command_line.h"
 #include "stretto/launch/launch.h"
 
 namespace stretto::lite {
 namespace {
 
-std::vector<std::string> own_command_line() {
-  std::string text = read_file("/proc/self/cmdline");
-  if (!text.empty() && text.back() == '\0') text.pop_back();
-  std::vector<std::string> arguments;
-  for (const std::string_view argument : split(text, '\0')) arguments.emplace_back(argument);
-  return arguments;
-}
-
 // Runs this program once a rank, as `stretto launch` does, and ends with its exit code.
 [[noreturn]] void become_launcher(int ranks) {
   int exit_code = 1;
   try {
-    exit_code = launch::run({.command = own_command_line(), .program = "/proc/self/exe", .ranks = ranks});
+    exit_code = launch::run({.command = launch::command_line(), .program = "/proc/self/exe", .ranks = ranks});
   } catch (const Error& error) {
     log::error("{}", error.what());
     exit_code = error.exit_code();

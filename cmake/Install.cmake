@@ -1,0 +1,54 @@
+# What `cmake --install` puts below the prefix. The layout is the same everywhere, so that a whole tree can be moved:
+#   bin/stretto  libexec/stretto/stretto-rank  include/stretto/  lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
+#   lib/stretto/torch          the libtorch that stretto was built with: a link here, its files in packages
+#   lib/stretto/include_first  fmt as a folder of its own, found before the other fmt among libtorch's headers
+include(CMakePackageConfigHelpers)
+set(STRETTO_INSTALL_CMAKE lib/cmake/stretto)
+define_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS BRIEF_DOCS "Layers, users first" FULL_DOCS "In link order")
+
+# stretto_install_layer(NAME [HEADER...]): the library of a layer, and its headers as stretto_layer says.
+function(stretto_install_layer name)
+  set_target_properties(stretto_${name} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS stretto_${name} EXPORT stretto ARCHIVE DESTINATION lib)
+  get_property(layers GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS)
+  set_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS ${name} ${layers})
+  if(NOT ARGN)
+    install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${name}/ DESTINATION include/stretto/${name} FILES_MATCHING
+      PATTERN *.h PATTERN *_support.h EXCLUDE PATTERN *_fixture.h EXCLUDE)
+  elseif(NOT ARGN STREQUAL NONE)
+    list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${name}/)
+    install(FILES ${ARGN} DESTINATION include/stretto/${name})
+  endif()
+endfunction()
+
+# After the last layer: the target stretto::stretto, the CMake package, the pkg-config file.
+function(stretto_install_package)
+  get_property(layers GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS)
+  add_library(stretto_all INTERFACE)
+  set_target_properties(stretto_all PROPERTIES EXPORT_NAME stretto)
+  target_compile_features(stretto_all INTERFACE cxx_std_20)
+  list(TRANSFORM layers PREPEND stretto_ OUTPUT_VARIABLE libraries)
+  target_link_libraries(stretto_all INTERFACE ${libraries})
+  install(TARGETS stretto_all EXPORT stretto)
+  install(EXPORT stretto NAMESPACE stretto:: FILE stretto-targets.cmake DESTINATION ${STRETTO_INSTALL_CMAKE})
+  install(FILES ${PROJECT_SOURCE_DIR}/stretto/stretto.h DESTINATION include/stretto)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/stretto)
+
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/stretto-config.cmake.in ${CMAKE_BINARY_DIR}/stretto-config.cmake @ONLY)
+  write_basic_package_version_file(${CMAKE_BINARY_DIR}/stretto-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_BINARY_DIR}/stretto-config.cmake ${CMAKE_BINARY_DIR}/stretto-config-version.cmake
+    DESTINATION ${STRETTO_INSTALL_CMAKE})
+
+  list(TRANSFORM layers PREPEND -lstretto_ OUTPUT_VARIABLE libraries)
+  list(TRANSFORM STRETTO_TORCH_LIBRARIES PREPEND -l OUTPUT_VARIABLE torch_libraries)
+  list(JOIN libraries " " STRETTO_LINK)
+  list(JOIN torch_libraries " " STRETTO_TORCH_LINK)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/stretto.pc.in ${CMAKE_BINARY_DIR}/stretto.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/stretto.pc DESTINATION lib/pkgconfig)
+
+  install(CODE "
+    set(private \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/stretto\")
+    file(MAKE_DIRECTORY \"\${private}/include_first\")
+    file(CREATE_LINK \"${STRETTO_TORCH_ROOT}\" \"\${private}/torch\" SYMBOLIC)
+    file(CREATE_LINK \"${STRETTO_FMT_INCLUDE}/fmt\" \"\${private}/include_first/fmt\" SYMBOLIC)")
+endfunction()

@@ -1,0 +1,26 @@
+#include "stretto/cli/launch_recipe.h"
+
+#include <optional>
+
+#include "stretto/archive/run_lock.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/launch/launch.h"
+
+namespace stretto::cli {
+
+int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
+                  std::vector<std::string> command) {
+  launch::LaunchOptions options{.command = std::move(command), .log_folder = recipe.output / "logger_logs"};
+  options.flight_record = recipe.output / "flight_record.json";
+  apply(arguments.launch, options);
+  if (options.ranks == 0) options.ranks = launch::default_ranks();
+  if (verb != Verb::test) resolve_batch(recipe.training, options.ranks, recipe.origins);
+  std::optional<archive::RunLock> lock;
+  if (verb != Verb::test) {  // before the launcher opens any log
+    lock.emplace(recipe.output);
+    options.environment[archive::RunLock::variable] = lock->value();
+  }
+  return launch::run(options);
+}
+
+}  // namespace stretto::cli

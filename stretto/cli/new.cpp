@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <memory>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/cli/project_files.h"
+#include "stretto/cli/verbs.h"
+
+namespace stretto::cli {
+namespace {
+
+// A name that is good for a folder, for CMake's project() and for a shell without quotes.
+void require_project_name(const std::string& name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
+  if (name.size() <= 64 && !name.empty() && is_letter(name[0]) && std::ranges::all_of(name, fits)) return;
+  throw ConfigError(
+      "\"{}\" cannot be a project's name: a letter, then letters, digits, - and _ are expected, 64 at most; "
+      "the project becomes a folder of that name in the working directory",
+      name);
+}
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+void write_project(const std::string& name) {
+  require_project_name(name);
+  const std::filesystem::path folder = name;
+  if (std::filesystem::exists(std::filesystem::symlink_status(folder))) {
+    throw ConfigError("{}: it exists already; choose another name, or remove it", folder.string());
+  }
+  const std::filesystem::path fresh = name + ".new";
+  remove_folder(fresh);
+  make_folders(fresh);
+  for (const ProjectFile& file : project_files()) {
+    write_file_atomic(fresh / file.name, replace_all(std::string(file.text), "@NAME@", name));
+  }
+  rename_folder(fresh, folder);
+}
+
+// Where CMake finds the stretto that this program belongs to; empty where it was built but not installed.
+std::filesystem::path own_package() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path prefix = program.parent_path().parent_path();
+  return std::filesystem::exists(prefix / "lib/cmake/stretto") ? prefix : std::filesystem::path();
+}
+
+void tell_next_steps(const std::string& name) {
+  const std::filesystem::path prefix = own_package();
+  fmt::print("wrote {}/; what to change is marked CHANGE in train.cpp\n", name);
+  if (prefix.empty()) {
+    fmt::print(
+        "This stretto is not installed: `cmake --install BUILD --prefix PREFIX` does that "
+        "(docs/guide/install.md).\n");
+  }
+  fmt::print(
+      "build it   cd {} && cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build\n"
+      "train it   build/train recipe.yaml -N 2\n",
+      name, prefix.empty() ? "PREFIX" : shell_word(prefix.string()));
+}
+
+}  // namespace
+
+void add_new(CLI::App& app, int& exit_code) {
+  CLI::App* verb =
+      app.add_subcommand("new", "Write a project that trains a model of your own, to start from");
+  auto name = std::make_shared<std::string>();
+  verb->add_option("name", *name, "The project's name; a folder of that name is made here")
+      ->required()
+      ->type_name("NAME");
+  verb->callback([name, &exit_code] {
+    write_project(*name);
+    tell_next_steps(*name);
+    exit_code = 0;
+  });
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,38 @@
+#include "stretto/trainer/summary.h"
+
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/trainer/run_folder.h"
+
+namespace stretto {
+
+void write_summary(const Recipe& recipe, const Group& group, const FitResult& result) {
+  const RunFolder folder(recipe.output);
+  const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
+  nlohmann::ordered_json summary = {
+      {"steps", result.steps},           {"resumed_after_step", result.resumed_after},
+      {"samples", result.samples},       {"seconds", result.seconds},
+      {"samples_per_second", speed},     {"ranks", group.size()},
+      {"model", folder.model().string()}};
+  if (result.best) {
+    summary["best_epoch"] = result.best_epoch;
+    summary["best"] = *result.best;
+    folder.write_json("dev_results.json", nlohmann::ordered_json(*result.best));
+  }
+  folder.write_json("summary.json", summary);
+  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
+            human_duration(result.seconds), result.steps, result.samples, speed, group.size(),
+            group.size() == 1 ? "" : "s");
+  if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
+  log::info("model      {}\nmetrics    {}", folder.model().string(),
+            (folder.path() / "metrics.jsonl").string());
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics)
+    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+}  // namespace stretto

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "stretto/comm/group.h"
+#include "stretto/config/recipe.h"
+#include "stretto/trainer/trainer.h"
+
+namespace stretto {
+
+// What a finished run leaves to be read first: summary.json, dev_results.json where something was evaluated, and the
+// closing lines of the log. Called by rank 0, after fit().
+void write_summary(const Recipe& recipe, const Group& group, const FitResult& result);
+
+// Metrics as a line: "accuracy 0.9312, loss 0.2044".
+std::string metrics_text(const Metrics& metrics);
+
+}  // namespace stretto

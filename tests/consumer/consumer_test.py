@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""An installation of stretto (STRETTO_INSTALLED) as its consumers use it: a test a way to build against it.
+
+Programs are compiled without optimisation, which takes half the time, and through ccache where there is one.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PREFIX = pathlib.Path(os.environ["STRETTO_INSTALLED"])
+PROJECT = pathlib.Path(__file__).parent / "project"
+
+
+def run(*command, folder, expect=0, **variables):
+    """Standard output and error of a command; fails the test where its exit status is not the expected one."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", **variables)
+    if not environment.get("STRETTO_TORCH"):
+        environment.pop("STRETTO_TORCH", None)
+    if shutil.which("ccache"):
+        environment["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != expect:
+        raise AssertionError(f"{command} ended with {done.returncode}, not {expect}:\n{done.stdout}")
+    return done.stdout
+
+
+def configure(source, folder, *options, **kwargs):
+    return run("cmake", "-S", source, "-B", "build", f"-DCMAKE_PREFIX_PATH={PREFIX}", "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
+               "-DCMAKE_BUILD_TYPE=Release", *options, folder=folder, **kwargs)
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="stretto-consumer-")
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+
+class InstallTree(InFolder):
+    def test_programs_say_their_version(self):
+        version = run(PREFIX / "bin/stretto", "--version", folder=self.folder).strip()
+        self.assertIn(f'set(PACKAGE_VERSION "{version}")',
+                      (PREFIX / "lib/cmake/stretto/stretto-config-version.cmake").read_text())
+        self.assertIn("stretto-rank", run(PREFIX / "libexec/stretto/stretto-rank", "--help", folder=self.folder))
+
+    def test_headers_include_only_installed_headers(self):
+        headers = list((PREFIX / "include").rglob("*.h"))
+        self.assertGreater(len(headers), 50)
+        for header in headers:
+            for included in re.findall(r'^#include "(.*)"', header.read_text(), re.MULTILINE):
+                self.assertTrue((PREFIX / "include" / included).exists(), f"{header} includes {included}")
+
+    def test_headers_of_tests_and_of_the_command_line_stay_at_home(self):
+        names = [str(path.relative_to(PREFIX / "include/stretto")) for path in (PREFIX / "include").rglob("*.h")]
+        self.assertIn("rank/program.h", names)
+        self.assertFalse([name for name in names if re.search(r"^cli/|_support\.h|_fixture\.h", name)])
+
+
+class FindPackage(InFolder):
+    def test_a_project_builds_and_trains(self):
+        configure(PROJECT, self.folder)
+        run("cmake", "--build", "build", folder=self.folder)
+        self.assertIn("200 steps", run("build/consumer", "out", folder=self.folder))
+        self.assertTrue((self.folder / "out/model/line.safetensors").exists())
+
+    def test_a_missing_libtorch_is_named(self):
+        said = configure(PROJECT, self.folder, "-DSTRETTO_TORCH=/no/such/folder", expect=1)
+        self.assertRegex(" ".join(said.split()), r"there is no libtorch in /no/such/folder; set STRETTO_TORCH to a folder "
+                         r"that holds include/ and lib/ of libtorch [0-9.]+")
+
+    def test_another_version_of_libtorch_is_refused(self):
+        version = self.folder / "torch/include/torch/headeronly/version.h"
+        version.parent.mkdir(parents=True)
+        version.write_text("#define TORCH_VERSION_MAJOR 1\n#define TORCH_VERSION_MINOR 13\n#define TORCH_VERSION_PATCH 1\n")
+        (self.folder / "torch/lib").mkdir()
+        (self.folder / "torch/lib/libtorch_cpu.so").touch()
+        said = configure(PROJECT, self.folder, expect=1, STRETTO_TORCH=str(self.folder / "torch"))
+        self.assertRegex(" ".join(said.split()), r"torch is 1\.13\.1, and this stretto was built with 2\.[0-9]+\.[0-9]+; name")
+
+
+class PkgConfig(InFolder):
+    def test_its_flags_alone_build_the_program(self):
+        flags = run("pkg-config", "--cflags", "--libs", "stretto", folder=self.folder,
+                    PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")).split()
+        run("c++", PROJECT / "consumer.cpp", *flags, "-o", "consumer", folder=self.folder)
+        self.assertIn("200 steps", run("./consumer", "out", folder=self.folder))
+
+
+class NewProject(InFolder):
+    def new(self, name, expect=0):
+        return run(PREFIX / "bin/stretto", "new", name, folder=self.folder, expect=expect)
+
+    def test_it_builds_and_trains_alike_on_one_and_two_ranks(self):
+        said = self.new("spirals")
+        self.assertIn(f"cmake -B build -DCMAKE_PREFIX_PATH={PREFIX} && cmake --build build", said)
+        project = self.folder / "spirals"
+        self.assertEqual(sorted(file.name for file in project.iterdir()),
+                         [".gitignore", "CMakeLists.txt", "README.md", "recipe.yaml", "train.cpp"])
+        self.assertFalse([file for file in project.iterdir() if re.search(r"@[A-Z]+@", file.read_text())])
+        configure(project, project)
+        run("cmake", "--build", "build", folder=project)
+
+        summaries = []
+        for ranks in 1, 2:
+            out = f"runs/{ranks}"
+            said = run("build/train", "recipe.yaml", "-N", ranks, "--no-pin", "--set", f"output={out}", "--set",
+                       "training.precision=fp64", folder=project)
+            self.assertIn(f"over {ranks} rank", said)
+            summaries.append(json.loads((project / out / "summary.json").read_text()))
+            self.assertTrue((project / out / "model/model.safetensors").exists())
+            self.assertTrue((project / out / "logger_logs/training_0.log").exists())
+            self.assertTrue((project / out / "config.yaml").exists())
+        self.assertGreater(summaries[0]["best"]["accuracy"], 0.95)
+        self.assertEqual(summaries[0]["steps"], summaries[1]["steps"])
+        self.assertEqual(summaries[0]["best"], summaries[1]["best"])
+
+        # The program refuses as `stretto train` does, and runs as the ranks of another launcher.
+        self.assertIn("did you mean \"epochs\"?", run("build/train", "recipe.yaml", "--set", "training.epoch=1",
+                                                       folder=project, expect=2))
+        said = run(PREFIX / "bin/stretto", "launch", "-N", "2", "--no-pin", "--", "build/train", "recipe.yaml", "--set",
+                   "output=runs/launched", "--set", "training.epochs=1", folder=project)
+        self.assertIn("over 2 ranks", said)
+
+    def test_what_exists_is_left_alone(self):
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine/thesis.txt").write_text("all my work")
+        self.assertIn("mine: it exists already; choose another name", self.new("mine", expect=2))
+        self.assertEqual([file.name for file in self.folder.rglob("*")], ["mine", "thesis.txt"])
+        (self.folder / "link").symlink_to("nowhere")
+        self.assertIn("link: it exists already", self.new("link", expect=2))
+
+    def test_bad_names_are_refused(self):
+        for name in "", "3d", "a/b", "../up", "two words", "-x", ".hidden", "größe", "a" * 65:
+            said = run(PREFIX / "bin/stretto", "new", "--", name, folder=self.folder, expect=2)
+            self.assertIn(f'"{name}" cannot be a project\'s name: a letter, then letters, digits, - and _', said)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,71 @@
+// A program of someone else's, of installed headers alone: trains a line through points in its own process, without a
+// launcher, and prints the loss before and after.
+#include <iostream>
+
+#include <stretto/stretto.h>
+
+namespace {
+
+using namespace stretto;
+
+class Points : public data::Dataset {
+ public:
+  int64_t size() const override { return static_cast<int64_t>(lengths_.size()); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  Batch pack(std::span<const int64_t> samples) const override {
+    Batch batch;
+    batch.sample_ids.assign(samples.begin(), samples.end());
+    batch.count = static_cast<int64_t>(samples.size());
+    const Tensor x = at::tensor(batch.sample_ids).to(at::kFloat).div(10).unsqueeze(1);
+    batch.tensors = {{"x", x}, {"y", 3 * x - 1}};
+    return batch;
+  }
+
+ private:
+  std::vector<int32_t> lengths_ = std::vector<int32_t>(20, 1);
+};
+
+class Line : public Module {
+ public:
+  Line() : line_(model(std::make_shared<nn::Linear>(1, 1))) {
+    at::NoGradGuard no_grad;
+    line_->weight.zero_();
+    line_->bias.zero_();
+  }
+  Loss training_step(const Batch& batch, const StepContext&) override {
+    return {(line_->forward(batch.at("x")) - batch.at("y")).square().sum(), static_cast<double>(batch.count)};
+  }
+  Tensor evaluation_step(const Batch& batch, const StepContext&) override {
+    return (line_->forward(batch.at("x")) - batch.at("y")).square().to(at::kDouble);
+  }
+  Metrics metrics(const Tensor& rows) const override { return {{"loss", rows.mean().item<double>()}}; }
+  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override {
+    save_safetensors(folder / "line.safetensors", weights);
+  }
+
+ private:
+  std::shared_ptr<nn::Linear> line_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: consumer OUTPUT\n";
+    return 2;
+  }
+  Recipe recipe;
+  recipe.output = argv[1];
+  recipe.training.epochs = 100;
+  recipe.training.global_batch_size = 10;
+  recipe.optimizer.lr = 0.1;
+  recipe.track.progress = "off";
+  recipe.checkpoint.monitor = "loss";
+  const cluster::RankInfo alone;
+  Group group("gloo", connect_store(alone, std::chrono::seconds(10)), 0, 1);
+  Line line;
+  const Points points;
+  const FitResult result = Trainer(recipe, group, at::kCPU).fit(line, points, &points);
+  std::cout << result.steps << " steps, loss " << result.best->at("loss") << "\n";
+  return result.best->at("loss") < 0.01 ? 0 : 1;
+}

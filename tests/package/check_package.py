@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Packages of stretto as those who unpack them find them.
+
+  check_package.py --stage BUILD     the tree of a package, moved away from where it was installed (part of make test)
+  check_package.py PACKAGE...        .tar.gz and .deb files, unpacked (make package does this with what it has made)
+
+Each is unpacked into a new folder and must find all libraries there or in the system, hold no path of the build, and
+train a tiny classifier on two ranks. Ends with 77 where nothing could be checked for want of a tool.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests/readme"))
+import run_readme  # noqa: E402 (its tiny encoder)
+
+SKIPPED = 77
+GLIBC = re.compile(r"(libc|libm|libdl|libpthread|librt)\.so\.\d|ld-linux.*|linux-vdso\..*")
+RECIPE = """
+model: {config: encoder/config.json}
+tokenizer: {path: encoder}
+data: {train: train.tsv, validation: train.tsv, max_length: 16}
+training: {max_steps: 3, global_batch_size: 4, device: cpu}
+evaluate: {every: epoch}
+output: run
+"""
+
+
+def require(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def run(*command, folder, **variables):
+    """What a command prints, in an environment that knows of no other stretto or libtorch."""
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "OMP_NUM_THREADS": "1", **variables}
+    done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    require(done.returncode == 0, f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def libraries(program, folder):
+    """(name, path) of all shared libraries that a program loads."""
+    lines = run("ldd", program, folder=folder).splitlines()
+    return [(line.split()[0], line.split("=>")[1].split()[0]) for line in lines if "=>" in line]
+
+
+def check_libraries(root, brings_all):
+    for program in root / "bin/stretto", root / "libexec/stretto/stretto-rank":
+        path = re.search(r"R(?:UN)?PATH.*\[(.*)\]", run("readelf", "-d", program, folder=root))
+        require(path and all(part.startswith("$ORIGIN/") for part in path[1].split(":")),
+                f"{program} looks for libraries in {path and path[1]}; only places relative to itself are expected")
+        for name, found in libraries(program, root):
+            inside = pathlib.Path(os.path.realpath(found)).is_relative_to(root)
+            system = found.startswith(("/lib", "/usr/lib"))
+            allowed = inside or GLIBC.fullmatch(pathlib.Path(name).name) or (system and not brings_all)
+            require(allowed, f"{program} loads {name} from {found}, which is not part of the package")
+            require("torch" not in name or inside, f"{program} loads {name} from {found}, not the package's own")
+
+
+def check_texts(root, build_paths):
+    """No path of the build is left in what other programs read."""
+    texts = [*(root / "lib/cmake").rglob("*.cmake"), *(root / "lib/pkgconfig").glob("*.pc")]
+    require(len(texts) >= 4, f"{root} holds no CMake package or no pkg-config file")
+    for text in texts:
+        for path in build_paths:
+            require(str(path) not in text.read_text(), f"{text} holds {path}, a folder of the build")
+    for path in root.rglob("*"):
+        require(not path.is_symlink() or os.readlink(path).startswith("/usr/include/") or
+                path.resolve().is_relative_to(root), f"{path} points to {os.readlink(path)}, outside the package")
+
+
+def check_training(root, folder):
+    run_readme.make_encoder(SOURCE, folder / "encoder")
+    rows = ["sentence\tlabel"] + ["a good film\t1", "a bad film\t0"] * 4
+    (folder / "train.tsv").write_text("\n".join(rows) + "\n")
+    (folder / "recipe.yaml").write_text(RECIPE)
+    require("Usage" in run(root / "bin/stretto", "--help", folder=folder), "stretto --help explains nothing")
+    said = run(root / "bin/stretto", "train", "recipe.yaml", "-N", "2", "--no-pin", folder=folder)
+    require("over 2 ranks" in said and (folder / "run/model/model.safetensors").exists(), f"no model was trained:\n{said}")
+    said = run(root / "bin/stretto", "predict", "--model", "run/model", "--text", "a film", folder=folder)
+    require('"label"' in said, f"predict said {said}")
+    require((root / "bin/stretto").stat().st_mode & 0o111 == 0o111, "bin/stretto is not executable for all")
+    said = run(root / "bin/stretto", "new", "project", folder=folder)
+    require(f"-DCMAKE_PREFIX_PATH={shlex.quote(str(root))}" in said, f"stretto new does not name this installation:\n{said}")
+
+
+def check_tree(root, brings_all, build_paths):
+    with tempfile.TemporaryDirectory(prefix="stretto-package-") as folder:
+        check_libraries(root, brings_all)
+        check_texts(root, build_paths)
+        check_training(root, pathlib.Path(folder))
+
+
+def build_paths(build):
+    """Folders that only the building machine has: the build, the sources, its libtorch."""
+    cache = (build / "CMakeCache.txt").read_text()
+    return [build.resolve(), SOURCE, re.search(r"^STRETTO_TORCH_INCLUDE:PATH=(.*)/include$", cache, re.MULTILINE)[1]]
+
+
+def check_stage(build):
+    with tempfile.TemporaryDirectory(prefix="package-", dir=build / "tests") as folder:
+        staged, moved = pathlib.Path(folder) / "staged", pathlib.Path(folder).resolve() / "moved to/here"
+        subprocess.run([SOURCE / "scripts/stage.sh", build, staged, "own"], check=True)
+        moved.parent.mkdir()
+        staged.rename(moved)
+        # The moved tree still lies below the build; what it must not name is the rest of it.
+        check_tree(moved, True, [staged, build.resolve() / "stretto", *build_paths(build)[1:]])
+
+
+def unpack(package, folder):
+    if package.suffix == ".deb":
+        subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
+        return folder / "usr"
+    subprocess.run(["tar", "-xzf", package, "-C", folder], check=True)
+    return next(folder.iterdir())
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stage", type=pathlib.Path, metavar="BUILD")
+    parser.add_argument("packages", nargs="*", type=pathlib.Path)
+    options = parser.parse_args(arguments)
+    for tool in "ldd", "readelf":
+        if not shutil.which(tool):
+            print(f"Skipped: there is no {tool} on this system")
+            return SKIPPED
+    if options.stage:
+        check_stage(options.stage.resolve())
+    for package in options.packages:
+        if package.suffix == ".deb" and not shutil.which("dpkg-deb"):
+            print(f"Skipped: there is no dpkg-deb to unpack {package.name} with")
+            continue
+        with tempfile.TemporaryDirectory(prefix="stretto-unpacked-") as folder:
+            root = unpack(package, pathlib.Path(folder).resolve())
+            check_tree(root, package.suffix != ".deb", [SOURCE])
+        print(f"{package.name}: unpacked elsewhere, it finds its libraries and trains")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except AssertionError as error:
+        print(error)
+        sys.exit(1)
