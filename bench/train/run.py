@@ -51,7 +51,7 @@ def stretto_turn(case, options, folder):
         "model.path": options.encoder, "tokenizer.path": options.encoder,
         "training.batch_size": case.batch_size, "training.precision": case.precision, "training.max_grad_norm": 1.0,
         "training.max_steps": options.steps, "optimizer.lr": 5e-5, "optimizer.weight_decay": 0.01,
-        "evaluate.every": "never", "track.log_every": 1, "output": folder / "run", "resume": "false",
+        "evaluate.every": "never", "track.log_every": 10, "output": folder / "run", "resume": "false",
     }
     if case.base_shape:
         settings.update({"model.path": "null", "model.config": folder / "config.json"})
@@ -63,9 +63,7 @@ def stretto_turn(case, options, folder):
     outcome = measure.run(command, cores="0" if case.ranks == 1 else None, watch="stretto-rank")
     records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
     (folder / "run/metrics.jsonl").unlink()
-    counted = records[3:]  # as the peers' warm-up
-    seconds = sum(case.batch_size * case.ranks / record["samples_per_second"] for record in counted)
-    return case.batch_size * case.ranks * len(counted) / seconds, outcome.pss_mb
+    return records[-1]["samples_per_second"], outcome.pss_mb  # the mean of all steps but the first
 
 
 def peer_turn(case, peer, options, folder):
@@ -126,7 +124,7 @@ def main():
     parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
     parser.add_argument("--only", nargs="*", default=[], help=f"of {', '.join(case.name for case in CASES)}")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=40, help="of stretto in a turn; the first 3 do not count")
+    parser.add_argument("--steps", type=int, default=40, help="of stretto in a turn; the first does not count")
     parser.add_argument("--seconds", type=float, default=15, help="of a peer's steps in a turn")
     options = parser.parse_args()
     options.encoder = measure.encoder(options.encoder)

@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
     stretto::cli::add_new(app, exit_code);
     stretto::cli::add_tokenize(app, exit_code);
     stretto::cli::add_checkpoints(app, exit_code);
+    stretto::cli::add_doctor(app, exit_code);
+    stretto::cli::add_profile(app, exit_code);
     stretto::cli::require_known_verb(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -10,6 +10,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/kernels/optimizer.h"
 #include "stretto/parallel/gradient_uses.h"
+#include "stretto/parallel/phase.h"
 
 namespace stretto {
 
@@ -164,6 +165,7 @@ void DataParallel::on_complete(size_t parameter) {
 void DataParallel::launch_ready() {
   for (; launched_ < buckets_.size() && buckets_[launched_].missing == 0; ++launched_) {
     if (group_.size() == 1) continue;
+    RECORD_USER_SCOPE(phase::reduce);
     const Bucket& bucket = buckets_[launched_];
     works_.push_back(group_.all_reduce(arena_.buffers().grad.slice(0, bucket.begin, bucket.end)));
   }

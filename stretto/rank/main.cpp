@@ -15,12 +15,17 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   cli::RecipeArguments recipe;
   cli::PredictArguments prediction;
+  cli::ProfileArguments profiling;
   CLI::App* train = app.add_subcommand("train");
   CLI::App* test = app.add_subcommand("test");
   CLI::App* predict = app.add_subcommand("predict");
+  CLI::App* profile = app.add_subcommand("profile");
+  CLI::App* doctor = app.add_subcommand("doctor");
+  doctor->allow_extras();  // how many ranks, which the launcher has read
   cli::add_recipe_arguments(*train, recipe);
   cli::add_recipe_arguments(*test, recipe);
   cli::add_predict_arguments(*predict, prediction);
+  cli::add_profile_arguments(*profile, profiling);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -31,6 +36,8 @@ int run(int argc, char** argv) {
     if (train->parsed()) rank::run_recipe(recipe, Verb::train);
     if (test->parsed()) rank::run_recipe(recipe, Verb::test);
     if (predict->parsed()) rank::predict(prediction);
+    if (profile->parsed()) rank::profile(profiling);
+    if (doctor->parsed()) rank::doctor();
   });
 }
 

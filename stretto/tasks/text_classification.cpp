@@ -62,7 +62,7 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
   return dataset ? std::move(dataset) : make();
 }
 
-bool TextClassification::train() {
+bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
   const text::Tokenizer tokenizer = load_tokenizer(*recipe_.tokenizer.path);
   const auto expected = trained_labels(recipe_.model);
   const data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
@@ -76,7 +76,9 @@ bool TextClassification::train() {
   module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
   const auto train_set = tokenize(train_table, tokenizer);
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
-  const FitResult result = Trainer(recipe_, group_, device_).fit(module, *train_set, validation_set.get());
+  Trainer trainer(recipe_, group_, device_);
+  for (const auto& callback : callbacks) trainer.add(callback);
+  const FitResult result = trainer.fit(module, *train_set, validation_set.get());
   if (group_.rank() == 0 && !result.stopped) write_summary(recipe_, group_, result);
   return !result.stopped;
 }

@@ -17,7 +17,7 @@ class TextClassification {
 
   // Trains; leaves <output>/model, dev_results.json, summary.json, and rank 0 prints a closing summary; false, without
   // these, where a signal stopped it and the run folder's newest checkpoint holds the state.
-  bool train();
+  bool train(const std::vector<std::shared_ptr<Callback>>& callbacks = {});
 
   // Scores data.test with <output>/model; leaves predictions.jsonl and, where the file has labels, test_results.json.
   void test();

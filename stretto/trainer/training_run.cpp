@@ -10,6 +10,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/data/split.h"
 #include "stretto/nn/functional.h"
+#include "stretto/parallel/phase.h"
 
 namespace stretto {
 namespace {
@@ -112,11 +113,20 @@ Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, LoggedValues& lo
       engine_.backward({}, last);
       continue;
     }
-    const Batch micro_batch = make_batch(module_, dataset_, mine[micro]).to(device_);
+    const Batch micro_batch = [&] {
+      RECORD_USER_SCOPE(phase::data);
+      return make_batch(module_, dataset_, mine[micro]).to(device_);
+    }();
     context.batch_count = micro_batch.count;
-    const Loss loss = module_.training_step(micro_batch, context);
+    const Loss loss = [&] {
+      RECORD_USER_SCOPE(phase::forward);
+      return module_.training_step(micro_batch, context);
+    }();
     require_loss(loss);
-    engine_.backward(loss.sum, last);
+    {
+      RECORD_USER_SCOPE(phase::backward);
+      engine_.backward(loss.sum, last);
+    }
     total.sum += loss.sum.detach();
     total.count += loss.count;
   }
@@ -192,7 +202,10 @@ StepReport TrainingRun::step(const Requests& asked) {
   // What else all ranks must decide alike on goes with the reduction that is needed anyway.
   std::array<double, 6> totals = {mine.sum.item<double>(), mine.count,          asked.save ? 1.0 : 0,
                                   asked.stop ? 1.0 : 0,    asked.end ? 1.0 : 0, logged.empty() ? 0.0 : 1};
-  engine_.finish(totals);
+  {
+    RECORD_USER_SCOPE(phase::wait);
+    engine_.finish(totals);
+  }
   const auto [loss_sum, count, save_requests, stop_requests, end_requests, logging_ranks] = totals;
   if (count <= 0) {
     throw DataError("step {}: the global batch has no label to learn from", steps_done() + 1);
@@ -202,6 +215,7 @@ StepReport TrainingRun::step(const Requests& asked) {
   const double factor = optim::schedule_factor(schedule_, steps_done()) * guard_.lr_scale();
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1, finite ? "" : find_culprit(mine))) {
     case StepGuard::Verdict::take:
+      RECORD_USER_SCOPE(phase::optimizer);
       optimizer_->step(factor, clip_scale(count, norm));
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;

@@ -1,0 +1,49 @@
+#include <fmt/ranges.h>
+
+#include "stretto/base/strings.h"
+#include "stretto/cli/rank_program.h"
+#include "stretto/cli/verbs.h"
+#include "stretto/host/findings.h"
+#include "stretto/launch/launch.h"
+
+namespace stretto::cli {
+namespace {
+
+void print_machine(const host::Machine& machine) {
+  const host::Processor& processor = machine.processor;
+  fmt::print("stretto    {}\n", STRETTO_VERSION);
+  fmt::print("processor  {}: {}{}\n", processor.model, processor.instructions(),
+             processor.bf16() ? "" : "; no bf16 instructions: bf16 saves memory here, not time");
+  fmt::print("cores      {}{}\n", machine.cores,
+             machine.core_quota ? fmt::format(", {:.1f} cores' time", *machine.core_quota) : "");
+  fmt::print("memory     {}, {} available; transparent huge pages: {}\n", human_bytes(machine.memory),
+             human_bytes(machine.memory_available), machine.huge_pages.empty() ? "none" : machine.huge_pages);
+  fmt::print("gpus       {}\n", machine.gpus == 0 ? "none" : std::to_string(machine.gpus));
+  std::vector<std::string> interfaces;
+  for (const auto& [name, address] : machine.interfaces) interfaces.push_back(name + " " + address);
+  fmt::print("network    {}\n", fmt::join(interfaces, ", "));
+}
+
+int doctor(int ranks) {
+  const host::Machine machine = host::look_at_machine();
+  print_machine(machine);
+  for (const auto& [what, mend] : host::findings(machine)) fmt::print("to mend    {}: {}\n", what, mend);
+  std::fflush(stdout);
+  launch::LaunchOptions options{.command = rank_command(), .ranks = ranks};
+  if (ranks == 0) options.ranks = machine.gpus > 0 ? machine.gpus : std::min(2, machine.cores);
+  return launch::run(options);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  CLI::App* verb =
+      app.add_subcommand("doctor", "Tell what this machine is and can do, and what holds it back");
+  auto ranks = std::make_shared<int>(0);
+  verb->add_option("-N,--nproc-per-node", *ranks, "Ranks that measure together (default: 2, or one a GPU)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  verb->callback([ranks, &exit_code] { exit_code = doctor(*ranks); });
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,95 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/host/findings.h"
+
+namespace stretto::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Processor, IsReadFromCpuinfo) {
+  const Processor old = parse_processor("processor\t: 0\nmodel name\t: Old One\nflags\t\t: sse sse2 avx2\n");
+  EXPECT_EQ(old.model, "Old One");
+  EXPECT_FALSE(old.avx2) << "without fma it is no use";
+  EXPECT_EQ(old.fp32_operations_a_cycle(), 0);
+  const Processor recent =
+      parse_processor("model name : New\nflags : fma avx2 avx512f avx512_bf16 amx_bf16\nflags : none\n");
+  EXPECT_EQ(recent.instructions(), "AVX-512, AVX-512 bf16, AMX bf16");
+  EXPECT_TRUE(recent.bf16());
+  EXPECT_EQ(recent.fp32_operations_a_cycle(), 64);
+  EXPECT_EQ(parse_processor("").model, "unknown");
+  EXPECT_EQ(parse_processor("no colon here\n:\n").instructions(), "no vector instructions that are known");
+}
+
+#if defined(__x86_64__)
+TEST(Processor, TheClockIsPlausible) {
+  const double clock = measure_clock();
+  EXPECT_GT(clock, 0.2);
+  EXPECT_LT(clock, 10);
+}
+#endif
+
+class FakeRoot : public ::testing::Test {
+ protected:
+  void put(const std::string& path, const std::string& text) {
+    const auto file = folder_.path() / path;
+    make_folders(file.parent_path());
+    write_file_atomic(file, text);
+  }
+  TempFolder folder_;
+};
+
+TEST_F(FakeRoot, IsLookedAt) {
+  put("proc/cpuinfo", "model name : X\nflags : fma avx2\n");
+  put("proc/meminfo", "MemTotal:       24000000 kB\nMemFree: 1 kB\nMemAvailable:   20000000 kB\n");
+  put("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+  put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+  put("sys/fs/cgroup/cpu.max", "50000 100000\n");
+  put("sys/fs/cgroup/memory.max", "500000000\n");
+  put("dev/nvidia0", "");
+  put("dev/nvidia1", "");
+  put("dev/nvidiactl", "");
+  const Machine machine = look_at_machine(folder_.path());
+  EXPECT_EQ(machine.memory, 5e8) << "a container's limit";
+  EXPECT_EQ(machine.huge_pages, "never");
+  EXPECT_EQ(machine.gpus, 2);
+  ASSERT_TRUE(machine.core_quota.has_value());
+  EXPECT_EQ(*machine.core_quota, 0.5);
+  EXPECT_THAT(findings(machine), ElementsAre(Field(&Finding::mend, HasSubstr("echo madvise")),
+                                             Field(&Finding::mend, HasSubstr("cpupower")),
+                                             Field(&Finding::mend, HasSubstr("at most 1 rank (-N)")),
+                                             Field(&Finding::what, HasSubstr("of memory are free"))));
+}
+
+TEST_F(FakeRoot, AnEmptyMachineIsNoCrash) {
+  const Machine machine = look_at_machine(folder_.path());
+  EXPECT_EQ(machine.gpus, 0);
+  EXPECT_FALSE(machine.core_quota.has_value());
+  put("sys/fs/cgroup/cpu.max", "max 100000\n");
+  EXPECT_FALSE(look_at_machine(folder_.path()).core_quota.has_value());
+}
+
+TEST(Machine, ThisOneIsSeen) {
+  const Machine machine = look_at_machine();
+  EXPECT_GE(machine.cores, 1);
+  EXPECT_GT(machine.memory, 1e8);
+  EXPECT_THAT(machine.interfaces, ::testing::Contains(Field(&Interface::address, "127.0.0.1")));
+}
+
+TEST(Findings, MeasurementsAreHeldAgainstThePeak) {
+  Processor processor;
+  processor.avx2 = true;
+  EXPECT_THAT(findings(processor, {.fp32_gflops = 80, .clock_ghz = 3, .copy_gb_per_s = 8}), IsEmpty());
+  EXPECT_THAT(findings(processor, {.fp32_gflops = 30, .clock_ghz = 3, .copy_gb_per_s = 1}),
+              ElementsAre(Field(&Finding::what, HasSubstr("30 of the 96 GFLOP/s")),
+                          Field(&Finding::what, HasSubstr("1.0 GB/s"))));
+}
+
+}  // namespace
+}  // namespace stretto::host

@@ -1,0 +1,71 @@
+#include <ATen/Parallel.h>
+
+#include "stretto/archive/run_lock.h"
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/host/processor.h"
+#include "stretto/rank/verbs.h"
+#include "stretto/tasks/text_classification.h"
+#include "stretto/trainer/job.h"
+#include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/step_profiler.h"
+
+namespace stretto::rank {
+namespace {
+
+// The same training without what is not a step, in a folder of its own.
+Recipe shortened(Recipe recipe, int64_t steps) {
+  if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
+  recipe.output /= "profile/run";
+  recipe.training.max_steps = steps;
+  recipe.evaluate.every = "never";
+  recipe.checkpoint = {};
+  recipe.checkpoint.monitor.reset();
+  recipe.resume = "auto";
+  return recipe;
+}
+
+// Operations a second that this rank's cores can do in the type the recipe computes in; 0 where that is unknown.
+double peak_of(const Recipe& recipe) {
+  const host::Processor processor = host::parse_processor(read_file("/proc/cpuinfo"));
+  const bool bf16 = recipe.training.precision == "bf16" && processor.bf16();
+  const double a_cycle = bf16 ? processor.bf16_operations_a_cycle() : processor.fp32_operations_a_cycle();
+  return (recipe.training.precision == "fp64" ? 0.5 : 1) * a_cycle * host::measure_clock() * 1e9 *
+         at::get_num_threads();
+}
+
+}  // namespace
+
+void profile(const cli::ProfileArguments& arguments) {
+  const Recipe whole = cli::load_checked(arguments.recipe, Verb::train);
+  const Recipe recipe = shortened(whole, arguments.warmup_steps + arguments.steps);
+  const cluster::RankInfo info = cluster::read_rank_info();
+  resolve_batch(recipe.training, info.world_size, recipe.origins);
+  log::set_rank(info.rank, info.rank == 0);
+  const std::filesystem::path folder = whole.output / "profile";
+  std::optional<archive::RunLock> lock;
+  if (info.rank == 0) {
+    lock.emplace(folder);
+    remove_folder(recipe.output);
+  }
+  Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
+  const auto profiler = std::make_shared<StepProfiler>(
+      StepProfilerOptions{.warmup_steps = arguments.warmup_steps,
+                          .steps = arguments.steps,
+                          .trace = folder / fmt::format("trace_{}.json", info.rank)});
+  TextClassification(recipe, *job.group, job.device).train({profiler});
+  if (info.rank == 0) {
+    remove_folder(recipe.output);
+    if (!profiler->profile()) {
+      log::warning("the run ended before {} steps were recorded", arguments.steps);
+    } else {
+      log::info("{}traces     {}, for chrome://tracing or ui.perfetto.dev",
+                to_text(*profiler->profile(), job.device.is_cpu() ? peak_of(recipe) : 0),
+                (folder / "trace_<rank>.json").string());
+    }
+  }
+  job.group->barrier();
+}
+
+}  // namespace stretto::rank

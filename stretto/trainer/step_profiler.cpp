@@ -1,0 +1,44 @@
+#include "stretto/trainer/step_profiler.h"
+
+#include <torch/csrc/autograd/profiler_kineto.h>
+
+#include "stretto/base/files.h"
+
+namespace stretto {
+namespace {
+
+namespace kineto = torch::profiler::impl;
+
+const std::set<kineto::ActivityType>& activities() {
+  static const std::set<kineto::ActivityType> wanted =
+      at::hasCUDA() ? std::set{kineto::ActivityType::CPU, kineto::ActivityType::CUDA}
+                    : std::set{kineto::ActivityType::CPU};
+  return wanted;
+}
+
+}  // namespace
+
+void StepProfiler::step_start(FitContext&) {
+  if (seen_++ != options_.warmup_steps) return;
+  const kineto::ProfilerConfig config(kineto::ProfilerState::KINETO, /*report_input_shapes=*/true);
+  torch::autograd::profiler::prepareProfiler(config, activities());
+  torch::autograd::profiler::enableProfiler(config, activities());
+  start_ = std::chrono::steady_clock::now();
+}
+
+void StepProfiler::step_end(FitContext&, const StepReport&) {
+  if (seen_ != options_.warmup_steps + options_.steps) return;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+  const auto recorded = torch::autograd::profiler::disableProfiler();
+  make_folders(options_.trace.parent_path());
+  recorded->save(options_.trace);
+  std::vector<TimedEvent> events;
+  for (const auto& event : recorded->events()) {
+    if (event.deviceType() != at::kCPU) continue;
+    events.push_back({event.name(), static_cast<double>(event.durationNs()) * 1e-9,
+                      event.hasShapes() ? product_operations(event.name(), event.shapes()) : 0});
+  }
+  profile_ = summarise(events, options_.steps, took.count());
+}
+
+}  // namespace stretto

@@ -1,0 +1,28 @@
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+TEST(Doctor, TellsTheMachineAndMeasuresIt) {
+  const ShellResult result = shell(STRETTO_PROGRAM " doctor -N 2");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("processor  "), HasSubstr("cores      "), HasSubstr("127.0.0.1")));
+  EXPECT_THAT(result.err, AllOf(ContainsRegex("libtorch   [0-9]+\\.[0-9]+"), HasSubstr("GFLOP/s a rank"),
+                                ContainsRegex("copying    [0-9.]+ GB/s"), HasSubstr("25 MiB"),
+                                HasSubstr("over 2 ranks")));
+}
+
+TEST(Doctor, RefusesNoRanks) {
+  const ShellResult result = shell(STRETTO_PROGRAM " doctor -N 0");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("-N"));
+}
+
+}  // namespace
+}  // namespace stretto
