@@ -23,7 +23,7 @@ pack_tar() {
 # "libfmt9 (>= 9.1.0+ds1), ...": the packages that own the libraries the programs load, in this machine's versions.
 dependencies() {
   local name path package
-  ldd "$@" | sed -n 's/^\t\(\S*\) => \(\/\S*\) .*/\1 \2/p' | sort -u | while read -r name path; do
+  ldd "$@" | sed -n 's/^\t\(\S*\) => \(\/.*\) (0x.*/\1 \2/p' | sort -u | while read -r name path; do
     [[ $path != */lib/stretto/* ]] || continue
     package=$(dpkg-query -S "$path" "/usr$path" 2>/dev/null | sed -n '1s/:.*//p') || true
     [[ -n $package ]] || { echo "package: no package of this system owns $path" >&2; return 1; }
@@ -46,7 +46,7 @@ Priority: optional
 Maintainer: The stretto authors <stretto@localhost>
 Installed-Size: $(du -sk "$root/usr" | cut -f1)
 Depends: $(dependencies "$root/usr/bin/stretto" "$root/usr/libexec/stretto/stretto-rank")
-Suggests: g++, cmake, pkg-config, libfmt-dev, libspdlog-dev, libyaml-cpp-dev, nlohmann-json3-dev, libxxhash-dev, libutf8proc-dev, libssl-dev
+Suggests: g++, cmake, pkg-config, libfmt-dev, libspdlog-dev, libyaml-cpp-dev, nlohmann-json3-dev, libxxhash-dev, libutf8proc-dev, libhwy-dev, libssl-dev
 Description: distributed training of language models in C++
  The program stretto, its library, headers, CMake package and pkg-config file,
  with a libtorch of its own. The suggested packages are those that programs

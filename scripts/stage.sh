@@ -23,12 +23,13 @@ torch=$(readlink "$private/torch")
     "For CUDA, install beside the libtorch: cmake --install $build --prefix PREFIX"
 loads=$(ldd "$folder/bin/stretto" "$folder/libexec/stretto/stretto-rank")
 ! grep "not found" <<<"$loads" >&2 || fail "the installed programs do not find these libraries"
-needed=$(sed -n 's/^\t\(\S*\) => \(\/\S*\) .*/\1 \2/p' <<<"$loads" | sort -u)
+needed=$(sed -n 's/^\t\(\S*\) => \(\/.*\) (0x.*/\1 \2/p' <<<"$loads" | sort -u)
 
 rm "$private/torch"
 mkdir -p "$private/torch/lib" "$doc/libtorch"
 cp -rlL "$torch/include" "$private/torch" 2>/dev/null || cp -rLT "$torch/include" "$private/torch/include"
-find "$torch"/LICENSE* "$torch"/../torch-*.dist-info/ -name 'LICENSE*' -type f -exec cp --backup=numbered {} "$doc/libtorch" \; 2>/dev/null || true
+cp -r "$torch"/../torch-*.dist-info/licenses/. "$doc/libtorch" 2>/dev/null || cp "$torch"/LICENSE* "$doc/libtorch" 2>/dev/null ||
+  echo "stage: $torch has no licence beside it; put libtorch's into share/doc/stretto before handing this on" >&2
 while read -r name path; do
   case $name in
     libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.*) continue ;;  # glibc is the machine's own
@@ -37,7 +38,7 @@ while read -r name path; do
     copy "$torch/lib/$(basename "$path")" "$private/torch/lib/$name"
   elif [[ $libraries == own ]]; then
     copy "$path" "$private/$name"
-    package=$(dpkg-query -S "*/$(basename "$path")" 2>/dev/null | sed -n '1s/:.*//p') || true
+    package=$(dpkg-query -S "$path" "/usr$path" 2>/dev/null | sed -n '1s/:.*//p') || true
     [[ -z $package || ! -e /usr/share/doc/$package/copyright ]] || cp "/usr/share/doc/$package/copyright" "$doc/$package.copyright"
   fi
 done <<<"$needed"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -24,6 +25,9 @@ constexpr auto spin_time = std::chrono::microseconds(100), crowded_spin_time = s
 // How often the life of others is looked at.
 constexpr std::chrono::milliseconds nap(100);
 
+// How long a rank that another has left waits before it gives up itself.
+constexpr std::chrono::milliseconds grace(200);
+
 void relax() {
 #if defined(__x86_64__)
   _mm_pause();
@@ -44,7 +48,11 @@ SharedCollectives::SharedCollectives(std::unique_ptr<HostTeam> team, HostRail ra
 SharedCollectives::~SharedCollectives() {
   try {
     // The others may still count on what this rank has begun. They should not have to, so not for long.
-    if (failure_.empty()) wait_for_all(std::chrono::seconds(1));
+    const auto end = Clock::now() + std::chrono::seconds(1);
+    if (failure_.empty()) {
+      drive([&] { return complete_ == queued_ || Clock::now() > end; }, [this] { return blocking_mate(); },
+            std::chrono::hours(1));
+    }
   } catch (const DistributedError&) {
   }
 }
@@ -107,7 +115,10 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
   const bool blocked = !finished() && awaited() == mate;
   if (blocked && absence.empty()) sleep_until_announced(theirs, seen, nap);
   theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-  if (blocked && !absence.empty()) fail(absence);
+  if (blocked && !absence.empty()) {
+    std::this_thread::sleep_for(grace);  // whoever looks after the ranks shall see the absent one end first
+    fail(absence);
+  }
 }
 
 // Moves everything that can be moved without waiting; whether there was anything.

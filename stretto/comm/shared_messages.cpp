@@ -5,19 +5,22 @@
 #include "stretto/base/error.h"
 
 namespace stretto {
+namespace {
 
-using State = SharedMessage::State;
+using MessageState = SharedMessage::State;
+
+}  // namespace
 
 bool SharedMessages::post(int place, int tag, uint64_t number, const Tensor& tensor) {
   SharedControl& mine = team_.control(team_.me());
   SharedSegment& segment = *team_.segment();
   SharedMessage* free = nullptr;
   for (SharedMessage& message : mine.messages) {
-    if (message.state.load(std::memory_order_acquire) == State::taken) {
+    if (message.state.load(std::memory_order_acquire) == MessageState::taken) {
       if (message.bytes > 0) segment.give_back(message.offset, message.bytes);
-      message.state.store(State::empty, std::memory_order_relaxed);
+      message.state.store(MessageState::empty, std::memory_order_relaxed);
     }
-    if (message.state.load(std::memory_order_relaxed) == State::empty) free = &message;
+    if (message.state.load(std::memory_order_relaxed) == MessageState::empty) free = &message;
   }
   if (free == nullptr) return false;
   free->to = place;
@@ -27,14 +30,14 @@ bool SharedMessages::post(int place, int tag, uint64_t number, const Tensor& ten
   free->bytes = tensor.nbytes();
   free->offset = free->bytes > 0 ? segment.take(free->bytes) : 0;
   if (free->bytes > 0) std::memcpy(segment.data() + free->offset, tensor.const_data_ptr(), free->bytes);
-  free->state.store(State::posted, std::memory_order_release);
+  free->state.store(MessageState::posted, std::memory_order_release);
   announce(mine);
   return true;
 }
 
 bool SharedMessages::take(int place, int tag, uint64_t number, const Tensor& tensor) {
   for (SharedMessage& message : team_.control(place).messages) {
-    if (message.state.load(std::memory_order_acquire) != State::posted || message.to != team_.me() ||
+    if (message.state.load(std::memory_order_acquire) != MessageState::posted || message.to != team_.me() ||
         message.tag != tag || message.number != number) {
       continue;
     }
@@ -47,7 +50,7 @@ bool SharedMessages::take(int place, int tag, uint64_t number, const Tensor& ten
     if (message.bytes > 0) {
       std::memcpy(tensor.mutable_data_ptr(), team_.mate(place).data + message.offset, message.bytes);
     }
-    message.state.store(State::taken, std::memory_order_release);
+    message.state.store(MessageState::taken, std::memory_order_release);
     announce(team_.control(team_.me()));
     return true;
   }

@@ -6,10 +6,10 @@
 
 #include "stretto/tensor/tensor.h"
 
-// clang-format off: the first decides what the second declares
-#include <hwy/highway.h>
-
+// The first decides what the second declares.
+// clang-format off
 #include "stretto/kernels/simd_targets.h"
+#include <hwy/highway.h>
 // clang-format on
 
 namespace stretto::kernels {

@@ -2,16 +2,13 @@
 
 #include <cstdint>
 
+#include "stretto/kernels/reduce_loops.h"  // Bf16
+
 namespace stretto::kernels {
 
 // The bare loops below the kernels: plain memory in and out, no libtorch, compiled for several processors, of which the
 // one that fits is chosen at run time. What a compiler vectorises by itself is a plain loop (multiarch.h); what needs
 // elementary functions, wide products or tiles held in registers is written with Highway's vectors (simd-inl.h).
-
-// bfloat16 as it lies in memory.
-struct Bf16 {
-  uint16_t bits;
-};
 
 // What numbers of a type are computed in: sums and elementary functions of bf16 numbers are fp32.
 template <class T>

@@ -59,7 +59,7 @@ void compare(int64_t rows, int64_t width, const Parts& parts, const Case& wanted
 
 TEST_P(NormKernel, EqualsReferenceForAnyWidthAndParts) {
   for_each_target([] {
-    for (const int64_t width : {2, 7, 16, 33, 384, 700}) {
+    for (const int64_t width : {7, 16, 33, 384, 700}) {
       for (const Parts& parts : {Parts{true, true, 0.1, 0}, Parts{true, true, 0, 0},
                                  Parts{false, false, 0, 0.3}, Parts{false, true, 0.2, 0.1}}) {
         SCOPED_TRACE("width " + std::to_string(width) + ", dropout before " + std::to_string(parts.before));

@@ -108,7 +108,7 @@ HWY_INLINE void store_row(const Real<T>* from, int64_t n, T* to) {
 
 // --- elementary functions
 
-// e^x; NaN stays NaN.
+// e^x for x up to 88; NaN stays NaN.
 template <class D>
 HWY_INLINE hn::Vec<D> exp(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
@@ -117,7 +117,8 @@ HWY_INLINE hn::Vec<D> exp(D d, hn::Vec<D> x) {
 template <class D>
 HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   const auto one = hn::Set(d, 1);
-  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+  const auto bounded = hn::Min(hn::Neg(x), hn::Set(d, 88));  // beyond, the sigmoid is 0 in fp32
+  return hn::IfThenElse(hn::Eq(x, x), hn::Div(one, hn::Add(one, hn::Exp(d, bounded))), x);
 }
 
 // The normal distribution's density and cumulative distribution. In fp32 the tail is density times a polynomial in

@@ -22,10 +22,11 @@ constexpr size_t smallest_block = size_t{64} << 10;  // smaller requests are lef
 constexpr size_t page = 4096;
 constexpr size_t huge_page = size_t{2} << 20;
 
-// Sizes are rounded up to an eighth of the power of two below, so that requests that differ a little share blocks.
+// Sizes are rounded up to a quarter of the power of two below, so that requests that differ a little share blocks. What
+// is never written to takes no memory.
 size_t rounded(size_t bytes) {
-  size_t step = smallest_block / 8;
-  while (step * 16 <= bytes) step *= 2;
+  size_t step = smallest_block / 4;
+  while (step * 8 <= bytes) step *= 2;
   return (bytes + step - 1) / step * step;
 }
 
@@ -72,7 +73,8 @@ class BlockCache : public c10::Allocator {
     const auto found = kept_.lower_bound(bytes);
     void* start = nullptr;
     if (found != kept_.end() && found->first <= bytes + bytes / 2) {
-      std::tie(bytes, start) = *found;
+      bytes = found->first;
+      start = found->second.start;
       kept_bytes_ -= bytes;
       kept_.erase(found);
     } else {
@@ -93,19 +95,29 @@ class BlockCache : public c10::Allocator {
     size_of_.erase(found);
     in_use_ -= bytes;
     kept_bytes_ += bytes;
-    kept_.emplace(bytes, start);
-    while (kept_bytes_ > most_in_use_) {
-      const auto largest = std::prev(kept_.end());
-      ::munmap(largest->second, largest->first);
-      kept_bytes_ -= largest->first;
-      kept_.erase(largest);
-    }
+    kept_.emplace(bytes, Kept{start, ++frees_});
+    while (kept_bytes_ > most_in_use_) release_oldest();
     return true;
   }
 
+  void release_oldest() {
+    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
+      return a.second.freed_at < b.second.freed_at;
+    });
+    ::munmap(oldest->second.start, oldest->first);
+    kept_bytes_ -= oldest->first;
+    kept_.erase(oldest);
+  }
+
+  struct Kept {
+    void* start;
+    uint64_t freed_at;
+  };
+
   mutable std::mutex mutex_;
-  std::multimap<size_t, void*> kept_;
+  std::multimap<size_t, Kept> kept_;           // by size
   std::unordered_map<void*, size_t> size_of_;  // of blocks in use
+  uint64_t frees_ = 0;
   size_t in_use_ = 0, most_in_use_ = 0, kept_bytes_ = 0;
 };
 

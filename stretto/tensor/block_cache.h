@@ -8,7 +8,8 @@ namespace stretto {
 // for the same few sizes over and over; the C library hands such blocks back to the kernel each time, which then clears
 // every page of them anew: a tenth of a step. Blocks of some MB lie on huge pages where the kernel has some.
 //
-// What is kept never exceeds the most that was in use at once. For the whole process, from the first call on; any thread.
+// What is kept never exceeds the most that was in use at once; what lay unused longest goes first. For the whole process,
+// from the first call on; any thread.
 void reuse_tensor_memory();
 
 // Bytes of such blocks: held by tensors, and kept for others.

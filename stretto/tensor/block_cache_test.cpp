@@ -36,10 +36,14 @@ TEST_F(BlockCache, GivesOutWhatWasFreedAgain) {
       << "zeros are written, not taken for granted";
 }
 
-TEST_F(BlockCache, KeepsNoMoreThanWasInUseAtOnce) {
-  const Tensor most = bytes(200 * mib);
-  const size_t most_in_use = tensor_memory().in_use;
-  for (size_t size = 3; size <= 150; size = size * 7 / 4) bytes(size * mib);
+TEST_F(BlockCache, KeepsNoMoreThanWasInUseAtOnceAndReleasesTheOldest) {
+  bytes(320 * mib);
+  const size_t most_in_use = in_use_ + 320 * mib;
+  EXPECT_EQ(tensor_memory().kept, 320 * mib) << "all that was kept before was older";
+  void* newer = bytes(128 * mib).data_ptr();
+  EXPECT_EQ(tensor_memory().kept, 128 * mib);
+  bytes(64 * mib);
+  EXPECT_EQ(bytes(128 * mib).data_ptr(), newer);
   EXPECT_LE(tensor_memory().kept, most_in_use);
 }
 

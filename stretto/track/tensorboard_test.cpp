@@ -47,7 +47,6 @@ std::vector<std::string> file_names(const std::filesystem::path& folder) {
   return names;
 }
 
-// What TensorBoard reads from them is told by tests/tensorboard.
 TEST(TensorBoard, ARunThatGoesOnWritesALaterFile) {
   const TempFolder folder;
   const std::filesystem::path events = folder.path() / "tensorboard";

@@ -214,12 +214,13 @@ StepReport TrainingRun::step(const Requests& asked) {
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   const double factor = optim::schedule_factor(schedule_, steps_done()) * guard_.lr_scale();
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1, finite ? "" : find_culprit(mine))) {
-    case StepGuard::Verdict::take:
+    case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
       optimizer_->step(factor, clip_scale(count, norm));
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;
       break;
+    }
     case StepGuard::Verdict::skip:
       arena_.buffers().grad.zero_();
       optimizer_->resume(steps_done() + 1);

@@ -50,8 +50,7 @@ def run(*command, folder, **variables):
 
 def libraries(program, folder):
     """(name, path) of all shared libraries that a program loads."""
-    lines = run("ldd", program, folder=folder).splitlines()
-    return [(line.split()[0], line.split("=>")[1].split()[0]) for line in lines if "=>" in line]
+    return re.findall(r"^\t(\S+) => (.*?)(?: \(0x\w+\))?$", run("ldd", program, folder=folder), re.MULTILINE)
 
 
 def check_libraries(root, brings_all):
@@ -74,9 +73,9 @@ def check_texts(root, build_paths):
     for text in texts:
         for path in build_paths:
             require(str(path) not in text.read_text(), f"{text} holds {path}, a folder of the build")
-    for path in root.rglob("*"):
-        require(not path.is_symlink() or os.readlink(path).startswith("/usr/include/") or
-                path.resolve().is_relative_to(root), f"{path} points to {os.readlink(path)}, outside the package")
+    for link in filter(pathlib.Path.is_symlink, root.rglob("*")):
+        require(link.resolve().is_relative_to(root) or os.readlink(link).startswith("/usr/include/"),
+                f"{link} points to {os.readlink(link)}, outside the package")
 
 
 def check_training(root, folder):
@@ -101,10 +100,9 @@ def check_tree(root, brings_all, build_paths):
         check_training(root, pathlib.Path(folder))
 
 
-def build_paths(build):
-    """Folders that only the building machine has: the build, the sources, its libtorch."""
+def torch_of(build):
     cache = (build / "CMakeCache.txt").read_text()
-    return [build.resolve(), SOURCE, re.search(r"^STRETTO_TORCH_INCLUDE:PATH=(.*)/include$", cache, re.MULTILINE)[1]]
+    return pathlib.Path(re.search(r"^STRETTO_TORCH_INCLUDE:PATH=(.*)/include$", cache, re.MULTILINE)[1])
 
 
 def check_stage(build):
@@ -113,8 +111,7 @@ def check_stage(build):
         subprocess.run([SOURCE / "scripts/stage.sh", build, staged, "own"], check=True)
         moved.parent.mkdir()
         staged.rename(moved)
-        # The moved tree still lies below the build; what it must not name is the rest of it.
-        check_tree(moved, True, [staged, build.resolve() / "stretto", *build_paths(build)[1:]])
+        check_tree(moved, True, [staged, build / "stretto", SOURCE / "stretto", torch_of(build)])
 
 
 def unpack(package, folder):
@@ -135,7 +132,11 @@ def main(arguments):
             print(f"Skipped: there is no {tool} on this system")
             return SKIPPED
     if options.stage:
-        check_stage(options.stage.resolve())
+        build = options.stage.resolve()
+        if (torch_of(build) / "lib/libtorch_cuda.so").exists():
+            print("Skipped: packages are made of CPU builds, and this is one with CUDA")
+            return SKIPPED
+        check_stage(build)
     for package in options.packages:
         if package.suffix == ".deb" and not shutil.which("dpkg-deb"):
             print(f"Skipped: there is no dpkg-deb to unpack {package.name} with")

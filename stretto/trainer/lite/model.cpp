@@ -58,7 +58,12 @@ void require_dtype(const ModuleTensors& tensors, Precision precision) {
 }  // namespace
 
 Model::Model(size_t number, torch::nn::Module& module, Group& group, const ModelOptions& options)
-    : number_(number), module_(module), group_(group), options_(options), tensors_(collect_tensors(module)) {
+    : number_(number),
+      module_(module),
+      kept_(module.weak_from_this().lock()),
+      group_(group),
+      options_(options),
+      tensors_(collect_tensors(module)) {
   require_dtype(tensors_, options.precision);
   collect_buffers(module, buffers_);
   if (tensors_.trained.empty()) {

@@ -80,6 +80,8 @@ class Model {
 
   size_t number_;
   torch::nn::Module& module_;
+  std::shared_ptr<torch::nn::Module>
+      kept_;  // the same, where it is somebody's shared_ptr: it must outlive this
   Group& group_;
   ModelOptions options_;
   ModuleTensors tensors_;

@@ -32,10 +32,10 @@ class Line : public Module {
     line_->weight.zero_();
     line_->bias.zero_();
   }
-  Loss training_step(const Batch& batch, const StepContext&) override {
+  Loss training_step(const Batch& batch, StepContext&) override {
     return {(line_->forward(batch.at("x")) - batch.at("y")).square().sum(), static_cast<double>(batch.count)};
   }
-  Tensor evaluation_step(const Batch& batch, const StepContext&) override {
+  Tensor evaluation_step(const Batch& batch, StepContext&) override {
     return (line_->forward(batch.at("x")) - batch.at("y")).square().to(at::kDouble);
   }
   Metrics metrics(const Tensor& rows) const override { return {{"loss", rows.mean().item<double>()}}; }

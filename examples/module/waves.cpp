@@ -1,0 +1,162 @@
+// Tells four kinds of waves apart in noisy recordings of different lengths: a task that stretto knows nothing of, with a
+// data set, a model, a metric and a callback of its own. docs/guide/module.md explains it.
+//
+//   stretto launch -N 2 module_waves waves.yaml [SECTION.KEY=VALUE ...]
+#include <numbers>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn/functional/activation.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
+#include "stretto/base/log.h"
+#include "stretto/metrics/classification.h"
+#include "stretto/stretto.h"
+#include "stretto/trainer/job.h"
+
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t kinds = 4;  // sine, square, triangle, sawtooth
+
+// Recordings that are made up when they are asked for, from their number alone: each rank, each epoch and each resumed run
+// meets the same ones.
+class Waves : public stretto::data::SampleDataset {
+ public:
+  Waves(int64_t first, int64_t count) : SampleDataset(lengths(first, count)), first_(first) {}
+
+  stretto::data::Sample sample(int64_t index) const override {
+    const int64_t number = first_ + index, kind = number % kinds;
+    const at::Generator random = at::detail::createCPUGenerator(static_cast<uint64_t>(number));
+    const Tensor start = at::rand({1}, random), frequency = 0.04 + 0.06 * at::rand({1}, random);
+    const Tensor time = start + frequency * at::arange(length(number));
+    const Tensor phase = time - time.floor(), sine = at::sin(2 * std::numbers::pi * phase);
+    const Tensor wave = kind == 0   ? sine
+                        : kind == 1 ? at::sign(sine)
+                        : kind == 2 ? 4 * at::abs(phase - 0.5) - 1
+                                    : 2 * phase - 1;
+    return {{"signal", wave + 0.1 * at::randn(wave.sizes(), random)},
+            {"mask", at::ones_like(wave)},  // tells content from the zeros that batches are padded with
+            {"labels", at::scalar_tensor(kind, at::kLong)}};
+  }
+
+ private:
+  static int64_t length(int64_t number) { return 30 + number * 7 % 41; }
+  static std::vector<int32_t> lengths(int64_t first, int64_t count) {
+    std::vector<int32_t> lengths;
+    for (int64_t i = 0; i < count; ++i) lengths.push_back(static_cast<int32_t>(length(first + i)));
+    return lengths;
+  }
+
+  int64_t first_;
+};
+
+// Two convolutions over time, the mean over what is no padding, a linear layer.
+struct WaveNet : torch::nn::Module {
+  WaveNet() {
+    register_module("first", first);
+    register_module("second", second);
+    register_module("head", head);
+  }
+
+  // signal, mask [B, L] -> logits [B, kinds]
+  Tensor forward(const Tensor& signal, const Tensor& mask) {
+    const auto type = head->weight.scalar_type();  // fp32, or what training.precision says
+    const Tensor keep = mask.to(type).unsqueeze(1);
+    Tensor x = at::gelu(first(signal.to(type).unsqueeze(1))) * keep;
+    x = at::gelu(second(x)) * keep;
+    return head(x.sum(2) / keep.sum(2));
+  }
+
+  torch::nn::Conv1d first{torch::nn::Conv1dOptions(1, 16, 7).padding(3)};
+  torch::nn::Conv1d second{torch::nn::Conv1dOptions(16, 32, 7).padding(3)};
+  torch::nn::Linear head{32, kinds};
+};
+
+class WaveTask : public stretto::Module {
+ public:
+  WaveTask() : net_(model(std::make_shared<WaveNet>())) {}
+
+  stretto::Loss training_step(const stretto::Batch& batch, stretto::StepContext& context) override {
+    const Tensor logits = net_->forward(batch.at("signal"), batch.at("mask"));
+    const Tensor right = logits.argmax(1).eq(batch.at("labels"));
+    context.log("accuracy", right.to(at::kDouble).mean().item<double>());
+    return stretto::nn::cross_entropy(logits, batch.at("labels"));
+  }
+
+  // F1 is no mean over batches: it is worked out from all predictions together.
+  Tensor evaluation_step(const stretto::Batch& batch, stretto::StepContext&) override {
+    const Tensor predicted = net_->forward(batch.at("signal"), batch.at("mask")).argmax(1);
+    return at::stack({predicted, batch.at("labels")}, 1).to(at::kCPU, at::kDouble);
+  }
+
+  stretto::Metrics metrics(const Tensor& rows) const override {
+    const Tensor columns = rows.t().to(at::kLong).contiguous();  // [2, samples]
+    const auto column = [&](int64_t i) {
+      return std::span(columns[i].const_data_ptr<int64_t>(), static_cast<size_t>(rows.size(0)));
+    };
+    const stretto::metrics::Confusion confusion(column(0), column(1), kinds);
+    return {{"accuracy", accuracy(confusion)}, {"f1_macro", f1_macro(confusion)}};
+  }
+
+  // The last layer learns faster than what comes before it.
+  stretto::OptimizerPlan configure_optimizers(stretto::OptimizerPlan plan) override {
+    plan.groups = {{.pattern = "head.*", .lr_factor = 3}};
+    return plan;
+  }
+
+ private:
+  std::shared_ptr<WaveNet> net_;
+};
+
+// Ends a run whose evaluations have stopped getting better.
+class Patience : public stretto::Callback {
+ public:
+  explicit Patience(int64_t evaluations) : patience_(evaluations) {}
+  std::string name() const override { return "patience"; }
+
+  void evaluation_end(stretto::FitContext& fit, const stretto::Metrics& metrics) override {
+    if (metrics.at("f1_macro") > best_) {
+      best_ = metrics.at("f1_macro");
+      waited_ = 0;
+    } else if (++waited_ == patience_) {
+      fit.stop(fmt::format("f1_macro has not risen above {:.4f} for {} evaluations", best_, patience_));
+    }
+  }
+
+  void add_state(stretto::State& state) const override {
+    state.scalars = {{"best", best_}, {"waited", waited_}};
+  }
+  void resume(const stretto::State& state) override {
+    state.scalars.at("best").get_to(best_);
+    state.scalars.at("waited").get_to(waited_);
+  }
+
+ private:
+  int64_t patience_;
+  double best_ = -1;
+  int64_t waited_ = 0;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    if (count < 2) throw stretto::ConfigError("usage: {} RECIPE [SECTION.KEY=VALUE ...]", arguments[0]);
+    const std::vector<std::string> settings(arguments + 2, arguments + count);
+    const stretto::Recipe recipe = stretto::load_recipe(arguments[1], settings);
+    const stretto::Job job = stretto::join_job(recipe.training.device, "training.device");
+    torch::manual_seed(static_cast<uint64_t>(recipe.training.seed));  // for the model's first weights
+    const Waves train(0, 600), validation(600, 150);
+    WaveTask task;
+    stretto::Trainer trainer(recipe, *job.group, job.device);
+    trainer.add(std::make_shared<Patience>(3));
+    const stretto::FitResult result = trainer.fit(task, train, &validation);
+    if (result.best) stretto::log::info("f1_macro {:.4f}", result.best->at("f1_macro"));
+  } catch (const stretto::Error& error) {
+    stretto::log::error("{}", error.what());
+    return error.exit_code();
+  }
+}

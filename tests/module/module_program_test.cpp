@@ -1,0 +1,82 @@
+#include <cmath>
+
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ModuleProgram : public ::testing::Test {
+ protected:
+  ShellResult train(const std::string& run, int ranks, const std::string& settings = "") const {
+    return shell(fmt::format(
+        "{} launch -N {} --no-pin {} {} output={} training.precision=fp64 training.epochs=2 {}",
+        STRETTO_PROGRAM, ranks, MODULE_WAVES, WAVES_RECIPE, (folder_.path() / run).string(), settings));
+  }
+  std::vector<nlohmann::json> records(const std::string& run) const {
+    std::vector<nlohmann::json> records;
+    const std::string text = read_file(folder_.path() / run / "metrics.jsonl");
+    for (const auto line : split(text, '\n')) {
+      if (!line.empty()) records.push_back(nlohmann::json::parse(line));
+    }
+    return records;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(ModuleProgram, TrainsAlikeOnOneRankAndOnTwo) {
+  for (const int ranks : {1, 2}) {
+    const ShellResult result = train(std::to_string(ranks), ranks);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("f1_macro 0."));
+  }
+  const auto one = records("1"), two = records("2");
+  ASSERT_EQ(one.size(), 8u) << "60 steps, a record every 10, and two evaluations";
+  ASSERT_EQ(two.size(), one.size());
+  for (size_t i = 0; i < one.size(); ++i) {
+    for (const char* name :
+         {"step", "loss", "accuracy", "grad_norm", "lr", "eval_accuracy", "eval_f1_macro"}) {
+      ASSERT_EQ(one[i].contains(name), two[i].contains(name)) << name;
+      if (one[i].contains(name)) {
+        EXPECT_NEAR(one[i][name].get<double>(), two[i][name].get<double>(), 1e-9) << name;
+      }
+    }
+  }
+  EXPECT_GT(one.back()["eval_accuracy"], 0.4) << "guessing gives 0.25";
+}
+
+TEST_F(ModuleProgram, GoesOnBitForBit) {
+  ASSERT_EQ(train("whole", 2).exit_code, 0);
+  const auto checkpoint = folder_.path() / "whole/checkpoints/step-00000030";
+  const ShellResult resumed = train("resumed", 2, "resume=" + checkpoint.string());
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_TRUE(read_file(folder_.path() / "resumed/model/model.safetensors") ==
+              read_file(folder_.path() / "whole/model/model.safetensors"));
+}
+
+TEST_F(ModuleProgram, SettingsAreCheckedAsEverywhere) {
+  const ShellResult result = train("run", 1, "optimizer.lrr=1");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("did you mean \"lr\""));
+}
+
+TEST_F(ModuleProgram, ACallbackThatThrowsOnOneRankEndsAll) {
+  const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin {} {}", STRETTO_PROGRAM,
+                                               CALLBACK_PROBE, (folder_.path() / "run").string()));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("callback faulty at step_end, after step 3: the disk is on fire"),
+                                HasSubstr("error: rank 1 "), Not(HasSubstr("killed by the test"))));
+}
+
+}  // namespace
+}  // namespace stretto
