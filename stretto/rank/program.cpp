@@ -4,6 +4,7 @@
 #include "stretto/cluster/environment.h"
 #include "stretto/launch/command_line.h"
 #include "stretto/rank/run.h"
+#include "stretto/tensor/block_cache.h"
 #include "stretto/trainer/summary.h"
 
 namespace stretto {
@@ -24,6 +25,7 @@ int run_program(int argc, char** argv, const std::function<FitResult(const Run&)
     return !result.stopped;
   };
   const int failure = rank::exit_code_of([&] {
+    reuse_tensor_memory();
     if (cluster::read_rank_info().launched) return rank::run_rank(argv[0], arguments, Verb::fit, as_rank);
     const Recipe recipe = cli::load_checked(arguments, Verb::fit);
     exit_code = cli::launch_recipe(arguments, recipe, Verb::fit, launch::own_command());

@@ -25,7 +25,7 @@ Tensor StepContext::all_reduce(const Tensor& tensor) const {
 
 void StepContext::log(const std::string& name, double value, double weight) const {
   constexpr std::array names = {
-      "step", "epoch", "loss", "lr", "grad_norm", "samples_per_second", "tokens_per_second"};
+      "step", "epoch", "loss", "lr", "grad_norm", "samples_per_second", "tokens_per_second", "communication"};
   if (forward.training && std::ranges::find(names, name) != names.end()) {
     throw ConfigError("log(\"{}\"): the Trainer writes {} itself; choose another name", name, name);
   }

@@ -72,7 +72,7 @@ Model::Model(size_t number, torch::nn::Module& module, Group& group, const Model
     broadcast(group, constant);
     return;
   }
-  arena_.emplace(tensors_.trained, options.precision, plain_memory());
+  arena_.emplace(tensors_.trained, options.precision, plain_memory(), group.allocator());
   engine_ = std::make_unique<DataParallel>(*arena_, group, options.bucket_bytes);
   if (options.precision == Precision::bf16) {
     at::NoGradGuard no_grad;
