@@ -17,6 +17,7 @@ BENCHMARKS = {
     "start": [],
     "wordpiece": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
+    "adamw": ["--program", PROGRAMS / "adamw_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],
     "lite": ["--program", PROGRAMS / "lite_bench"],
     "train": [],

@@ -36,7 +36,7 @@ def parameters(shapes):
     return total
 
 
-def measure(command, folder, options):
+def turn_of(command, folder, options):
     shutil.rmtree(folder, ignore_errors=True)
     done = subprocess.run([str(word) for word in command] + [str(folder), str(options.repeats), " ".join(options.shapes)],
                           stdout=subprocess.PIPE, text=True)
@@ -63,8 +63,8 @@ def main():
     ours, theirs = [], []
     with tempfile.TemporaryDirectory(prefix="checkpoint-bench-", dir=options.folder) as temporary:
         for turn in range(options.rounds):
-            ours += measure([options.program.resolve()], pathlib.Path(temporary) / "stretto", options)
-            theirs += measure([options.python, PEER], pathlib.Path(temporary) / "torch", options)
+            ours += turn_of([options.program.resolve()], pathlib.Path(temporary) / "stretto", options)
+            theirs += turn_of([options.python, PEER], pathlib.Path(temporary) / "torch", options)
             print(f"turn {turn + 1} of {options.rounds} done", file=sys.stderr)
     count = parameters(options.shapes)
     print(f"{count / 1e6:.1f} M parameters, {3 * 4 * count / 2**20:.0f} MiB; medians in seconds of "

@@ -23,6 +23,9 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual std::span<const int32_t> lengths() const = 0;  // tokens of each sample: what ranks are balanced by
 
+  // Whether a batch is as long as its longest sample: batches are then made of samples alike in length.
+  virtual bool pads() const { return false; }
+
   // The samples as one batch on CPU. An empty list gives a batch without tensors and count 0. Thread-safe.
   virtual Batch pack(std::span<const int64_t> samples) const = 0;
 

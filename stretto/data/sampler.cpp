@@ -66,7 +66,7 @@ std::vector<int64_t> Sampler::window_samples(int64_t epoch, int64_t number) cons
   if (!options_.shuffle) return samples;
   const Permutation order(lengths_.size(), order_key(options_.seed, epoch));
   for (int64_t& sample : samples) sample = static_cast<int64_t>(order(static_cast<uint64_t>(sample)));
-  if (options_.window > 1) {
+  if (options_.group_by_length) {
     std::stable_sort(samples.begin(), samples.end(),
                      [&](int64_t a, int64_t b) { return length(a) < length(b); });
   }
@@ -105,7 +105,7 @@ void Sampler::shuffle_batches(int64_t epoch, int64_t number, Batches& batches) c
 const Sampler::Batches& Sampler::window_batches(int64_t epoch, int64_t number) const {
   if (window_.epoch != epoch || window_.number != number) {
     Batches batches = cut(window_samples(epoch, number));
-    if (options_.shuffle) shuffle_batches(epoch, number, batches);
+    if (options_.shuffle && options_.group_by_length) shuffle_batches(epoch, number, batches);
     window_ = {epoch, number, std::move(batches)};
   }
   return window_.batches;

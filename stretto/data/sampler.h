@@ -10,16 +10,17 @@ namespace stretto::data {
 struct SamplerOptions {
   uint64_t seed = 0;
   int64_t global_batch_size = 1;  // samples a batch, over all ranks and accumulation steps
-  int64_t max_tokens = 0;  // tokens a batch at most; when > 0 this decides in place of global_batch_size
-  bool shuffle = true;     // false: dataset order, no grouping by length
-  int64_t window = 50;     // batches a shuffled window; 1: no grouping by length
+  int64_t max_tokens = 0;       // tokens a batch at most; when > 0 this decides in place of global_batch_size
+  bool shuffle = true;          // false: dataset order, no grouping by length
+  bool group_by_length = true;  // for batches that are padded
+  int64_t window = 50;          // batches that are cut from samples sorted by length
 };
 
 // Which samples make up each global batch: a function of (seed, epoch, index, global size or token budget)
 // and of the lengths, never of ranks or of what was asked before.
 //
-// The epoch's order is a pseudo-random permutation, cut into windows of `window` batches. Inside a window
-// samples are sorted by length and cut into batches, so that a batch's samples are alike; then the window's
+// The epoch's order is a pseudo-random permutation, cut into windows of `window` batches. Grouped by length, the
+// samples of a window are sorted and cut into batches, so that a batch's samples are alike; then the window's
 // batches are shuffled. A batch smaller than global_batch_size occurs only as the last of an epoch. Under a
 // token budget a window has as many samples as `window` batches hold on average, and its last, shortest batch
 // may lie anywhere in the window.

@@ -54,9 +54,12 @@ TEST(Sampler, AnEpochIsEverySampleOnce) {
     const auto lengths = random_lengths(size);
     for (const int64_t batch_size : {1, 3, 32, 2000}) {
       for (const int64_t window : {1, 4, 50}) {
-        for (const bool shuffle : {false, true}) {
-          const Sampler sampler(
-              lengths, {.seed = 5, .global_batch_size = batch_size, .shuffle = shuffle, .window = window});
+        for (const auto& [shuffle, grouped] : {std::pair{false, true}, {true, true}, {true, false}}) {
+          const Sampler sampler(lengths, {.seed = 5,
+                                          .global_batch_size = batch_size,
+                                          .shuffle = shuffle,
+                                          .group_by_length = grouped,
+                                          .window = window});
           const auto batches = epoch_of(sampler, 2);
           ASSERT_EQ(sorted_union(batches), counting(size)) << size << " " << batch_size << " " << window;
           for (size_t i = 0; i + 1 < batches.size(); ++i) ASSERT_EQ(std::ssize(batches[i]), batch_size);
@@ -71,8 +74,9 @@ TEST(Sampler, ATokenBudgetHoldsAndLosesNothing) {
   for (const size_t size : {1u, 50u, 3000u}) {
     const auto lengths = random_lengths(size);
     for (const int64_t budget : {60, 100, 4096}) {
-      for (const bool shuffle : {false, true}) {
-        const Sampler sampler(lengths, {.seed = 5, .max_tokens = budget, .shuffle = shuffle});
+      for (const auto& [shuffle, grouped] : {std::pair{false, true}, {true, true}, {true, false}}) {
+        const Sampler sampler(
+            lengths, {.seed = 5, .max_tokens = budget, .shuffle = shuffle, .group_by_length = grouped});
         const auto batches = epoch_of(sampler, 1);
         ASSERT_EQ(sorted_union(batches), counting(size));
         for (const auto& batch : batches) ASSERT_LE(tokens_of(batch, lengths), budget);
@@ -130,6 +134,20 @@ TEST(Sampler, SamplesOfABatchAreAlikeInLength) {
   }
   EXPECT_LT(ascending, 75);  // the batches of a window are shuffled, not in order of length
   EXPECT_GT(ascending, 25);
+}
+
+// Packed batches need no grouping, and are better without: each has about as many tokens as the others.
+TEST(Sampler, UngroupedBatchesMixLengths) {
+  const auto lengths = random_lengths(3200);
+  const Sampler sampler(lengths, {.seed = 1, .global_batch_size = 32, .group_by_length = false});
+  std::vector<int64_t> in_order;
+  for (const auto& batch : epoch_of(sampler, 0)) {
+    EXPECT_NEAR(static_cast<double>(tokens_of(batch, lengths)), 32 * 30.5, 500);
+    in_order.insert(in_order.end(), batch.begin(), batch.end());
+  }
+  const Sampler other_size(lengths, {.seed = 1, .global_batch_size = 100, .group_by_length = false});
+  EXPECT_EQ(other_size.batch(0, 1), std::vector(in_order.begin() + 100, in_order.begin() + 200))
+      << "the order is the epoch's alone";
 }
 
 // Lengths regroup the samples inside a window, never across windows.

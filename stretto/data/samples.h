@@ -29,6 +29,7 @@ class SampleDataset : public Dataset {
 
   int64_t size() const final { return std::ssize(lengths_); }
   std::span<const int32_t> lengths() const final { return lengths_; }
+  bool pads() const final { return true; }
   Batch pack(std::span<const int64_t> samples) const final;
   Batch pack_with(std::span<const int64_t> samples, const Collate& collate) const final;
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "stretto/kernels/reduce_loops.h"  // Bf16
+#include "stretto/kernels/half.h"
 
 namespace stretto::kernels {
 
@@ -109,6 +109,47 @@ void activation_loop(const ActivationCall<float>& call);
 void activation_loop(const ActivationCall<Bf16>& call);
 void activation_loop(const ActivationCall<double>& call);
 
+// out[row] = the sum of tables[t][ids[t][row]] over the tables, each of rows of `width` numbers.
+template <class T>
+struct RowSumCall {
+  const T* const* tables;
+  const int64_t* const* ids;
+  int64_t count;  // of tables
+  int64_t rows, width;
+  T* out;
+};
+void row_sum_loop(const RowSumCall<float>& call);
+void row_sum_loop(const RowSumCall<Bf16>& call);
+void row_sum_loop(const RowSumCall<double>& call);
+
+// sums[ids[row]] += grad[row], in the order of rows.
+template <class T>
+struct RowAddCall {
+  const T* grad;
+  const int64_t* ids;
+  int64_t rows, width;
+  Real<T>* sums;
+};
+void row_add_loop(const RowAddCall<float>& call);
+void row_add_loop(const RowAddCall<Bf16>& call);
+void row_add_loop(const RowAddCall<double>& call);
+
+// Cross entropy of rows of logits: log_sum_exp[row] - logits[row][label]. Rows with the label `ignored` count nothing.
+template <class T>
+struct CrossEntropyCall {
+  int64_t rows, classes;
+  const T* logits;
+  const int64_t* labels;
+  int64_t ignored;
+  Real<T>* log_sum_exp;  // [rows]: written by the forward pass, read by the backward pass
+  double* sum;           // of all rows; forward
+  double grad_sum;       // backward
+  T* grad_logits;        // null for the forward pass
+};
+void cross_entropy_loop(const CrossEntropyCall<float>& call);
+void cross_entropy_loop(const CrossEntropyCall<Bf16>& call);
+void cross_entropy_loop(const CrossEntropyCall<double>& call);
+
 // Numbers of one AdamW step, worked out once in double.
 template <class R>
 struct AdamwConstants {
@@ -118,6 +159,10 @@ struct AdamwConstants {
 // One pass: scale the gradient, update moments m and v and parameter p, zero the gradient. The ranges do not overlap.
 void adamw_loop(float* p, float* g, float* m, float* v, int64_t n, const AdamwConstants<float>& c);
 void adamw_loop(double* p, double* g, double* m, double* v, int64_t n, const AdamwConstants<double>& c);
+
+// What is left of the pass where gradient and moments are zeros: p *= c.lr_decay.
+void decay_loop(float* p, int64_t n, float lr_decay);
+void decay_loop(double* p, int64_t n, double lr_decay);
 
 void round_to_bf16_loop(const float* from, Bf16* to, int64_t n);
 

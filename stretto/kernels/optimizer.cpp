@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <vector>
 
 #include "stretto/base/error.h"
 #include "stretto/kernels/tensor_loops.h"
@@ -52,7 +54,76 @@ void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tenso
   }
 }
 
+// The memory of a table and its moments, row by row.
+template <class R>
+struct TableMemory {
+  R *p, *g, *m, *v;
+  Bf16* copy;
+  int64_t width;
+
+  TableMemory(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t columns)
+      : p(memory_of<R>(table.master)),
+        g(memory_of<R>(table.grad)),
+        m(memory_of<R>(exp_avg)),
+        v(memory_of<R>(exp_avg_sq)),
+        copy(memory_of<Bf16>(table.compute)),
+        width(columns) {}
+
+  void write_copy(int64_t row) const {
+    if constexpr (std::is_same_v<R, float>) {
+      if (copy != nullptr) round_to_bf16_loop(p + row * width, copy + row * width, width);
+    }
+  }
+};
+
+template <class R>
+void still_rows(const TableMemory<R>& table, std::span<const StillRow> rows,
+                std::span<const AdamwStep> steps) {
+  std::vector<AdamwConstants<R>> each;
+  for (const AdamwStep& step : steps) each.push_back(constants<R>(step));
+  std::vector<R> zeros(static_cast<size_t>(table.width));
+  for (const StillRow& still : rows) {
+    const int64_t at = still.row * table.width;
+    for (size_t i = still.first; i < each.size(); ++i) {
+      if (still.moments) {
+        adamw_loop(table.p + at, zeros.data(), table.m + at, table.v + at, table.width, each[i]);
+      } else if (each[i].lr_decay != 1) {
+        decay_loop(table.p + at, table.width, each[i].lr_decay);
+      }
+    }
+    table.write_copy(still.row);
+  }
+}
+
+template <class R>
+void step_rows(const TableMemory<R>& table, std::span<const int64_t> rows, const AdamwStep& step) {
+  const auto c = constants<R>(step);
+  for (const int64_t row : rows) {
+    const int64_t at = row * table.width;
+    adamw_loop(table.p + at, table.g + at, table.m + at, table.v + at, table.width, c);
+    table.write_copy(row);
+  }
+}
+
 }  // namespace
+
+void adamw_still_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                      int64_t width, std::span<const StillRow> rows, std::span<const AdamwStep> steps) {
+  if (table.master.scalar_type() == at::kDouble) {
+    still_rows(TableMemory<double>(table, exp_avg, exp_avg_sq, width), rows, steps);
+  } else {
+    still_rows(TableMemory<float>(table, exp_avg, exp_avg_sq, width), rows, steps);
+  }
+}
+
+void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t width,
+                std::span<const int64_t> rows, const AdamwStep& step) {
+  if (table.master.scalar_type() == at::kDouble) {
+    step_rows(TableMemory<double>(table, exp_avg, exp_avg_sq, width), rows, step);
+  } else {
+    step_rows(TableMemory<float>(table, exp_avg, exp_avg_sq, width), rows, step);
+  }
+}
 
 void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const AdamwStep& step) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "stretto/tensor/tensor.h"
 
 namespace stretto::kernels {
@@ -22,6 +24,23 @@ struct AdamwStep {
 // cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type.
 void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const AdamwStep& step);
+
+// A row of a table [rows, width] that steps have passed by because its gradient was zero.
+struct StillRow {
+  int64_t row;
+  size_t first;  // of the steps that it has not been through
+  bool moments;  // false: its moments are zeros
+};
+
+// Takes each row through steps[first], steps[first + 1], ... with a gradient of zero: to the bit what adamw() makes of it
+// then. `table` and the moments are those of the whole table, on CPU; its gradient is not looked at. Moments that are
+// zeros are not touched. REQUIRES: eps > 0.
+void adamw_still_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                      int64_t width, std::span<const StillRow> rows, std::span<const AdamwStep> steps);
+
+// adamw() of these rows alone. On CPU.
+void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t width,
+                std::span<const int64_t> rows, const AdamwStep& step);
 
 struct SgdStep {
   double lr, momentum, dampening, weight_decay;

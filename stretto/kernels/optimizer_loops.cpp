@@ -34,6 +34,14 @@ STRETTO_MULTIARCH void adamw_loop(double* p, double* g, double* m, double* v, in
   adamw_body(p, g, m, v, n, c);
 }
 
+STRETTO_MULTIARCH void decay_loop(float* p, int64_t n, float lr_decay) {
+  for (int64_t i = 0; i < n; ++i) p[i] *= lr_decay;
+}
+
+STRETTO_MULTIARCH void decay_loop(double* p, int64_t n, double lr_decay) {
+  for (int64_t i = 0; i < n; ++i) p[i] *= lr_decay;
+}
+
 // To the nearest, ties to even, as ATen rounds.
 STRETTO_MULTIARCH void round_to_bf16_loop(const float* from, Bf16* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {

@@ -59,6 +59,49 @@ TEST_P(OptimizerKernels, SgdEqualsTorch) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, OptimizerKernels,
                          ::testing::Values(Case{at::kFloat, 2e-6}, Case{at::kDouble, 1e-13}));
 
+// Rows that are passed by and caught up later hold what they would hold had every step touched them: to the bit.
+TEST_P(OptimizerKernels, StillRowsCatchUpToTheBit) {
+  for (const int64_t width : {16, 384, 37}) {
+    SCOPED_TRACE(width);
+    at::manual_seed(4);
+    const auto options = at::TensorOptions(GetParam().dtype);
+    const auto bf16 = [](const Tensor& like) { return at::zeros_like(like, at::kBFloat16); };
+    const bool copies = GetParam().dtype == at::kFloat;
+    const Tensor dense = at::randn({5 * width}, options), rows = dense.clone();
+    const Tensor dense_copy = copies ? bf16(dense) : Tensor(), rows_copy = copies ? bf16(dense) : Tensor();
+    const Tensor m = at::zeros_like(dense), v = at::zeros_like(dense);
+    const Tensor rows_m = at::zeros_like(dense), rows_v = at::zeros_like(dense);
+    const Tensor no_gradient = at::zeros_like(dense);
+    std::vector<AdamwStep> steps;
+    for (int64_t step = 1; step <= 20; ++step) {
+      steps.push_back({0.01 / static_cast<double>(step), 0.9, 0.999, 1e-8, 0.1, 0.5, step});
+      Tensor grad = at::zeros_like(dense);
+      const bool touches = step == 1 || step == 7;  // rows 1 and 3
+      if (touches) grad.view({5, width}).index_fill_(0, at::tensor({1, 3}, at::kLong), step * 0.3);
+      const Tensor rows_grad = grad.clone();
+      adamw({dense, grad, dense_copy}, m, v, steps.back());
+      if (!touches) continue;
+      const std::vector<int64_t> touched = {1, 3};
+      if (step == 7) {
+        const std::vector<StillRow> still = {{1, 1, true}, {3, 1, true}};
+        adamw_still_rows({rows, no_gradient, rows_copy}, rows_m, rows_v, width, still,
+                         std::span(steps).first(6));
+      }
+      adamw_rows({rows, rows_grad, rows_copy}, rows_m, rows_v, width, touched, steps.back());
+      EXPECT_EQ(rows_grad.abs().max().item<double>(), 0);
+    }
+    const std::vector<StillRow> still = {
+        {0, 0, false}, {1, 7, true}, {2, 0, true}, {3, 7, true}, {4, 0, false}};
+    adamw_still_rows({rows, no_gradient, rows_copy}, rows_m, rows_v, width, still, steps);
+    EXPECT_TRUE(at::equal(rows, dense));
+    EXPECT_TRUE(at::equal(rows_m, m));
+    EXPECT_TRUE(at::equal(rows_v, v));
+    if (copies) {
+      EXPECT_TRUE(at::equal(rows_copy, dense_copy));
+    }
+  }
+}
+
 TEST(SumOfSquares, IsExactAndShowsNonFinite) {
   at::manual_seed(3);
   Tensor x = at::randn({1001});

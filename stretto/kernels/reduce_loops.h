@@ -2,19 +2,13 @@
 
 #include <cstdint>
 
+#include "stretto/kernels/half.h"
+
 namespace stretto {
 
 enum class ReduceOp { sum, product, min, max };
 
 namespace kernels {
-
-// 16-bit floating-point numbers as bits.
-struct Bf16 {
-  uint16_t bits;
-};
-struct F16 {
-  uint16_t bits;
-};
 
 // For each of `n` elements: in[0] op in[1] op ... in[ins - 1], in this order, to every out[0 .. outs - 1]. The 16-bit
 // types are reduced in fp32 and rounded once, whole numbers wrap around, a NaN stays one. An `out` may be one of the

@@ -1,8 +1,15 @@
+#include "stretto/kernels/embedding.h"
+
+#include <mutex>
+#include <unordered_map>
+
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/tensor_loops.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/parameter_gradient.h"
+#include "stretto/nn/row_observer.h"
 
 namespace stretto::nn {
 namespace {
@@ -10,39 +17,94 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& ids, const Tensor& table) {
-    context->save_for_backward({ids, table});
-    return table.index_select(0, ids);
+struct Observers {
+  std::mutex mutex;
+  std::unordered_map<const c10::TensorImpl*, RowObserver*> of_table;
+};
+Observers& observers() {
+  static Observers all;
+  return all;
+}
+
+bool has_row_loops(const Tensor& ids, const Tensor& table) {
+  return kernels::has_loops(table) && table.is_contiguous() && ids.is_contiguous();
+}
+
+// The sum of lookups in several tables: `parts` are ids and table of each.
+struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
+  static Tensor forward(AutogradContext* context, at::TensorList parts) {
+    context->save_for_backward(parts.vec());
+    std::vector<kernels::Lookup> lookups;
+    for (size_t i = 0; i < parts.size(); i += 2) lookups.push_back({parts[i], parts[i + 1]});
+    const bool fast = std::ranges::all_of(
+        lookups, [](const auto& lookup) { return has_row_loops(lookup.ids, lookup.table); });
+    return fast ? kernels::row_sum(lookups) : kernels::row_sum_reference(lookups);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = context->get_saved_variables();
-    const Tensor &ids = saved[0], &table = saved[1];
-    if (!context->needs_input_grad(1)) return {Tensor(), Tensor()};
-    if (has_gradient_buffer(table)) {
-      Tensor buffer = table.grad();
-      buffer.index_add_(0, ids, outputs[0].to(buffer.scalar_type()));
-      return {Tensor(), Tensor()};
+    variable_list result(saved.size());
+    const Tensor grad = outputs[0].contiguous();
+    for (size_t i = 0; i < saved.size(); i += 2) {
+      if (!context->needs_input_grad(i + 1)) continue;
+      const Tensor &ids = saved[i], &table = saved[i + 1];
+      const auto sum_type = kernels::computed_type(grad.scalar_type());
+      const ParameterGradient sum(table, sum_type, true);
+      if (has_row_loops(ids, grad)) {
+        kernels::add_rows(grad, ids, sum.sum());
+      } else {
+        Tensor(sum.sum()).index_add_(0, ids, grad.to(sum_type));
+      }
+      result[i + 1] = sum.result();
+      if (RowObserver* observer = row_observer(table)) observer->got_gradient(ids);
     }
-    return {Tensor(), at::zeros_like(table).index_add_(0, ids, outputs[0])};
+    return result;
   }
 };
 
+void check_ids(const Tensor& ids, const Tensor& table) {
+  if (!ids.device().is_cpu() || ids.numel() == 0) return;
+  const auto [least, largest] = at::aminmax(ids);
+  const int64_t low = least.item<int64_t>(), high = largest.item<int64_t>();
+  if (low >= 0 && high < table.size(0)) return;
+  throw DataError(
+      "embedding: id {} is outside the table of {} rows; the tokenizer and the model do not belong "
+      "together",
+      low < 0 ? low : high, table.size(0));
+}
+
 }  // namespace
 
-Tensor embedding(const Tensor& ids, const Tensor& table) {
-  if (ids.device().is_cpu() && ids.numel() > 0) {
-    const auto [least, largest] = at::aminmax(ids);
-    const int64_t low = least.item<int64_t>(), high = largest.item<int64_t>();
-    if (low < 0 || high >= table.size(0)) {
-      throw DataError(
-          "embedding: id {} is outside the table of {} rows; the tokenizer and the model do not belong "
-          "together",
-          low < 0 ? low : high, table.size(0));
-    }
+void observe_rows(const Tensor& table, RowObserver* observer) {
+  const std::lock_guard lock(observers().mutex);
+  if (observer == nullptr) {
+    observers().of_table.erase(table.unsafeGetTensorImpl());
+  } else {
+    observers().of_table[table.unsafeGetTensorImpl()] = observer;
   }
-  return EmbeddingFunction::apply(ids, table);
 }
+
+RowObserver* row_observer(const Tensor& table) {
+  const std::lock_guard lock(observers().mutex);
+  const auto found = observers().of_table.find(table.unsafeGetTensorImpl());
+  return found == observers().of_table.end() ? nullptr : found->second;
+}
+
+bool uses_rows(const torch::autograd::Node& node) {
+  return dynamic_cast<const torch::autograd::CppNode<RowSumFunction>*>(&node) != nullptr;
+}
+
+Tensor embedding_sum(const std::vector<Lookup>& lookups) {
+  std::vector<Tensor> parts;
+  for (const auto& [ids, table] : lookups) {
+    check_ids(ids, table);
+    if (RowObserver* observer = row_observer(table)) observer->will_read(ids);
+    parts.push_back(ids);
+    parts.push_back(table);
+  }
+  return RowSumFunction::apply(at::TensorList(parts));
+}
+
+Tensor embedding(const Tensor& ids, const Tensor& table) { return embedding_sum({{ids, table}}); }
 
 }  // namespace stretto::nn

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/kernels/embedding.h"
 #include "stretto/kernels/loops.h"
 #include "stretto/nn/packed.h"
 
@@ -28,8 +29,13 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps);
 // Whether this CPU multiplies bf16 matrices in hardware (AVX512-BF16 or AMX).
 bool cpu_has_bf16();
 
-// Rows of `table` [V, H] at `ids` [T]. Backward adds only the rows touched. Throws DataError for ids outside the table.
+// Rows of `table` [V, H] at `ids` [T] int64. Backward adds only the rows touched. Throws DataError for ids outside the
+// table.
 Tensor embedding(const Tensor& ids, const Tensor& table);
+
+// The sum of several such lookups [T, H], in one pass each way.
+using Lookup = kernels::Lookup;
+Tensor embedding_sum(const std::vector<Lookup>& lookups);
 
 // x * mask / (1 - p) while training, else x. x [T, C] are the rows of `layout`: each row's mask is keyed by its sample
 // and position. `site` is the number of this dropout in the model.
@@ -61,11 +67,14 @@ Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
 using Activation = kernels::Curve;
 Activation activation(const std::string& name);
 
-// activation(x W^T + b).
-Tensor linear_activation(const Tensor& x, const Affine& map, Activation activation, const Context& context);
+// norm(x + dropout(activation(x W_in^T + b_in) W_out^T + b_out)): the second half of such a block. x [T, C] are the rows
+// of `layout`. What the activation gives is computed again in the backward pass.
+Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activation, const Affine& out,
+                            const NormParameters& norm, double p, uint64_t site, const PackedLayout& layout,
+                            const Context& context);
 
 // Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float type
-// (computed in fp32 or fp64), labels [N] int64.
-Loss cross_entropy(const Tensor& logits, const Tensor& labels);
+// (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in [0, C).
+Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context = {});
 
 }  // namespace stretto::nn

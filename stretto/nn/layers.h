@@ -21,9 +21,16 @@ struct Linear : torch::nn::Module {
 };
 
 struct Embedding : torch::nn::Module {
-  Embedding(int64_t rows, int64_t width);
+  // sparse: the table is used through this layer alone, and batches use few of its rows. Under the Trainer and AdamW each
+  // rank then reduces and steps these rows only; the others catch up, to the same bits, when they are next used or saved.
+  // Between steps `weight` itself may be behind.
+  Embedding(int64_t rows, int64_t width, bool sparse = false);
   Tensor forward(const Tensor& ids) const { return nn::embedding(ids, weight); }  // [T] -> [T, width]
-  Tensor weight;                                                                  // [rows, width]
+  Lookup lookup(const Tensor& ids) const {
+    return {ids, weight};
+  }               // for functions that do more in the same pass
+  Tensor weight;  // [rows, width]
+  bool sparse;
 };
 
 // Ba et al. 2016 over the last dimension.

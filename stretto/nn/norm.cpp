@@ -1,7 +1,10 @@
 #include "stretto/kernels/norm.h"
 
+#include <optional>
+
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "stretto/kernels/activation.h"
 #include "stretto/kernels/tensor_loops.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
@@ -55,16 +58,27 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
   }
 };
 
+// What becomes of x before it enters a linear map: curve(x + bias), or nothing. Bias may be undefined.
+struct Entry {
+  std::optional<kernels::Curve> curve;
+  Tensor bias;
+
+  // Computed again in the backward pass rather than kept: it is the largest tensor of a transformer's block.
+  Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias) : x; }
+};
+
 struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Tensor& residual, const Tensor& norm_weight, const Tensor& norm_offset,
-                        kernels::Norm norm) {
+                        at::TensorList entry_bias, std::optional<kernels::Curve> curve, kernels::Norm norm) {
     norm.bias = bias, norm.residual = residual;
     norm.weight = norm_weight, norm.offset = norm_offset;
-    const auto result = kernels::norm_rows(product(operand(x), weight), norm);
-    context->save_for_backward({x, weight, bias, norm_weight, norm_offset, result.sum, result.mean,
-                                result.rstd, norm.samples, norm.positions});
+    const Entry entry = {curve, entry_bias.empty() ? Tensor() : entry_bias[0]};
+    const auto result = kernels::norm_rows(product(operand(entry.forward(x)), weight), norm);
+    context->save_for_backward({x, weight, bias, norm_weight, norm_offset, entry.bias, result.sum,
+                                result.mean, result.rstd, norm.samples, norm.positions});
     save_scalars(context, norm);
+    if (curve) context->saved_data["curve"] = static_cast<int64_t>(*curve);
     return result.out;
   }
 
@@ -73,19 +87,28 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
     kernels::Norm norm;
     norm.bias = bias, norm.weight = saved[3], norm.offset = saved[4];
-    norm.samples = saved[8], norm.positions = saved[9];
+    norm.samples = saved[9], norm.positions = saved[10];
     restore_scalars(context, norm);
+    Entry entry = {std::nullopt, saved[5]};
+    if (context->saved_data.count("curve") > 0)
+      entry.curve = static_cast<kernels::Curve>(context->saved_data["curve"].toInt());
     const auto sum_type = kernels::computed_type(x.scalar_type());
     const ParameterGradient bias_sum(bias, sum_type, context->needs_input_grad(2)),
         norm_weight(norm.weight, sum_type, context->needs_input_grad(4)),
         norm_offset(norm.offset, sum_type, context->needs_input_grad(5));
     const auto gradients =
-        kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[5], saved[6], saved[7]}, norm,
+        kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[6], saved[7], saved[8]}, norm,
                                     {norm_weight.sum(), norm_offset.sum(), bias_sum.sum()});
     const Tensor grad = operand(gradients.x);
-    variable_list result(7);
+    variable_list result(entry.bias.defined() ? 9 : 8);
+    if (context->needs_input_grad(1)) result[1] = weight_gradient(weight, grad, operand(entry.forward(x)));
     if (context->needs_input_grad(0)) result[0] = input_gradient(grad, weight);
-    if (context->needs_input_grad(1)) result[1] = weight_gradient(weight, grad, operand(x));
+    if (entry.curve && result[0].defined()) {
+      const bool has_bias = entry.bias.defined();
+      const ParameterGradient entry_bias(entry.bias, sum_type, has_bias && context->needs_input_grad(6));
+      result[0] = kernels::activate_backward(*entry.curve, result[0], x, entry.bias, entry_bias.sum());
+      if (has_bias) result[6] = entry_bias.result();
+    }
     result[2] = bias_sum.result();
     result[3] = gradients.residual;
     result[4] = norm_weight.result();
@@ -121,12 +144,27 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
   norm.before = context.dropout(p, site);
   if (context.fast(x)) {
     return LinearNormFunction::apply(x, map.weight, map.bias, residual.contiguous(), parameters.weight,
-                                     parameters.bias, norm);
+                                     parameters.bias, at::TensorList(), std::nullopt, norm);
   }
   norm.residual = residual;
   norm.weight = parameters.weight;
   norm.offset = parameters.bias;
   return kernels::norm_rows_reference(linear(x, map), norm);
+}
+
+Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activation, const Affine& out,
+                            const NormParameters& parameters, double p, uint64_t site,
+                            const PackedLayout& layout, const Context& context) {
+  if (!context.fast(x)) {
+    const Tensor wide = kernels::activate_reference(activation, linear(x, in), {});
+    return linear_dropout_add_norm(wide, out, x, parameters, p, site, layout, context);
+  }
+  kernels::Norm norm = keyed_by(layout, parameters.eps);
+  norm.before = context.dropout(p, site);
+  const std::vector<Tensor> in_bias(in.bias.defined() ? 1 : 0, in.bias);
+  return LinearNormFunction::apply(linear(x, {in.weight, {}}), out.weight, out.bias, x.contiguous(),
+                                   parameters.weight, parameters.bias, at::TensorList(in_bias),
+                                   std::optional<kernels::Curve>(activation), norm);
 }
 
 }  // namespace stretto::nn

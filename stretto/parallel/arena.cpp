@@ -30,7 +30,10 @@ Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const 
   if (compute_dtype(precision) != master_dtype(precision)) {
     buffers_.compute = allocator(offset, compute_dtype(precision), device);
   }
-  for (Parameter& parameter : parameters_) bind(parameter);
+  for (Parameter& parameter : parameters_) {
+    if (parameter.info.sparse) use_small_pages(buffers_.grad.slice(0, parameter.begin, parameter.end));
+    bind(parameter);
+  }
 }
 
 void Arena::bind(Parameter& parameter) {
@@ -53,7 +56,11 @@ std::vector<optim::Range> Arena::optimizer_ranges() const {
   for (const Parameter& parameter : parameters_) {
     const int64_t end =
         parameter.begin + aligned(parameter.end - parameter.begin);  // padding is zero and stays zero
-    const optim::Range range = {parameter.begin, end, parameter.info.decay, parameter.info.lr_factor};
+    optim::Range range = {parameter.begin, end, parameter.info.decay, parameter.info.lr_factor};
+    if (parameter.info.sparse) {
+      range.end = parameter.end;
+      range.row_width = parameter.info.tensor.size(1);
+    }
     if (!ranges.empty() && ranges.back().same_settings(range)) {
       ranges.back().end = end;
     } else {

@@ -43,9 +43,27 @@ DataParallel::~DataParallel() {
 
 void DataParallel::cut_buckets(int64_t bucket_elements) {
   const auto& parameters = arena_.parameters();
+  int64_t end = arena_.elements();
+  for (size_t i = parameters.size(); i-- > 0;) {
+    if (!parameters[i].info.sparse) continue;
+    const int64_t after = i + 1 < parameters.size() ? parameters[i + 1].begin : arena_.elements();
+    cut_buckets(after, end, bucket_elements);
+    end = parameters[i].begin;
+    tables_.push_back(std::make_unique<RowTable>(parameters[i], arena_.buffers(), group_));
+    parameter_of_table_.push_back(i);
+  }
+  cut_buckets(0, end, bucket_elements);
+  std::ranges::reverse(tables_);
+  std::ranges::reverse(parameter_of_table_);
+}
+
+void DataParallel::cut_buckets(int64_t begin_of_all, int64_t end, int64_t bucket_elements) {
+  if (begin_of_all == end) return;
+  dense_.emplace_back(begin_of_all, end);
+  const auto& parameters = arena_.parameters();
   size_t last = parameters.size() - 1;
-  for (int64_t end = arena_.elements(); end > 0;) {
-    const int64_t begin = std::max<int64_t>(0, end - bucket_elements);
+  while (end > begin_of_all) {
+    const int64_t begin = std::max(begin_of_all, end - bucket_elements);
     while (parameters[last].begin >= end) --last;
     size_t first = last;
     while (first > 0 && parameters[first].begin > begin) --first;
@@ -103,7 +121,21 @@ void DataParallel::backward(const Tensor& loss_sum, bool last) {
 }
 
 std::vector<int> DataParallel::count_uses(const Tensor& loss, std::vector<Tensor>* others) const {
-  return count_gradient_uses(loss, index_of_, uses_left_.size(), others);
+  const auto check = [this](size_t parameter, const torch::autograd::Node& user) {
+    check_use(parameter, user);
+  };
+  return count_gradient_uses(loss, index_of_, uses_left_.size(), others,
+                             tables_.empty() ? CheckUse() : CheckUse(check));
+}
+
+void DataParallel::check_use(size_t parameter, const torch::autograd::Node& user) const {
+  const NamedParameter& info = arena_.parameters()[parameter].info;
+  if (!info.sparse || nn::uses_rows(user)) return;
+  throw Error(
+      "{} is used by {}, but its layer says that only rows of it are looked up: construct the Embedding "
+      "without "
+      "sparse = true",
+      info.name, user.name());
 }
 
 void DataParallel::begin_backward(std::vector<int> uses, bool last) {
@@ -169,12 +201,19 @@ void DataParallel::launch_ready() {
     const Bucket& bucket = buckets_[launched_];
     works_.push_back(group_.all_reduce(arena_.buffers().grad.slice(0, bucket.begin, bucket.end)));
   }
+  for (; launched_ >= buckets_.size() && launched_ < buckets_.size() + tables_.size(); ++launched_) {
+    const size_t table = launched_ - buckets_.size();
+    if (uses_left_[parameter_of_table_[table]] > 0) break;
+    RECORD_USER_SCOPE(phase::reduce);
+    tables_[table]->start_reduction();
+  }
 }
 
 void DataParallel::wait() {
   if (!reduced_) throw Error("step before backward: there are no gradients");
   for (Work& work : works_) work.wait();
   works_.clear();
+  for (const auto& table : tables_) table->finish_reduction();
   reduced_ = false;
 }
 
@@ -190,7 +229,26 @@ void DataParallel::finish(std::span<double> totals) {
 }
 
 double DataParallel::gradient_norm() const {
-  return std::sqrt(kernels::sum_of_squares(arena_.buffers().grad));
+  double sum = 0;
+  for (const auto& [begin, end] : dense_)
+    sum += kernels::sum_of_squares(arena_.buffers().grad.slice(0, begin, end));
+  for (const auto& table : tables_) sum += table->sum_of_squares();
+  return std::sqrt(sum);
+}
+
+void DataParallel::zero_gradients() {
+  for (const auto& [begin, end] : dense_) arena_.buffers().grad.slice(0, begin, end).zero_();
+  for (const auto& table : tables_) table->zero_gradient();
+}
+
+void DataParallel::gradients_were_taken() {
+  for (const auto& table : tables_) table->forget_rows();
+}
+
+optim::TouchedRows DataParallel::touched_rows() const {
+  optim::TouchedRows rows;
+  for (const auto& table : tables_) rows.push_back(table->rows());
+  return rows;
 }
 
 std::string DataParallel::first_nonfinite() const {

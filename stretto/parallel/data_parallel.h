@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -7,6 +8,7 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/parallel/arena.h"
+#include "stretto/parallel/row_table.h"
 #include "stretto/tensor/batch.h"
 
 namespace stretto {
@@ -16,6 +18,7 @@ namespace stretto {
 //
 // The gradient buffer is cut into buckets from its end, because backward fills it from there. A bucket is reduced when
 // the last gradient in it is complete, and always in the same order, so that ranks whose graphs differ stay in step.
+// Sparse tables follow the buckets, each by the rows that have gradients (row_table.h).
 class DataParallel {
  public:
   // Hooks the arena's parameters. bucket_bytes: the largest piece reduced at once. `group` may have one rank.
@@ -57,6 +60,14 @@ class DataParallel {
   // Global L2 norm of the reduced gradient buffer, not yet divided by the count.
   double gradient_norm() const;
 
+  // After a step: the gradients become zeros, or somebody has zeroed them in the same pass that used them.
+  void zero_gradients();
+  void gradients_were_taken();
+
+  // Sparse tables, in the order of parameters, and their rows that have gradients.
+  const std::vector<std::unique_ptr<RowTable>>& tables() const { return tables_; }
+  optim::TouchedRows touched_rows() const;
+
   // The first parameter whose gradient holds NaN or infinity, or "".
   std::string first_nonfinite() const;
 
@@ -72,6 +83,8 @@ class DataParallel {
     size_t missing = 0;
   };
   void cut_buckets(int64_t bucket_elements);
+  void cut_buckets(int64_t begin, int64_t end, int64_t bucket_elements);
+  void check_use(size_t parameter, const torch::autograd::Node& user) const;
   void on_gradient(size_t parameter);
   void on_complete(size_t parameter);
   void launch_ready();
@@ -79,11 +92,14 @@ class DataParallel {
 
   Arena& arena_;
   Group& group_;
-  std::vector<Bucket> buckets_;  // in the order of reduction
+  std::vector<Bucket> buckets_;                     // in the order of reduction
+  std::vector<std::pair<int64_t, int64_t>> dense_;  // what the buckets cover: all but the tables
+  std::vector<std::unique_ptr<RowTable>> tables_;   // reduced after the buckets
+  std::vector<size_t> parameter_of_table_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_of_;
   std::vector<int> uses_left_;
   std::vector<Work> works_;
-  size_t launched_ = 0;
+  size_t launched_ = 0;  // buckets, then tables
   bool in_backward_ = false;
   bool reducing_ = false;
   bool reduced_ = false;

@@ -95,6 +95,89 @@ INSTANTIATE_TEST_SUITE_P(Settings, Reduction,
                                            Setting{2, 100, true, 1}, Setting{2, 1e6, true, 2},
                                            Setting{4, 150, true, 2}, Setting{4, 150, false, 1}));
 
+// Words are looked up, then a layer; `dense` uses the whole table as well, as tied weights do.
+struct Words : torch::nn::Module {
+  Words() {
+    first = register_module("first", std::make_shared<nn::Linear>(3, 3));
+    table = register_module("table", std::make_shared<nn::Embedding>(40, 3, /*sparse=*/true));
+    last = register_module("last", std::make_shared<nn::Linear>(3, 3));
+    at::NoGradGuard no_grad;
+    at::Generator random = at::detail::createCPUGenerator(7);
+    for (Tensor& parameter : parameters()) parameter.normal_(0, 0.5, random);
+  }
+  Tensor forward(const Tensor& ids) {
+    return last->forward(at::tanh(first->forward(table->forward(ids)) + table->forward(ids + 1)))
+        .square()
+        .sum();
+  }
+  Tensor dense(const Tensor& ids) { return forward(ids) + table->weight.sum(); }
+  std::shared_ptr<nn::Linear> first, last;
+  std::shared_ptr<nn::Embedding> table;
+};
+
+class SparseTable : public ::testing::TestWithParam<int> {};
+
+TEST_P(SparseTable, IsReducedByTheRowsThatAnyRankTouched) {
+  const Tensor ids = at::tensor({3, 3, 17, 30, 8, 3, 21, 30}, at::kLong);
+  Words whole;
+  whole.to(at::kDouble);
+  whole.forward(ids).backward();
+  run_rank_threads(GetParam(), [&](Group& group) {
+    Words net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+    DataParallel engine(arena, group, 30);
+    ASSERT_EQ(engine.tables().size(), 1);
+    const auto parts = ids.chunk(2 * group.size());
+    for (int step = 0; step < 2; ++step) {
+      engine.backward(net.forward(parts[static_cast<size_t>(group.rank())]), false);
+      engine.backward(net.forward(parts[static_cast<size_t>(group.rank() + group.size())]), true);
+      std::array<double, 1> ranks = {1};
+      engine.finish(ranks);
+      EXPECT_EQ(ranks[0], group.size());
+      EXPECT_THAT(engine.tables()[0]->rows(), ::testing::ElementsAre(3, 4, 8, 9, 17, 18, 21, 22, 30, 31));
+      double squares = 0;
+      for (const Tensor& parameter : whole.parameters())
+        squares += parameter.grad().square().sum().item<double>();
+      EXPECT_NEAR(engine.gradient_norm(), std::sqrt(squares), 1e-10);
+      for (size_t i = 0; i < whole.parameters().size(); ++i) {
+        EXPECT_LT((net.parameters()[i].grad() - whole.parameters()[i].grad()).abs().max().item<double>(),
+                  1e-12);
+      }
+      engine.zero_gradients();
+      EXPECT_EQ(arena.buffers().grad.abs().max().item<double>(), 0);
+      EXPECT_TRUE(engine.touched_rows()[0].empty());
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable, ::testing::Values(1, 2, 4));
+
+TEST(DataParallel, ASparseTableThatIsUsedOtherwiseIsNamed) {
+  run_rank_threads(1, [](Group& group) {
+    Words net;
+    Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    const Tensor loss = net.dense(at::tensor({1, 2}, at::kLong));
+    EXPECT_THAT([&] { engine.backward(loss, true); },
+                ::testing::ThrowsMessage<Error>(
+                    AllOf(HasSubstr("table.weight is used by"), HasSubstr("without sparse = true"))));
+  });
+}
+
+TEST(DataParallel, ARankWithoutAnyRowTakesPart) {
+  run_rank_threads(2, [](Group& group) {
+    Words net;
+    Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+    DataParallel engine(arena, group, 1e6);
+    engine.backward(group.rank() == 0 ? Tensor() : net.forward(at::tensor({5}, at::kLong)), true);
+    std::array<double, 1> ranks = {1};
+    engine.finish(ranks);
+    EXPECT_THAT(engine.tables()[0]->rows(), ::testing::ElementsAre(5, 6));
+    EXPECT_GT(net.table->weight.grad()[6].abs().max().item<double>(), 0);
+  });
+}
+
 TEST(DataParallel, ARankWithoutSamplesTakesPart) {
   const Tensor expected = expected_gradients();
   run_rank_threads(2, [&](Group& group) {

@@ -7,10 +7,23 @@
 #include "stretto/nn/checkpoint.h"
 
 namespace stretto {
+namespace {
+
+using Indices = std::unordered_map<const c10::TensorImpl*, size_t>;
+
+void check_edge(const torch::autograd::Node& user, torch::autograd::Node* used, const Indices& index_of,
+                const CheckUse& check) {
+  const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(used);
+  if (leaf == nullptr) return;
+  const auto found = index_of.find(leaf->variable.unsafeGetTensorImpl());
+  if (found != index_of.end()) check(found->second, user);
+}
+
+}  // namespace
 
 std::vector<int> count_gradient_uses(const Tensor& root,
                                      const std::unordered_map<const c10::TensorImpl*, size_t>& index_of,
-                                     size_t count, std::vector<Tensor>* others) {
+                                     size_t count, std::vector<Tensor>* others, const CheckUse& check) {
   using torch::autograd::AccumulateGrad;
   using torch::autograd::Node;
   std::vector<int> uses(count, 0);
@@ -33,7 +46,10 @@ std::vector<int> count_gradient_uses(const Tensor& root,
     } else if (const auto* recomputed = nn::recomputed_parameters(*node)) {
       for (const Tensor& parameter : *recomputed) add_use(parameter);
     }
-    for (const auto& edge : node->next_edges()) waiting.push_back(edge.function.get());
+    for (const auto& edge : node->next_edges()) {
+      waiting.push_back(edge.function.get());
+      if (check) check_edge(*node, edge.function.get(), index_of, check);
+    }
   }
   return uses;
 }

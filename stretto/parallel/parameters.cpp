@@ -48,7 +48,13 @@ class Collector {
  private:
   void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& name,
            const Tensor& tensor) {
-    if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
+    if (!tensor.defined()) return;
+    if (!seen_.insert(tensor.unsafeGetTensorImpl()).second) {
+      for (NamedParameter& known : result.trained) {
+        if (known.tensor.is_same(tensor)) known.sparse = false;  // tied: not only looked up
+      }
+      return;
+    }
     const std::string full_name = prefix + name;
     if (!tensor.requires_grad()) {
       result.constant.emplace_back(full_name, tensor);
@@ -56,7 +62,12 @@ class Collector {
     }
     check_trainable(full_name, tensor,
                     result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
-    result.trained.push_back({full_name, unit_of(full_name), tensor, nn::has_weight_decay(owner, name)});
+    const auto* table = dynamic_cast<const nn::Embedding*>(&owner);
+    result.trained.push_back({.name = full_name,
+                              .unit = unit_of(full_name),
+                              .tensor = tensor,
+                              .decay = nn::has_weight_decay(owner, name),
+                              .sparse = table != nullptr && table->sparse && tensor.device().is_cpu()});
   }
 
   std::unordered_set<const void*> seen_;

@@ -16,6 +16,7 @@ struct NamedParameter {
   Tensor tensor;
   bool decay;  // weight decay applies: no bias, no weight of a norm
   double lr_factor = 1;
+  bool sparse = false;  // a table whose rows may be reduced and stepped one by one (nn::Embedding)
 };
 
 // A module's tensors by how data parallelism treats them. Tied parameters appear once.

@@ -65,7 +65,7 @@ SequenceClassification::SequenceClassification(const ModelConfig& config, const 
 }
 
 Loss SequenceClassification::training_step(const Batch& batch, StepContext& context) {
-  return nn::cross_entropy(model_->forward(batch, context.forward), batch.at("labels"));
+  return nn::cross_entropy(model_->forward(batch, context.forward), batch.at("labels"), context.forward);
 }
 
 Tensor SequenceClassification::evaluation_step(const Batch& batch, StepContext& context) {

@@ -65,7 +65,7 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
 bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
   const text::Tokenizer tokenizer = load_tokenizer(*recipe_.tokenizer.path);
   const auto expected = trained_labels(recipe_.model);
-  const data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
+  data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
   data::check_training_labels(train_table);
   std::optional<data::Table> validation_table;
   if (recipe_.data.validation) validation_table = read(*recipe_.data.validation, &train_table.labels, true);
@@ -76,6 +76,8 @@ bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& cal
   module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
   const auto train_set = tokenize(train_table, tokenizer);
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
+  train_table = {};  // the texts of a large corpus are much memory, and no longer needed
+  validation_table.reset();
   Trainer trainer(recipe_, group_, device_);
   for (const auto& callback : callbacks) trainer.add(callback);
   const FitResult result = trainer.fit(module, *train_set, validation_set.get());

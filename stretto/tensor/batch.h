@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ struct Batch {
 // A sum over samples or tokens and how many there were. Losses travel as sums, so that one division by the global count
 // gives the mean over all ranks and accumulation steps, whoever held how many.
 struct Loss {
+  Loss() = default;
+  Loss(Tensor loss_sum, double counted) : sum(std::move(loss_sum)), count(counted) {}
+  Loss(Tensor loss_sum, std::integral auto counted)
+      : Loss(std::move(loss_sum), static_cast<double>(counted)) {}
+
   Tensor sum;  // scalar, with its graph
   double count = 0;
 };

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <c10/core/CPUAllocator.h>
@@ -61,6 +62,12 @@ class BlockCache : public c10::Allocator {
     if (reinterpret_cast<uintptr_t>(start) % page != 0 || !keep(start)) c10::free_cpu(start);
   }
 
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    while (kept_bytes_ > 0) release_oldest();
+    most_in_use_ = in_use_;
+  }
+
   TensorMemory sizes() const {
     const std::lock_guard lock(mutex_);
     return {in_use_, kept_bytes_};
@@ -83,6 +90,7 @@ class BlockCache : public c10::Allocator {
     size_of_[start] = bytes;
     in_use_ += bytes;
     most_in_use_ = std::max(most_in_use_, in_use_);
+    release_surplus();
     return start;
   }
 
@@ -96,8 +104,12 @@ class BlockCache : public c10::Allocator {
     in_use_ -= bytes;
     kept_bytes_ += bytes;
     kept_.emplace(bytes, Kept{start, ++frees_});
-    while (kept_bytes_ > most_in_use_) release_oldest();
+    release_surplus();
     return true;
+  }
+
+  void release_surplus() {
+    while (kept_bytes_ > 0 && in_use_ + kept_bytes_ > most_in_use_ + most_in_use_ / 4) release_oldest();
   }
 
   void release_oldest() {
@@ -134,6 +146,11 @@ c10::DeleterFnPtr BlockCache::raw_deleter() const {
 }  // namespace
 
 void reuse_tensor_memory() { c10::SetCPUAllocator(&block_cache(), /*priority=*/1); }
+
+void trim_tensor_memory() {
+  block_cache().trim();
+  ::malloc_trim(0);
+}
 
 TensorMemory tensor_memory() { return block_cache().sizes(); }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -31,6 +32,14 @@ Allocator plain_memory() {
     if (device.is_cpu()) return mapped_pages(elements, dtype);
     return at::zeros({elements}, at::TensorOptions(dtype).device(device));
   };
+}
+
+void use_small_pages(const Tensor& part) {
+  if (!part.device().is_cpu()) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<uintptr_t>(part.const_data_ptr());
+  const uintptr_t begin = (start + page - 1) / page * page, end = (start + part.nbytes()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_NOHUGEPAGE);
 }
 
 }  // namespace stretto

@@ -13,4 +13,8 @@ using Allocator = std::function<Tensor(int64_t elements, at::ScalarType dtype, a
 // Memory of the device's own allocator. On CPU: pages of its own, zeroed, with transparent huge pages asked for.
 Allocator plain_memory();
 
+// For a part of such a buffer of which most may never be written: takes no more memory than what is, page by page, in
+// place of huge pages. REQUIRES: nothing in it has been written yet.
+void use_small_pages(const Tensor& part);
+
 }  // namespace stretto

@@ -4,8 +4,12 @@
 #include <cmath>
 
 #include <ATen/autocast_mode.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/rnn.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
@@ -34,12 +38,35 @@ void find_layers(const torch::nn::Module& module, const std::string& name, Layer
     find_layers(*child.value(), name.empty() ? child.key() : name + "." + child.key(), kinds);
 }
 
+// Whether it is one of these layers, and its probability of dropping is not zero.
+template <class... Layers>
+bool is_dropout(const torch::nn::Module& module) {
+  const auto drops = [&](const auto* layer) { return layer != nullptr && layer->options.p() > 0; };
+  return (... || drops(dynamic_cast<const Layers*>(&module)));
+}
+template <class... Layers>
+bool is_recurrent_dropout(const torch::nn::Module& module) {
+  const auto drops = [&](const auto* layer) { return layer != nullptr && layer->options.dropout() > 0; };
+  return (... || drops(dynamic_cast<const Layers*>(&module)));
+}
+
 bool has_torch_dropout(const torch::nn::Module& module) {
-  if (module.name().find("Dropout") != std::string::npos) return true;
+  using namespace torch::nn;
+  if (is_dropout<DropoutImpl, Dropout2dImpl, Dropout3dImpl, AlphaDropoutImpl, FeatureAlphaDropoutImpl>(
+          module))
+    return true;
+  if (is_recurrent_dropout<RNNImpl, LSTMImpl, GRUImpl, MultiheadAttentionImpl>(module)) return true;
   for (const auto& child : module.children()) {
     if (has_torch_dropout(*child)) return true;
   }
   return false;
+}
+
+// Of the names and shapes of its parameters; exact as a double.
+int64_t shape_checksum(const torch::nn::Module& module) {
+  std::string shapes;
+  for (const auto& item : module.named_parameters()) shapes += item.key() + describe(item.value()) + "\n";
+  return static_cast<int64_t>(hash64(shapes) >> 12);
 }
 
 const char* dtype_word(Precision precision) {
@@ -87,7 +114,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
         counts.own, counts.torch);
   }
   const auto number = static_cast<int64_t>(models_.size());
-  agreement_.meet({.act = Act::setup, .subject = number});
+  agreement_.meet({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
   if (models_.empty()) lite::separate_random_numbers(global_rank());
 
   LayerKinds layers;
@@ -158,13 +185,14 @@ LiteLoader<lite::DatasetBatches> Lite::setup(const data::Dataset& dataset,
   data::SamplerOptions sampling;
   sampling.seed = options.seed;
   sampling.shuffle = options.shuffle;
+  sampling.group_by_length = dataset.pads();
   sampling.global_batch_size = options.batch_size;
   auto batches = std::make_shared<lite::DatasetBatches>(dataset, sampling, record, loop_, shares);
   return {batches, record, loop_, Distribute::split, shares};
 }
 
-void Lite::log_once(bool& said, const std::string& text) const {
-  if (!said) log::info("{}", text);
+void Lite::warn_once(bool& said, const std::string& text) const {
+  if (!said) log::warning("{}", text);
   said = true;
 }
 
@@ -173,8 +201,9 @@ double Lite::backward(const Tensor& loss, bool keep_graph) {
   if (const auto& share = loop_.share()) {
     weight = static_cast<double>(share->count) / static_cast<double>(share->global_count);
   } else if (world_size() > 1) {
-    log_once(said_equal_weights_,
-             "backward   outside of a loop over a loader that was set up: the ranks' losses weigh the same");
+    warn_once(said_equal_weights_,
+              "backward outside of a loop over a loader that was set up: batches are not divided among the "
+              "ranks, whose losses weigh the same; lite.setup(loader) divides them");
   }
   return run_backward(loss, weight, std::nullopt, keep_graph);
 }
@@ -219,7 +248,7 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   const double value = loss.item<double>();
   mine.loss = value * weight;
   mine.loss_count = count.value_or(weight);
-  mine.number = loop_.current() != nullptr ? loop_.current()->batches : 0;
+  mine.number = loop_.divided_batch();
   if (synchronises) agreement_.announce(mine);  // before the first reduction
   for (lite::Model* model : parts) model->begin_backward(synchronises);
   try {

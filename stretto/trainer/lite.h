@@ -87,7 +87,8 @@ struct DatasetLoaderOptions {
 //
 // The program computes what it would compute on one rank, to rounding: a loader's batch is divided among the ranks, and
 // after backward each gradient is that of the whole batch. Every rank must make the same calls in the same order; ranks
-// that have come apart end with a DistributedError that names them. Not thread-safe.
+// that have come apart end with a DistributedError that names them. An exception that leaves main() ends the rank with
+// its message and exit code 1, or 2 for a ConfigError, which no launcher tries again. A program has one. Not thread-safe.
 class Lite {
  public:
   // Make it first in main(): a program that was started plainly is run again once a rank, and what went before is done
@@ -121,12 +122,18 @@ class Lite {
 
   // The loader's batches on this rank's device, in this rank's share: a range over an epoch, to be looped over again and
   // again. `loader`: a torch data loader, or any range of batches (stretto/trainer/lite/batch.h says which types these
-  // may be); a pointer to one; it must outlive the result.
+  // may be), which must outlive the result; or a unique_ptr to one, which may be moved in.
   // Each rank reads all of a batch and keeps its share. Where reading is expensive, make_data_loader() is better.
   template <lite::BatchRange Loader>
   LiteLoader<Loader> setup(Loader& loader, Distribute distribute = Distribute::split);
   template <lite::BatchRange Loader>
   LiteLoader<Loader> setup(const std::unique_ptr<Loader>& loader, Distribute distribute = Distribute::split);
+  template <lite::BatchRange Loader>
+  LiteLoader<Loader> setup(std::unique_ptr<Loader>&& loader, Distribute distribute = Distribute::split);
+  template <class Source>
+  void setup(LiteLoader<Source>& loader, Distribute distribute = Distribute::split) {
+    static_assert(!std::same_as<Source, Source>, "Lite::setup: this loader was set up before; loop over it");
+  }
 
   // torch::data::make_data_loader and setup() in one: every rank reads its share only. options.batch_size counts samples
   // over all ranks. Throws ConfigError where options.enforce_ordering is off.
@@ -145,7 +152,8 @@ class Lite {
   // out last; outside of a loop over a loader all ranks weigh the same, which the log says once.
   // Gradients add up until zero_grad(), as torch's do: a program that accumulates over several batches divides its
   // losses itself, as it would on one rank.
-  // Returns the mean over the global batch; under no_backward_sync this rank's. `keep_graph` as torch's.
+  // Returns the mean of what the ranks gave over the global batch; under no_backward_sync this rank's. `keep_graph` as
+  // torch's.
   double backward(const Tensor& loss, bool keep_graph = false);
 
   // The same for a loss as a sum and how many samples or tokens it counts. It is divided by the count over all ranks and
@@ -265,8 +273,9 @@ class Lite {
   void refuse_strangers(const std::vector<Tensor>& leaves);
   double clip(lite::Model& model, const ClipOptions& options);
   State state(const std::set<std::string>* stored, int writers);
-  void log_once(bool& said, const std::string& text) const;
+  void warn_once(bool& said, const std::string& text) const;
 
+  lite::ProcessHook hook_;
   lite::Settings settings_;
   Job job_;
   lite::Agreement agreement_;
@@ -328,6 +337,13 @@ template <lite::BatchRange Loader>
 LiteLoader<Loader> Lite::setup(const std::unique_ptr<Loader>& loader, Distribute distribute) {
   if (loader == nullptr) throw ConfigError("Lite: the loader is a null pointer");
   return setup(*loader, distribute);
+}
+
+template <lite::BatchRange Loader>
+LiteLoader<Loader> Lite::setup(std::unique_ptr<Loader>&& loader, Distribute distribute) {
+  if (loader == nullptr) throw ConfigError("Lite: the loader is a null pointer");
+  const std::shared_ptr<Loader> owned(std::move(loader));
+  return LiteLoader<Loader>(owned, loop_.record(owned.get()), loop_, distribute);
 }
 
 template <class Dataset, class Sampler>

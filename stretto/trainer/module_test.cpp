@@ -305,5 +305,70 @@ TEST_F(SeamTest, ModulesThatCannotBeTrainedAreRefused) {
           "say which way it improves: checkpoint.mode: max, or min");
 }
 
+// Sample i: a word, and a number to be told by it.
+class Words : public data::SampleDataset {
+ public:
+  using SampleDataset::SampleDataset;
+  data::Sample sample(int64_t index) const override {
+    return {{"word", at::scalar_tensor(index * index % 40, at::kLong)},
+            {"y", at::scalar_tensor(std::sin(index), at::kDouble)}};
+  }
+};
+
+template <bool sparse>
+struct WordRegression : Module {
+  struct Net : torch::nn::Module {
+    Net() {
+      register_module("table", table);
+      register_module("head", head);
+      at::NoGradGuard no_grad;
+      for (Tensor& parameter : parameters()) parameter.fill_(0.25);
+    }
+    std::shared_ptr<nn::Embedding> table = std::make_shared<nn::Embedding>(50, 3, sparse);
+    std::shared_ptr<nn::Linear> head = std::make_shared<nn::Linear>(3, 1);
+  };
+  WordRegression() : net(model(std::make_shared<Net>())) {}
+  Loss training_step(const Batch& batch, StepContext&) override {
+    const Tensor found = net->head->forward(net->table->forward(batch.at("word"))).squeeze(1);
+    return loss_of_mean(at::mse_loss(found, batch.at("y")), batch.count);
+  }
+  std::shared_ptr<Net> net;
+};
+
+// Rows that are left alone for a while end as if each step had stepped them, evaluations and checkpoints between or not.
+TEST_F(SeamTest, SparseTablesTrainAsDenseOnes) {
+  recipe_.training.max_steps = 150;
+  recipe_.training.global_batch_size = 6;
+  recipe_.training.max_grad_norm = 0;  // the norm is summed in another order
+  recipe_.optimizer.weight_decay = 0.1;
+  recipe_.scheduler.type = "LinearWithWarmup";
+  recipe_.scheduler.num_warmup_steps = 10;
+  const Words train(120), validation(30);
+  const auto weights_after = [&](auto module_of, int ranks) {
+    run_rank_threads(ranks, [&](Group& group) {
+      auto module = module_of();
+      Trainer(recipe_, group, at::kCPU).fit(module, train, &validation);
+    });
+    return read_file(recipe_.output / "model/model.safetensors");
+  };
+  const auto sparse = [] { return WordRegression<true>(); };
+  const auto dense = [] { return WordRegression<false>(); };
+  for (const char* precision : {"fp64", "fp32", "bf16"}) {
+    recipe_.training.precision = precision;
+    for (const int ranks : {1, 2}) {
+      EXPECT_EQ(weights_after(sparse, ranks), weights_after(dense, ranks))
+          << precision << ", " << ranks << " ranks";
+      recipe_.evaluate.every = "epoch";
+      recipe_.checkpoint.every = "7";
+      const std::string expected = weights_after(dense, ranks);
+      std::filesystem::remove_all(recipe_.output);
+      EXPECT_EQ(weights_after(sparse, ranks), expected) << precision << ", evaluated and saved";
+      recipe_.evaluate.every = "never";
+      recipe_.checkpoint.every = "never";
+      std::filesystem::remove_all(recipe_.output);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stretto

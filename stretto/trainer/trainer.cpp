@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/tensor/block_cache.h"
 #include "stretto/trainer/best_model.h"
 #include "stretto/trainer/callbacks.h"
 #include "stretto/trainer/checkpoints.h"
@@ -124,6 +125,7 @@ void Fit::begin() {
       best_.resume(state);  // else the next one is the best there is
     result_.resumed_after = run_.steps_done();
   }
+  trim_tensor_memory();  // what setting up took
   log::info("{}", run_.describe());
   step_log_.begin(run_.steps_done(), run_.total_steps());
   callbacks_.place(run_);

@@ -15,10 +15,12 @@
 namespace stretto {
 namespace {
 
-data::SamplerOptions sampler_options(const TrainingConfig& training, const BatchPlan& plan) {
+data::SamplerOptions sampler_options(const TrainingConfig& training, const BatchPlan& plan,
+                                     const data::Dataset& dataset) {
   data::SamplerOptions options;
   options.seed = static_cast<uint64_t>(training.seed);
   options.shuffle = training.shuffle;
+  options.group_by_length = dataset.pads();
   options.global_batch_size = std::max<int64_t>(1, plan.global_batch_size);
   if (training.max_tokens)
     options.max_tokens = *training.max_tokens * plan.ranks * plan.grad_accumulation_steps;
@@ -28,7 +30,8 @@ data::SamplerOptions sampler_options(const TrainingConfig& training, const Batch
 // What the order of an epoch's samples depends on besides the recipe's seed.
 nlohmann::json order_of(const data::SamplerOptions& options) {
   return {{"global_batch_size", options.max_tokens > 0 ? 0 : options.global_batch_size},
-          {"max_tokens", options.max_tokens}};
+          {"max_tokens", options.max_tokens},
+          {"group_by_length", options.group_by_length}};
 }
 
 optim::ScheduleOptions schedule_options(const SchedulerConfig& scheduler, int64_t total_steps) {
@@ -81,7 +84,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory(), group.allocator()),
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(std::move(plan.optimizer)),
-      sampler_(dataset.lengths(), sampler_options(recipe.training, plan_)),
+      sampler_(dataset.lengths(), sampler_options(recipe.training, plan_, dataset)),
       guard_(training_) {
   schedule_ = schedule_options(plan.scheduler, count_total_steps());
   at::NoGradGuard no_grad;
@@ -91,6 +94,10 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   }
   engine_.synchronise_start(tensors_.constant);
   optimizer_->bind(arena_.buffers(), arena_.optimizer_ranges(), plain_memory());
+  for (size_t table = 0; table < engine_.tables().size(); ++table) {
+    engine_.tables()[table]->on_read(
+        [this, table](std::span<const int64_t> rows) { optimizer_->catch_up(table, rows); });
+  }
   module.root().train();
 }
 
@@ -216,18 +223,19 @@ StepReport TrainingRun::step(const Requests& asked) {
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1, finite ? "" : find_culprit(mine))) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
-      optimizer_->step(factor, clip_scale(count, norm));
+      optimizer_->step(factor, clip_scale(count, norm), engine_.touched_rows());
+      engine_.gradients_were_taken();
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;
       break;
     }
     case StepGuard::Verdict::skip:
-      arena_.buffers().grad.zero_();
-      optimizer_->resume(steps_done() + 1);
+      engine_.zero_gradients();
+      optimizer_->skip_step();
       report.taken = false;
       break;
     case StepGuard::Verdict::rollback:
-      arena_.buffers().grad.zero_();
+      engine_.zero_gradients();
       report.rollback = guard_.reason();
       return report;
   }
@@ -258,7 +266,13 @@ Metrics TrainingRun::take_logged() {
   return logged_.take();
 }
 
+void TrainingRun::compare_replicas() const {
+  optimizer_->catch_up();
+  engine_.compare_replicas();
+}
+
 NamedTensors TrainingRun::weights() const {
+  optimizer_->catch_up();
   NamedTensors weights;
   for (const auto& parameter : arena_.parameters())
     weights[parameter.info.name] = arena_.master_view(parameter);
@@ -268,6 +282,7 @@ NamedTensors TrainingRun::weights() const {
 
 State TrainingRun::state() {
   collect_logged();
+  optimizer_->catch_up();
   State state;
   const auto slot_names = optimizer_->slot_names();
   for (const auto& parameter : arena_.parameters()) {
@@ -294,7 +309,8 @@ State TrainingRun::state() {
       {"epoch", epoch_},
       {"batch", batch_},
       {"samples", epoch_samples_},
-      {"order", rest_of_epoch_.empty() ? order_of(sampler_options(training_, plan_)) : rest_order_}};
+      {"order",
+       rest_of_epoch_.empty() ? order_of(sampler_options(training_, plan_, dataset_)) : rest_order_}};
   return state;
 }
 
@@ -338,14 +354,15 @@ void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
         "tokens a step",
         rest_order_.at("max_tokens").dump());
   }
-  if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_.at("global_batch_size"));
+  if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_);
   batch_ = 0;
 }
 
 // Of the epoch under way, in the order of batches of another size.
-std::vector<int64_t> TrainingRun::samples_left(int64_t global_batch_size) const {
-  data::SamplerOptions options = sampler_options(training_, plan_);
-  options.global_batch_size = global_batch_size;
+std::vector<int64_t> TrainingRun::samples_left(const nlohmann::json& order) const {
+  data::SamplerOptions options = sampler_options(training_, plan_, dataset_);
+  const int64_t global_batch_size = options.global_batch_size = order.at("global_batch_size");
+  options.group_by_length = order.at("group_by_length");
   const data::Sampler before(dataset_.lengths(), options);
   std::vector<int64_t> left;
   for (int64_t batch = epoch_samples_ / global_batch_size; batch < before.batches(epoch_); ++batch) {

@@ -67,7 +67,7 @@ class TrainingRun {
   Metrics take_logged();
 
   // Throws DistributedError where a rank's weights differ.
-  void compare_replicas() const { engine_.compare_replicas(); }
+  void compare_replicas() const;
 
   // Parameters and buffers at master precision, by name.
   NamedTensors weights() const;
@@ -84,7 +84,7 @@ class TrainingRun {
   void advance();
   void collect_logged();
   int64_t sampled_before(const nlohmann::json& place) const;
-  std::vector<int64_t> samples_left(int64_t global_batch_size) const;
+  std::vector<int64_t> samples_left(const nlohmann::json& order) const;
   void resume_inside_epoch(const nlohmann::json& place);
   Loss accumulate(const std::vector<int64_t>& batch, LoggedValues& logged);
   double clip_scale(double count, double norm) const;

@@ -61,5 +61,27 @@ TEST_P(Example, GuideShowsTheTrueDifference) {
 INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::Values("mlp", "cnn", "tagger"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Validation counts each picture once, and a run that goes on ends as one that never stopped.
+TEST(Example, WholeProgramGoesOnWhereItEnded) {
+  const TempFolder folder;
+  const auto whole = [&](int ranks, const char* name, int epochs) {
+    const auto run = shell(fmt::format("cd {} && {} launch -N {} -- {}/whole {} {}", folder.path().string(),
+                                       STRETTO_PROGRAM, ranks, EXAMPLES, name, epochs));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  const std::string through = whole(2, "through", 4);
+  EXPECT_THAT(through, HasSubstr("epoch 4 | "));
+  EXPECT_THAT(through, HasSubstr(" of 99 right"));
+  const std::string parts = whole(2, "parts", 2) + whole(2, "parts", 4);
+  EXPECT_EQ(parts, through);
+  const auto same =
+      shell(fmt::format("cd {} && for file in through/step-00000004/*.safetensors; do cmp $file "
+                        "parts/step-00000004/$(basename $file); done",
+                        folder.path().string()));
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "through-best.pt"));
+}
+
 }  // namespace
 }  // namespace stretto

@@ -4,7 +4,6 @@
 
 #include "zoo.h"
 
-#include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 
 // Programs that make a mistake with Lite; each must end with a sentence about it.
@@ -171,6 +170,47 @@ void lbfgs_saved(Lite& lite) {
   lite.save("checkpoints", {.step = 1});
 }
 
+void two_lites(Lite&) { Lite another({.devices = 1}); }
+
+void a_backward_left_out(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  auto batches = ones(5);
+  int64_t batch_number = 0;
+  for (auto& batch : lite.setup(batches)) {
+    if (++batch_number == 2 && lite.global_rank() == 1) continue;
+    optimizer.zero_grad();
+    lite.backward(model->forward(batch).mean());
+    optimizer.step();
+  }
+}
+
+void never_synchronised(Lite& lite) {
+  auto net = linear();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  lite.setup(net, optimizer);
+  for (int step = 0; step < 2; ++step) {
+    const auto guard = lite.no_backward_sync();
+    optimizer.zero_grad();
+    lite.backward(net->forward(at::ones({4, 2})).mean());
+    optimizer.step();
+  }
+}
+
+void models_of_different_sizes(Lite& lite) {
+  lite.setup(std::make_shared<torch::nn::LinearImpl>(2, 2 + lite.global_rank()), optim::sgd({}));
+}
+
+void groups_of_own_optimizer(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  optimizer.param_groups();
+}
+
+void torch_error(Lite& lite) {
+  auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
+  if (lite.global_rank() == 1) model->forward(at::ones({4, 3}));
+  lite.backward(model->forward(at::ones({4, 2})).mean());
+}
+
 int run(int argc, char** argv) {
   const std::map<std::string, Case> cases = {{"setup_twice", setup_twice},
                                              {"backward_first", backward_first},
@@ -196,7 +236,13 @@ int run(int argc, char** argv) {
                                              {"one_rank_throws", one_rank_throws},
                                              {"one_rank_is_killed", one_rank_is_killed},
                                              {"no_autocast", no_autocast},
-                                             {"lbfgs_saved", lbfgs_saved}};
+                                             {"lbfgs_saved", lbfgs_saved},
+                                             {"two_lites", two_lites},
+                                             {"a_backward_left_out", a_backward_left_out},
+                                             {"never_synchronised", never_synchronised},
+                                             {"models_of_different_sizes", models_of_different_sizes},
+                                             {"groups_of_own_optimizer", groups_of_own_optimizer},
+                                             {"torch_error", torch_error}};
   LiteOptions options;
   options.devices = std::stoi(argv[2]);
   // Further options as name=value.
@@ -216,11 +262,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace stretto
 
-int main(int argc, char** argv) {
-  try {
-    return stretto::run(argc, argv);
-  } catch (const stretto::Error& error) {
-    stretto::log::error("{}", error.what());
-    return error.exit_code();
-  }
-}
+int main(int argc, char** argv) { return stretto::run(argc, argv); }

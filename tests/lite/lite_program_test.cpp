@@ -162,7 +162,29 @@ INSTANTIATE_TEST_SUITE_P(
                "the ranks have come apart: rank 0 is in backward of model 0, rank 1 is leaving"},
         Misuse{"one_rank_throws 2", "the file of rank 1 is gone"},
         Misuse{"one_rank_throws 2", "rank 1 (process"},
-        Misuse{"one_rank_is_killed 2", "was killed by SIGKILL"}));
+        Misuse{"one_rank_is_killed 2", "was killed by SIGKILL"},
+        Misuse{"two_lites 1", "there is a Lite already"},
+        Misuse{"a_backward_left_out 2",
+               "rank 0 is in backward of model 0, batch 2, rank 1 is in backward of model 0, batch 3; one of "
+               "them "
+               "has left out a backward"},
+        Misuse{"never_synchronised 1",
+               "model 0 was stepped with gradients of this rank alone since its last backward"},
+        Misuse{"models_of_different_sizes 2",
+               "setup: model 0 has parameters of other names or shapes on rank 1 than on rank 0"},
+        Misuse{"groups_of_own_optimizer 1", "SGD: an optimizer of stretto's has no param_groups; set_lr()"},
+        Misuse{"torch_error 2",
+               "| [rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));
+
+// An exception that main() does not catch: an exit code that says whether trying again can help, and no core dump.
+TEST(Lite, UncaughtExceptionsEndWithAnExitCode) {
+  const auto code = [](const char* arguments) {
+    return shell(fmt::format("{}/lite_misuse {}", PROGRAMS, arguments)).exit_code;
+  };
+  EXPECT_EQ(code("setup_twice 1"), 2) << "a configuration that cannot work";
+  EXPECT_EQ(code("step_first 1 precision=bf17"), 2);
+  EXPECT_EQ(code("one_rank_throws 2"), 1);
+}
 
 }  // namespace
 }  // namespace stretto

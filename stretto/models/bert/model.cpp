@@ -61,17 +61,16 @@ Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const
   const Tensor middle =
       nn::linear_dropout_add_norm(attended, attention_output_->map(), wanted_x, attention_norm_->all(),
                                   hidden_dropout_, first_site_ + 1, wanted, context);
-  const Tensor wide = nn::linear_activation(middle, intermediate_->map(), activation_, context);
-  return nn::linear_dropout_add_norm(wide, output_->map(), middle, output_norm_->all(), hidden_dropout_,
-                                     first_site_ + 2, wanted, context);
+  return nn::mlp_dropout_add_norm(middle, intermediate_->map(), activation_, output_->map(),
+                                  output_norm_->all(), hidden_dropout_, first_site_ + 2, wanted, context);
 }
 
 BertModel::BertModel(const BertConfig& config) : config_(config) {
   const int64_t width = config.hidden_size;
-  const auto table = [&](const char* path, int64_t rows) {
-    return nn::add_layer(*this, path, std::make_shared<nn::Embedding>(rows, width));
+  const auto table = [&](const char* path, int64_t rows, bool sparse = false) {
+    return nn::add_layer(*this, path, std::make_shared<nn::Embedding>(rows, width, sparse));
   };
-  words_ = table("embeddings.word_embeddings", config.vocab_size);
+  words_ = table("embeddings.word_embeddings", config.vocab_size, /*sparse=*/true);
   positions_ = table("embeddings.position_embeddings", config.max_position_embeddings);
   token_types_ = table("embeddings.token_type_embeddings", config.type_vocab_size);
   norm_ = nn::add_layer(*this, "embeddings.LayerNorm",
@@ -91,8 +90,9 @@ Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
         "data.max_length to at most that",
         layout.max_length, config_.max_position_embeddings);
   }
-  const Tensor summed = words_->forward(batch.at("ids")) + token_types_->forward(batch.at("token_types")) +
-                        positions_->forward(layout.positions);
+  const Tensor summed =
+      nn::embedding_sum({words_->lookup(batch.at("ids")), token_types_->lookup(batch.at("token_types")),
+                         positions_->lookup(layout.positions)});
   return nn::norm_dropout(summed, norm_->all(), config_.hidden_dropout_prob, embedding_site, layout, context);
 }
 

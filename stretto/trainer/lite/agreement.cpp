@@ -81,6 +81,27 @@ void Agreement::announce(const Announcement& a) {
   }
 }
 
+// Throws where rank 0 and another are not about to do the same.
+void Agreement::compare(const double* first, const double* other, size_t rank) const {
+  const auto same = [&](Row::Place place) { return first[place] == other[place]; };
+  const auto is = [&](Act act) { return first[Row::act] == static_cast<double>(act); };
+  const bool same_act = same(Row::act) && same(Row::subject);
+  if (same_act && (same(Row::number) || (!is(Act::backward) && !is(Act::setup)))) return;
+  if (same_act && is(Act::setup)) {
+    throw DistributedError(
+        "setup: model {} has parameters of other names or shapes on rank {} than on rank 0",
+        first[Row::subject], rank);
+  }
+  const auto at_end = [](const double* row) { return row[Row::act] == static_cast<double>(Act::end_loader); };
+  const char* rule = "every rank must do the same things in the same order";
+  if (same_act)
+    rule = "one of them has left out a backward: give it a loss of 0 where there is nothing to learn";
+  if (!same_act && (at_end(first) || at_end(other)))
+    rule = "a loader must give equally many batches on every rank, and each must have its backward";
+  throw DistributedError("the ranks have come apart: rank 0 is {}, rank {} is {}; {}", whereabouts(first),
+                         rank, whereabouts(other), rule);
+}
+
 Agreed Agreement::settle() {
   work_.wait();
   const auto places = static_cast<size_t>(all_.size(1));
@@ -90,14 +111,7 @@ Agreed Agreement::settle() {
   agreed.counts.assign(models_, 0);
   for (size_t rank = 0; rank < static_cast<size_t>(group_.size()); ++rank) {
     const double* row = rows + rank * places;
-    if (row[Row::act] != rows[Row::act] || row[Row::subject] != rows[Row::subject]) {
-      const bool ended = row[Row::act] == static_cast<double>(Act::end_loader) ||
-                         rows[Row::act] == static_cast<double>(Act::end_loader);
-      throw DistributedError("the ranks have come apart: rank 0 is {}, rank {} is {}; {}", whereabouts(rows),
-                             rank, whereabouts(row),
-                             ended ? "a loader must give equally many batches on every rank"
-                                   : "every rank must do the same things in the same order");
-    }
+    compare(rows, row, rank);
     agreed.loss += row[Row::loss];
     agreed.loss_count += row[Row::loss_count];
     agreed.has_unused |= row[Row::has_unused] != 0;

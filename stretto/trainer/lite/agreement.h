@@ -15,7 +15,7 @@ enum class Act { backward, begin_loader, end_loader, share_count, setup, save, l
 struct Announcement {
   Act act = Act::collective;
   int64_t subject = 0;  // which loader, which models (a bit each)
-  int64_t number = 0;   // batches of the loader so far
+  int64_t number = 0;   // batches of the loader so far; of act setup a checksum of the model's shapes
   double loss = 0;      // sum, and what it is to be divided by
   double loss_count = 0;
   bool has_unused = false;          // some parameter has not been used since gradients were last zeroed
@@ -53,6 +53,8 @@ class Agreement {
   }
 
  private:
+  void compare(const double* first, const double* other, size_t rank) const;
+
   Group& group_;
   Tensor mine_;  // one rank's numbers, float64
   Tensor all_;   // of all ranks, a row each

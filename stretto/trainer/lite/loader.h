@@ -81,7 +81,9 @@ class LiteLoader {
         record_(&record),
         loop_(&loop),
         distribute_(distribute),
-        shares_(std::move(shares)) {}
+        shares_(std::move(shares)) {
+    record.divided = distribute == Distribute::split;
+  }
 
   struct End {};
 

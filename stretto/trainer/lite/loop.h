@@ -23,6 +23,7 @@ struct LoaderRecord {
   const void* source = nullptr;
   int64_t epochs = 0;   // begun
   int64_t batches = 0;  // given out in the last one
+  bool divided = true;  // its batches are the same on all ranks; each has its share of them
 };
 
 // The loops of a program over its loaders: where each one stands, and what the batch at hand is.
@@ -46,7 +47,8 @@ class Loop {
 
   // The batch that was given out last; nothing outside of loops.
   const std::optional<BatchShare>& share() const { return share_; }
-  const LoaderRecord* current() const { return current_; }
+  // Its number in the epoch, where all ranks divide one loader's batches; else 0.
+  int64_t divided_batch() const { return current_ != nullptr && current_->divided ? current_->batches : 0; }
 
   // --- called by loaders, in this order
 

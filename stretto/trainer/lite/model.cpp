@@ -1,9 +1,11 @@
 #include "stretto/trainer/lite/model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::lite {
@@ -64,6 +66,8 @@ Model::Model(size_t number, torch::nn::Module& module, Group& group, const Model
       group_(group),
       options_(options),
       tensors_(collect_tensors(module)) {
+  for (NamedParameter& parameter : tensors_.trained)
+    parameter.sparse = false;  // programs may look at all of it
   require_dtype(tensors_, options.precision);
   collect_buffers(module, buffers_);
   if (tensors_.trained.empty()) {
@@ -89,6 +93,13 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   if (!engine_) return false;
   uses_ = engine_->count_uses(loss, &others);
   if (std::ranges::none_of(uses_, [](int uses) { return uses > 0; })) return false;
+  if (window_.open && fingerprint() != window_.fingerprint) {
+    throw Error(
+        "backward: model {} was stepped with gradients of this rank alone since its last backward under "
+        "no_backward_sync, so that the ranks differ now; the last backward before a step must be outside of "
+        "it",
+        number_);
+  }
   const size_t dropped = arena_->rebind_dropped_gradients();
   if (dropped == used_.size()) {  // somebody's zero_grad()
     window_ = {};
@@ -98,6 +109,27 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   }
   for (size_t i = 0; i < uses_.size(); ++i) used_[i] |= uses_[i] > 0;
   return true;
+}
+
+void Model::end_backward(bool synchronises) {
+  engine_->end_backward(synchronises);
+  if (!synchronises) window_.fingerprint = fingerprint();
+}
+
+// Of an element of each parameter, on CPU: a step changes some of them. Torch's optimizers leave no other trace.
+uint64_t Model::fingerprint() const {
+  if (!arena_->buffers().master.device().is_cpu()) return 0;
+  std::vector<uint16_t> elements;
+  for (const auto& parameter : arena_->parameters()) {
+    const auto bytes = static_cast<size_t>(parameter.info.tensor.nbytes());
+    if (bytes == 0) continue;
+    const size_t middle = bytes / 4 * 2;
+    const auto* data = static_cast<const char*>(parameter.data);
+    elements.resize(elements.size() + 2);
+    std::memcpy(&elements.end()[-2], data, sizeof(uint16_t));
+    std::memcpy(&elements.end()[-1], data + std::min(middle, bytes - 2), sizeof(uint16_t));
+  }
+  return hash64({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(uint16_t)});
 }
 
 void Model::extend_window(std::optional<double> count) {

@@ -41,7 +41,7 @@ class Model {
   // to be divided by; nothing where it is a mean.
   void extend_window(std::optional<double> count);
   void begin_backward(bool synchronises) { engine_->begin_backward(std::move(uses_), synchronises); }
-  void end_backward(bool synchronises) { engine_->end_backward(synchronises); }
+  void end_backward(bool synchronises);
   void abort_backward() { engine_->abort_backward(); }
   // After a backward that synchronises: `count` is the divisor of all ranks' sums, `loss` the global mean.
   void finish(double count, bool has_unused, double loss);
@@ -75,7 +75,9 @@ class Model {
   struct Window {
     bool open = false;            // holds gradients that were not reduced
     std::optional<double> count;  // of sums; nothing for means
+    uint64_t fingerprint = 0;     // of the parameters after its last backward
   };
+  uint64_t fingerprint() const;
   void drop_unused();
 
   size_t number_;

@@ -33,6 +33,10 @@ class ArenaOptimizer : public OptimizerBackend {
   }
   double lr() const override { return lr_; }
   void set_lr(double lr) override { lr_ = lr; }
+  std::vector<torch::optim::OptimizerParamGroup>& param_groups() override {
+    throw Error("{}: an optimizer of stretto's has no param_groups; set_lr() sets its learning rate",
+                optimizer_->name());
+  }
 
   void add_state(State& state, const std::string& prefix, const Names*) override {
     const auto names = optimizer_->slot_names();
@@ -100,6 +104,9 @@ class TorchOptimizer : public OptimizerBackend {
   double lr() const override { return optimizer_->param_groups().at(0).options().get_lr(); }
   void set_lr(double lr) override {
     for (auto& group : optimizer_->param_groups()) group.options().set_lr(lr);
+  }
+  std::vector<torch::optim::OptimizerParamGroup>& param_groups() override {
+    return optimizer_->param_groups();
   }
   void add_state(State& state, const std::string& prefix, const Names* stored) override {
     add_torch_state(*optimizer_, *model_.arena(), state, prefix, stored);

@@ -23,6 +23,7 @@ class OptimizerBackend {
   virtual Tensor step(const std::function<Tensor()>& closure) = 0;
   virtual double lr() const = 0;
   virtual void set_lr(double lr) = 0;
+  virtual std::vector<torch::optim::OptimizerParamGroup>& param_groups() = 0;
   // Adds its state under `prefix`; tensors refer to living memory. torch makes state with the first step only: what the
   // checkpoint that is to be loaded holds by these names (`stored`, null for saving) is made here.
   using Names = std::set<std::string>;
@@ -59,7 +60,10 @@ class LiteOptimizer {
   Tensor step(const std::function<Tensor()>& closure) { return backend_->step(closure); }
 
   double lr() const { return backend_->lr(); }
-  void set_lr(double lr) { backend_->set_lr(lr); }
+  void set_lr(double lr) { backend_->set_lr(lr); }  // of all parameters
+
+  // Of torch's optimizers. Throws Error for stretto's, which have one learning rate.
+  std::vector<torch::optim::OptimizerParamGroup>& param_groups() { return backend_->param_groups(); }
 
  private:
   lite::OptimizerBackend* backend_;

@@ -1,8 +1,13 @@
 #include "stretto/trainer/lite/ranks.h"
 
+#include <atomic>
+#include <cstdio>
+#include <exception>
 #include <map>
 
 #include <unistd.h>
+
+#include <c10/util/Exception.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
@@ -50,7 +55,37 @@ std::string canonical(const std::string& option, const std::string& value,
   throw ConfigError("Lite: {} = \"{}\" is not possible; possible: {}", option, value, possible);
 }
 
+std::atomic<bool> lite_exists = false;
+
+[[noreturn]] void end_with_message() {
+  int exit_code = 1;
+  try {
+    if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    log::error("std::terminate was called");
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    exit_code = error.exit_code();
+  } catch (const c10::Error& error) {
+    log::error("{}", error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+  } catch (...) {
+    log::error("an exception that is no std::exception");
+  }
+  log::flush();
+  std::fflush(nullptr);
+  ::_exit(exit_code);
+}
+
 }  // namespace
+
+ProcessHook::ProcessHook() {
+  if (lite_exists.exchange(true))
+    throw ConfigError("there is a Lite already: make one, first in main(), and hand it on by reference");
+  std::set_terminate(end_with_message);
+}
+
+ProcessHook::~ProcessHook() { lite_exists = false; }
 
 Settings check(const LiteOptions& options) {
   if (options.devices < 0 || options.devices > 4096)

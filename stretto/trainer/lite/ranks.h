@@ -32,5 +32,15 @@ Settings check(const LiteOptions& options);
 // again, once a rank: then this does not return, but ends the process with the ranks' exit code.
 cluster::RankInfo start_or_join(const LiteOptions& options);
 
+// What a Lite means for its process. There is one at a time: another throws ConfigError. From the first on an exception that
+// nobody catches ends the process with its message and exit code, in place of abort().
+class ProcessHook {
+ public:
+  ProcessHook();
+  ~ProcessHook();
+  ProcessHook(const ProcessHook&) = delete;
+  ProcessHook& operator=(const ProcessHook&) = delete;
+};
+
 }  // namespace lite
 }  // namespace stretto

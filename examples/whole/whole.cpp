@@ -1,0 +1,59 @@
+// A whole program with Lite: what a loop has besides steps. See docs/guide/lite.md.
+//
+//   whole FOLDER EPOCHS     trains, or goes on from the checkpoints in FOLDER, up to so many epochs
+
+#include "../cnn/bars.h"
+
+#include "stretto/stretto.h"
+
+int main(int argc, char** argv) {
+  stretto::Lite lite;
+  const std::filesystem::path folder = argc > 1 ? argv[1] : "whole";
+  const int epochs = argc > 2 ? std::stoi(argv[2]) : 4;
+  torch::manual_seed(1);
+  auto pictures = Bars(501).map(torch::data::transforms::Stack<>());
+  auto train = lite.make_data_loader(pictures, torch::data::DataLoaderOptions(32));
+  auto test = lite.setup(torch::data::make_data_loader(Bars(99).map(torch::data::transforms::Stack<>()), 32));
+  Net net;
+  auto [model, optimizer] = lite.setup(net, torch::optim::AdamW(net->parameters(), 2e-3));
+
+  // After setup: models, optimizers, random numbers, and what this program wants to know again.
+  int first = 1;
+  double best = 0;
+  if (const auto extra = lite.load(folder)) {
+    first = extra->at("epoch").get<int>() + 1;
+    extra->at("best").get_to(best);
+  }
+  for (int epoch = first; epoch <= epochs; ++epoch) {
+    optimizer.set_lr(2e-3 / epoch);
+    int64_t step = 0;
+    for (auto& batch : train) {
+      // Gradients of two batches a step.
+      const bool steps = ++step % 2 == 0;
+      const auto guard = lite.no_backward_sync(!steps);
+      const auto loss = torch::nn::functional::cross_entropy(model->forward(batch.data), batch.target);
+      lite.backward(loss / 2);
+      if (!steps) continue;
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+
+    // Each rank sees its share of every batch; what all ranks have seen is a sum over them.
+    torch::NoGradGuard no_grad;
+    double correct = 0, count = 0;
+    for (auto& batch : test) {
+      if (lite.sample_count() == 0) continue;  // a stand-in: fewer samples than ranks
+      correct += model->forward(batch.data).argmax(1).eq(batch.target).sum().item<double>();
+      count += static_cast<double>(lite.sample_count());
+    }
+    correct = lite.all_reduce(correct, stretto::ReduceOp::sum);
+    count = lite.all_reduce(count, stretto::ReduceOp::sum);
+    const double accuracy = correct / count;
+    lite.print("epoch {} | {} of {} right", epoch, correct, count);
+
+    // Files of your own: one rank writes. Checkpoints: every rank calls save.
+    if (accuracy > best && lite.is_global_zero()) torch::save(net, folder.string() + "-best.pt");
+    best = std::max(best, accuracy);
+    lite.save(folder, {.step = epoch, .extra = {{"epoch", epoch}, {"best", best}}, .keep_last = 2});
+  }
+}

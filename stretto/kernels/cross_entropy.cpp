@@ -1,0 +1,54 @@
+#include "stretto/kernels/cross_entropy.h"
+
+#include "stretto/kernels/tensor_loops.h"
+
+namespace stretto::kernels {
+namespace {
+
+template <class T>
+CrossEntropyCall<T> make_call(const Tensor& logits, const Tensor& labels, int64_t ignored,
+                              const Tensor& log_sum_exp) {
+  CrossEntropyCall<T> call = {};
+  call.rows = logits.size(0);
+  call.classes = logits.size(1);
+  call.logits = memory_of<T>(logits);
+  call.labels = memory_of<int64_t>(labels);
+  call.ignored = ignored;
+  call.log_sum_exp = memory_of<Real<T>>(log_sum_exp);
+  return call;
+}
+
+}  // namespace
+
+CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t ignored) {
+  const auto type = computed_type(logits.scalar_type());
+  const Tensor log_sum_exp = at::empty({logits.size(0)}, type);
+  double sum = 0;
+  with_loop_type(logits.scalar_type(), [&](auto number) {
+    using T = decltype(number);
+    auto call = make_call<T>(logits, labels, ignored, log_sum_exp);
+    call.sum = &sum;
+    cross_entropy_loop(call);
+  });
+  return {at::scalar_tensor(sum, type), log_sum_exp};
+}
+
+Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
+                              const Tensor& log_sum_exp) {
+  const Tensor grad = at::empty_like(logits);
+  with_loop_type(logits.scalar_type(), [&](auto number) {
+    using T = decltype(number);
+    auto call = make_call<T>(logits, labels, ignored, log_sum_exp);
+    call.grad_sum = grad_sum;
+    call.grad_logits = memory_of<T>(grad);
+    cross_entropy_loop(call);
+  });
+  return grad;
+}
+
+Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored) {
+  return at::cross_entropy_loss(logits.to(computed_type(logits.scalar_type())), labels, {},
+                                at::Reduction::Sum, ignored);
+}
+
+}  // namespace stretto::kernels

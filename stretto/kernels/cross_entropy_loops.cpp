@@ -1,0 +1,131 @@
+#include <cmath>
+
+#include "stretto/kernels/loops.h"
+#include "stretto/kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "stretto/kernels/cross_entropy_loops.cpp"
+#include <hwy/foreach_target.h>
+
+#include "stretto/kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace stretto::kernels::HWY_NAMESPACE {
+
+// A NaN among the numbers may go unseen here; the sum of exponentials shows it.
+template <class T>
+HWY_INLINE Real<T> largest(const T* row, int64_t n) {
+  using R = Real<T>;
+  const Lanes<R> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  R most = number(row[0]);
+  if (n >= lanes) {
+    auto most_of = load(d, row);
+    for (i = lanes; i + lanes <= n; i += lanes) most_of = hn::Max(most_of, load(d, row + i));
+    most = hn::GetLane(hn::MaxOfLanes(d, most_of));
+  }
+  for (; i < n; ++i) {
+    const R value = number(row[i]);
+    if (value > most) most = value;
+  }
+  return most;
+}
+
+// log(sum(exp(row))). Parts of a row are summed apart and then in double, so that rows of a whole vocabulary lose nothing.
+template <class T>
+HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n) {
+  using R = Real<T>;
+  const Lanes<R> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t part = 32 * lanes;
+  const R most = largest(row, n);
+  if (std::isinf(most)) return most;  // -inf: a row of nothing else; inf: not finite either way
+  const auto shift = hn::Set(d, most);
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += part) {
+    const int64_t end = begin + part < n ? begin + part : n;
+    auto sums = hn::Zero(d);
+    for (int64_t i = begin; i < end; i += lanes) {
+      const auto powers = exp(d, hn::Sub(load_some(d, row + i, end - i), shift));
+      const auto there = hn::FirstN(d, static_cast<size_t>(end - i < lanes ? end - i : lanes));
+      sums = hn::Add(sums, hn::IfThenElseZero(there, powers));
+    }
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums)));
+  }
+  return most + static_cast<R>(std::log(total));
+}
+
+template <class T>
+HWY_INLINE void gradient(const T* row, int64_t n, Real<T> normaliser, Real<T> scale, T* out) {
+  const Lanes<Real<T>> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, normaliser), factor = hn::Set(d, scale);
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto share = exp(d, hn::Sub(load_some(d, row + i, n - i), shift));
+    store_some(d, hn::Mul(share, factor), out + i, n - i);
+  }
+}
+
+HWY_INLINE void store_number(float value, float* to) { *to = value; }
+HWY_INLINE void store_number(double value, double* to) { *to = value; }
+HWY_INLINE void store_number(float value, Bf16* to) {
+  const Lanes<float> d;
+  store_some(d, hn::Set(d, value), to, 1);
+}
+
+template <class T>
+HWY_INLINE void each_row(const CrossEntropyCall<T>& call) {
+  using R = Real<T>;
+  double sum = 0;
+  for (int64_t i = 0; i < call.rows; ++i) {
+    const T* const row = call.logits + i * call.classes;
+    const int64_t label = call.labels[i];
+    const bool counts = label != call.ignored;
+    if (call.grad_logits == nullptr) {
+      call.log_sum_exp[i] = counts ? log_sum_exp(row, call.classes) : R{0};
+      if (counts) sum += static_cast<double>(call.log_sum_exp[i]) - static_cast<double>(number(row[label]));
+      continue;
+    }
+    T* const grad = call.grad_logits + i * call.classes;
+    if (!counts) {
+      for (int64_t c = 0; c < call.classes; ++c) grad[c] = T{};
+      continue;
+    }
+    const R normaliser = call.log_sum_exp[i], scale = static_cast<R>(call.grad_sum);
+    gradient(row, call.classes, normaliser, scale, grad);
+    const R share = std::exp(number(row[label]) - normaliser);
+    store_number((share - 1) * scale, grad + label);
+  }
+  if (call.sum != nullptr) *call.sum = sum;
+}
+
+void cross_entropy_f32(const CrossEntropyCall<float>& call) { each_row(call); }
+void cross_entropy_bf16(const CrossEntropyCall<Bf16>& call) { each_row(call); }
+void cross_entropy_f64(const CrossEntropyCall<double>& call) { each_row(call); }
+
+}  // namespace stretto::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stretto::kernels {
+namespace {
+
+HWY_EXPORT(cross_entropy_f32);
+HWY_EXPORT(cross_entropy_bf16);
+HWY_EXPORT(cross_entropy_f64);
+
+}  // namespace
+
+void cross_entropy_loop(const CrossEntropyCall<float>& call) {
+  HWY_DYNAMIC_DISPATCH(cross_entropy_f32)(call);
+}
+void cross_entropy_loop(const CrossEntropyCall<Bf16>& call) {
+  HWY_DYNAMIC_DISPATCH(cross_entropy_bf16)(call);
+}
+void cross_entropy_loop(const CrossEntropyCall<double>& call) {
+  HWY_DYNAMIC_DISPATCH(cross_entropy_f64)(call);
+}
+
+}  // namespace stretto::kernels
+#endif

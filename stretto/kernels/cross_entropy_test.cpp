@@ -1,0 +1,68 @@
+#include "stretto/kernels/cross_entropy.h"
+
+#include <limits>
+
+#include "stretto/kernels/each_target.h"
+
+namespace stretto::kernels {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  double tolerance;
+};
+
+class CrossEntropyKernel : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CrossEntropyKernel, EqualsReferenceForwardAndBackward) {
+  for_each_target([&] {
+    for (const int64_t classes : {1, 2, 17, 30522}) {
+      SCOPED_TRACE(classes);
+      at::manual_seed(classes);
+      const Tensor logits = (at::randn({9, classes}, at::kDouble) * 5 + 40).to(GetParam().dtype);
+      Tensor labels = at::randint(classes, {9}, at::kLong);
+      labels[4] = -100;
+      const Tensor reference_logits = logits.to(at::kDouble).requires_grad_();
+      const Tensor reference = cross_entropy_reference(reference_logits, labels, -100);
+      (reference * 3).backward();
+      const CrossEntropy found = cross_entropy(logits, labels, -100);
+      EXPECT_NEAR(found.sum.item<double>(), reference.item<double>(),
+                  1e-6 * std::abs(reference.item<double>()) + 1e-6);
+      const Tensor grad = cross_entropy_backward(3, logits, labels, -100, found.log_sum_exp);
+      EXPECT_LT(difference(grad, reference_logits.grad()), GetParam().tolerance);
+      EXPECT_EQ(grad[4].abs().max().item<double>(), 0) << "a row that is left out";
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CrossEntropyKernel,
+                         ::testing::Values(Case{at::kDouble, 1e-13}, Case{at::kFloat, 1e-5},
+                                           Case{at::kBFloat16, 4e-3}));
+
+TEST(CrossEntropyKernel, HugeLogitsOverflowNothing) {
+  for_each_target([] {
+    const Tensor logits = at::tensor({1e30f, -1e30f, 0.f, 700.f, -700.f, 699.f}).view({2, 3});
+    const Tensor labels = at::tensor({0, 0}, at::kLong);
+    const CrossEntropy found = cross_entropy(logits, labels, -100);
+    EXPECT_NEAR(found.sum.item<double>(), std::log1p(std::exp(-1.0)), 1e-4);
+    EXPECT_TRUE(
+        cross_entropy_backward(1, logits, labels, -100, found.log_sum_exp).isfinite().all().item<bool>());
+  });
+}
+
+TEST(CrossEntropyKernel, WhatIsNotFiniteShows) {
+  for_each_target([] {
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      for (const int64_t place : {0, 9, 16}) {
+        Tensor logits = at::randn({1, 17});
+        logits[0][place] = bad;
+        const double sum = cross_entropy(logits, at::tensor({3}, at::kLong), -100).sum.item<double>();
+        EXPECT_FALSE(std::isfinite(sum)) << bad << " at " << place;
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace stretto::kernels

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "stretto/tensor/tensor.h"
+
+namespace stretto::nn {
+
+// Told which rows of a table are used, by the functions that look rows up. Whoever keeps such a table can leave the other
+// rows alone: their gradients are zeros, and nobody reads them.
+class RowObserver {
+ public:
+  virtual ~RowObserver() = default;
+  // Before rows are read. ids [T] int64, contiguous, on CPU; rows may come several times.
+  virtual void will_read(const Tensor& ids) = 0;
+  // After gradients have been added to these rows of the table's gradient buffer.
+  virtual void got_gradient(const Tensor& ids) = 0;
+};
+
+// From now on `observer` is told of `table`; null ends it. The observer must live until then. Any thread.
+void observe_rows(const Tensor& table, RowObserver* observer);
+
+// Who is told of `table`, or null.
+RowObserver* row_observer(const Tensor& table);
+
+// Whether a node of an autograd graph is of a function that tells observers which rows it uses.
+bool uses_rows(const torch::autograd::Node& node);
+
+}  // namespace stretto::nn
