@@ -47,7 +47,7 @@ def main():
     measure.print_row("AdamW 22.7 M", "GB/s", of(ours, "step_gb_s"), "copying", of(ours, "copy_gb_s"), True, 0.85)
     measure.print_row("AdamW 22.7 M", "ms", of(ours, "step_ms"), "torch default", of(theirs, "default"), False)
     measure.print_row("AdamW 22.7 M", "ms", of(ours, "step_ms"), "torch fused", of(theirs, "fused"), False)
-    measure.print_row("AdamW, 400 word rows", "ms", of(ours, "sparse_step_ms"), "torch fused", of(theirs, "fused"), False,
+    measure.print_row("AdamW, words by rows", "ms", of(ours, "sparse_step_ms"), "torch fused", of(theirs, "fused"), False,
                       None, 2)
 
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/flush_denormals.h"
 #include "stretto/kernels/tensor_loops.h"
 
 namespace stretto::kernels {
@@ -109,6 +110,7 @@ void step_rows(const TableMemory<R>& table, std::span<const int64_t> rows, const
 
 void adamw_still_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                       int64_t width, std::span<const StillRow> rows, std::span<const AdamwStep> steps) {
+  const FlushDenormals flush;
   if (table.master.scalar_type() == at::kDouble) {
     still_rows(TableMemory<double>(table, exp_avg, exp_avg_sq, width), rows, steps);
   } else {
@@ -118,6 +120,7 @@ void adamw_still_rows(const OptimizerRange& table, const Tensor& exp_avg, const 
 
 void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t width,
                 std::span<const int64_t> rows, const AdamwStep& step) {
+  const FlushDenormals flush;
   if (table.master.scalar_type() == at::kDouble) {
     step_rows(TableMemory<double>(table, exp_avg, exp_avg_sq, width), rows, step);
   } else {
@@ -128,6 +131,7 @@ void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor
 void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const AdamwStep& step) {
   at::NoGradGuard no_grad;
+  const FlushDenormals flush;
   const int64_t n = range.master.numel();
   const auto dtype = range.master.scalar_type();
   if (!range.master.device().is_cpu()) {

@@ -21,7 +21,8 @@ struct AdamwStep {
 };
 
 // AdamW (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) in one pass over memory: scale, update,
-// cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type.
+// cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type; on CPU they become zero where they leave the
+// range of normal numbers (1e-38).
 void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const AdamwStep& step);
 

@@ -102,6 +102,17 @@ TEST_P(OptimizerKernels, StillRowsCatchUpToTheBit) {
   }
 }
 
+// Moments that have come down to where numbers end are zeros; everything else of the thread goes on as it was.
+TEST(Optimizer, DenormalMomentsAreZeros) {
+  const Tensor p = at::ones({20}), g = at::zeros({20}), m = at::full({20}, 1.2e-38f),
+               v = at::full({20}, 1e-30f);
+  adamw({p, g, {}}, m, v, {0.1, 0.9, 0.999, 1e-8, 0, 1, 900});
+  EXPECT_EQ(m.abs().max().item<float>(), 0);
+  EXPECT_GT(v.min().item<float>(), 0);
+  volatile float tiny = 1.2e-38f;
+  EXPECT_GT(tiny * 0.5f, 0) << "denormal numbers are back";
+}
+
 TEST(SumOfSquares, IsExactAndShowsNonFinite) {
   at::manual_seed(3);
   Tensor x = at::randn({1001});
