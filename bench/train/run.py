@@ -5,6 +5,7 @@ import argparse
 import dataclasses
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -63,7 +64,8 @@ def stretto_turn(case, options, folder):
     outcome = measure.run(command, cores="0" if case.ranks == 1 else None, watch="stretto-rank")
     records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
     (folder / "run/metrics.jsonl").unlink()
-    return records[-1]["samples_per_second"], outcome.pss_mb  # the mean of all steps but the first
+    speed = records[-1]["samples_per_second"]  # the mean of all steps but the first
+    return speed, outcome.pss_mb, 100 * statistics.mean(record["communication"] for record in records)
 
 
 def peer_turn(case, peer, options, folder):
@@ -78,8 +80,6 @@ def peer_turn(case, peer, options, folder):
         env["LD_PRELOAD"] = measure.tcmalloc()
     outcome = measure.run(command, cores="0" if case.ranks == 1 else None, env=env, watch=PEER.name)
     return json.loads(outcome.out.splitlines()[-1])["samples_per_second"], outcome.pss_mb
-
-
 
 
 def libraries_alone(options):
@@ -97,17 +97,21 @@ def measure_case(case, options):
     with tempfile.TemporaryDirectory(prefix="train-bench-") as temporary:
         folder = pathlib.Path(temporary)
         (folder / "config.json").write_text(json.dumps(BASE_SHAPE))
-        ours, memory = [], []
+        ours, memory, communication = [], [], []
         theirs = {index: ([], []) for index in range(len(case.peers))}
         for turn in range(options.rounds):
-            speed, pss = stretto_turn(case, options, folder)
+            speed, pss, share = stretto_turn(case, options, folder)
             ours.append(speed)
             memory.append(pss)
+            communication.append(share)
             for index, peer in enumerate(case.peers):
                 speed, pss = peer_turn(case, peer, options, folder)
                 theirs[index][0].append(speed)
                 theirs[index][1].append(pss)
             print(f"{case.name}: turn {turn + 1} of {options.rounds} done", file=sys.stderr)
+        if case.ranks > 1:
+            measure.print_row(case.name, "% of a step in nothing but communication", communication, "(wanted at most)",
+                              [6.0], False, 1, 2)
         for index, peer in enumerate(case.peers):
             name = peer.how + (" + tcmalloc" if peer.tcmalloc and measure.tcmalloc() else "")
             measure.print_row(case.name, "samples/s", ours, name, theirs[index][0], True, peer.must, peer.goal)

@@ -23,7 +23,7 @@ struct SamplerOptions {
 // samples of a window are sorted and cut into batches, so that a batch's samples are alike; then the window's
 // batches are shuffled. A batch smaller than global_batch_size occurs only as the last of an epoch. Under a
 // token budget a window has as many samples as `window` batches hold on average, and its last, shortest batch
-// may lie anywhere in the window.
+// may lie anywhere in the window (ungrouped: at its end).
 //
 // Thread-safe.
 class Sampler {

@@ -38,6 +38,22 @@ class Dealer {
   std::vector<size_t> order_;    // ranks in the order in which they receive in this round
 };
 
+// Samples in descending order of length, reordered so that cutting them into `steps` gives parts alike in tokens: the
+// steps take one each, in turns that go forth and back. The parts stay in descending order.
+std::vector<int64_t> deal_to_steps(const std::vector<int64_t>& samples, size_t steps) {
+  std::vector<std::vector<int64_t>> parts(steps);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const size_t round = i / steps, turn = i % steps;
+    const bool last_round = (round + 1) * steps > samples.size();
+    // The last steps are those that get one more.
+    const size_t step = round % 2 == 1 || last_round ? steps - 1 - turn : turn;
+    parts[step].push_back(samples[i]);
+  }
+  std::vector<int64_t> dealt;
+  for (const auto& part : parts) dealt.insert(dealt.end(), part.begin(), part.end());
+  return dealt;
+}
+
 void check_rank(int ranks, int rank) {
   if (rank < 0 || rank >= ranks) throw ConfigError("rank {} of {} ranks is not possible", rank, ranks);
 }
@@ -54,7 +70,7 @@ int64_t count_micro_steps(int64_t samples, int ranks, int64_t batch_size) {
 }
 
 MicroSteps split_batch(std::span<const int64_t> batch, std::span<const int32_t> lengths, int ranks, int rank,
-                       int64_t micro_steps) {
+                       int64_t micro_steps, bool alike_in_length) {
   check_rank(ranks, rank);
   if (micro_steps < (batch.empty() ? 0 : 1)) {
     throw ConfigError("{} samples cannot be worked on in {} micro-steps", batch.size(), micro_steps);
@@ -65,11 +81,12 @@ MicroSteps split_batch(std::span<const int64_t> batch, std::span<const int32_t> 
                    [&](int64_t a, int64_t b) { return length(a) > length(b); });
 
   const auto steps = static_cast<size_t>(micro_steps);
+  if (!alike_in_length) samples = deal_to_steps(samples, steps);
   MicroSteps parts;
   Dealer dealer(ranks);
   size_t begin = 0;
   for (size_t step = 0; step < steps; ++step) {
-    // The first steps hold the longest samples, so they are the ones without the extra sample.
+    // The first steps may hold the longest samples, so they are the ones without the extra sample.
     const size_t count = samples.size() / steps + (step >= steps - samples.size() % steps);
     parts.push_back(
         dealer.deal(std::span(samples).subspan(begin, count), lengths, static_cast<size_t>(rank)));

@@ -16,13 +16,13 @@ using MicroSteps = std::vector<std::vector<int64_t>>;
 int64_t count_micro_steps(int64_t samples, int ranks, int64_t batch_size);
 
 // The part of `rank` in a global batch. The batch is ordered by length, longest first, and cut into
-// `micro_steps` of samples alike in length, whose counts differ by at most one; each is dealt to the ranks so
-// that counts in a step differ by at most one and tokens over the steps so far by no more than one longest
-// sample. The parts of all ranks are the batch, each sample once, and every rank has the same number of
+// `micro_steps` whose counts differ by at most one: of samples alike in length, for batches that are padded, or
+// of alike sums of lengths. Each is dealt to the ranks so that counts in a step differ by at most one and
+// tokens over the steps so far by no more than one longest sample. The parts of all ranks are the batch, each sample once, and every rank has the same number of
 // steps. A pure function: no communication. lengths: tokens of every sample of the dataset. Throws
 // ConfigError unless 0 <= rank < ranks and micro_steps >= 0.
 MicroSteps split_batch(std::span<const int64_t> batch, std::span<const int32_t> lengths, int ranks, int rank,
-                       int64_t micro_steps);
+                       int64_t micro_steps, bool alike_in_length = true);
 
 // The part of `rank` in an evaluation of the whole dataset, in steps of at most batch_size samples a rank:
 // each sample once over all ranks, otherwise as split_batch.

@@ -57,6 +57,30 @@ void check_parts(const std::vector<MicroSteps>& ranks, const std::vector<int64_t
   ASSERT_EQ(all, expected);
 }
 
+// For packed batches: no micro-step is much larger than the others.
+TEST(Split, MicroStepsAreAlikeInTokensWhereNothingIsPadded) {
+  for (const size_t count : {8u, 63u, 64u, 130u}) {
+    const auto lengths = lengths_up_to(50, count);
+    const auto batch = first_samples(count);
+    for (const int ranks : {1, 2, 3}) {
+      for (const int64_t steps : {1, 4, 7}) {
+        std::vector<MicroSteps> parts;
+        for (int rank = 0; rank < ranks; ++rank)
+          parts.push_back(split_batch(batch, lengths, ranks, rank, steps, false));
+        check_parts(parts, batch, lengths);
+        std::vector<int64_t> tokens(static_cast<size_t>(steps));
+        for (const MicroSteps& part : parts) {
+          for (size_t step = 0; step < part.size(); ++step) {
+            for (const int64_t sample : part[step]) tokens[step] += lengths[static_cast<size_t>(sample)];
+          }
+        }
+        const auto [least, greatest] = std::minmax_element(tokens.begin(), tokens.end());
+        EXPECT_LE(*greatest - *least, 100) << count << " samples, " << steps << " steps";
+      }
+    }
+  }
+}
+
 TEST(Split, PartsMakeUpTheBatch) {
   for (const size_t size : {1u, 2u, 5u, 31u, 32u, 33u, 100u}) {
     const auto lengths = lengths_up_to(100, size);

@@ -7,14 +7,14 @@ namespace {
 
 template <class T>
 CrossEntropyCall<T> make_call(const Tensor& logits, const Tensor& labels, int64_t ignored,
-                              const Tensor& log_sum_exp) {
+                              const Tensor& normaliser) {
   CrossEntropyCall<T> call = {};
   call.rows = logits.size(0);
   call.classes = logits.size(1);
   call.logits = memory_of<T>(logits);
   call.labels = memory_of<int64_t>(labels);
   call.ignored = ignored;
-  call.log_sum_exp = memory_of<Real<T>>(log_sum_exp);
+  call.normaliser = memory_of<Real<T>>(normaliser);
   return call;
 }
 
@@ -22,23 +22,23 @@ CrossEntropyCall<T> make_call(const Tensor& logits, const Tensor& labels, int64_
 
 CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t ignored) {
   const auto type = computed_type(logits.scalar_type());
-  const Tensor log_sum_exp = at::empty({logits.size(0)}, type);
+  const Tensor normaliser = at::empty({logits.size(0), 2}, type);
   double sum = 0;
   with_loop_type(logits.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(logits, labels, ignored, log_sum_exp);
+    auto call = make_call<T>(logits, labels, ignored, normaliser);
     call.sum = &sum;
     cross_entropy_loop(call);
   });
-  return {at::scalar_tensor(sum, type), log_sum_exp};
+  return {at::scalar_tensor(sum, type), normaliser};
 }
 
 Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
-                              const Tensor& log_sum_exp) {
+                              const Tensor& normaliser) {
   const Tensor grad = at::empty_like(logits);
   with_loop_type(logits.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(logits, labels, ignored, log_sum_exp);
+    auto call = make_call<T>(logits, labels, ignored, normaliser);
     call.grad_sum = grad_sum;
     call.grad_logits = memory_of<T>(grad);
     cross_entropy_loop(call);

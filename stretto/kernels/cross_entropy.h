@@ -7,14 +7,14 @@ namespace stretto::kernels {
 // Sum over rows of log(sum(exp(logits))) - logits[label], of rows whose label is not `ignored`. logits [N, C] contiguous,
 // on CPU: fp32, fp64, or bf16 (computed in fp32); labels [N] int64 in [0, C) or `ignored`.
 struct CrossEntropy {
-  Tensor sum;          // a scalar: fp32, fp64 for fp64
-  Tensor log_sum_exp;  // [N], what the backward pass needs
+  Tensor sum;         // a scalar: fp32, fp64 for fp64
+  Tensor normaliser;  // [N, 2], what the backward pass needs
 };
 CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t ignored);
 
 // The gradient of logits: grad_sum * (softmax(logits) - one_hot(label)).
 Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
-                              const Tensor& log_sum_exp);
+                              const Tensor& normaliser);
 
 // The sum through ATen operators, with their gradients, on any device.
 Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored);

@@ -32,15 +32,13 @@ HWY_INLINE Real<T> largest(const T* row, int64_t n) {
   return most;
 }
 
-// log(sum(exp(row))). Parts of a row are summed apart and then in double, so that rows of a whole vocabulary lose nothing.
+// log(sum(exp(row - most))). Parts of a row are summed apart and then in double, so that rows of a whole vocabulary lose nothing.
 template <class T>
-HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n) {
+HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n, Real<T> most) {
   using R = Real<T>;
   const Lanes<R> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t part = 32 * lanes;
-  const R most = largest(row, n);
-  if (std::isinf(most)) return most;  // -inf: a row of nothing else; inf: not finite either way
   const auto shift = hn::Set(d, most);
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += part) {
@@ -53,16 +51,17 @@ HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n) {
     }
     total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums)));
   }
-  return most + static_cast<R>(std::log(total));
+  return static_cast<R>(std::log(total));
 }
 
 template <class T>
-HWY_INLINE void gradient(const T* row, int64_t n, Real<T> normaliser, Real<T> scale, T* out) {
+HWY_INLINE void gradient(const T* row, int64_t n, const Real<T>* normaliser, Real<T> scale, T* out) {
   const Lanes<Real<T>> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto shift = hn::Set(d, normaliser), factor = hn::Set(d, scale);
+  const auto most = hn::Set(d, normaliser[0]), log_sum = hn::Set(d, normaliser[1]),
+             factor = hn::Set(d, scale);
   for (int64_t i = 0; i < n; i += lanes) {
-    const auto share = exp(d, hn::Sub(load_some(d, row + i, n - i), shift));
+    const auto share = exp(d, hn::Sub(hn::Sub(load_some(d, row + i, n - i), most), log_sum));
     store_some(d, hn::Mul(share, factor), out + i, n - i);
   }
 }
@@ -80,11 +79,16 @@ HWY_INLINE void each_row(const CrossEntropyCall<T>& call) {
   double sum = 0;
   for (int64_t i = 0; i < call.rows; ++i) {
     const T* const row = call.logits + i * call.classes;
+    R* const normaliser = call.normaliser + 2 * i;
     const int64_t label = call.labels[i];
     const bool counts = label != call.ignored;
     if (call.grad_logits == nullptr) {
-      call.log_sum_exp[i] = counts ? log_sum_exp(row, call.classes) : R{0};
-      if (counts) sum += static_cast<double>(call.log_sum_exp[i]) - static_cast<double>(number(row[label]));
+      normaliser[0] = normaliser[1] = 0;
+      if (!counts) continue;
+      normaliser[0] = largest(row, call.classes);
+      normaliser[1] = log_sum_exp(row, call.classes, normaliser[0]);
+      const double below = static_cast<double>(normaliser[0]) - static_cast<double>(number(row[label]));
+      sum += below + static_cast<double>(normaliser[1]);
       continue;
     }
     T* const grad = call.grad_logits + i * call.classes;
@@ -92,9 +96,9 @@ HWY_INLINE void each_row(const CrossEntropyCall<T>& call) {
       for (int64_t c = 0; c < call.classes; ++c) grad[c] = T{};
       continue;
     }
-    const R normaliser = call.log_sum_exp[i], scale = static_cast<R>(call.grad_sum);
+    const R scale = static_cast<R>(call.grad_sum);
     gradient(row, call.classes, normaliser, scale, grad);
-    const R share = std::exp(number(row[label]) - normaliser);
+    const R share = std::exp(number(row[label]) - normaliser[0] - normaliser[1]);
     store_number((share - 1) * scale, grad + label);
   }
   if (call.sum != nullptr) *call.sum = sum;

@@ -28,7 +28,7 @@ TEST_P(CrossEntropyKernel, EqualsReferenceForwardAndBackward) {
       const CrossEntropy found = cross_entropy(logits, labels, -100);
       EXPECT_NEAR(found.sum.item<double>(), reference.item<double>(),
                   1e-6 * std::abs(reference.item<double>()) + 1e-6);
-      const Tensor grad = cross_entropy_backward(3, logits, labels, -100, found.log_sum_exp);
+      const Tensor grad = cross_entropy_backward(3, logits, labels, -100, found.normaliser);
       EXPECT_LT(difference(grad, reference_logits.grad()), GetParam().tolerance);
       EXPECT_EQ(grad[4].abs().max().item<double>(), 0) << "a row that is left out";
     }
@@ -46,7 +46,20 @@ TEST(CrossEntropyKernel, HugeLogitsOverflowNothing) {
     const CrossEntropy found = cross_entropy(logits, labels, -100);
     EXPECT_NEAR(found.sum.item<double>(), std::log1p(std::exp(-1.0)), 1e-4);
     EXPECT_TRUE(
-        cross_entropy_backward(1, logits, labels, -100, found.log_sum_exp).isfinite().all().item<bool>());
+        cross_entropy_backward(1, logits, labels, -100, found.normaliser).isfinite().all().item<bool>());
+  });
+}
+
+// Only differences of logits count, however large they are themselves.
+TEST(CrossEntropyKernel, LargeLogitsLoseNothing) {
+  for_each_target([] {
+    const Tensor small = at::tensor({0.f, 1.f, -2.f, 0.5f}).view({1, 4}), labels = at::tensor({2}, at::kLong);
+    const CrossEntropy wanted = cross_entropy(small, labels, -100);
+    const CrossEntropy found =
+        cross_entropy(small + 16384, labels, -100);  // a power of two: exact differences
+    EXPECT_EQ(found.sum.item<double>(), wanted.sum.item<double>());
+    EXPECT_TRUE(at::equal(cross_entropy_backward(1, small + 16384, labels, -100, found.normaliser),
+                          cross_entropy_backward(1, small, labels, -100, wanted.normaliser)));
   });
 }
 

@@ -134,17 +134,19 @@ void row_add_loop(const RowAddCall<float>& call);
 void row_add_loop(const RowAddCall<Bf16>& call);
 void row_add_loop(const RowAddCall<double>& call);
 
-// Cross entropy of rows of logits: log_sum_exp[row] - logits[row][label]. Rows with the label `ignored` count nothing.
+// Cross entropy of rows of logits: log(sum(exp(logits[row]))) - logits[row][label]. Rows with the label `ignored` count nothing.
 template <class T>
 struct CrossEntropyCall {
   int64_t rows, classes;
   const T* logits;
   const int64_t* labels;
   int64_t ignored;
-  Real<T>* log_sum_exp;  // [rows]: written by the forward pass, read by the backward pass
-  double* sum;           // of all rows; forward
-  double grad_sum;       // backward
-  T* grad_logits;        // null for the forward pass
+  // [rows, 2]: a row's largest logit, and the log of the sum of exponentials relative to it, which keeps large logits
+  // exact. Written by the forward pass, read by the backward pass.
+  Real<T>* normaliser;
+  double* sum;      // of all rows; forward
+  double grad_sum;  // backward
+  T* grad_logits;   // null for the forward pass
 };
 void cross_entropy_loop(const CrossEntropyCall<float>& call);
 void cross_entropy_loop(const CrossEntropyCall<Bf16>& call);

@@ -88,7 +88,7 @@ void still_rows(const TableMemory<R>& table, std::span<const StillRow> rows,
     for (size_t i = still.first; i < each.size(); ++i) {
       if (still.moments) {
         adamw_loop(table.p + at, zeros.data(), table.m + at, table.v + at, table.width, each[i]);
-      } else if (each[i].lr_decay != 1) {
+      } else if (each[i].lr_decay != 1 || i == still.first) {  // the first also flushes denormal weights
         decay_loop(table.p + at, table.width, each[i].lr_decay);
       }
     }
@@ -150,6 +150,7 @@ void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp
 
 void sgd(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdStep& step) {
   at::NoGradGuard no_grad;
+  const FlushDenormals flush;
   Tensor grad = range.grad, master = range.master;
   grad.mul_(step.grad_scale);
   if (step.weight_decay != 0) grad.add_(master, step.weight_decay);

@@ -1,4 +1,3 @@
-#include <bit>
 #include <cmath>
 
 #include "stretto/kernels/loops.h"
@@ -9,9 +8,8 @@ namespace {
 
 // Inlined into the functions below: a template cannot be compiled for several processors itself.
 template <class Real>
-inline __attribute__((always_inline)) void adamw_body(Real* __restrict p, Real* __restrict g,
-                                                      Real* __restrict m, Real* __restrict v, int64_t n,
-                                                      const AdamwConstants<Real> c) {
+STRETTO_INLINE void adamw_body(Real* __restrict p, Real* __restrict g, Real* __restrict m, Real* __restrict v,
+                               int64_t n, const AdamwConstants<Real> c) {
   for (int64_t i = 0; i < n; ++i) {
     const Real grad = g[i] * c.grad_scale;
     m[i] = c.beta1 * m[i] + (1 - c.beta1) * grad;
@@ -42,13 +40,8 @@ STRETTO_MULTIARCH void decay_loop(double* p, int64_t n, double lr_decay) {
   for (int64_t i = 0; i < n; ++i) p[i] *= lr_decay;
 }
 
-// To the nearest, ties to even, as ATen rounds.
 STRETTO_MULTIARCH void round_to_bf16_loop(const float* from, Bf16* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<uint32_t>(from[i]);
-    const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
-    to[i].bits = static_cast<uint16_t>((from[i] == from[i] ? rounded : 0x7fc00000) >> 16);
-  }
+  for (int64_t i = 0; i < n; ++i) narrow(from[i], to[i]);
 }
 
 STRETTO_MULTIARCH double sum_of_squares_loop(const float* x, int64_t n) {

@@ -1,7 +1,6 @@
 #include "stretto/kernels/reduce_loops.h"
 
 #include <algorithm>
-#include <bit>
 #include <type_traits>
 
 #include "stretto/kernels/multiarch.h"
@@ -10,26 +9,6 @@ namespace stretto::kernels {
 namespace {
 
 // Templates cannot be compiled for several processors themselves; all of them are inlined into the functions below.
-#define STRETTO_INLINE inline __attribute__((always_inline))
-
-STRETTO_INLINE float widen(Bf16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
-STRETTO_INLINE float widen(F16 x) { return static_cast<float>(std::bit_cast<_Float16>(x.bits)); }
-template <class T>
-STRETTO_INLINE T widen(T x) {
-  return x;
-}
-
-// To nearest, ties to even.
-STRETTO_INLINE void narrow(float x, Bf16& to) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  to.bits = static_cast<uint16_t>(x != x ? 0x7fc0 : rounded);
-}
-STRETTO_INLINE void narrow(float x, F16& to) { to.bits = std::bit_cast<uint16_t>(static_cast<_Float16>(x)); }
-template <class T>
-STRETTO_INLINE void narrow(T x, T& to) {
-  to = x;
-}
 
 // Whole numbers wrap around.
 template <ReduceOp op, class T>

@@ -27,11 +27,17 @@ void with_loop_type(at::ScalarType dtype, const F& f) {
   f(Bf16{});
 }
 
+// The type of tensors that the loops know as T.
+template <class T>
+inline constexpr at::ScalarType type_of = c10::CppTypeToScalarType<T>::value;
+template <>
+inline constexpr at::ScalarType type_of<Bf16> = at::kBFloat16;
+
 // The tensor's memory, or null for an undefined one. REQUIRES: it is contiguous and of type T.
 template <class T>
 T* memory_of(const Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
-  if (!tensor.is_contiguous() || tensor.element_size() != static_cast<int64_t>(sizeof(T))) {
+  if (!tensor.is_contiguous() || tensor.scalar_type() != type_of<T>) {
     throw ShapeError("kernel: {} is not contiguous or not of the type of the other operands",
                      describe(tensor));
   }

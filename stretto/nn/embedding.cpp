@@ -21,36 +21,33 @@ struct Observers {
   std::mutex mutex;
   std::unordered_map<const c10::TensorImpl*, RowObserver*> of_table;
 };
+// Never destroyed: modules of static life may outlive everything else.
 Observers& observers() {
-  static Observers all;
-  return all;
+  static auto* all = new Observers;
+  return *all;
 }
 
-bool has_row_loops(const Tensor& ids, const Tensor& table) {
-  return kernels::has_loops(table) && table.is_contiguous() && ids.is_contiguous();
-}
-
-// The sum of lookups in several tables: `parts` are ids and table of each.
+// The sum of lookups in several tables: `parts` are ids and table of each. `fast`: by kernels of our own.
 struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
-  static Tensor forward(AutogradContext* context, at::TensorList parts) {
+  static Tensor forward(AutogradContext* context, at::TensorList parts, bool fast) {
     context->save_for_backward(parts.vec());
+    context->saved_data["fast"] = fast;
     std::vector<kernels::Lookup> lookups;
     for (size_t i = 0; i < parts.size(); i += 2) lookups.push_back({parts[i], parts[i + 1]});
-    const bool fast = std::ranges::all_of(
-        lookups, [](const auto& lookup) { return has_row_loops(lookup.ids, lookup.table); });
     return fast ? kernels::row_sum(lookups) : kernels::row_sum_reference(lookups);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = context->get_saved_variables();
-    variable_list result(saved.size());
+    variable_list result(saved.size() + 1);
+    const bool fast = context->saved_data["fast"].toBool();
     const Tensor grad = outputs[0].contiguous();
     for (size_t i = 0; i < saved.size(); i += 2) {
       if (!context->needs_input_grad(i + 1)) continue;
       const Tensor &ids = saved[i], &table = saved[i + 1];
       const auto sum_type = kernels::computed_type(grad.scalar_type());
       const ParameterGradient sum(table, sum_type, true);
-      if (has_row_loops(ids, grad)) {
+      if (fast) {
         kernels::add_rows(grad, ids, sum.sum());
       } else {
         Tensor(sum.sum()).index_add_(0, ids, grad.to(sum_type));
@@ -61,6 +58,20 @@ struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
     return result;
   }
 };
+
+void check_shapes(const std::vector<Lookup>& lookups) {
+  const Lookup& first = lookups.at(0);
+  for (const auto& [ids, table] : lookups) {
+    if (ids.dim() == 1 && table.dim() == 2 && ids.numel() == first.ids.numel() &&
+        table.size(1) == first.table.size(1) && table.scalar_type() == first.table.scalar_type() &&
+        c10::isIntegralType(ids.scalar_type(), /*includeBool=*/false)) {
+      continue;
+    }
+    throw ShapeError("embedding: ids {} and table {} do not fit; [T] whole numbers and [V, H] are needed{}",
+                     describe(ids), describe(table),
+                     lookups.size() == 1 ? "" : ", alike in T, H and type over all that are summed");
+  }
+}
 
 void check_ids(const Tensor& ids, const Tensor& table) {
   if (!ids.device().is_cpu() || ids.numel() == 0) return;
@@ -75,13 +86,15 @@ void check_ids(const Tensor& ids, const Tensor& table) {
 
 }  // namespace
 
-void observe_rows(const Tensor& table, RowObserver* observer) {
+void observe_rows(const Tensor& table, RowObserver& observer) {
   const std::lock_guard lock(observers().mutex);
-  if (observer == nullptr) {
-    observers().of_table.erase(table.unsafeGetTensorImpl());
-  } else {
-    observers().of_table[table.unsafeGetTensorImpl()] = observer;
-  }
+  observers().of_table[table.unsafeGetTensorImpl()] = &observer;
+}
+
+void stop_observing_rows(const Tensor& table, const RowObserver& observer) {
+  const std::lock_guard lock(observers().mutex);
+  const auto found = observers().of_table.find(table.unsafeGetTensorImpl());
+  if (found != observers().of_table.end() && found->second == &observer) observers().of_table.erase(found);
 }
 
 RowObserver* row_observer(const Tensor& table) {
@@ -94,15 +107,19 @@ bool uses_rows(const torch::autograd::Node& node) {
   return dynamic_cast<const torch::autograd::CppNode<RowSumFunction>*>(&node) != nullptr;
 }
 
-Tensor embedding_sum(const std::vector<Lookup>& lookups) {
+Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context) {
+  check_shapes(lookups);
   std::vector<Tensor> parts;
-  for (const auto& [ids, table] : lookups) {
+  bool fast = true;
+  for (const auto& [given_ids, table] : lookups) {
+    const Tensor ids = given_ids.to(at::kLong).contiguous();
     check_ids(ids, table);
     if (RowObserver* observer = row_observer(table)) observer->will_read(ids);
     parts.push_back(ids);
     parts.push_back(table);
+    fast = fast && context.fast(table) && table.is_contiguous();
   }
-  return RowSumFunction::apply(at::TensorList(parts));
+  return RowSumFunction::apply(at::TensorList(parts), fast);
 }
 
 Tensor embedding(const Tensor& ids, const Tensor& table) { return embedding_sum({{ids, table}}); }

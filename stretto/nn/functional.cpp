@@ -50,7 +50,7 @@ constexpr int64_t ignored_label = -100;
 struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels) {
     const auto result = kernels::cross_entropy(logits, labels, ignored_label);
-    context->save_for_backward({logits, labels, result.log_sum_exp});
+    context->save_for_backward({logits, labels, result.normaliser});
     return result.sum;
   }
 
@@ -71,8 +71,9 @@ void check_labels(const Tensor& wrong, const Tensor& labels, int64_t classes) {
 }  // namespace
 
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context) {
-  if (logits.dim() != 2 || labels.dim() != 1 || logits.size(0) != labels.size(0)) {
-    throw ShapeError("cross_entropy: logits {} and labels {} do not fit; [N, C] and [N] are needed",
+  if (logits.dim() != 2 || labels.dim() != 1 || logits.size(0) != labels.size(0) ||
+      labels.scalar_type() != at::kLong) {
+    throw ShapeError("cross_entropy: logits {} and labels {} do not fit; [N, C] and [N] int64 are needed",
                      describe(logits), describe(labels));
   }
   const Tensor counts = labels.ne(ignored_label);

@@ -29,13 +29,13 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps);
 // Whether this CPU multiplies bf16 matrices in hardware (AVX512-BF16 or AMX).
 bool cpu_has_bf16();
 
-// Rows of `table` [V, H] at `ids` [T] int64. Backward adds only the rows touched. Throws DataError for ids outside the
-// table.
+// Rows of `table` [V, H] at `ids` [T], whole numbers. Backward adds only the rows touched. Throws DataError for ids outside
+// the table, ShapeError.
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
 // The sum of several such lookups [T, H], in one pass each way.
 using Lookup = kernels::Lookup;
-Tensor embedding_sum(const std::vector<Lookup>& lookups);
+Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
 // x * mask / (1 - p) while training, else x. x [T, C] are the rows of `layout`: each row's mask is keyed by its sample
 // and position. `site` is the number of this dropout in the model.

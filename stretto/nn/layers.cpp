@@ -12,8 +12,8 @@ Linear::Linear(int64_t in, int64_t out)
     : weight(register_parameter("weight", at::empty({out, in}))),
       bias(register_parameter("bias", at::empty({out}))) {}
 
-Embedding::Embedding(int64_t rows, int64_t width, bool by_rows)
-    : weight(register_parameter("weight", at::empty({rows, width}))), sparse(by_rows) {}
+Embedding::Embedding(int64_t rows, int64_t width, bool looked_up_only)
+    : weight(register_parameter("weight", at::empty({rows, width}))), sparse(looked_up_only) {}
 
 LayerNorm::LayerNorm(int64_t width, double epsilon)
     : weight(register_parameter("weight", at::empty({width}))),

@@ -22,8 +22,8 @@ struct Linear : torch::nn::Module {
 
 struct Embedding : torch::nn::Module {
   // sparse: the table is used through this layer alone, and batches use few of its rows. Under the Trainer and AdamW each
-  // rank then reduces and steps these rows only; the others catch up, to the same bits, when they are next used or saved.
-  // Between steps `weight` itself may be behind.
+  // rank then reduces and steps these rows only; the others catch up, to the same bits, when they are next used, saved or
+  // evaluated. Inside of steps `weight` itself may be behind.
   Embedding(int64_t rows, int64_t width, bool sparse = false);
   Tensor forward(const Tensor& ids) const { return nn::embedding(ids, weight); }  // [T] -> [T, width]
   Lookup lookup(const Tensor& ids) const {

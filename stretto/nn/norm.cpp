@@ -67,13 +67,16 @@ struct Entry {
   Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias) : x; }
 };
 
+// `biases` and `entry_biases` have one tensor or none: autograd takes no undefined ones.
 struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const Tensor& residual, const Tensor& norm_weight, const Tensor& norm_offset,
-                        at::TensorList entry_bias, std::optional<kernels::Curve> curve, kernels::Norm norm) {
+                        at::TensorList biases, at::TensorList entry_biases,
+                        std::optional<kernels::Curve> curve, kernels::Norm norm) {
+    const Tensor bias = biases.empty() ? Tensor() : biases[0];
     norm.bias = bias, norm.residual = residual;
     norm.weight = norm_weight, norm.offset = norm_offset;
-    const Entry entry = {curve, entry_bias.empty() ? Tensor() : entry_bias[0]};
+    const Entry entry = {curve, entry_biases.empty() ? Tensor() : entry_biases[0]};
     const auto result = kernels::norm_rows(product(operand(entry.forward(x)), weight), norm);
     context->save_for_backward({x, weight, bias, norm_weight, norm_offset, entry.bias, result.sum,
                                 result.mean, result.rstd, norm.samples, norm.positions});
@@ -93,29 +96,36 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     if (context->saved_data.count("curve") > 0)
       entry.curve = static_cast<kernels::Curve>(context->saved_data["curve"].toInt());
     const auto sum_type = kernels::computed_type(x.scalar_type());
-    const ParameterGradient bias_sum(bias, sum_type, context->needs_input_grad(2)),
-        norm_weight(norm.weight, sum_type, context->needs_input_grad(4)),
-        norm_offset(norm.offset, sum_type, context->needs_input_grad(5));
+    // Inputs: x, weight, residual, norm_weight, norm_offset, the biases that there are, curve, norm.
+    const size_t at_bias = 5, at_entry_bias = at_bias + bias.defined();
+    const size_t inputs = at_entry_bias + entry.bias.defined() + 2;
+    const bool needs_entry_bias = entry.bias.defined() && context->needs_input_grad(at_entry_bias);
+    const ParameterGradient bias_sum(bias, sum_type, bias.defined() && context->needs_input_grad(at_bias)),
+        norm_weight(norm.weight, sum_type, context->needs_input_grad(3)),
+        norm_offset(norm.offset, sum_type, context->needs_input_grad(4));
     const auto gradients =
         kernels::norm_rows_backward(outputs[0].contiguous(), {{}, saved[6], saved[7], saved[8]}, norm,
                                     {norm_weight.sum(), norm_offset.sum(), bias_sum.sum()});
     const Tensor grad = operand(gradients.x);
-    variable_list result(entry.bias.defined() ? 9 : 8);
+    variable_list result(inputs);
     if (context->needs_input_grad(1)) result[1] = weight_gradient(weight, grad, operand(entry.forward(x)));
-    if (context->needs_input_grad(0)) result[0] = input_gradient(grad, weight);
+    if (context->needs_input_grad(0) || needs_entry_bias) result[0] = input_gradient(grad, weight);
     if (entry.curve && result[0].defined()) {
-      const bool has_bias = entry.bias.defined();
-      const ParameterGradient entry_bias(entry.bias, sum_type, has_bias && context->needs_input_grad(6));
+      const ParameterGradient entry_bias(entry.bias, sum_type, needs_entry_bias);
       result[0] = kernels::activate_backward(*entry.curve, result[0], x, entry.bias, entry_bias.sum());
-      if (has_bias) result[6] = entry_bias.result();
+      if (entry.bias.defined()) result[at_entry_bias] = entry_bias.result();
     }
-    result[2] = bias_sum.result();
-    result[3] = gradients.residual;
-    result[4] = norm_weight.result();
-    result[5] = norm_offset.result();
+    result[2] = gradients.residual;
+    result[3] = norm_weight.result();
+    result[4] = norm_offset.result();
+    if (bias.defined()) result[at_bias] = bias_sum.result();
     return result;
   }
 };
+
+std::vector<Tensor> none_or_one(const Tensor& tensor) {
+  return tensor.defined() ? std::vector<Tensor>{tensor} : std::vector<Tensor>{};
+}
 
 kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   kernels::Norm norm;
@@ -143,8 +153,9 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
   kernels::Norm norm = keyed_by(layout, parameters.eps);
   norm.before = context.dropout(p, site);
   if (context.fast(x)) {
-    return LinearNormFunction::apply(x, map.weight, map.bias, residual.contiguous(), parameters.weight,
-                                     parameters.bias, at::TensorList(), std::nullopt, norm);
+    const auto bias = none_or_one(map.bias);
+    return LinearNormFunction::apply(x, map.weight, residual.contiguous(), parameters.weight, parameters.bias,
+                                     at::TensorList(bias), at::TensorList(), std::nullopt, norm);
   }
   norm.residual = residual;
   norm.weight = parameters.weight;
@@ -161,9 +172,9 @@ Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activa
   }
   kernels::Norm norm = keyed_by(layout, parameters.eps);
   norm.before = context.dropout(p, site);
-  const std::vector<Tensor> in_bias(in.bias.defined() ? 1 : 0, in.bias);
-  return LinearNormFunction::apply(linear(x, {in.weight, {}}), out.weight, out.bias, x.contiguous(),
-                                   parameters.weight, parameters.bias, at::TensorList(in_bias),
+  const auto in_bias = none_or_one(in.bias), out_bias = none_or_one(out.bias);
+  return LinearNormFunction::apply(linear(x, {in.weight, {}}), out.weight, x.contiguous(), parameters.weight,
+                                   parameters.bias, at::TensorList(out_bias), at::TensorList(in_bias),
                                    std::optional<kernels::Curve>(activation), norm);
 }
 

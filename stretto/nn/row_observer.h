@@ -5,7 +5,7 @@
 namespace stretto::nn {
 
 // Told which rows of a table are used, by the functions that look rows up. Whoever keeps such a table can leave the other
-// rows alone: their gradients are zeros, and nobody reads them.
+// rows alone: their gradients are zeros, and those functions do not read them.
 class RowObserver {
  public:
   virtual ~RowObserver() = default;
@@ -15,8 +15,10 @@ class RowObserver {
   virtual void got_gradient(const Tensor& ids) = 0;
 };
 
-// From now on `observer` is told of `table`; null ends it. The observer must live until then. Any thread.
-void observe_rows(const Tensor& table, RowObserver* observer);
+// From now on `observer` is told of `table`, in place of one before, until it stops, which it must before it ends. On the
+// thread that uses the table.
+void observe_rows(const Tensor& table, RowObserver& observer);
+void stop_observing_rows(const Tensor& table, const RowObserver& observer);
 
 // Who is told of `table`, or null.
 RowObserver* row_observer(const Tensor& table);

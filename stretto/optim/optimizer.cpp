@@ -21,6 +21,7 @@ class Adamw : public Optimizer {
   explicit Adamw(const AdamwOptions& options) : Optimizer(options.lr), options_(options) {}
   std::string name() const override { return "AdamW"; }
   std::vector<std::string> slot_names() const override { return {"exp_avg", "exp_avg_sq"}; }
+  bool steps_rows() const override { return options_.eps > 0; }
 
  private:
   void step_range(const Buffers& part, const std::vector<Tensor>& slots, bool decay, double lr,
@@ -28,7 +29,6 @@ class Adamw : public Optimizer {
     kernels::adamw({part.master, part.grad, part.compute}, slots[0], slots[1],
                    settings(decay, lr, grad_scale, step));
   }
-  bool steps_rows() const override { return options_.eps > 0; }
   void step_rows(const Range& table, const Buffers& part, const std::vector<Tensor>& slots,
                  std::span<const int64_t> rows, double lr, double grad_scale, int64_t step) const override {
     kernels::adamw_rows({part.master, part.grad, part.compute}, slots[0], slots[1], table.row_width, rows,
@@ -130,7 +130,7 @@ void Optimizer::step(double lr_factor, double grad_scale, const TouchedRows& tou
   if (!by_rows) {
     for (Table& table : tables_) {
       std::ranges::fill(table.done, steps_done_);
-      std::ranges::fill(table.touched, 1);
+      std::ranges::fill(table.has_moments, 1);
     }
     return;
   }
@@ -140,7 +140,7 @@ void Optimizer::step(double lr_factor, double grad_scale, const TouchedRows& tou
               grad_scale, steps_done_);
     for (const int64_t row : touched[i]) {
       tables_[i].done[static_cast<size_t>(row)] = steps_done_;
-      tables_[i].touched[static_cast<size_t>(row)] = 1;
+      tables_[i].has_moments[static_cast<size_t>(row)] = 1;
     }
   }
   past_.push_back({lr_factor, steps_done_});
@@ -157,7 +157,7 @@ void Optimizer::catch_up(size_t index, std::span<const int64_t> rows) {
     const auto first = std::ranges::upper_bound(past_, done, {}, &PastStep::step) - past_.begin();
     done = steps_done_;
     if (static_cast<size_t>(first) == past_.size()) continue;
-    still.push_back({row, static_cast<size_t>(first), table.touched[static_cast<size_t>(row)] != 0});
+    still.push_back({row, static_cast<size_t>(first), table.has_moments[static_cast<size_t>(row)] != 0});
   }
   if (still.empty()) return;
   const Range& range = ranges_[table.range];
@@ -176,19 +176,19 @@ void Optimizer::catch_up() {
 void Optimizer::resume(int64_t steps_done) {
   steps_done_ = steps_done;
   past_.clear();
-  find_touched();
+  find_moments();
 }
 
 // After slots have been written from outside.
-void Optimizer::find_touched() {
+void Optimizer::find_moments() {
   for (Table& table : tables_) {
     const Range& range = ranges_[table.range];
     std::ranges::fill(table.done, steps_done_);
-    std::ranges::fill(table.touched, 0);
+    std::ranges::fill(table.has_moments, 0);
     for (const Tensor& slot : slots_of(range)) {
       const Tensor any = slot.view({-1, range.row_width}).ne(0).any(1);
-      for (size_t row = 0; row < table.touched.size(); ++row)
-        table.touched[row] |= static_cast<uint8_t>(any.const_data_ptr<bool>()[row]);
+      for (size_t row = 0; row < table.has_moments.size(); ++row)
+        table.has_moments[row] |= static_cast<uint8_t>(any.const_data_ptr<bool>()[row]);
     }
   }
 }

@@ -69,6 +69,8 @@ class Optimizer {
   void resume(int64_t steps_done);
   virtual std::string name() const = 0;
   virtual std::vector<std::string> slot_names() const = 0;  // state tensors, each as large as the buffers
+  // Whether it can leave rows without gradients for later.
+  virtual bool steps_rows() const { return false; }
 
  protected:
   explicit Optimizer(double base_lr) : base_lr_(base_lr) {}
@@ -77,7 +79,6 @@ class Optimizer {
                           double grad_scale, int64_t step) const = 0;
 
   // For optimizers that step rows of a table by themselves. `part` and `slots` are the whole table's.
-  virtual bool steps_rows() const { return false; }
   virtual void step_rows(const Range& table, const Buffers& part, const std::vector<Tensor>& slots,
                          std::span<const int64_t> rows, double lr, double grad_scale, int64_t step) const;
   virtual void step_still_rows(const Range& table, const Buffers& part, const std::vector<Tensor>& slots,
@@ -88,12 +89,12 @@ class Optimizer {
   // What is known of each row of a table.
   struct Table {
     size_t range;
-    std::vector<int64_t> done;     // steps it has been through
-    std::vector<uint8_t> touched;  // 0: its slots are zeros
+    std::vector<int64_t> done;         // steps it has been through
+    std::vector<uint8_t> has_moments;  // 0: its slots are zeros
   };
   Buffers part(const Range& range) const;
   std::vector<Tensor> slots_of(const Range& range) const;
-  void find_touched();
+  void find_moments();
 
   double base_lr_;
   int64_t steps_done_ = 0;

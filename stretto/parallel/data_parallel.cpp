@@ -132,9 +132,9 @@ void DataParallel::check_use(size_t parameter, const torch::autograd::Node& user
   const NamedParameter& info = arena_.parameters()[parameter].info;
   if (!info.sparse || nn::uses_rows(user)) return;
   throw Error(
-      "{} is used by {}, but its layer says that only rows of it are looked up: construct the Embedding "
-      "without "
-      "sparse = true",
+      "{} is used by {}, but its layer says that rows of it are looked up and nothing else: construct the "
+      "Embedding (or "
+      "the BertModel) without sparse tables",
       info.name, user.name());
 }
 

@@ -44,7 +44,12 @@ std::vector<int> count_gradient_uses(const Tensor& root,
     if (const auto* leaf = dynamic_cast<AccumulateGrad*>(node)) {
       add_use(leaf->variable);
     } else if (const auto* recomputed = nn::recomputed_parameters(*node)) {
-      for (const Tensor& parameter : *recomputed) add_use(parameter);
+      for (const Tensor& parameter : *recomputed) {
+        add_use(parameter);
+        const auto found = index_of.find(parameter.unsafeGetTensorImpl());
+        if (check && found != index_of.end())
+          check(found->second, *node);  // what it does with it shows too late
+      }
     }
     for (const auto& edge : node->next_edges()) {
       waiting.push_back(edge.function.get());

@@ -67,7 +67,8 @@ class Collector {
                               .unit = unit_of(full_name),
                               .tensor = tensor,
                               .decay = nn::has_weight_decay(owner, name),
-                              .sparse = table != nullptr && table->sparse && tensor.device().is_cpu()});
+                              .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight) &&
+                                        tensor.device().is_cpu()});
   }
 
   std::unordered_set<const void*> seen_;

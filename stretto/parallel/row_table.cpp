@@ -16,10 +16,10 @@ RowTable::RowTable(const Arena::Parameter& parameter, const optim::Buffers& buff
       grad_(buffers.grad.slice(0, parameter.begin, parameter.end).view(parameter_.sizes())),
       marks_(at::zeros({parameter_.size(0)}, at::kByte)),
       group_(group) {
-  nn::observe_rows(parameter_, this);
+  nn::observe_rows(parameter_, *this);
 }
 
-RowTable::~RowTable() { nn::observe_rows(parameter_, nullptr); }
+RowTable::~RowTable() { nn::stop_observing_rows(parameter_, *this); }
 
 void RowTable::will_read(const Tensor& ids) {
   if (tell_read_) tell_read_(span_of(ids));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <string>
 
 #include "stretto/config/recipe.h"
@@ -19,6 +20,7 @@ struct FitContext {
   int64_t total_steps = 0;
   int64_t epoch = 0;        // of the step that was taken last, or is about to be; 0 is the first
   Metrics evaluation = {};  // what the last one measured; empty before the first
+  std::function<void()> catch_up = [] {};  // brings sparse tables up to date
 
   // Ends the run on all ranks, whichever of them asks. Asked in fit_start, evaluation_end or epoch_end it ends there;
   // asked around a step it travels with the next reduction, and the run ends after that step.
@@ -39,6 +41,9 @@ struct FitContext {
 //                                they are after all of the above
 //   fit_end                      the model is saved
 //   exception                    in place of what would have come next, on the rank that threw
+//
+// At all events but step_start and step_end the module's parameters are what all steps so far have made of them. Around
+// steps, rows of sparse tables (nn::Embedding) may be behind: FitContext::catch_up() comes before reading or writing them.
 //
 // A step that sends the run back to a checkpoint has no end; resume() comes in its place. What a callback throws ends the
 // run, with its name and the event in the message.

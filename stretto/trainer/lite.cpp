@@ -65,7 +65,8 @@ bool has_torch_dropout(const torch::nn::Module& module) {
 // Of the names and shapes of its parameters; exact as a double.
 int64_t shape_checksum(const torch::nn::Module& module) {
   std::string shapes;
-  for (const auto& item : module.named_parameters()) shapes += item.key() + describe(item.value()) + "\n";
+  for (const auto& item : module.named_parameters())
+    shapes += item.key() + describe(item.value()) + (item.value().requires_grad() ? "\n" : " frozen\n");
   return static_cast<int64_t>(hash64(shapes) >> 12);
 }
 

@@ -88,7 +88,7 @@ struct DatasetLoaderOptions {
 // The program computes what it would compute on one rank, to rounding: a loader's batch is divided among the ranks, and
 // after backward each gradient is that of the whole batch. Every rank must make the same calls in the same order; ranks
 // that have come apart end with a DistributedError that names them. An exception that leaves main() ends the rank with
-// its message and exit code 1, or 2 for a ConfigError, which no launcher tries again. A program has one. Not thread-safe.
+// its message and exit code 1, or 2 for a ConfigError, which `stretto launch` never tries again. A program has one. Not thread-safe.
 class Lite {
  public:
   // Make it first in main(): a program that was started plainly is run again once a rank, and what went before is done
@@ -343,7 +343,7 @@ template <lite::BatchRange Loader>
 LiteLoader<Loader> Lite::setup(std::unique_ptr<Loader>&& loader, Distribute distribute) {
   if (loader == nullptr) throw ConfigError("Lite: the loader is a null pointer");
   const std::shared_ptr<Loader> owned(std::move(loader));
-  return LiteLoader<Loader>(owned, loop_.record(owned.get()), loop_, distribute);
+  return LiteLoader<Loader>(owned, loop_.record(nullptr), loop_, distribute);
 }
 
 template <class Dataset, class Sampler>
@@ -358,7 +358,7 @@ auto Lite::make_data_loader(Dataset dataset, Sampler sampler, torch::data::DataL
   auto loader = torch::data::make_data_loader(std::move(dataset), std::move(split), options.drop_last(false));
   using Loader = typename decltype(loader)::element_type;
   const std::shared_ptr<Loader> owned(std::move(loader));
-  return LiteLoader<Loader>(owned, loop_.record(owned.get()), loop_, Distribute::split, shares);
+  return LiteLoader<Loader>(owned, loop_.record(nullptr), loop_, Distribute::split, shares);
 }
 
 template <class Sampler, class Dataset>

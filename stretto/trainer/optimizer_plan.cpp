@@ -49,7 +49,8 @@ void require_followers(const std::vector<NamedParameter>& trained,
 
 OptimizerPlan plan_of(const Recipe& recipe) { return {make_optimizer(recipe.optimizer), recipe.scheduler}; }
 
-ModuleTensors collect_tensors(const torch::nn::Module& root, const std::vector<ParameterGroup>& groups) {
+ModuleTensors collect_tensors(const torch::nn::Module& root, const std::vector<ParameterGroup>& groups,
+                              const optim::Optimizer& optimizer) {
   ModuleTensors tensors = collect_tensors(root);
   require_followers(tensors.trained, groups);
   for (NamedParameter& parameter : tensors.trained) {
@@ -58,6 +59,7 @@ ModuleTensors collect_tensors(const torch::nn::Module& root, const std::vector<P
   }
   tensors = collect_tensors(root);
   for (NamedParameter& parameter : tensors.trained) {
+    parameter.sparse = parameter.sparse && optimizer.steps_rows();
     const size_t i = group_of(parameter.name, groups);
     if (i == groups.size()) continue;
     parameter.lr_factor = groups[i].lr_factor;

@@ -30,8 +30,10 @@ struct OptimizerPlan {
 // What a recipe says.
 OptimizerPlan plan_of(const Recipe& recipe);
 
-// The tensors of `root`, with the groups' settings; frozen parameters are constant from here on. Throws ConfigError for a
+// The tensors of `root`, with the groups' settings; frozen parameters are constant from here on, and tables are sparse only
+// where `optimizer` steps single rows. Throws ConfigError for a
 // group that no parameter follows, and as collect_tensors does.
-ModuleTensors collect_tensors(const torch::nn::Module& root, const std::vector<ParameterGroup>& groups);
+ModuleTensors collect_tensors(const torch::nn::Module& root, const std::vector<ParameterGroup>& groups,
+                              const optim::Optimizer& optimizer);
 
 }  // namespace stretto

@@ -55,6 +55,7 @@ class Fit {
   Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, const data::Dataset& train,
       const data::Dataset* validation, Callbacks& callbacks, std::vector<std::shared_ptr<Tracker>> trackers);
   FitResult run();
+  void catch_up() { run_.catch_up(); }
 
  private:
   bool main_rank() const { return group_.rank() == 0; }
@@ -129,6 +130,7 @@ void Fit::begin() {
   log::info("{}", run_.describe());
   step_log_.begin(run_.steps_done(), run_.total_steps());
   callbacks_.place(run_);
+  callbacks_.context().catch_up = [this] { run_.catch_up(); };
   callbacks_.tell("fit_start", &Callback::fit_start);
   end_if_asked();
 }
@@ -144,6 +146,7 @@ void Fit::roll_back(const std::string& reason) {
 
 void Fit::evaluate_model(const StepReport& report) {
   step_log_.pause();
+  run_.catch_up();
   const int64_t batch_size = recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
   const Metrics metrics = evaluate_and_share(module_, *validation_, group_, batch_size, device_, report.step);
   step_log_.write_evaluation(report, metrics);
@@ -171,7 +174,10 @@ void Fit::after(const StepReport& report) {
   if (report.requests.end) end_if_asked();
   if (step_log_.due(report, over())) tell(report);
   if (validation_ != nullptr && (report.epoch_ends || over())) evaluate_model(report);
-  if (report.epoch_ends) callbacks_.tell("epoch_end", &Callback::epoch_end);
+  if (report.epoch_ends) {
+    run_.catch_up();
+    callbacks_.tell("epoch_end", &Callback::epoch_end);
+  }
   if (report.epoch_ends && !over()) {
     end_if_asked();
     if (over() && step_log_.pending()) tell(report);
@@ -202,6 +208,7 @@ FitResult Fit::run() {
   step_log_.pause();
   checkpoints_.finish();
   if (validation_ == nullptr && main_rank() && !result_.stopped) folder_->save_model(module_, run_.weights());
+  run_.catch_up();
   callbacks_.tell("fit_end", &Callback::fit_end);
   result_.steps = run_.steps_done();
   result_.seconds = seconds_since(start);
@@ -219,6 +226,7 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
   try {
     return fit.run();
   } catch (const std::exception& error) {
+    fit.catch_up();
     callbacks.tell_exception(error);
     throw;
   }

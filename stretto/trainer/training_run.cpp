@@ -34,6 +34,13 @@ nlohmann::json order_of(const data::SamplerOptions& options) {
           {"group_by_length", options.group_by_length}};
 }
 
+// That of a saved place. Before group_by_length was noted, all batches were grouped.
+nlohmann::json order_in(const nlohmann::json& place) {
+  nlohmann::json order = place.at("order");
+  if (!order.contains("group_by_length")) order["group_by_length"] = true;
+  return order;
+}
+
 optim::ScheduleOptions schedule_options(const SchedulerConfig& scheduler, int64_t total_steps) {
   optim::ScheduleOptions options;
   options.type = scheduler.type;
@@ -80,7 +87,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       dataset_(dataset),
       group_(group),
       device_(device),
-      tensors_((module.root().to(device), collect_tensors(module.root(), plan.groups))),
+      tensors_((module.root().to(device), collect_tensors(module.root(), plan.groups, *plan.optimizer))),
       arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory(), group.allocator()),
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(std::move(plan.optimizer)),
@@ -112,7 +119,8 @@ Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, LoggedValues& lo
                      .kernels = nn::parse_kernels(training_.kernels)};
   context.step = steps_done();
   context.epoch = epoch_;
-  const auto mine = data::split_batch(batch, dataset_.lengths(), group_.size(), group_.rank(), micro_steps);
+  const auto mine = data::split_batch(batch, dataset_.lengths(), group_.size(), group_.rank(), micro_steps,
+                                      dataset_.pads());
   Loss total = {at::zeros({}, at::TensorOptions(at::kDouble).device(device_)), 0};
   for (size_t micro = 0; micro < mine.size(); ++micro) {
     const bool last = micro + 1 == mine.size();
@@ -266,13 +274,13 @@ Metrics TrainingRun::take_logged() {
   return logged_.take();
 }
 
-void TrainingRun::compare_replicas() const {
-  optimizer_->catch_up();
+void TrainingRun::compare_replicas() {
+  catch_up();
   engine_.compare_replicas();
 }
 
-NamedTensors TrainingRun::weights() const {
-  optimizer_->catch_up();
+NamedTensors TrainingRun::weights() {
+  catch_up();
   NamedTensors weights;
   for (const auto& parameter : arena_.parameters())
     weights[parameter.info.name] = arena_.master_view(parameter);
@@ -282,7 +290,7 @@ NamedTensors TrainingRun::weights() const {
 
 State TrainingRun::state() {
   collect_logged();
-  optimizer_->catch_up();
+  catch_up();
   State state;
   const auto slot_names = optimizer_->slot_names();
   for (const auto& parameter : arena_.parameters()) {
@@ -331,7 +339,7 @@ void TrainingRun::resume(const State& state) {
   const nlohmann::json& place = state.scalars.at("place");
   place.at("epoch").get_to(epoch_);
   place.at("samples").get_to(epoch_samples_);
-  if (place.at("order") == here.at("place").at("order") && sampled_before(place) == epoch_samples_) {
+  if (order_in(place) == here.at("place").at("order") && sampled_before(place) == epoch_samples_) {
     place.at("batch").get_to(batch_);
   } else {
     resume_inside_epoch(place);
@@ -347,11 +355,12 @@ int64_t TrainingRun::sampled_before(const nlohmann::json& place) const {
 
 // The epoch goes on with the samples that the other batches would have taken next.
 void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
-  rest_order_ = place.at("order");
+  rest_order_ = order_in(place);
   if (plan_.global_batch_size == 0 || rest_order_.at("max_tokens") != 0) {
     throw ConfigError(
-        "a run under training.max_tokens can be resumed with the same budget over all ranks only: it was {} "
-        "tokens a step",
+        "a run under training.max_tokens can be resumed only with the same budget over all ranks, and with "
+        "batches that "
+        "are made up alike: it had {} tokens a step",
         rest_order_.at("max_tokens").dump());
   }
   if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_);

@@ -44,6 +44,7 @@ class TrainingRun {
   // must outlive the run.
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
               at::Device device);
+  ~TrainingRun() { catch_up(); }
 
   int64_t steps_an_epoch() const { return sampler_.batches(0); }
   int64_t total_steps() const { return schedule_.total_steps; }
@@ -66,11 +67,15 @@ class TrainingRun {
   // The means of what the steps' contexts were told since this was last asked, at rank 0. Collective.
   Metrics take_logged();
 
+  // Brings the module's sparse tables up to date: before anybody but their layers reads them. The functions below do it
+  // themselves.
+  void catch_up() { optimizer_->catch_up(); }
+
   // Throws DistributedError where a rank's weights differ.
-  void compare_replicas() const;
+  void compare_replicas();
 
   // Parameters and buffers at master precision, by name.
-  NamedTensors weights() const;
+  NamedTensors weights();
 
   // Types and memory, a line each, for the start of a run.
   std::string describe() const;

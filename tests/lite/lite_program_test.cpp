@@ -169,9 +169,10 @@ INSTANTIATE_TEST_SUITE_P(
                "them "
                "has left out a backward"},
         Misuse{"never_synchronised 1",
-               "model 0 was stepped with gradients of this rank alone since its last backward"},
+               "the parameters of model 0 were changed since its last backward under no_backward_sync"},
         Misuse{"models_of_different_sizes 2",
-               "setup: model 0 has parameters of other names or shapes on rank 1 than on rank 0"},
+               "setup: model 0 has other parameters on rank 1 than on rank 0 (names, shapes, or which are "
+               "frozen)"},
         Misuse{"groups_of_own_optimizer 1", "SGD: an optimizer of stretto's has no param_groups; set_lr()"},
         Misuse{"torch_error 2",
                "| [rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));

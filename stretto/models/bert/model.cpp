@@ -65,12 +65,12 @@ Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const
                                   output_norm_->all(), hidden_dropout_, first_site_ + 2, wanted, context);
 }
 
-BertModel::BertModel(const BertConfig& config) : config_(config) {
+BertModel::BertModel(const BertConfig& config, bool sparse_words) : config_(config) {
   const int64_t width = config.hidden_size;
   const auto table = [&](const char* path, int64_t rows, bool sparse = false) {
     return nn::add_layer(*this, path, std::make_shared<nn::Embedding>(rows, width, sparse));
   };
-  words_ = table("embeddings.word_embeddings", config.vocab_size, /*sparse=*/true);
+  words_ = table("embeddings.word_embeddings", config.vocab_size, sparse_words);
   positions_ = table("embeddings.position_embeddings", config.max_position_embeddings);
   token_types_ = table("embeddings.token_type_embeddings", config.type_vocab_size);
   norm_ = nn::add_layer(*this, "embeddings.LayerNorm",
@@ -92,7 +92,8 @@ Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
   }
   const Tensor summed =
       nn::embedding_sum({words_->lookup(batch.at("ids")), token_types_->lookup(batch.at("token_types")),
-                         positions_->lookup(layout.positions)});
+                         positions_->lookup(layout.positions)},
+                        context);
   return nn::norm_dropout(summed, norm_->all(), config_.hidden_dropout_prob, embedding_site, layout, context);
 }
 
@@ -116,8 +117,9 @@ Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layo
 
 Tensor BertModel::pool(const Tensor& first) const { return at::tanh(pooler_->forward(first)); }
 
-BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config) : config_(config) {
-  bert_ = register_module("bert", std::make_shared<BertModel>(config));
+BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)
+    : config_(config) {
+  bert_ = register_module("bert", std::make_shared<BertModel>(config, sparse_words));
   classifier_ =
       register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }

@@ -34,7 +34,8 @@ class BertLayer : public torch::nn::Module {
 // Embeddings, blocks and pooler. Parameter names are those of Hugging Face's BertModel.
 class BertModel : public torch::nn::Module {
  public:
-  explicit BertModel(const BertConfig& config);
+  // sparse_words: the word embeddings are used in no other way than here (nn::Embedding).
+  explicit BertModel(const BertConfig& config, bool sparse_words = true);
 
   // The batch's ids and token_types [T] -> hidden states [T, H]. Throws DataError for positions beyond the model's.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
@@ -58,7 +59,7 @@ class BertModel : public torch::nn::Module {
 // Hugging Face's BertForSequenceClassification.
 class BertForSequenceClassification : public torch::nn::Module {
  public:
-  explicit BertForSequenceClassification(const BertConfig& config);
+  explicit BertForSequenceClassification(const BertConfig& config, bool sparse_words = true);
 
   // A packed batch -> logits [B, num_labels].
   Tensor forward(const Batch& batch, const nn::Context& context) const;

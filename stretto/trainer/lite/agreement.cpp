@@ -89,7 +89,7 @@ void Agreement::compare(const double* first, const double* other, size_t rank) c
   if (same_act && (same(Row::number) || (!is(Act::backward) && !is(Act::setup)))) return;
   if (same_act && is(Act::setup)) {
     throw DistributedError(
-        "setup: model {} has parameters of other names or shapes on rank {} than on rank 0",
+        "setup: model {} has other parameters on rank {} than on rank 0 (names, shapes, or which are frozen)",
         first[Row::subject], rank);
   }
   const auto at_end = [](const double* row) { return row[Row::act] == static_cast<double>(Act::end_loader); };

@@ -101,7 +101,10 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   State table = state(&stored, manifest.world_size);
   checkpoint::load(chosen, table);
   for (lite::Model& model : models_) {
-    if (model.arena() != nullptr) model.arena()->refresh_compute();
+    if (model.arena() != nullptr) {
+      model.arena()->refresh_compute();
+      model.zero_grad();  // gradients of other weights
+    }
     model.compare_replicas();
   }
   for (size_t i = 0; i < optimizers_.size(); ++i) optimizers_[i]->resume(table, numbered("optimizer", i));

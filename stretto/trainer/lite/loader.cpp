@@ -6,7 +6,8 @@ namespace stretto::lite {
 
 Batch DatasetBatches::read(int64_t epoch, int64_t index) const {
   const auto batch = sampler_.batch(epoch, index);
-  const auto mine = data::split_batch(batch, dataset_.lengths(), loop_.ranks(), loop_.rank(), 1).at(0);
+  const auto mine =
+      data::split_batch(batch, dataset_.lengths(), loop_.ranks(), loop_.rank(), 1, dataset_.pads()).at(0);
   shares_->push_back({std::ssize(mine), std::ssize(batch)});
   if (!mine.empty()) return dataset_.pack(mine);
   Batch stand_in = dataset_.pack(std::span(batch).first(1));

@@ -14,7 +14,7 @@ Loop::Loop(Group& group, Agreement& agreement, at::Device device)
 
 LoaderRecord& Loop::record(const void* source) {
   for (LoaderRecord& record : records_) {
-    if (record.source == source) return record;
+    if (source != nullptr && record.source == source) return record;
   }
   const size_t number = records_.size();
   return records_.emplace_back(

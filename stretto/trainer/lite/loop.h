@@ -35,7 +35,7 @@ class Loop {
   int ranks() const { return group_.size(); }
   at::Device device() const { return device_; }
 
-  // The record of a loader at this address, made when it is seen first.
+  // The record of a loader at this address, made when it is seen first; null: of a new one, that nobody else will hold.
   LoaderRecord& record(const void* source);
   const std::deque<LoaderRecord>& records() const { return records_; }
   // Goes on as after so many epochs of each loader, in the order they were set up in; of loaders to come too.

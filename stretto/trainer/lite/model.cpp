@@ -95,9 +95,11 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   if (std::ranges::none_of(uses_, [](int uses) { return uses > 0; })) return false;
   if (window_.open && fingerprint() != window_.fingerprint) {
     throw Error(
-        "backward: model {} was stepped with gradients of this rank alone since its last backward under "
-        "no_backward_sync, so that the ranks differ now; the last backward before a step must be outside of "
-        "it",
+        "backward: the parameters of model {} were changed since its last backward under no_backward_sync, "
+        "so that the "
+        "ranks may differ now; the last backward before a step must be outside of it, and zero_grad() of "
+        "Lite's "
+        "optimizer comes before any other change",
         number_);
   }
   const size_t dropped = arena_->rebind_dropped_gradients();
@@ -116,7 +118,7 @@ void Model::end_backward(bool synchronises) {
   if (!synchronises) window_.fingerprint = fingerprint();
 }
 
-// Of an element of each parameter, on CPU: a step changes some of them. Torch's optimizers leave no other trace.
+// Of two elements of each parameter, on CPU: a step changes some of them. Torch's optimizers leave no other trace.
 uint64_t Model::fingerprint() const {
   if (!arena_->buffers().master.device().is_cpu()) return 0;
   std::vector<uint16_t> elements;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <map>
 
@@ -57,11 +58,17 @@ std::string canonical(const std::string& option, const std::string& value,
 
 std::atomic<bool> lite_exists = false;
 
+std::terminate_handler terminate_before = nullptr;
+
+// Only for exceptions: what else terminates a program is an error in it, of which a core dump tells more.
 [[noreturn]] void end_with_message() {
   int exit_code = 1;
+  if (std::current_exception() == nullptr) {
+    if (terminate_before != nullptr) terminate_before();
+    std::abort();
+  }
   try {
-    if (const auto error = std::current_exception()) std::rethrow_exception(error);
-    log::error("std::terminate was called");
+    throw;
   } catch (const Error& error) {
     log::error("{}", error.what());
     exit_code = error.exit_code();
@@ -73,7 +80,7 @@ std::atomic<bool> lite_exists = false;
     log::error("an exception that is no std::exception");
   }
   log::flush();
-  std::fflush(nullptr);
+  std::fflush(stdout);
   ::_exit(exit_code);
 }
 
@@ -82,7 +89,7 @@ std::atomic<bool> lite_exists = false;
 ProcessHook::ProcessHook() {
   if (lite_exists.exchange(true))
     throw ConfigError("there is a Lite already: make one, first in main(), and hand it on by reference");
-  std::set_terminate(end_with_message);
+  if (std::get_terminate() != end_with_message) terminate_before = std::set_terminate(end_with_message);
 }
 
 ProcessHook::~ProcessHook() { lite_exists = false; }
