@@ -48,11 +48,11 @@ demo:  ## fine-tune a small BERT on two ranks and print its accuracy
 	@$(MAKE) --no-print-directory build
 	@scripts/demo.sh
 
-bench:  ## measure stretto against its peers, in turns, and print the table (ONLY="start train" for some; about 40 minutes)
+bench:  ## measure stretto against its peers, in turns, and print the table (half an hour; ONLY="start train"; QUICK=1: a round each)
 	@$(SETUP) bench
 	@cmake --preset release -DSTRETTO_BENCH=ON >/dev/null
 	@cmake --build build/release
-	@$(or $(STRETTO_DEPS),.deps)/peers/bin/python bench/run.py $(ONLY)
+	@$(or $(STRETTO_DEPS),.deps)/peers/bin/python bench/run.py $(if $(QUICK),--quick) $(ONLY)
 
 format:  ## rewrite all sources in the project's style
 	@$(SETUP) lint

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks one after the other and prints one table of all ratios at the end. Give names to run only some."""
+"""Runs the benchmarks one after the other and prints one table of all ratios at the end.
+
+Give names to run only some, and --quick for a single round of each: figures without a spread.
+"""
 
 import json
 import os
@@ -32,7 +35,9 @@ def processor():
 
 
 def main():
-    wanted = sys.argv[1:] or list(BENCHMARKS)
+    names = [argument for argument in sys.argv[1:] if argument != "--quick"]
+    rounds = ["--rounds", "1"] if "--quick" in sys.argv else []
+    wanted = names or list(BENCHMARKS)
     unknown = set(wanted) - set(BENCHMARKS)
     if unknown:
         sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
@@ -40,7 +45,7 @@ def main():
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
         environment = {**os.environ, "STRETTO_BENCH_RESULTS": results.name}
         failed = [name for name in wanted
-                  if subprocess.run([sys.executable, str(FOLDER / name / "run.py"), *map(str, BENCHMARKS[name])],
+                  if subprocess.run([sys.executable, str(FOLDER / name / "run.py"), *map(str, BENCHMARKS[name]), *rounds],
                                     env=environment).returncode != 0]
         rows = [json.loads(line) for line in results]
     print("\n| work | unit | stretto | peer | peer's | ratio | must | goal |\n|---|---|---|---|---|---|---|---|")
