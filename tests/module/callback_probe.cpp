@@ -1,4 +1,6 @@
 // A rank whose callback throws at rank 1 alone:  callback_probe OUTPUT
+#include <cstdlib>
+
 #include "stretto/base/log.h"
 #include "stretto/stretto.h"
 #include "stretto/trainer/job.h"
@@ -30,19 +32,22 @@ struct Faulty : Callback {
   }
 };
 
-int train(const std::string& output) try {
+int train(const std::string& output) {
   const Job job = join_job("cpu", "device");
-  Recipe recipe;
-  recipe.output = output;
-  recipe.training.global_batch_size = 10;
-  Sum module;
-  Trainer trainer(recipe, *job.group, job.device);
-  trainer.add(std::make_shared<Faulty>());
-  trainer.fit(module, Ones(), nullptr);
-  return 0;
-} catch (const Error& error) {
-  log::error("{}", error.what());
-  return error.exit_code();
+  try {
+    Recipe recipe;
+    recipe.output = output;
+    recipe.training.global_batch_size = 10;
+    Sum module;
+    Trainer trainer(recipe, *job.group, job.device);
+    trainer.add(std::make_shared<Faulty>());
+    trainer.fit(module, Ones(), nullptr);
+    return 0;
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    log::flush();
+    std::_Exit(error.exit_code());  // before the other rank learns from the group that this one is leaving
+  }
 }
 
 }  // namespace
