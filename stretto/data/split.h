@@ -18,7 +18,8 @@ int64_t count_micro_steps(int64_t samples, int ranks, int64_t batch_size);
 // The part of `rank` in a global batch. The batch is ordered by length, longest first, and cut into
 // `micro_steps` whose counts differ by at most one: of samples alike in length, for batches that are padded, or
 // of alike sums of lengths. Each is dealt to the ranks so that counts in a step differ by at most one and
-// tokens over the steps so far by no more than one longest sample. The parts of all ranks are the batch, each sample once, and every rank has the same number of
+// tokens over the steps so far by no more than one longest sample. The parts of all ranks are the batch,
+// each sample once, and every rank has the same number of
 // steps. A pure function: no communication. lengths: tokens of every sample of the dataset. Throws
 // ConfigError unless 0 <= rank < ranks and micro_steps >= 0.
 MicroSteps split_batch(std::span<const int64_t> batch, std::span<const int32_t> lengths, int ranks, int rank,

@@ -26,9 +26,8 @@ struct Embedding : torch::nn::Module {
   // evaluated. Inside of steps `weight` itself may be behind.
   Embedding(int64_t rows, int64_t width, bool sparse = false);
   Tensor forward(const Tensor& ids) const { return nn::embedding(ids, weight); }  // [T] -> [T, width]
-  Lookup lookup(const Tensor& ids) const {
-    return {ids, weight};
-  }               // for functions that do more in the same pass
+  // For functions that do more in the same pass.
+  Lookup lookup(const Tensor& ids) const { return {ids, weight}; }
   Tensor weight;  // [rows, width]
   bool sparse;
 };

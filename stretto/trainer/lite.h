@@ -88,7 +88,8 @@ struct DatasetLoaderOptions {
 // The program computes what it would compute on one rank, to rounding: a loader's batch is divided among the ranks, and
 // after backward each gradient is that of the whole batch. Every rank must make the same calls in the same order; ranks
 // that have come apart end with a DistributedError that names them. An exception that leaves main() ends the rank with
-// its message and exit code 1, or 2 for a ConfigError, which `stretto launch` never tries again. A program has one. Not thread-safe.
+// its message and exit code 1, or 2 for a ConfigError, which `stretto launch` never tries again. A program has one Lite.
+// Not thread-safe.
 class Lite {
  public:
   // Make it first in main(): a program that was started plainly is run again once a rank, and what went before is done
