@@ -306,8 +306,10 @@ void Group::barrier() {
   start({"barrier", Tensor()}, {}, [](c10d::Backend& backend) { return backend.barrier(); }).wait();
 }
 
+at::Device Group::device_of_bytes() const { return backend_name_ == "nccl" ? at::kCUDA : at::kCPU; }
+
 std::string Group::broadcast_bytes(std::string bytes, int source) {
-  const at::Device device = backend_name_ == "nccl" ? at::Device(at::kCUDA) : at::Device(at::kCPU);
+  const at::Device device = device_of_bytes();
   Tensor length = at::tensor({static_cast<int64_t>(bytes.size())}, at::kLong).to(device);
   broadcast(length, source).wait();
   bytes.resize(static_cast<size_t>(length.item<int64_t>()));
@@ -322,9 +324,22 @@ std::string Group::broadcast_bytes(std::string bytes, int source) {
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
-  std::vector<std::string> all;
-  for (int source = 0; source < size_; ++source)
-    all.push_back(broadcast_bytes(source == rank_ ? bytes : "", source));
+  const at::Device device = device_of_bytes();
+  Tensor lengths = at::empty({size_}, at::TensorOptions(at::kLong).device(device));
+  all_gather(lengths, at::tensor({std::ssize(bytes)}, at::kLong).to(device)).wait();
+  lengths = lengths.to(at::kCPU);
+  const int64_t longest = lengths.max().item<int64_t>();
+  std::vector<std::string> all(static_cast<size_t>(size_));
+  if (longest == 0) return all;
+  const Tensor mine = at::zeros({longest}, at::kByte);
+  std::memcpy(mine.data_ptr(), bytes.data(), bytes.size());
+  Tensor contents = at::empty({size_ * longest}, at::TensorOptions(at::kByte).device(device));
+  all_gather(contents, mine.to(device)).wait();
+  contents = contents.to(at::kCPU);
+  for (int64_t rank = 0; rank < size_; ++rank) {
+    all[static_cast<size_t>(rank)].assign(static_cast<const char*>(contents.data_ptr()) + rank * longest,
+                                          static_cast<size_t>(lengths[rank].item<int64_t>()));
+  }
   return all;
 }
 

@@ -102,6 +102,7 @@ class Group {
   template <class Call>
   Work start(const Plan& plan, std::vector<Tensor> keep, const Call& call);
   void compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence);
+  at::Device device_of_bytes() const;
   void require_multiple(const char* operation, const Tensor& large, const Tensor& small) const;
 
   std::string backend_name_, transport_;

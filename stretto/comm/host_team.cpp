@@ -137,6 +137,11 @@ std::string HostTeam::absence(int place) const {
   return fmt::format("rank {} (process {}) has ended", other.rank, other.process);
 }
 
+void HostTeam::await_end(int place, std::chrono::milliseconds at_most) const {
+  pollfd life = {.fd = mate(place).life.get(), .events = POLLIN, .revents = 0};
+  if (mate(place).life) ::poll(&life, 1, static_cast<int>(at_most.count()));
+}
+
 void HostTeam::report_failure(const std::string& why) {
   SharedControl& mine = control(me_);
   if (mine.membership != Membership::member) return;

@@ -45,6 +45,9 @@ class HostTeam {
   // ended can be read after this returned.
   std::string absence(int place) const;
 
+  // Until the process of an absent mate has ended, which may still have something to say of its own; at most so long.
+  void await_end(int place, std::chrono::milliseconds at_most) const;
+
   // Lets the others know why this rank gives up.
   void report_failure(const std::string& why);
 

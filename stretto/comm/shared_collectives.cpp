@@ -25,7 +25,9 @@ constexpr auto spin_time = std::chrono::microseconds(100), crowded_spin_time = s
 // How often the life of others is looked at.
 constexpr std::chrono::milliseconds nap(100);
 
-// How long a rank that another has left waits before it gives up itself.
+// How long a rank that another has left waits before it gives up itself, until that one has ended and then some more:
+// whoever looks after the ranks shall see the end of the one that failed first.
+constexpr std::chrono::milliseconds time_to_end(3000);
 constexpr std::chrono::milliseconds grace(200);
 
 void relax() {
@@ -116,7 +118,8 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
   if (blocked && absence.empty()) sleep_until_announced(theirs, seen, nap);
   theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   if (blocked && !absence.empty()) {
-    std::this_thread::sleep_for(grace);  // whoever looks after the ranks shall see the absent one end first
+    team_->await_end(mate, time_to_end);
+    std::this_thread::sleep_for(grace);
     fail(absence);
   }
 }
