@@ -193,7 +193,7 @@ LiteLoader<lite::DatasetBatches> Lite::setup(const data::Dataset& dataset,
 }
 
 void Lite::warn_once(bool& said, const std::string& text) const {
-  if (!said) log::warning("{}", text);
+  if (!said && is_global_zero()) log::warning("{}", text);
   said = true;
 }
 
@@ -285,12 +285,11 @@ void Lite::refuse_strangers(const std::vector<Tensor>& leaves) {
             item.key(), model.number());
       }
     }
-    if (world_size() == 1 || said_stranger_) continue;
-    said_stranger_ = true;
-    log::warning(
-        "the loss depends on a tensor {} that no model holds which was set up: its gradient stays each "
-        "rank's own",
-        describe(leaf));
+    if (world_size() == 1) continue;
+    warn_once(said_stranger_,
+              fmt::format("the loss depends on a tensor {} that no model holds which was set up: its "
+                          "gradient stays each rank's own",
+                          describe(leaf)));
   }
 }
 

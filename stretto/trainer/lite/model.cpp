@@ -96,10 +96,8 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   if (window_.open && fingerprint() != window_.fingerprint) {
     throw Error(
         "backward: the parameters of model {} were changed since its last backward under no_backward_sync, "
-        "so that the "
-        "ranks may differ now; the last backward before a step must be outside of it, and zero_grad() of "
-        "Lite's "
-        "optimizer comes before any other change",
+        "so that the ranks may differ now; the last backward before a step must be outside of it, and "
+        "zero_grad() of Lite's optimizer comes before any other change",
         number_);
   }
   const size_t dropped = arena_->rebind_dropped_gradients();
