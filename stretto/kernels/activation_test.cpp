@@ -7,17 +7,12 @@
 namespace stretto::kernels {
 namespace {
 
-struct Case {
-  at::ScalarType dtype;
-  double tolerance;
-};
-
-class ActivationKernel : public ::testing::TestWithParam<Case> {};
+class ActivationKernel : public ::testing::TestWithParam<Precision> {};
 
 constexpr Curve curves[] = {Curve::gelu, Curve::gelu_tanh, Curve::relu,
                             Curve::silu, Curve::tanh,      Curve::sigmoid};
 
-void compare(Curve curve, int64_t width, bool with_bias, const Case& wanted) {
+void compare(Curve curve, int64_t width, bool with_bias, const Precision& wanted) {
   at::manual_seed(width);
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const Tensor x = (at::randn({50, width}, at::kDouble) * 4).to(wanted.dtype);
@@ -49,8 +44,8 @@ TEST_P(ActivationKernel, EqualsReferenceForEveryCurve) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, ActivationKernel,
-                         ::testing::Values(Case{at::kDouble, 1e-12}, Case{at::kFloat, 1e-5},
-                                           Case{at::kBFloat16, 1e-2}));
+                         ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
+                                           Precision{at::kBFloat16, 1e-2}));
 
 // Activations that have run away are still numbers, and the right ones.
 TEST(ActivationKernel, HugeValuesSaturate) {

@@ -7,12 +7,7 @@
 namespace stretto::kernels {
 namespace {
 
-struct Case {
-  at::ScalarType dtype;
-  double tolerance;
-};
-
-class AttentionKernel : public ::testing::TestWithParam<Case> {};
+class AttentionKernel : public ::testing::TestWithParam<Precision> {};
 
 struct Inputs {
   Tensor q, k, v, grad;
@@ -42,7 +37,7 @@ Inputs make_inputs(const std::vector<int64_t>& queries, const std::vector<int64_
 }
 
 // The reference sees the same numbers at higher precision.
-void compare(const Inputs& inputs, const Dropout& dropout, const Case& wanted) {
+void compare(const Inputs& inputs, const Dropout& dropout, const Precision& wanted) {
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const auto leaf = [&](const Tensor& x) { return x.to(wide).detach().clone().requires_grad_(); };
   Tensor q = leaf(inputs.q), k = leaf(inputs.k), v = leaf(inputs.v);
@@ -77,8 +72,8 @@ TEST_P(AttentionKernel, EqualsReferenceForSomeOfTheQueries) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, AttentionKernel,
-                         ::testing::Values(Case{at::kDouble, 1e-12}, Case{at::kFloat, 1e-5},
-                                           Case{at::kBFloat16, 2e-2}));
+                         ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
+                                           Precision{at::kBFloat16, 2e-2}));
 
 // One key takes all the weight, so gradients of q and k are rounding: finite is all that can be asked of them.
 TEST(AttentionKernel, HugeScoresStayFinite) {

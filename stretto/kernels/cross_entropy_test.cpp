@@ -7,12 +7,7 @@
 namespace stretto::kernels {
 namespace {
 
-struct Case {
-  at::ScalarType dtype;
-  double tolerance;
-};
-
-class CrossEntropyKernel : public ::testing::TestWithParam<Case> {};
+class CrossEntropyKernel : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(CrossEntropyKernel, EqualsReferenceForwardAndBackward) {
   for_each_target([&] {
@@ -36,8 +31,8 @@ TEST_P(CrossEntropyKernel, EqualsReferenceForwardAndBackward) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, CrossEntropyKernel,
-                         ::testing::Values(Case{at::kDouble, 1e-13}, Case{at::kFloat, 1e-5},
-                                           Case{at::kBFloat16, 4e-3}));
+                         ::testing::Values(Precision{at::kDouble, 1e-13}, Precision{at::kFloat, 1e-5},
+                                           Precision{at::kBFloat16, 4e-3}));
 
 TEST(CrossEntropyKernel, HugeLogitsOverflowNothing) {
   for_each_target([] {

@@ -26,6 +26,12 @@ inline void for_each_target(const std::function<void()>& check) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
+// What tests run over: a type, and the largest difference that it may make.
+struct Precision {
+  at::ScalarType dtype;
+  double tolerance;
+};
+
 // Largest difference, relative to the largest value that is wanted.
 inline double difference(const at::Tensor& found, const at::Tensor& wanted) {
   const double scale = wanted.abs().max().item<double>();

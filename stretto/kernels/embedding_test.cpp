@@ -5,12 +5,7 @@
 namespace stretto::kernels {
 namespace {
 
-struct Case {
-  at::ScalarType dtype;
-  double tolerance;
-};
-
-class EmbeddingKernel : public ::testing::TestWithParam<Case> {};
+class EmbeddingKernel : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(EmbeddingKernel, EqualsReferenceForwardAndBackward) {
   const auto wide = GetParam().dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -37,8 +32,8 @@ TEST_P(EmbeddingKernel, EqualsReferenceForwardAndBackward) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, EmbeddingKernel,
-                         ::testing::Values(Case{at::kDouble, 1e-15}, Case{at::kFloat, 1e-6},
-                                           Case{at::kBFloat16, 4e-3}));
+                         ::testing::Values(Precision{at::kDouble, 1e-15}, Precision{at::kFloat, 1e-6},
+                                           Precision{at::kBFloat16, 4e-3}));
 
 TEST(EmbeddingKernel, NoRowsAreNoRows) {
   EXPECT_EQ(row_sum({{at::empty({0}, at::kLong), at::randn({3, 5})}}).sizes(), at::IntArrayRef({0, 5}));

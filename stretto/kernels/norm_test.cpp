@@ -5,12 +5,7 @@
 namespace stretto::kernels {
 namespace {
 
-struct Case {
-  at::ScalarType dtype;
-  double tolerance;
-};
-
-class NormKernel : public ::testing::TestWithParam<Case> {};
+class NormKernel : public ::testing::TestWithParam<Precision> {};
 
 struct Parts {
   bool bias, residual;
@@ -19,7 +14,7 @@ struct Parts {
 
 Tensor leaf(const Tensor& x, at::ScalarType dtype) { return x.to(dtype).detach().clone().requires_grad_(); }
 
-void compare(int64_t rows, int64_t width, const Parts& parts, const Case& wanted) {
+void compare(int64_t rows, int64_t width, const Parts& parts, const Precision& wanted) {
   at::manual_seed(width);
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const auto random = [&](at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).to(wanted.dtype); };
@@ -70,8 +65,8 @@ TEST_P(NormKernel, EqualsReferenceForAnyWidthAndParts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,
-                         ::testing::Values(Case{at::kDouble, 1e-11}, Case{at::kFloat, 1e-5},
-                                           Case{at::kBFloat16, 3e-2}));
+                         ::testing::Values(Precision{at::kDouble, 1e-11}, Precision{at::kFloat, 1e-5},
+                                           Precision{at::kBFloat16, 3e-2}));
 
 TEST(NormKernel, RefusesWhatDoesNotFit) {
   Norm norm;

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <limits>
 
-#include <gtest/gtest.h>
-
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
+
+#include "stretto/kernels/each_target.h"
 
 namespace stretto::kernels {
 namespace {
@@ -18,12 +18,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-struct Case {
-  at::ScalarType dtype;
-  double tolerance;
-};
-
-class OptimizerKernels : public ::testing::TestWithParam<Case> {};
+class OptimizerKernels : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(OptimizerKernels, AdamwEqualsTorch) {
   at::manual_seed(1);
@@ -63,7 +58,7 @@ TEST_P(OptimizerKernels, SgdEqualsTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, OptimizerKernels,
-                         ::testing::Values(Case{at::kFloat, 2e-6}, Case{at::kDouble, 1e-13}));
+                         ::testing::Values(Precision{at::kFloat, 2e-6}, Precision{at::kDouble, 1e-13}));
 
 // Rows that are passed by and caught up later hold what they would hold had every step touched them: to the bit.
 TEST_P(OptimizerKernels, StillRowsCatchUpToTheBit) {
