@@ -101,6 +101,17 @@ def print_row(work, unit, ours, peer_name, theirs, higher_is_better, must=None, 
     verdict = "" if must is None else f"  must {must:g}x: {'met' if ratio >= must else 'MISSED'}"
     print(f"{work:34} {unit:10} stretto {row['stretto']:24} {peer_name:28} {row['peer_value']:24} "
           f"ratio {ratio:6.2f}{verdict}" + (f"  goal {goal:g}x" if goal else ""), flush=True)
+    record(row)
+
+
+def print_left_out(work, why):
+    """In place of a row that this machine cannot give."""
+    print(f"{work:34} left out: {why}", flush=True)
+    record({"work": work, "left_out": why})
+
+
+def record(row):
+    """For the table at the end (run.py)."""
     results = os.environ.get("STRETTO_BENCH_RESULTS")
     if results:
         with open(results, "a", encoding="utf-8") as file:

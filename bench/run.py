@@ -50,6 +50,9 @@ def main():
         rows = [json.loads(line) for line in results]
     print("\n| work | unit | stretto | peer | peer's | ratio | must | goal |\n|---|---|---|---|---|---|---|---|")
     for row in rows:
+        if "left_out" in row:
+            print(f"| {row['work']} | left out: {row['left_out']} | | | | | | |")
+            continue
         must = "" if row["must"] is None else f"{row['must']:.3g}x {'met' if row['ratio'] >= row['must'] else 'MISSED'}"
         goal = "" if row["goal"] is None else f"{row['goal']:.3g}x"
         print(f"| {row['work']} | {row['unit']} | {row['stretto']} | {row['peer']} | {row['peer_value']} | {row['ratio']:.2f} | "

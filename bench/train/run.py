@@ -53,7 +53,7 @@ def left_out(case, options):
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     if case.precision != "bf16" or "avx512_bf16" in flags or "amx_bf16" in flags or " bf16 " in flags:
         return False
-    print(f"{case.name}: left out, as this processor has no bf16 instructions (--only {case.name} runs it)")
+    measure.print_left_out(case.name, f"no bf16 instructions here (bench/train/run.py --only {case.name} runs it all the same)")
     return True
 
 
