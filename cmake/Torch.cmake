@@ -16,6 +16,7 @@ if(NOT STRETTO_TORCH)
   list(APPEND torch_candidates ${venv_torch})
 endif()
 
+unset(STRETTO_TORCH_INCLUDE CACHE)  # looked for anew each time, as STRETTO_TORCH may have changed
 find_path(STRETTO_TORCH_INCLUDE ATen/ATen.h PATHS ${torch_candidates} PATH_SUFFIXES include ../../include
   NO_DEFAULT_PATH)
 if(NOT STRETTO_TORCH_INCLUDE)
@@ -55,6 +56,7 @@ target_link_libraries(stretto_torch INTERFACE
 set(STRETTO_CUDA OFF)
 set(STRETTO_TORCH_LIBRARIES torch_cpu c10)
 find_path(STRETTO_CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDAToolkit_ROOT}/include /usr/local/cuda/include)
+unset(STRETTO_NCCL_INCLUDE CACHE)
 find_path(STRETTO_NCCL_INCLUDE nccl.h HINTS ${STRETTO_TORCH_ROOT}/../nvidia/nccl/include)
 if(EXISTS ${torch_lib}/libtorch_cuda.so AND STRETTO_CUDA_INCLUDE AND STRETTO_NCCL_INCLUDE)
   set(STRETTO_CUDA ON)
