@@ -7,6 +7,8 @@ namespace {
 
 template <class T>
 ActivationCall<T> make_call(Curve curve, const Tensor& x, const Tensor& bias) {
+  if (x.dim() != 2) throw ShapeError("activation: {} are no rows; [T, C] is needed", describe(x));
+  require_sizes("activation: bias", bias, {x.size(1)});
   ActivationCall<T> call = {};
   call.curve = curve;
   call.rows = x.size(0);
@@ -31,6 +33,7 @@ Tensor activate(Curve curve, const Tensor& x, const Tensor& bias) {
 
 Tensor activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
                          const Tensor& bias_sum) {
+  require_sizes("activation: gradient", grad, x.sizes());
   const Tensor grad_x = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "stretto/base/error.h"
 #include "stretto/kernels/each_target.h"
 
 namespace stretto::kernels {
@@ -69,6 +70,11 @@ TEST(ActivationKernel, GeluIsAccurateEverywhere) {
     EXPECT_LT((error / (exact.abs() + 1e-30)).masked_select(x.gt(-5)).max().item<double>(), 3e-6);
     EXPECT_LT(error.max().item<double>(), 1e-6);
   });
+}
+
+TEST(ActivationKernel, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(activate(Curve::gelu, at::ones({2, 3}), at::ones({4})), ShapeError);
+  EXPECT_THROW(activate(Curve::gelu, at::ones({3}), {}), ShapeError);
 }
 
 TEST(ActivationKernel, WhatIsNotFiniteShows) {

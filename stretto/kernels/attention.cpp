@@ -1,9 +1,32 @@
 #include "stretto/kernels/attention.h"
 
+#include <algorithm>
+
 #include "stretto/kernels/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
+
+// The rows of `tensor` are those of the sequences, end to end.
+void require_bounds(const char* what, const Tensor& tensor, const Tensor& bounds, int64_t sequences) {
+  require_sizes("attention: bounds", bounds, {sequences + 1});
+  const int64_t* bound = memory_of<int64_t>(bounds);
+  const bool ascend = std::is_sorted(bound, bound + sequences + 1);
+  if (ascend && bound[0] == 0 && bound[sequences] == tensor.size(0)) return;
+  throw ShapeError("attention: the sequences run from row {} to {}, but {} is {}", bound[0], bound[sequences],
+                   what, describe(tensor));
+}
+
+void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSequences& sequences) {
+  if (q.dim() != 3 || k.dim() != 3 || k.size(1) != q.size(1) || k.size(2) != q.size(2)) {
+    throw ShapeError(
+        "attention: q {} and k {} do not fit; [rows, heads, D] with the same heads and D are needed",
+        describe(q), describe(k));
+  }
+  require_sizes("attention: v", v, k.sizes());
+  require_bounds("q", q, sequences.query_bounds, sequences.samples.numel());
+  require_bounds("k", k, sequences.key_bounds, sequences.samples.numel());
+}
 
 template <class T>
 AttentionCall<T> make_call(const AttentionResult& result, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -28,6 +51,7 @@ AttentionCall<T> make_call(const AttentionResult& result, const Tensor& q, const
 
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout) {
+  require_fit(q, k, v, sequences);
   AttentionResult result = {at::empty_like(q), at::empty({q.size(0), q.size(1)},
                                                          q.options().dtype(computed_type(q.scalar_type())))};
   with_loop_type(q.scalar_type(), [&](auto number) {
@@ -39,6 +63,7 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
 AttentionGradients attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q,
                                       const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
                                       const Dropout& dropout) {
+  require_sizes("attention: gradient", grad, q.sizes());
   const AttentionGradients gradients = {at::empty_like(q), at::empty_like(k), at::empty_like(v)};
   with_loop_type(q.scalar_type(), [&](auto number) {
     using T = decltype(number);

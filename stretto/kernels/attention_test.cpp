@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "stretto/base/error.h"
 #include "stretto/kernels/each_target.h"
 
 namespace stretto::kernels {
@@ -74,6 +75,24 @@ TEST_P(AttentionKernel, EqualsReferenceForSomeOfTheQueries) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, AttentionKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 2e-2}));
+
+TEST(AttentionKernel, RefusesWhatDoesNotFit) {
+  const Inputs good = make_inputs({2, 3}, {2, 3}, 2, 4, at::kFloat);
+  const auto refuses = [](const Inputs& inputs) {
+    EXPECT_THROW(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}), ShapeError);
+  };
+  Inputs inputs = good;
+  inputs.v = good.v.slice(0, 0, 4).contiguous();
+  refuses(inputs);
+  inputs = good;
+  inputs.k = inputs.v = at::ones({5, 3, 4});
+  refuses(inputs);
+  inputs = good;
+  inputs.sequences.query_bounds = at::tensor({0, 2, 6}, at::kLong);
+  refuses(inputs);
+  inputs.sequences.query_bounds = at::tensor({0, 6, 5}, at::kLong);
+  refuses(inputs);
+}
 
 // One key takes all the weight, so gradients of q and k are rounding: finite is all that can be asked of them.
 TEST(AttentionKernel, HugeScoresStayFinite) {

@@ -8,8 +8,7 @@ namespace stretto::kernels {
 bool has_bf16_product();
 
 // sum += a^T b, every number of the sum rounded once. sum [m, n] fp32, a [k, m] and b [k, n] bf16, all contiguous, on CPU.
-// Where it is at hand and the CPU has bf16 instructions this takes half the time of ATen's product, which rounds to bf16
-// and has to be added in a second pass. REQUIRES: has_bf16_product().
+// ATen's product rounds to bf16 and has to be added in a second pass. REQUIRES: has_bf16_product().
 void add_bf16_product(const Tensor& sum, const Tensor& a, const Tensor& b);
 
 }  // namespace stretto::kernels

@@ -1,5 +1,6 @@
 #include "stretto/kernels/dropout.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/kernels/tensor_loops.h"
@@ -10,7 +11,10 @@ namespace {
 constexpr uint32_t philox_m0 = 0xD2511F53, philox_m1 = 0xCD9E8D57;
 constexpr uint32_t philox_w0 = 0x9E3779B9, philox_w1 = 0xBB67AE85;
 
-uint32_t drop_threshold(double p) { return static_cast<uint32_t>(std::llround(p * 4294967296.0)); }
+// Never 0, which stands for no dropout.
+uint32_t drop_threshold(double p) {
+  return static_cast<uint32_t>(std::clamp<long long>(std::llround(p * 4294967296.0), 1, 0xffffffff));
+}
 
 }  // namespace
 
@@ -26,8 +30,10 @@ Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t
   const int64_t count = rows.samples.numel();
   const Drop drop = drop_of({p, key});
   Tensor mask = at::empty({count * rows.streams, columns}, at::TensorOptions(at::kFloat));
-  const int64_t* samples = rows.samples.const_data_ptr<int64_t>();
-  const int64_t* positions = rows.positions.const_data_ptr<int64_t>();
+  require_sizes("dropout: positions", rows.positions, {count});
+  const Tensor sample_rows = rows.samples.contiguous(), position_rows = rows.positions.contiguous();
+  const int64_t* samples = sample_rows.const_data_ptr<int64_t>();
+  const int64_t* positions = position_rows.const_data_ptr<int64_t>();
   float* out = mask.data_ptr<float>();
   for (int64_t row = 0; row < count; ++row) {
     for (int64_t stream = 0; stream < rows.streams; ++stream) {

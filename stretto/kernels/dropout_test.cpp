@@ -39,6 +39,11 @@ TEST(Dropout, RowsDoNotDependOnTheirNeighbours) {
                         dropout_mask(last, 50, 0.1, 9, at::kFloat)[0]));
 }
 
+TEST(Dropout, NearlyCertainDropsDoNotTurnIntoNone) {
+  const DropoutRows rows = {at::zeros({1}, at::kLong).expand({100}), at::arange(100), 1};
+  EXPECT_EQ(dropout_mask(rows, 100, 1 - 1e-12, 3, at::kFloat).count_nonzero().item<int64_t>(), 0);
+}
+
 TEST(Dropout, DropsTheAskedShareAndKeepsTheMean) {
   const DropoutRows rows = {at::arange(1000), at::zeros({1000}, at::kLong), 1};
   const Tensor mask = dropout_mask(rows, 1000, 0.1, 3, at::kFloat);

@@ -5,6 +5,17 @@
 namespace stretto::kernels {
 namespace {
 
+void require_fit(const Tensor& x, const Norm& norm) {
+  if (x.dim() != 2) throw ShapeError("norm: {} are no rows; [T, C] is needed", describe(x));
+  const int64_t rows = x.size(0), width = x.size(1);
+  require_sizes("norm: weight", norm.weight, {width});
+  require_sizes("norm: offset", norm.offset, {width});
+  require_sizes("norm: bias", norm.bias, {width});
+  require_sizes("norm: residual", norm.residual, {rows, width});
+  require_sizes("norm: samples", norm.samples, {rows});
+  require_sizes("norm: positions", norm.positions, {rows});
+}
+
 template <class T>
 NormCall<T> make_call(const NormResult& result, const Norm& norm) {
   NormCall<T> call = {};
@@ -35,6 +46,7 @@ Tensor dropped(const Tensor& x, const Dropout& dropout, const Norm& norm) {
 }  // namespace
 
 NormResult norm_rows(const Tensor& x, const Norm& norm) {
+  require_fit(x, norm);
   const auto statistics = x.options().dtype(computed_type(x.scalar_type()));
   NormResult result = {at::empty_like(x), x, at::empty({x.size(0)}, statistics),
                        at::empty({x.size(0)}, statistics)};
@@ -44,6 +56,7 @@ NormResult norm_rows(const Tensor& x, const Norm& norm) {
 
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums) {
+  require_sizes("norm: gradient", grad, result.sum.sizes());
   NormGradients gradients;
   gradients.residual = at::empty_like(result.sum);
   gradients.x = norm.before.p > 0 ? at::empty_like(result.sum) : gradients.residual;

@@ -1,5 +1,6 @@
 #include "stretto/kernels/norm.h"
 
+#include "stretto/base/error.h"
 #include "stretto/kernels/each_target.h"
 
 namespace stretto::kernels {
@@ -72,6 +73,13 @@ TEST(NormKernel, RefusesWhatDoesNotFit) {
   Norm norm;
   norm.weight = norm.offset = at::ones({4}, at::kDouble);
   EXPECT_ANY_THROW(norm_rows(at::ones({3, 4}), norm));
+  norm.weight = norm.offset = at::ones({4});
+  EXPECT_THROW(norm_rows(at::ones({3, 5}), norm), ShapeError) << "weights of another width";
+  EXPECT_THROW(norm_rows(at::ones({4}), norm), ShapeError) << "no rows";
+  norm.residual = at::ones({1, 4});
+  EXPECT_THROW(norm_rows(at::ones({3, 4}), norm), ShapeError) << "what would be broadcast";
+  norm.residual = at::ones({3, 4});
+  EXPECT_NO_THROW(norm_rows(at::ones({3, 4}), norm));
 }
 
 }  // namespace

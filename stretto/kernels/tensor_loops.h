@@ -44,6 +44,13 @@ T* memory_of(const Tensor& tensor) {
   return static_cast<T*>(tensor.data_ptr());
 }
 
+// Loops read memory without looking at sizes. Throws ShapeError unless `tensor` is undefined or has `wanted`.
+inline void require_sizes(const char* what, const Tensor& tensor, at::IntArrayRef wanted) {
+  if (!tensor.defined() || tensor.sizes() == wanted) return;
+  throw ShapeError("{} is {}, but {} is what the other operands need", what, describe(tensor),
+                   describe(wanted));
+}
+
 Drop drop_of(const Dropout& dropout);
 
 }  // namespace stretto::kernels

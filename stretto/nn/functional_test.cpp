@@ -1,5 +1,7 @@
 #include "stretto/nn/functional.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +151,15 @@ TEST(Embedding, MisfitsAreRefused) {
         embedding_sum({{ids, table}, {ids, random({9, 3})}});
       },
       message("alike in T, H and type"));
+}
+
+TEST(Dropout, WhatIsNoProbabilityIsRefused) {
+  Context context;
+  context.training = true;
+  for (const double p : {-0.1, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(context.dropout(p, 1), ConfigError) << p;
+  }
+  EXPECT_EQ(context.dropout(0.5, 1).p, 0.5);
 }
 
 TEST(CrossEntropy, WrongLabelsAreRefused) {

@@ -31,14 +31,12 @@ size_t rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Of at least two huge pages: at the beginning of one, as the kernel gives huge pages only to whole aligned ones.
+// Of at least two huge pages: at the beginning of one, as the kernel gives huge pages only to whole aligned ones. Null
+// where there is no memory.
 void* map_pages(size_t bytes) {
   const size_t spare = bytes >= 2 * huge_page ? huge_page : 0;
   void* memory = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    throw IoError("cannot get {} of memory for a tensor: {}; use smaller batches or fewer ranks",
-                  human_bytes(static_cast<double>(bytes)), std::strerror(errno));
-  }
+  if (memory == MAP_FAILED) return nullptr;
   if (spare == 0) return memory;
   char* start = static_cast<char*>(memory);
   const size_t before = (huge_page - reinterpret_cast<uintptr_t>(memory) % huge_page) % huge_page;
@@ -85,13 +83,25 @@ class BlockCache : public c10::Allocator {
       kept_bytes_ -= bytes;
       kept_.erase(found);
     } else {
-      start = map_pages(bytes);
+      start = map_new(bytes);
     }
     size_of_[start] = bytes;
     in_use_ += bytes;
     most_in_use_ = std::max(most_in_use_, in_use_);
     release_surplus();
     return start;
+  }
+
+  // In place of what is kept, where there is no memory besides.
+  void* map_new(size_t bytes) {
+    void* start = map_pages(bytes);
+    if (start == nullptr) {
+      while (kept_bytes_ > 0) release_oldest();
+      start = map_pages(bytes);
+    }
+    if (start != nullptr) return start;
+    throw IoError("cannot get {} of memory for a tensor: {}; use smaller batches or fewer ranks",
+                  human_bytes(static_cast<double>(bytes)), std::strerror(errno));
   }
 
   // False when `start` is no block.
