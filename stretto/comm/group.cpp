@@ -149,6 +149,10 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
       fmt::format("rank {}: {}{} #{} of group {}", rank_, plan.operation, tensor, sequence, options_.name);
   for (const Tensor& kept : keep) {
     if (!kept.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
+    if (backend_name_ != "nccl" && !kept.device().is_cpu()) {
+      throw ConfigError("{}: the tensor is on {}, but {} moves tensors of the CPU alone; use back end nccl",
+                        what, kept.device().str(), backend_name_);
+    }
   }
   if (plan.collective && (options_.compare_calls || store_->compare_calls)) {
     // In shared memory the others need this rank's help with what has begun, and it will be waiting elsewhere.
@@ -212,12 +216,18 @@ void Group::require_multiple(const char* operation, const Tensor& large, const T
   }
 }
 
+void Group::require_member(const char* operation, int rank) const {
+  if (rank < 0 || rank >= size_)
+    throw ConfigError("{}: there is no rank {} in group {} of {}", operation, rank, options_.name, size_);
+}
+
 Work Group::all_reduce(Tensor tensor, ReduceOp op) {
   return start({"all_reduce", tensor, name_of(op)}, {tensor},
                [&](c10d::Backend& backend) { return stretto::all_reduce(backend, tensor, op); });
 }
 
 Work Group::broadcast(Tensor tensor, int source) {
+  require_member("broadcast", source);
   return start({"broadcast", tensor, root(source)}, {tensor}, [&](c10d::Backend& backend) {
     c10d::BroadcastOptions options;
     options.rootRank = source;
@@ -245,8 +255,9 @@ Work Group::reduce_scatter(Tensor output, const Tensor& input, ReduceOp op) {
 }
 
 Work Group::all_to_all(Tensor output, const Tensor& input) {
-  if (output.numel() != input.numel() || input.numel() % size_ != 0) {
-    throw ShapeError("all_to_all: {} and {} must be equal and divide by {} ranks", describe(output),
+  if (output.numel() != input.numel() || input.numel() % size_ != 0 ||
+      output.scalar_type() != input.scalar_type()) {
+    throw ShapeError("all_to_all: {} and {} must be alike and divide by {} ranks", describe(output),
                      describe(input), size_);
   }
   return start({"all_to_all", input}, {output, input}, [&](c10d::Backend& backend) {
@@ -257,6 +268,7 @@ Work Group::all_to_all(Tensor output, const Tensor& input) {
 }
 
 Work Group::gather(Tensor output, const Tensor& input, int destination) {
+  require_member("gather", destination);
   const bool receives = rank_ == destination;
   if (receives) require_multiple("gather", output, input);
   return start({"gather", input, root(destination)},
@@ -272,6 +284,7 @@ Work Group::gather(Tensor output, const Tensor& input, int destination) {
 }
 
 Work Group::scatter(Tensor output, const Tensor& input, int source) {
+  require_member("scatter", source);
   const bool sends = rank_ == source;
   if (sends) require_multiple("scatter", input, output);
   return start({"scatter", output, root(source)},
@@ -287,6 +300,7 @@ Work Group::scatter(Tensor output, const Tensor& input, int source) {
 }
 
 Work Group::send(const Tensor& tensor, int destination, int tag) {
+  require_member("send", destination);
   return start({.operation = "send", .shown = tensor, .collective = false}, {tensor},
                [&](c10d::Backend& backend) {
                  std::vector<Tensor> tensors = {tensor};
@@ -295,6 +309,7 @@ Work Group::send(const Tensor& tensor, int destination, int tag) {
 }
 
 Work Group::receive(Tensor tensor, int source, int tag) {
+  require_member("receive", source);
   return start({.operation = "receive", .shown = tensor, .collective = false}, {tensor},
                [&](c10d::Backend& backend) {
                  std::vector<Tensor> tensors = {tensor};
@@ -344,6 +359,8 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
 }
 
 std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std::string& name) {
+  // The others may need this rank's help with what has begun here before they can come along.
+  if (backend_->shared) backend_->shared->waitForPendingWorks();
   const std::string prefix = fmt::format("{}.{}.{}", options_.name, name, subgroups_++);
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   if (place == ranks.end()) return nullptr;

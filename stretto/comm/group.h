@@ -49,7 +49,9 @@ struct GroupOptions {
 
 // Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal
 // shapes and types; tensors must be contiguous. Calls return at once with the Work to wait for. Not
-// thread-safe.
+// thread-safe. In shared memory a rank moves data only while it is inside of this group's calls: who waits for something
+// else in between, another group's message say, keeps the others waiting. Over several hosts, calls that differ between
+// hosts are found out by compare_calls alone.
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks of one
@@ -103,6 +105,7 @@ class Group {
   Work start(const Plan& plan, std::vector<Tensor> keep, const Call& call);
   void compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence);
   at::Device device_of_bytes() const;
+  void require_member(const char* operation, int rank) const;
   void require_multiple(const char* operation, const Tensor& large, const Tensor& small) const;
 
   std::string backend_name_, transport_;

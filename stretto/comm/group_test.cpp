@@ -98,6 +98,26 @@ TEST_P(AnyBackend, SendAndReceive) {
   });
 }
 
+TEST_P(AnyBackend, MoreMessagesThanThereIsRoomForAreSentWhileTheSenderWaitsForAnother) {
+  constexpr int messages = 200;
+  run(2, [](Group& group) {
+    Tensor reply = at::zeros({1});
+    if (group.rank() == 0) {
+      std::vector<Work> sends;
+      for (int i = 0; i < messages; ++i) sends.push_back(group.send(at::full({3}, i), 1));
+      group.receive(reply, 1).wait();
+      for (Work& send : sends) send.wait();
+    } else {
+      for (int i = 0; i < messages; ++i) {
+        Tensor message = at::zeros({3}, at::kLong);
+        group.receive(message, 0).wait();
+        EXPECT_EQ(message[2].item<int64_t>(), i);
+      }
+      group.send(reply, 0).wait();
+    }
+  });
+}
+
 TEST_P(AnyBackend, SubgroupsWorkBesideTheWhole) {
   run(4, [](Group& group) {
     const bool even = group.rank() % 2 == 0;
@@ -134,6 +154,20 @@ TEST_P(AnyBackend, WrongShapesAreNamed) {
       FAIL();
     } catch (const ShapeError& error) {
       EXPECT_STREQ(error.what(), "all_gather: [5] Float must hold 2 times [2] Float");
+    }
+    EXPECT_THROW(group.all_to_all(at::empty({4}, at::kBFloat16), at::ones({4})), ShapeError);
+  });
+}
+
+TEST_P(AnyBackend, RanksThatDoNotExistAreRefused) {
+  run(2, [](Group& group) {
+    Tensor one = at::ones({1}), two = at::ones({2});
+    for (const int rank : {-1, 2}) {
+      EXPECT_THROW(group.broadcast(one, rank), ConfigError);
+      EXPECT_THROW(group.gather(two, one, rank), ConfigError);
+      EXPECT_THROW(group.scatter(one, two, rank), ConfigError);
+      EXPECT_THROW(group.send(one, rank), ConfigError);
+      EXPECT_THROW(group.receive(one, rank), ConfigError);
     }
   });
 }

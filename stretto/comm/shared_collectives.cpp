@@ -48,6 +48,7 @@ SharedCollectives::SharedCollectives(std::unique_ptr<HostTeam> team, HostRail ra
       known_done_(static_cast<size_t>(team_->size())) {}
 
 SharedCollectives::~SharedCollectives() {
+  closing_ = true;
   try {
     // The others may still count on what this rank has begun. They should not have to, so not for long.
     const auto end = Clock::now() + std::chrono::seconds(1);
@@ -108,7 +109,10 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
 // Until the rank that is waited for announces something, or for a nap.
 void SharedCollectives::sleep(const std::function<bool()>& finished, const std::function<int()>& awaited) {
   const int mate = awaited();
-  if (mate < 0 && !travelling_.empty()) land_next();
+  if (mate < 0 && !travelling_.empty()) {
+    // Waiting for other hosts takes as long as they do, which is too long for the end.
+    closing_ ? std::this_thread::sleep_for(std::chrono::milliseconds(1)) : land_next();
+  }
   if (mate < 0) return;
   const std::string absence = team_->absence(mate);
   SharedControl& theirs = team_->control(mate);
@@ -118,8 +122,10 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
   if (blocked && absence.empty()) sleep_until_announced(theirs, seen, nap);
   theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   if (blocked && !absence.empty()) {
-    team_->await_end(mate, time_to_end);
-    std::this_thread::sleep_for(grace);
+    if (!closing_) {
+      team_->await_end(mate, time_to_end);
+      std::this_thread::sleep_for(grace);
+    }
     fail(absence);
   }
 }
@@ -127,7 +133,7 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
 // Moves everything that can be moved without waiting; whether there was anything.
 bool SharedCollectives::advance() {
   const bool readied = make_ready(), worked = work(), landed = land(), completed = complete_pieces();
-  return readied || worked || landed || completed;
+  return (meanwhile_ && meanwhile_()) || readied || worked || landed || completed;
 }
 
 // Shows the others what this rank has, as far as there are staging slots.

@@ -60,6 +60,9 @@ class SharedCollectives {
   void drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
              std::chrono::milliseconds deadline);
 
+  // What else to move whenever this rank waits: true where something was.
+  void meanwhile(std::function<bool()> move) { meanwhile_ = std::move(move); }
+
   // Gives up, for all ranks.
   [[noreturn]] void fail(const std::string& why);
 
@@ -96,6 +99,8 @@ class SharedCollectives {
   SharedControl& mine_;
   HostRail rail_;
   std::string failure_;
+  std::function<bool()> meanwhile_;
+  bool closing_ = false;
 
   Queue running_;  // calls that are not complete
   Queue::iterator to_make_ready_, to_work_on_;

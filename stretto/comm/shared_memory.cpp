@@ -28,7 +28,7 @@ class CollectiveWork : public c10d::Work {
   uint64_t number_;
 };
 
-// A message to or from `place`; `move` posts or takes it, when that can be done.
+// A message to or from `place`; `move` posts or takes it where that can be done, and says whether it is.
 class MessageWork : public c10d::Work {
  public:
   MessageWork(Exchange exchange, int place, std::function<bool()> move)
@@ -197,11 +197,9 @@ SharedMemory::WorkPtr SharedMemory::scatter(std::vector<Tensor>& outputs,
 
 SharedMemory::WorkPtr SharedMemory::send(std::vector<Tensor>& tensors, int destination, int tag) {
   if (gloo_) return gloo_->send(tensors, destination, tag);
-  const uint64_t number = exchange_->messages.number_sent(destination, tag);
+  const uint64_t number = exchange_->messages.send(destination, tag, only_one(tensors));
   return c10::make_intrusive<MessageWork>(
-      exchange_, destination, [exchange = exchange_, destination, tag, number, tensor = only_one(tensors)] {
-        return exchange->messages.post(destination, tag, number, tensor);
-      });
+      exchange_, destination, [exchange = exchange_, number] { return exchange->messages.sent(number); });
 }
 
 SharedMemory::WorkPtr SharedMemory::recv(std::vector<Tensor>& tensors, int source, int tag) {

@@ -16,7 +16,9 @@ namespace stretto {
 // What the works of a group hold on to, beside the group itself.
 struct SharedExchange {
   SharedExchange(std::unique_ptr<HostTeam> team, HostRail rail, std::chrono::milliseconds deadline)
-      : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {}
+      : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {
+    collectives.meanwhile([this] { return messages.flush(); });
+  }
 
   SharedCollectives collectives;
   SharedMessages messages;

@@ -229,6 +229,18 @@ TEST(SharedMemory, DifferentCallsAreNamedWithoutBeingAskedFor) {
   }
 }
 
+TEST(SharedMemory, CallsThatDifferInTheirRootAloneAreTold) {
+  run_rank_threads(2, [&](Group& group) {
+    try {
+      group.broadcast(at::ones({8}), group.rank()).wait();
+      FAIL();
+    } catch (const DistributedError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("broadcast of 8 float32 (root 0)"));
+      EXPECT_THAT(error.what(), HasSubstr("broadcast of 8 float32 (root 1)"));
+    }
+  });
+}
+
 TEST(SharedMemory, ARankThatLeftIsNamedAtOnceAndByAll) {
   GroupOptions options;
   options.deadline = std::chrono::hours(1);

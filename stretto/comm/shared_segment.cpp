@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -58,6 +59,9 @@ std::shared_ptr<SharedSegment> SharedSegment::create(size_t fixed, size_t limit)
 std::unique_ptr<SharedMapping> SharedSegment::open(const std::string& path, size_t limit) {
   const Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) throw IoError("{}: {}", path, std::strerror(errno));
+  struct stat found = {};
+  if (::fstat(file.get(), &found) != 0 || found.st_size < static_cast<off_t>(huge_page))
+    throw IoError("{} is no rank's memory", path);
   return std::make_unique<SharedMapping>(file, limit);
 }
 

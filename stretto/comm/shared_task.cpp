@@ -7,14 +7,34 @@
 #include <fmt/format.h>
 
 namespace stretto {
+namespace {
+
+// What all ranks must agree on besides the shape.
+std::string detail(const SharedCall& call) {
+  constexpr std::array reductions = {"sum", "product", "min", "max"};
+  const auto reduce = static_cast<size_t>(call.reduce);
+  switch (static_cast<SharedOperation>(call.operation)) {
+    case SharedOperation::all_reduce:
+    case SharedOperation::reduce_scatter:
+      return fmt::format(" ({})", reduce < reductions.size() ? reductions[reduce] : "?");
+    case SharedOperation::broadcast:
+    case SharedOperation::gather:
+    case SharedOperation::scatter:
+      return fmt::format(" (root {})", call.root);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
 
 std::string describe(const SharedCall& call) {
   constexpr std::array names = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
                                 "all_to_all", "gather",    "scatter",    "barrier"};
   const auto operation = static_cast<size_t>(call.operation);
   if (call.operation == static_cast<int32_t>(SharedOperation::barrier)) return "barrier";
-  return fmt::format("{} of {} {}", operation < names.size() ? names[operation] : "?", call.count,
-                     c10::getDtypeNames(static_cast<at::ScalarType>(call.dtype)).first);
+  return fmt::format("{} of {} {}{}", operation < names.size() ? names[operation] : "?", call.count,
+                     c10::getDtypeNames(static_cast<at::ScalarType>(call.dtype)).first, detail(call));
 }
 
 SharedTask::Pattern SharedTask::pattern_of(SharedOperation operation) {
