@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include "stretto/base/strings.h"
+#include "stretto/cli/launch_arguments.h"
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/host/findings.h"
@@ -30,7 +31,7 @@ int doctor(int ranks) {
   for (const auto& [what, mend] : host::findings(machine)) fmt::print("to mend    {}: {}\n", what, mend);
   std::fflush(stdout);
   launch::LaunchOptions options{.command = rank_command(), .ranks = ranks};
-  if (ranks == 0) options.ranks = machine.gpus > 0 ? machine.gpus : std::min(2, machine.cores);
+  if (ranks == 0) options.ranks = machine.gpus > 0 ? launch::default_ranks() : std::min(2, machine.cores);
   return launch::run(options);
 }
 
@@ -40,9 +41,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* verb =
       app.add_subcommand("doctor", "Tell what this machine is and can do, and what holds it back");
   auto ranks = std::make_shared<int>(0);
-  verb->add_option("-N,--nproc-per-node", *ranks, "Ranks that measure together (default: 2, or one a GPU)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+  add_ranks_option(*verb, *ranks, "Ranks that measure together (default: 2, or one a GPU)");
   verb->callback([ranks, &exit_code] { exit_code = doctor(*ranks); });
 }
 

@@ -11,14 +11,17 @@ std::chrono::milliseconds milliseconds(double seconds) {
 
 }  // namespace
 
-void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
-  constexpr double year = 365.0 * 24 * 3600;
-  verb.add_option("-N,-n,--nproc-per-node,--nproc_per_node", arguments.ranks,
-                  "Ranks to start on this host (default: one a GPU, else one)")
+void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description) {
+  verb.add_option("-N,-n,--nproc-per-node,--nproc_per_node", ranks, description)
       ->type_name("N")
       ->check(CLI::Range(1, 4096))
       // Of a short option CLI11 takes "=2" for the value; checks and transforms run last to first.
       ->transform([](const std::string& text) { return text.starts_with('=') ? text.substr(1) : text; });
+}
+
+void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
+  constexpr double year = 365.0 * 24 * 3600;
+  add_ranks_option(verb, arguments.ranks, "Ranks to start on this host (default: one a GPU, else one)");
   verb.add_flag("--no-pin", arguments.no_pin, "Do not give each rank cores of its own");
   verb.add_option("--max-restarts,--max_restarts", arguments.max_restarts,
                   "How often to start all ranks again after one has failed (default: 0)")

@@ -17,8 +17,10 @@ struct LaunchArguments {
   double hang_timeout = 300;  // seconds
 };
 
-// Adds -N, -n, --nproc-per-node and --nproc_per_node ("-N 2", "-N2" and "-N=2" alike), --no-pin,
-// --max-restarts (and torchrun's --max_restarts), --grace and --hang-timeout to a verb.
+// Adds -N, -n, --nproc-per-node and --nproc_per_node ("-N 2", "-N2" and "-N=2" alike) to a verb.
+void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description);
+
+// Adds these, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace and --hang-timeout to a verb.
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
 
 // Puts them into the launcher's own options.

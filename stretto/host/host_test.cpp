@@ -23,6 +23,11 @@ TEST(Processor, IsReadFromCpuinfo) {
   EXPECT_EQ(recent.instructions(), "AVX-512, AVX-512 bf16, AMX bf16");
   EXPECT_TRUE(recent.bf16());
   EXPECT_EQ(recent.fp32_operations_a_cycle(), 64);
+  EXPECT_EQ(recent.bf16_operations_a_cycle(), 1024);
+  const Processor zen4 =
+      parse_processor("vendor_id : AuthenticAMD\ncpu family : 25\nflags : fma avx2 avx512f avx512_bf16\n");
+  EXPECT_EQ(zen4.fp32_operations_a_cycle(), 32) << "512 bits in two turns";
+  EXPECT_EQ(zen4.bf16_operations_a_cycle(), 64);
   EXPECT_EQ(parse_processor("").model, "unknown");
   EXPECT_EQ(parse_processor("no colon here\n:\n").instructions(), "no vector instructions that are known");
 }
@@ -65,6 +70,14 @@ TEST_F(FakeRoot, IsLookedAt) {
                                              Field(&Finding::mend, HasSubstr("cpupower")),
                                              Field(&Finding::mend, HasSubstr("at most 1 rank (-N)")),
                                              Field(&Finding::what, HasSubstr("of memory are free"))));
+}
+
+TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsLeftAlone) {
+  put("proc/cpuinfo", "flags : fma avx2\n");
+  put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable: 20000000 kB\n");
+  put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+  put("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n");
+  EXPECT_THAT(findings(look_at_machine(folder_.path())), IsEmpty());
 }
 
 TEST_F(FakeRoot, AnEmptyMachineIsNoCrash) {

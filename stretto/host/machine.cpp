@@ -7,7 +7,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
@@ -82,12 +81,6 @@ int count_nvidia(const std::filesystem::path& dev) {
   return count;
 }
 
-double free_shared_memory(const std::filesystem::path& folder) {
-  struct statvfs info {};
-  if (::statvfs(folder.c_str(), &info) != 0) return -1;
-  return static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
-}
-
 }  // namespace
 
 Machine look_at_machine(const std::filesystem::path& root) {
@@ -105,10 +98,11 @@ Machine look_at_machine(const std::filesystem::path& root) {
   }
   machine.huge_pages = chosen(text_of(root / "sys/kernel/mm/transparent_hugepage/enabled"));
   machine.governor = trim(text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+  const std::string driver(trim(text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")));
+  machine.clock_follows_load = driver == "intel_pstate" || driver == "amd-pstate-epp";
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   machine.open_files = files.rlim_cur == RLIM_INFINITY ? -1 : static_cast<int64_t>(files.rlim_cur);
-  machine.shared_memory = free_shared_memory(root / "dev/shm");
   machine.interfaces = network_interfaces();
   machine.gpus = count_nvidia(root / "dev");
   return machine;

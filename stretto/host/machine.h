@@ -24,8 +24,8 @@ struct Machine {
   double memory_available = 0;
   std::string huge_pages;  // transparent ones: "always", "madvise", "never"; empty where the kernel has none
   std::string governor;    // how the clock is governed; empty where that cannot be seen
-  int64_t open_files = 0;  // a process may have; -1: any number
-  double shared_memory = -1;  // free in /dev/shm; -1: there is none
+  bool clock_follows_load = false;  // the processor's driver does so whatever the governor's name
+  int64_t open_files = 0;           // a process may have; -1: any number
   std::vector<Interface> interfaces;
   int gpus = 0;
 };

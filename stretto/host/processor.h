@@ -12,12 +12,13 @@ struct Processor {
   bool avx512 = false;       // AVX512F
   bool avx512_bf16 = false;  // bf16 dot products
   bool amx_bf16 = false;     // bf16 tiles
+  bool half_width = false;   // AVX-512 of two turns of 256 bits each
 
   bool bf16() const { return avx512_bf16 || amx_bf16; }
   // "AVX-512, AMX bf16".
   std::string instructions() const;
-  // fp32 operations a cycle of one core, a fused multiply-add being two, on processors with two such units; 0 where
-  // that is not known.
+  // fp32 operations a cycle of one core, a fused multiply-add being two, on processors with two such units (Xeons with
+  // one reach half of it); 0 where that is not known.
   double fp32_operations_a_cycle() const;
   // The same of bf16 products; 0 without such instructions.
   double bf16_operations_a_cycle() const;

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <torch/version.h>
 
 #include "stretto/base/files.h"
@@ -30,14 +31,21 @@ double fastest(Group& group, const Call& call) {
   return best;
 }
 
+// Until a GPU has done what it was told.
+void wait_for(const Tensor& result) {
+  if (!result.device().is_cpu()) result.flatten()[0].item<float>();
+}
+
 // The same for a collective, which all ranks must call equally often.
 double fastest_all_reduce(Group& group, int64_t bytes, at::Device device) {
   const Tensor tensor = at::zeros({bytes / 4}, at::TensorOptions(at::kFloat).device(device));
   double best = 1e9;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 11; ++i) {
     group.barrier();
     const auto before = Clock::now();
     group.all_reduce(tensor).wait();
+    wait_for(tensor);
+    if (i == 0) continue;  // sets things up
     best = std::min(best, std::chrono::duration<double>(Clock::now() - before).count());
   }
   return best;
@@ -51,7 +59,7 @@ double gflops(Group& group, at::Device device, at::ScalarType dtype) {
          fastest(group,
                  [&] {
                    const Tensor c = at::mm(a, a);
-                   if (!device.is_cpu()) c[0][0].item<float>();  // waits for the GPU
+                   wait_for(c);
                  }) /
          1e9;
 }
@@ -81,6 +89,7 @@ void doctor() {
     return rate;
   };
   if (job.device.is_cpu()) {
+    at::set_num_threads(1);  // what is measured is held against what a core can do
     measured.clock_ghz = slowest(group, job.device, host::measure_clock());
     measured.fp32_gflops =
         product("fp32     ", at::kFloat, processor.fp32_operations_a_cycle() * measured.clock_ghz);

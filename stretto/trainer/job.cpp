@@ -1,5 +1,7 @@
 #include "stretto/trainer/job.h"
 
+#include <cstdlib>
+
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
@@ -36,7 +38,9 @@ std::string choose_backend(const std::string& wanted, at::Device device) {
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend) {
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
   job.device = choose_device(device, setting, job.info.local_rank);
-  if (job.device.is_cpu() && job.info.local_world_size > 1) at::set_num_threads(1);
+  // stretto's launcher gives each rank its cores and says so; others leave them to be fought over.
+  const bool told = std::getenv("OMP_NUM_THREADS") != nullptr;
+  if (job.device.is_cpu() && job.info.local_world_size > 1 && !told) at::set_num_threads(1);
   GroupOptions options;
   if (job.info.local_world_size < job.info.world_size)
     options.address = cluster::address_towards({job.info.master_addr, job.info.master_port});
