@@ -52,7 +52,7 @@ bench:  ## measure stretto against its peers, in turns, and print the table (hal
 	@$(SETUP) bench
 	@cmake --preset release -DSTRETTO_BENCH=ON >/dev/null
 	@cmake --build build/release
-	@$(or $(STRETTO_DEPS),.deps)/peers/bin/python bench/run.py $(if $(QUICK),--quick) $(ONLY)
+	@"$(or $(STRETTO_DEPS),.deps)/peers/bin/python" bench/run.py $(if $(QUICK),--quick) $(ONLY)
 
 format:  ## rewrite all sources in the project's style
 	@$(SETUP) lint
@@ -69,7 +69,7 @@ lint:  ## clang-tidy on all sources, or on FILES="a.cpp b.cpp"
 
 check-torch-2.11:  ## compile (not link) everything against the oldest torch that is supported
 	@$(SETUP) torch-2.11
-	@STRETTO_TORCH=$(OLD_TORCH) cmake --preset dev -B build/torch-2.11 >/dev/null
+	@STRETTO_TORCH="$(OLD_TORCH)" cmake --preset dev -B build/torch-2.11 >/dev/null
 	@ninja -C build/torch-2.11 -t targets all | sed -n 's/^\(.*\.o\): CXX_COMPILER.*/\1/p' | \
 	  xargs cmake --build build/torch-2.11 --target
 	@echo "everything compiles against torch 2.11"

@@ -37,6 +37,8 @@ pack_deb() {
   deb=$out/stretto_${version}_$arch.deb
   "$here/stage.sh" "$build" "$root/usr" system
   mkdir "$root/DEBIAN"
+  local depends
+  depends=$(dependencies "$root/usr/bin/stretto" "$root/usr/libexec/stretto/stretto-rank")
   cat >"$root/DEBIAN/control" <<END
 Package: stretto
 Version: $version
@@ -45,7 +47,7 @@ Section: science
 Priority: optional
 Maintainer: The stretto authors <stretto@localhost>
 Installed-Size: $(du -sk "$root/usr" | cut -f1)
-Depends: $(dependencies "$root/usr/bin/stretto" "$root/usr/libexec/stretto/stretto-rank")
+Depends: $depends
 Suggests: g++, cmake, pkg-config, libfmt-dev, libspdlog-dev, libyaml-cpp-dev, nlohmann-json3-dev, libxxhash-dev, libutf8proc-dev, libhwy-dev, libssl-dev
 Description: distributed training of language models in C++
  The program stretto, its library, headers, CMake package and pkg-config file,

@@ -52,9 +52,10 @@ install_packages() {
       "Highway and GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
   fi
   local installed missing=() package
-  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true)"
+  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" "${@/%/t64}" 2>/dev/null || true)"
   for package in "$@"; do
-    [[ $installed == *" installed:$package "* ]] || missing+=("$package")
+    # Ubuntu 24.04 calls some libraries NAMEt64.
+    [[ $installed == *" installed:$package "* || $installed == *" installed:${package}t64 "* ]] || missing+=("$package")
   done
   ((${#missing[@]})) || return 0
 
@@ -159,6 +160,7 @@ install_old_torch_headers() {
   [[ ! -e $folder/.made ]] || return 0
   make_venv
   lock_deps
+  [[ ! -e $folder/.made ]] || return 0
   say "fetching torch $OLD_TORCH for its headers (up to 530 MB)"
   rm -rf "$folder"
   mkdir -p "$folder"
@@ -213,6 +215,7 @@ install_peers() {
   local python
   python=$(python_with_venv)
   lock_deps
+  [[ ! -e $peers/.made ]] || return 0
   say "installing torch $TORCH, transformers, accelerate and lightning-fabric into $peers"
   rm -rf "$peers"
   "$python" -m venv "$peers"
