@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import platform
 import random
 import shutil
 import statistics
@@ -81,9 +82,14 @@ def run(command, cores=None, env=None, watch=""):
     return Outcome(out, seconds, peak)
 
 
+def one_core():
+    """The first core that this process may use, as taskset wants it."""
+    return str(min(os.sched_getaffinity(0)))
+
+
 def tcmalloc():
     """The library that doubles the speed of some Python programs, or None. libtcmalloc-minimal4 in Debian."""
-    for folder in ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"]:
+    for folder in [f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64", "/usr/lib"]:
         found = pathlib.Path(folder) / "libtcmalloc_minimal.so.4"
         if found.exists():
             return str(found)
@@ -97,7 +103,8 @@ def spread(values):
 def print_row(work, unit, ours, peer_name, theirs, higher_is_better, must=None, goal=None):
     """One line of the table: medians, spread, and how many times better stretto is."""
     own, other = statistics.median(ours), statistics.median(theirs)
-    ratio = own / other if higher_is_better else other / own
+    above, below = (own, other) if higher_is_better else (other, own)
+    ratio = above / below if below > 0 else float("inf")
     row = {"work": work, "unit": unit, "stretto": spread(ours), "peer": peer_name, "peer_value": spread(theirs),
            "ratio": round(ratio, 3), "must": must, "goal": goal}
     verdict = "" if must is None else f"  must {must:g}x: {'met' if ratio >= must else 'MISSED'}"
@@ -133,14 +140,14 @@ SST2_WORDS = [1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 18, 21, 26]
 SST2_LONGEST, SST2_VOCABULARY = 52, 14000
 
 
-def training_file(folder):
+def training_file(folder, encoder_folder=None):
     """SST-2's training file where STRETTO_DATA has it, else as many words a line from the encoder's vocabulary, drawn by
     Zipf's law; as text<TAB>label with a header."""
     data = os.environ.get("STRETTO_DATA")
     if data and (pathlib.Path(data) / "sst2/train.tsv").exists():
         return pathlib.Path(data) / "sst2/train.tsv"
     print("STRETTO_DATA is not set: generated lines, as long as SST-2's, in its place", file=sys.stderr)
-    vocabulary = (encoder(None) / "vocab.txt").read_text(encoding="utf-8").split()
+    vocabulary = (encoder(encoder_folder) / "vocab.txt").read_text(encoding="utf-8").split()
     words = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 1][:SST2_VOCABULARY]
     sums = list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))
     generator = random.Random(1)

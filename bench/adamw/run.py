@@ -37,8 +37,8 @@ def main():
     measure.require_tools("taskset")
     ours, theirs = [], []
     for turn in range(options.rounds):
-        ours.append(json.loads(measure.run([options.program.resolve()], cores="0").out))
-        theirs.append(json.loads(measure.run([options.python, "-c", PEER], cores="0").out))
+        ours.append(json.loads(measure.run([options.program.resolve()], cores=measure.one_core()).out))
+        theirs.append(json.loads(measure.run([options.python, "-c", PEER], cores=measure.one_core()).out))
         print(f"turn {turn + 1} of {options.rounds} done", file=sys.stderr)
 
     def of(records, name):

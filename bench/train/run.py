@@ -72,7 +72,7 @@ def stretto_turn(case, options, folder):
     command = [options.stretto, "train", recipe, "-N", case.ranks]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
-    outcome = measure.run(command, cores="0" if case.ranks == 1 else None, watch="stretto-rank")
+    outcome = measure.run(command, cores=measure.one_core() if case.ranks == 1 else None, watch="stretto-rank")
     records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
     (folder / "run/metrics.jsonl").unlink()
     speed = records[-1]["samples_per_second"]  # the mean of all steps but the first
@@ -89,19 +89,29 @@ def peer_turn(case, peer, options, folder):
     env = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
     if peer.tcmalloc and measure.tcmalloc():
         env["LD_PRELOAD"] = measure.tcmalloc()
-    outcome = measure.run(command, cores="0" if case.ranks == 1 else None, env=env, watch=PEER.name)
+    outcome = measure.run(command, cores=measure.one_core() if case.ranks == 1 else None, env=env, watch=PEER.name)
     return json.loads(outcome.out.splitlines()[-1])["samples_per_second"], outcome.pss_mb
 
 
-def libraries_alone(options):
-    """MB of a process that only loads the libraries: of stretto's side, of the peers' side."""
+def idle(python, imports, processes):
+    """MB of one of so many processes that import this and wait: they share the pages of libraries as ranks do."""
+    waiting = [subprocess.Popen([python, "-c", f"{imports}; import sys; print(flush=True); sys.stdin.read()"],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(processes)]
+    for process in waiting:
+        process.stdout.readline()
+    largest = max(measure.pss_of(process.pid) for process in waiting)
+    for process in waiting:
+        process.communicate()
+    return largest
+
+
+def libraries_alone(options, ranks):
+    """MB of a rank that only loads the libraries: of stretto's side, of the peers' side, where torchrun is one more."""
     rank_program = options.stretto.resolve().parent.parent / "libexec/stretto/stretto-rank"
     linked = subprocess.run(["ldd", rank_program], capture_output=True, text=True, check=True).stdout
     torch = next(line.split()[2] for line in linked.splitlines() if "libtorch_cpu.so" in line)
-    idle = "import time; time.sleep(2)  # libraries alone"
-    return (measure.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({torch!r}); {idle}"], watch="libraries alone").pss_mb,
-            measure.run([options.python, "-c", f"import torch, accelerate; from transformers import Trainer; {idle}"],
-                        watch="libraries alone").pss_mb)
+    own = idle(sys.executable, f"import ctypes; ctypes.CDLL({torch!r})", ranks) - idle(sys.executable, "import ctypes", ranks)
+    return own, idle(options.python, "import torch, accelerate; from transformers import Trainer", ranks + (ranks > 1))
 
 
 def measure_case(case, options):
@@ -127,7 +137,7 @@ def measure_case(case, options):
             name = peer.how + (" + tcmalloc" if peer.tcmalloc and measure.tcmalloc() else "")
             measure.print_row(case.name, "samples/s", ours, name, theirs[index][0], True, peer.must, peer.goal)
             if index == 0:
-                own_libraries, their_libraries = options.libraries
+                own_libraries, their_libraries = libraries_alone(options, case.ranks)
                 measure.print_row(case.name, "MB a rank", [mb - own_libraries for mb in memory], name,
                                   [mb - their_libraries for mb in theirs[index][1]], False, 1 / 0.6, 1 / 0.4)
 
@@ -147,11 +157,9 @@ def main():
     unknown = set(options.only) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"no such case: {', '.join(unknown)}")
-    options.libraries = libraries_alone(options)
-    print("MB a rank are Pss above a process that only loads the libraries: "
-          f"stretto {options.libraries[0]:.0f}, Python {options.libraries[1]:.0f}")
+    print("MB a rank are Pss above as many processes that only load the libraries")
     with tempfile.TemporaryDirectory(prefix="train-data-") as data:
-        options.train = measure.training_file(pathlib.Path(data))
+        options.train = measure.training_file(pathlib.Path(data), options.encoder)
         for case in CASES:
             if not left_out(case, options):
                 measure_case(case, options)

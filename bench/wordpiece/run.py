@@ -40,9 +40,9 @@ def main():
         megabytes = text.stat().st_size / 1e6
         ours, theirs = [], []
         for _ in range(options.rounds):
-            one = measure.run(["sh", "-c", f'"{options.stretto}" tokenize --tokenizer "{encoder}" {text} > {folder}/ours'], "0")
+            one = measure.run(["sh", "-c", f'"{options.stretto}" tokenize --tokenizer "{encoder}" "{text}" > "{folder}/ours"'], measure.one_core())
             ours.append(megabytes / one.seconds)
-            one = measure.run([options.python, "-c", PEER, encoder, text, folder / "theirs"], "0",
+            one = measure.run([options.python, "-c", PEER, encoder, text, folder / "theirs"], measure.one_core(),
                               {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"})
             theirs.append(megabytes / one.seconds)
         if (folder / "ours").read_bytes() != (folder / "theirs").read_bytes():
