@@ -48,7 +48,9 @@ std::vector<Finding> findings(const Machine& machine) {
 std::vector<Finding> findings(const Processor& processor, const Measurements& measured) {
   std::vector<Finding> found;
   const double peak = processor.fp32_operations_a_cycle() * measured.clock_ghz;
-  if (peak > 0 && measured.fp32_gflops < 0.4 * peak) {  // of one unit where there could be two: 0.5 at best
+  // Some Xeons with AVX-512 have one unit where others have two, and reach half of the peak at best.
+  const bool perhaps_one_unit = processor.avx512 && !processor.half_width;
+  if (peak > 0 && measured.fp32_gflops < (perhaps_one_unit ? 0.4 : 0.5) * peak) {
     found.push_back({fmt::format("matrix products reach {:.0f} of the {:.0f} GFLOP/s that a core could",
                                  measured.fp32_gflops, peak),
                      "end other programs on these cores (top), and ask whether the machine shares its cores "

@@ -12,6 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST(Processor, IsReadFromCpuinfo) {
   const Processor old = parse_processor("processor\t: 0\nmodel name\t: Old One\nflags\t\t: sse sse2 avx2\n");
@@ -102,6 +103,10 @@ TEST(Findings, MeasurementsAreHeldAgainstThePeak) {
   EXPECT_THAT(findings(processor, {.fp32_gflops = 30, .clock_ghz = 3, .copy_gb_per_s = 1}),
               ElementsAre(Field(&Finding::what, HasSubstr("30 of the 96 GFLOP/s")),
                           Field(&Finding::what, HasSubstr("1.0 GB/s"))));
+  EXPECT_THAT(findings(processor, {.fp32_gflops = 45, .clock_ghz = 3, .copy_gb_per_s = 8}), SizeIs(1));
+  processor.avx512 = true;
+  EXPECT_THAT(findings(processor, {.fp32_gflops = 90, .clock_ghz = 3, .copy_gb_per_s = 8}), IsEmpty())
+      << "one unit of 512 bits";
 }
 
 }  // namespace
