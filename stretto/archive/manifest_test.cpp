@@ -102,9 +102,10 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"), HasSubstr("not one of a tensor"));
   EXPECT_THAT(with("\"size\":24", "\"size\":25"),
               HasSubstr("m.json: rank-00000.safetensors: no tensor tells of the bytes from 24 on"));
-  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[0,0]"),
-              HasSubstr("m.json: tensor w of shape [2, 3]: element [0, 0] lies in 2 of its pieces, in "
-                        "rank-00000.safetensors, rank-00001.safetensors"));
+  EXPECT_THAT(
+      with("\"offset\":[1,0]", "\"offset\":[0,0]"),
+      HasSubstr(
+          "m.json: tensor w of shape [2, 3]: element [0, 0] lies in 2 of its pieces, in rank-00000.safetensors, rank-00001.safetensors"));
   EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
   EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
               HasSubstr("not the name of a file"));

@@ -64,9 +64,7 @@ std::optional<Fault> parse(std::string_view text, std::string_view rank) {
       {"kill", {Effect::kill_before, 0}},  {"kill-after", {Effect::kill_after, 0}}};
   const auto refuse = [&] {
     throw ConfigError(
-        "STRETTO_FILE_FAULT={}: EFFECT@CALL[+][:rank=R][:path=TEXT] is expected, as in enospc@17 or "
-        "kill@12:rank=1; "
-        "EFFECT is one of {}, CALL counts from 1",
+        "STRETTO_FILE_FAULT={}: EFFECT@CALL[+][:rank=R][:path=TEXT] is expected, as in enospc@17 or kill@12:rank=1; EFFECT is one of {}, CALL counts from 1",
         text, "enospc, edquot, eio, erofs, eacces, eintr, short, torn, kill, kill-after");
   };
   const std::vector<std::string_view> parts = split(text, ':');

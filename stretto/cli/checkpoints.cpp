@@ -215,8 +215,7 @@ void require_one_stays(const std::vector<Checkpoint>& checkpoints, const std::ve
   const Checkpoint* last = newest_whole(gone);
   if (last == nullptr) return;
   throw ConfigError(
-      "nothing was removed: without step {} there would be no whole checkpoint left in {}; to remove "
-      "everything say --all",
+      "nothing was removed: without step {} there would be no whole checkpoint left in {}; to remove everything say --all",
       last->step, last->path.parent_path().string());
 }
 

@@ -36,8 +36,8 @@ TEST(KnownVerb, OthersAreNamedWithTheNearestVerb) {
 TEST(KnownVerb, OptionsStandBehindAVerb) {
   EXPECT_THAT(
       [] { require("--foo"); },
-      ThrowsMessage<ConfigError>("\"--foo\" is not an option of stretto itself (--help); options stand "
-                                 "behind a verb, one of train, test"));
+      ThrowsMessage<ConfigError>(
+          "\"--foo\" is not an option of stretto itself (--help); options stand behind a verb, one of train, test"));
 }
 
 TEST(KnownVerb, NoVerbAtAll) {

@@ -27,9 +27,9 @@ void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
                   "How often to start all ranks again after one has failed (default: 0)")
       ->type_name("N")
       ->check(CLI::Range(0, 1'000'000));
-  verb.add_option("--hang-timeout", arguments.hang_timeout,
-                  "How long a rank may be stopped, or wait for another, until all are ended (default: 300; "
-                  "0: for ever)")
+  verb.add_option(
+          "--hang-timeout", arguments.hang_timeout,
+          "How long a rank may be stopped, or wait for another, until all are ended (default: 300; 0: for ever)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, year));
   verb.add_option(

@@ -16,8 +16,7 @@ void require_project_name(const std::string& name) {
   const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
   if (name.size() <= 64 && !name.empty() && is_letter(name[0]) && std::ranges::all_of(name, fits)) return;
   throw ConfigError(
-      "\"{}\" cannot be a project's name: a letter, then letters, digits, - and _ are expected, 64 at most; "
-      "the project becomes a folder of that name in the working directory",
+      "\"{}\" cannot be a project's name: a letter, then letters, digits, - and _ are expected, 64 at most; the project becomes a folder of that name in the working directory",
       name);
 }
 
@@ -54,8 +53,7 @@ void tell_next_steps(const std::string& name) {
   fmt::print("wrote {}/; what to change is marked CHANGE in train.cpp\n", name);
   if (prefix.empty()) {
     fmt::print(
-        "This stretto is not installed: `cmake --install BUILD --prefix PREFIX` does that "
-        "(docs/guide/install.md).\n");
+        "This stretto is not installed: `cmake --install BUILD --prefix PREFIX` does that (docs/guide/install.md).\n");
   }
   fmt::print(
       "build it   cd {} && cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build\n"

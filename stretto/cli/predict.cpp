@@ -15,8 +15,7 @@ void require_model_folder(const std::filesystem::path& folder) {
                                                                : "there is no config.json in it";
   const bool in_run = std::filesystem::exists(folder / "model" / "config.json");
   throw ConfigError(
-      "--model {}: {}; a model folder is expected, one that holds config.json, model.safetensors and the "
-      "tokenizer, such as {}",
+      "--model {}: {}; a model folder is expected, one that holds config.json, model.safetensors and the tokenizer, such as {}",
       folder.string(), found, in_run ? (folder / "model").string() : "RUN/model of a training run");
 }
 

@@ -21,10 +21,10 @@ std::string command_after(const std::string& line, const std::string& resume = "
 }
 
 TEST(ResumeCommand, RepeatsWhatWasGiven) {
-  EXPECT_EQ(command_after("stretto train r.yaml -N 4 --no-pin --max-restarts 3 --grace 7.5 "
-                          "--hang-timeout 60 --strat ddp --set optimizer.lr=1e-5"),
-            "stretto train r.yaml -N 4 --no-pin --max-restarts 3 --grace 7.5 --hang-timeout 60 --strat ddp "
-            "--set optimizer.lr=1e-5");
+  EXPECT_EQ(
+      command_after(
+          "stretto train r.yaml -N 4 --no-pin --max-restarts 3 --grace 7.5 --hang-timeout 60 --strat ddp --set optimizer.lr=1e-5"),
+      "stretto train r.yaml -N 4 --no-pin --max-restarts 3 --grace 7.5 --hang-timeout 60 --strat ddp --set optimizer.lr=1e-5");
 }
 
 TEST(ResumeCommand, NamesTheProgram) {

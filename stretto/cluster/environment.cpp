@@ -26,9 +26,7 @@ std::string read_secret(const Variables& variables) {
   const auto path = variables.find("STRETTO_SECRET_FILE");
   if (!path) {
     throw ConfigError(
-        "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store "
-        "lets "
-        "nobody in without the job's secret");
+        "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store lets nobody in without the job's secret");
   }
   const std::string content = read_file(*path);
   const std::string secret(trim(content));

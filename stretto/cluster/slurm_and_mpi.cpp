@@ -54,8 +54,7 @@ std::optional<RankInfo> read_open_mpi(const Getenv& getenv) {
                         info.local_world_size);
   if (info.local_world_size < info.world_size && !variables.find("MASTER_ADDR")) {
     throw ConfigError(
-        "environment: MASTER_ADDR is not set, and mpirun does not tell the ranks which host is the first; "
-        "pass it on: mpirun -x MASTER_ADDR=<the first host> ...");
+        "environment: MASTER_ADDR is not set, and mpirun does not tell the ranks which host is the first; pass it on: mpirun -x MASTER_ADDR=<the first host> ...");
   }
   const auto job = variables.find("PMIX_NAMESPACE");
   set_master(variables, "127.0.0.1", job ? *job : variables.find("OMPI_MCA_ess_base_jobid").value_or(""),

@@ -80,8 +80,7 @@ Reply StoreClient::exchange(const Request& request) {
   }
   if (reply.status == Status::timed_out) {
     throw StoreTimeout(
-        "the rendezvous store at {}: waited {} ms in vain for {}; the rank that was to set it is late "
-        "or has ended",
+        "the rendezvous store at {}: waited {} ms in vain for {}; the rank that was to set it is late or has ended",
         server_.text(), request.number, quoted(request.keys));
   }
   if (reply.status == Status::refused) {
@@ -126,9 +125,7 @@ Fd StoreClient::connect() {
   send_all(socket, server_, prove(secret_, greeting.substr(store_greeting.size())), deadline);
   if (receive_exactly(socket, server_, 1, deadline)[0] != store_accepted) {
     throw DistributedError(
-        "the rendezvous store at {} refused this process: its secret (STRETTO_SECRET or STRETTO_SECRET_FILE) "
-        "is not "
-        "the job's",
+        "the rendezvous store at {} refused this process: its secret (STRETTO_SECRET or STRETTO_SECRET_FILE) is not the job's",
         server_.text());
   }
   return socket;

@@ -14,8 +14,7 @@ std::optional<std::string> Variables::find(const char* name) const {
 std::string Variables::need(const char* name) const {
   if (auto value = find(name)) return *value;
   throw ConfigError(
-      "environment: {} is not set although {} is; start the program with `stretto launch` or torchrun, which "
-      "set all of them, or unset {} to run one rank alone",
+      "environment: {} is not set although {} is; start the program with `stretto launch` or torchrun, which set all of them, or unset {} to run one rank alone",
       name, first_set(), first_set());
 }
 

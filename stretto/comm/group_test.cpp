@@ -212,8 +212,7 @@ TEST_P(ComparedCalls, BothRanksAreToldWhatEachCalled) {
                    [](Group& group) { group.all_gather(at::empty({8}), at::ones({4})).wait(); });
   EXPECT_EQ(
       told[0],
-      "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world: "
-      "all ranks must make the same calls in the same order");
+      "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world: all ranks must make the same calls in the same order");
   EXPECT_THAT(told[1],
               ::testing::StartsWith(
                   "rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] float32 #17"));
@@ -244,9 +243,10 @@ TEST_P(ComparedCalls, AMissingPeerIsNamed) {
       group.all_reduce(at::ones({8})).wait();
       FAIL();
     } catch (const DistributedError& error) {
-      EXPECT_THAT(error.what(),
-                  ::testing::HasSubstr("rank 0 called all_reduce [8] float32 #0, rank 1 did not say what it "
-                                       "calls as #0 of group world"));
+      EXPECT_THAT(
+          error.what(),
+          ::testing::HasSubstr(
+              "rank 0 called all_reduce [8] float32 #0, rank 1 did not say what it calls as #0 of group world"));
     }
   });
 }

@@ -151,9 +151,10 @@ TEST(SharedMemory, WhatCannotBeSummedIsRefused) {
       group.all_reduce(at::ones({5}, at::kBool)).wait();
       FAIL();
     } catch (const DistributedError& error) {
-      EXPECT_THAT(error.what(),
-                  HasSubstr("all_reduce [5] bool #0 of group world could not start: there is no "
-                            "reduction of Bool tensors"));
+      EXPECT_THAT(
+          error.what(),
+          HasSubstr(
+              "all_reduce [5] bool #0 of group world could not start: there is no reduction of Bool tensors"));
     }
     Tensor flags = at::full({5}, group.rank() == 1, at::kBool);
     group.broadcast(flags, 1).wait();

@@ -45,8 +45,8 @@ TEST(BatchPlan, AGlobalSizeNeedNotDivide) {
 TEST(BatchPlan, TokensTakeThePlaceOfSamples) {
   EXPECT_EQ(plan({.grad_accumulation_steps = 4, .max_tokens = 4096}, 2), (Sizes{0, 0, 4}));
   EXPECT_THAT([] { resolve_batch({.batch_size = 8, .max_tokens = 4096}, 2); },
-              ThrowsMessage<ConfigError>(HasSubstr("sized either by tokens or by samples; remove this or "
-                                                   "training.batch_size")));
+              ThrowsMessage<ConfigError>(
+                  HasSubstr("sized either by tokens or by samples; remove this or training.batch_size")));
   EXPECT_THAT([] { resolve_batch({.global_batch_size = 8, .max_tokens = 4096}, 2); },
               ThrowsMessage<ConfigError>(HasSubstr("training.global_batch_size")));
 }
@@ -55,16 +55,15 @@ TEST(BatchPlan, ContradictionsPrintTheEquation) {
   EXPECT_THAT(
       [] { resolve_batch({.batch_size = 32, .global_batch_size = 100}, 2); },
       ThrowsMessage<ConfigError>(HasSubstr(
-          "global_batch_size (100) = batch_size (32) x ranks (2) x grad_accumulation_steps (1) does not "
-          "hold, "
-          "the right side is 64; change training.global_batch_size to 64, or training.batch_size to 50")));
+          "global_batch_size (100) = batch_size (32) x ranks (2) x grad_accumulation_steps (1) does not hold, the right side is 64; change training.global_batch_size to 64, or training.batch_size to 50")));
   EXPECT_THAT(
       [] { resolve_batch({.batch_size = 32, .global_batch_size = 64, .grad_accumulation_steps = 2}, 2); },
       ThrowsMessage<ConfigError>(
           HasSubstr("grad_accumulation_steps (2) does not hold, the right side is 128")));
-  EXPECT_THAT([] { resolve_batch({.global_batch_size = 2, .grad_accumulation_steps = 4}, 1); },
-              ThrowsMessage<ConfigError>(HasSubstr("2 samples leave accumulation steps without any; make "
-                                                   "training.grad_accumulation_steps at most 2")));
+  EXPECT_THAT(
+      [] { resolve_batch({.global_batch_size = 2, .grad_accumulation_steps = 4}, 1); },
+      ThrowsMessage<ConfigError>(HasSubstr(
+          "2 samples leave accumulation steps without any; make training.grad_accumulation_steps at most 2")));
 }
 
 TEST(BatchPlan, ContradictionsNameTheLines) {

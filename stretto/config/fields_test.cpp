@@ -75,8 +75,7 @@ TEST(Fields, EveryKindIsRead) {
   const ScopedVariable home("HOME", "/home/user");
   const Everything result = read(
       "flag: yes\ncount: 7\nratio: 5e-5\nname: on\nfolder: ~/data\n"
-      "maybe_flag: Off\nmaybe_count: 9007199254740993\nmaybe_ratio: 1\nmaybe_name: "
-      "\"\\u00e9\"\nmaybe_folder: a b\n"
+      "maybe_flag: Off\nmaybe_count: 9007199254740993\nmaybe_ratio: 1\nmaybe_name: \"\\u00e9\"\nmaybe_folder: a b\n"
       "names: [a, 'b, c']\ncounts: [1, -2]\nratios: []\npair: [1e-4, .5]\ninner: {type: beta}\n");
   EXPECT_EQ(result, (Everything{.flag = true,
                                 .count = 7,
@@ -157,10 +156,9 @@ TEST(Fields, RangesAndChoicesAreChecked) {
 }
 
 TEST(Fields, ASettingWithoutMeaningIsRefused) {
-  refuses("inner:\n  only_a: 1\n  type: beta\n",
-          "r.yaml:2:11: inner.only_a has no meaning with inner.type: beta, only with a; remove the line or "
-          "change "
-          "inner.type");
+  refuses(
+      "inner:\n  only_a: 1\n  type: beta\n",
+      "r.yaml:2:11: inner.only_a has no meaning with inner.type: beta, only with a; remove the line or change inner.type");
 }
 
 TEST(Fields, UndefinedVariablesNameThePlace) {

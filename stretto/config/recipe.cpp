@@ -49,11 +49,10 @@ void TrainingConfig::fields(config::Fields& field) {
         at_least(1).at_most(max_total));
   field("batch_size", batch_size, "samples a rank and micro-batch; unset: from the other sizes, or 32",
         at_least(1).at_most(max_count));
-  field("global_batch_size", global_batch_size,
-        "samples an optimizer step over all ranks = batch_size x ranks x grad_accumulation_steps; any two of "
-        "the "
-        "three give the third",
-        at_least(1).at_most(max_total));
+  field(
+      "global_batch_size", global_batch_size,
+      "samples an optimizer step over all ranks = batch_size x ranks x grad_accumulation_steps; any two of the three give the third",
+      at_least(1).at_most(max_total));
   field("grad_accumulation_steps", grad_accumulation_steps,
         "micro-batches an optimizer step; unset: from the other sizes, or 1", at_least(1).at_most(max_count));
   field("max_tokens", max_tokens,
@@ -67,23 +66,20 @@ void TrainingConfig::fields(config::Fields& field) {
   field("strategy", strategy, "how ranks share the work, optionally with the precision: ddp, ddp-bf16, ...");
   field("seed", seed, "of the order of samples, of dropout and of new weights", at_least(0));
   field("device", device, "auto: CUDA where there is a GPU for each rank", one_of({"auto", "cpu", "cuda"}));
-  field("backend", backend,
-        "what ranks talk through; auto: NCCL between GPUs; on CPUs shared memory between the ranks of a "
-        "host, and Gloo "
-        "between hosts; gloo: Gloo alone",
-        one_of({"auto", "gloo"}));
-  field("kernels", kernels,
-        "how a training step on CPU computes attention, norms and activations: by stretto's fused kernels "
-        "(fast), or by ATen's "
-        "operators, to compare them (reference)",
-        one_of({"fast", "reference"}));
+  field(
+      "backend", backend,
+      "what ranks talk through; auto: NCCL between GPUs; on CPUs shared memory between the ranks of a host, and Gloo between hosts; gloo: Gloo alone",
+      one_of({"auto", "gloo"}));
+  field(
+      "kernels", kernels,
+      "how a training step on CPU computes attention, norms and activations: by stretto's fused kernels (fast), or by ATen's operators, to compare them (reference)",
+      one_of({"fast", "reference"}));
   field("bucket_mb", bucket_mb, "largest piece of gradients reduced at once, in MiB", above(0));
   field("shuffle", shuffle, "draw the training samples in a new order each epoch");
-  field("on_nonfinite", on_nonfinite,
-        "when a loss or gradient is not finite: stop; skip the step; or go back to the newest checkpoint "
-        "(rollback), with a "
-        "lower rate",
-        one_of({"stop", "skip", "rollback"}));
+  field(
+      "on_nonfinite", on_nonfinite,
+      "when a loss or gradient is not finite: stop; skip the step; or go back to the newest checkpoint (rollback), with a lower rate",
+      one_of({"stop", "skip", "rollback"}));
   field("on_spike", on_spike, "the same when the loss or gradient norm is spike_factor times the usual",
         one_of({"off", "stop", "skip", "rollback"}));
   field("spike_factor", spike_factor, "how many times the running mean is a spike", above(1));
@@ -119,10 +115,9 @@ void CheckpointConfig::fields(config::Fields& field) {
   field("mode", mode,
         "whether the best is the smallest or the largest; auto: smallest for loss, else largest",
         one_of({"auto", "min", "max"}));
-  field("every", every,
-        "when the state of the run is saved for resuming: after so many steps (500), epochs (1ep) or minutes "
-        "(10m, also "
-        "30s, 2h), and at the end; never");
+  field(
+      "every", every,
+      "when the state of the run is saved for resuming: after so many steps (500), epochs (1ep) or minutes (10m, also 30s, 2h), and at the end; never");
   field("keep_last", keep_last, "how many checkpoints are kept, the newest ones; 0: all",
         at_least(0).at_most(max_count));
   field("keep_best", keep_best, "and so many of the best by monitor", at_least(0).at_most(max_count));
@@ -162,10 +157,9 @@ void Recipe::fields(config::Fields& field) {
   field("evaluate", evaluate, "evaluation while training");
   field("track", track, "what is shown and logged");
   field("output", output, "the run folder: logs, metrics, checkpoints, the trained model");
-  field("resume", resume,
-        "auto: from the newest checkpoint in the run folder, where there is one; true: there must be one; "
-        "false: there "
-        "must be none; or the folder of a checkpoint");
+  field(
+      "resume", resume,
+      "auto: from the newest checkpoint in the run folder, where there is one; true: there must be one; false: there must be none; or the folder of a checkpoint");
 }
 
 }  // namespace stretto

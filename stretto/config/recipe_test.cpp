@@ -75,9 +75,9 @@ TEST(Recipe, StrategyMayCarryThePrecision) {
   EXPECT_EQ(recipe.training.precision, "bf16");
   EXPECT_EQ(recipe.training.strategy, "ddp");
   EXPECT_EQ(parse("training: {strategy: ddp-bf16, precision: bf16}\n").training.precision, "bf16");
-  refuses("training:\n  precision: fp32\n  strategy: ddp-bf16\n", {},
-          "r.yaml:3:13: training.strategy: \"ddp-bf16\" says bf16 but training.precision (r.yaml:2:14) says "
-          "fp32");
+  refuses(
+      "training:\n  precision: fp32\n  strategy: ddp-bf16\n", {},
+      "r.yaml:3:13: training.strategy: \"ddp-bf16\" says bf16 but training.precision (r.yaml:2:14) says fp32");
   refuses("training:\n  strategy: fsdp\n", {},
           "r.yaml:2:13: training.strategy: \"fsdp\" is known, but not available");
 }
@@ -88,8 +88,7 @@ TEST(Recipe, DumpReadsBackAsTheSame) {
       "data: {train: \"a b.tsv\", text: 'q: 1', label: \"1\"}\n"
       "training: {max_steps: 7, global_batch_size: 100, strategy: ddp-fp64, seed: 9007199254740993}\n"
       "optimizer: {type: SGD, lr: 0.3, momentum: 0.9, nesterov: on}\nscheduler: {type: Constant}\n"
-      "checkpoint: {monitor: loss, mode: min}\nevaluate: {every: never, batch_size: 3}\ntrack: {progress: "
-      "off}\n"
+      "checkpoint: {monitor: loss, mode: min}\nevaluate: {every: never, batch_size: 3}\ntrack: {progress: off}\n"
       "output: runs/$${x}\n");
   const std::string yaml = dump_recipe(recipe);
   EXPECT_EQ(parse(yaml), recipe) << yaml;
@@ -230,8 +229,7 @@ TEST_F(CheckRecipe, OneModelIsNeeded) {
 TEST_F(CheckRecipe, ContradictionsAreRefused) {
   refuses(
       {"scheduler.num_warmup_steps=5", "scheduler.warmup_ratio=0.1"},
-      "--set scheduler.warmup_ratio=0.1: scheduler.warmup_ratio: the warm-up is given twice; remove this or "
-      "scheduler.num_warmup_steps (--set scheduler.num_warmup_steps=5)");
+      "--set scheduler.warmup_ratio=0.1: scheduler.warmup_ratio: the warm-up is given twice; remove this or scheduler.num_warmup_steps (--set scheduler.num_warmup_steps=5)");
   refuses({"scheduler.num_warmup_steps=5", "training.max_steps=4"}, "a warm-up of 5 steps is longer than");
   refuses({"optimizer.type=SGD", "optimizer.nesterov=true"}, "needs a momentum above 0 and dampening 0");
   refuses({"evaluate.every=never", "checkpoint.monitor=loss"},

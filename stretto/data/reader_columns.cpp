@@ -108,8 +108,7 @@ class ColumnChooser {
       return;
     }
     throw ConfigError(
-        "{}: no column has a usual name of a text; the columns are {}; set data.text to the one that holds "
-        "it",
+        "{}: no column has a usual name of a text; the columns are {}; set data.text to the one that holds it",
         file_, list_names(layout_.columns));
   }
 
@@ -139,8 +138,7 @@ class ColumnChooser {
     }
     if (!layout_.label && options.require_labels) {
       throw ConfigError(
-          "{}: no label column among {}; labels are needed here: set data.label to the column that holds "
-          "them",
+          "{}: no label column among {}; labels are needed here: set data.label to the column that holds them",
           file_, list_names(layout_.columns));
     }
   }

@@ -74,8 +74,7 @@ void LabelReader::check_same_kind() const {
   for (const auto* other : by_place_) {
     if (is_number(other->first) == is_number(first)) continue;
     throw DataError(
-        "{}:{}: label \"{}\" and, on line {}, label \"{}\": labels are all numbers or all words (if line {} "
-        "is a header, name its columns with data.text and data.label)",
+        "{}:{}: label \"{}\" and, on line {}, label \"{}\": labels are all numbers or all words (if line {} is a header, name its columns with data.text and data.label)",
         file_, other->second.line, shortened(other->first), first_use.line, shortened(first), first_use.line);
   }
 }
@@ -88,8 +87,7 @@ void LabelReader::check_first_line(const Table& table) const {
                                          [](const auto* use) { return use->second.rows > 1; });
   if (!others_repeat) return;
   throw DataError(
-      "{}:{}: no other row has the label \"{}\"; if this line is a header, name its columns with data.text "
-      "and data.label; if it is a row, put a header line such as sentence, label before it",
+      "{}:{}: no other row has the label \"{}\"; if this line is a header, name its columns with data.text and data.label; if it is a row, put a header line such as sentence, label before it",
       file_, table.rows.front().line, shortened(by_place_.front()->first));
 }
 

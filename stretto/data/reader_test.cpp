@@ -152,9 +152,9 @@ TEST(Reader, MissingAndEmptyFiles) {
   EXPECT_EQ(failure("a.csv", "\n\r\n"), "a.csv: the file is empty");
   EXPECT_EQ(failure("a.tsv", "sentence\tlabel\n"), "a.tsv: no rows behind the header");
   EXPECT_EQ(failure("a.jsonl", "\n"), "a.jsonl: the file is empty");
-  EXPECT_EQ(failure("a.xlsx", "x"),
-            "a.xlsx: files ending in \".xlsx\" are not known; known are .tsv, .txt, .csv, .jsonl and .json "
-            "(JSON Lines)");
+  EXPECT_EQ(
+      failure("a.xlsx", "x"),
+      "a.xlsx: files ending in \".xlsx\" are not known; known are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)");
 }
 
 TEST(Reader, MalformedRowIsNamed) {
@@ -166,8 +166,7 @@ TEST(Reader, MalformedRowIsNamed) {
 TEST(Reader, UnknownColumns) {
   EXPECT_EQ(
       failure("a.tsv", "sentence\tlabel\ngood\t1\n", {.columns = {.text = "sentense"}}),
-      "a.tsv: data.text: there is no column \"sentense\"; the columns are sentence, label; did you mean "
-      "\"sentence\"?");
+      "a.tsv: data.text: there is no column \"sentense\"; the columns are sentence, label; did you mean \"sentence\"?");
   EXPECT_THAT(failure("a.tsv", "good\t1\n", {.columns = {.text = "sentence"}}),
               HasSubstr("(line 1 is not a header)"));
   EXPECT_THAT(failure("a.csv", "phrase,label\nx,1\n"),

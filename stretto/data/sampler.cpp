@@ -50,9 +50,7 @@ void Sampler::check_budget() {
   for (int64_t sample = 0; sample < size(); ++sample) {
     if (length(sample) <= options_.max_tokens) continue;
     throw DataError(
-        "sample {} (counted from 0) has {} tokens, more than a whole batch may have (max_tokens = {}); "
-        "truncate samples "
-        "or raise the budget",
+        "sample {} (counted from 0) has {} tokens, more than a whole batch may have (max_tokens = {}); truncate samples or raise the budget",
         sample, length(sample), options_.max_tokens);
   }
 }

@@ -17,9 +17,7 @@ std::vector<int64_t> common_shape(const std::string& name, const std::vector<Ten
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].dim() != tensors[0].dim() || tensors[i].scalar_type() != tensors[0].scalar_type()) {
       throw DataError(
-          "tensor \"{}\" is {} in the first sample of the batch and {} in sample {}: samples may differ in "
-          "size, not in "
-          "type or number of dimensions",
+          "tensor \"{}\" is {} in the first sample of the batch and {} in sample {}: samples may differ in size, not in type or number of dimensions",
           name, describe(tensors[0]), describe(tensors[i]), i);
     }
     for (size_t d = 0; d < shape.size(); ++d)

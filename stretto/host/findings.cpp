@@ -51,15 +51,15 @@ std::vector<Finding> findings(const Processor& processor, const Measurements& me
   // Some Xeons with AVX-512 have one unit where others have two, and reach half of the peak at best.
   const bool perhaps_one_unit = processor.avx512 && !processor.half_width;
   if (peak > 0 && measured.fp32_gflops < (perhaps_one_unit ? 0.4 : 0.5) * peak) {
-    found.push_back({fmt::format("matrix products reach {:.0f} of the {:.0f} GFLOP/s that a core could",
-                                 measured.fp32_gflops, peak),
-                     "end other programs on these cores (top), and ask whether the machine shares its cores "
-                     "with others"});
+    found.push_back(
+        {fmt::format("matrix products reach {:.0f} of the {:.0f} GFLOP/s that a core could",
+                     measured.fp32_gflops, peak),
+         "end other programs on these cores (top), and ask whether the machine shares its cores with others"});
   }
   if (measured.copy_gb_per_s < 2) {
-    found.push_back({fmt::format("memory is copied at {:.1f} GB/s a rank", measured.copy_gb_per_s),
-                     "end other programs; on machines with several sockets bind ranks to their own memory "
-                     "(numactl --localalloc)"});
+    found.push_back(
+        {fmt::format("memory is copied at {:.1f} GB/s a rank", measured.copy_gb_per_s),
+         "end other programs; on machines with several sockets bind ranks to their own memory (numactl --localalloc)"});
   }
   return found;
 }

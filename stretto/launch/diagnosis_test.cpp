@@ -59,17 +59,15 @@ FlightRecord one_waits() {
 TEST(Hang, AStoppedRankIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].state = "T";
-  EXPECT_EQ(diagnose_hang(record, 5),
-            "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T); rank 0 waits in "
-            "all_reduce [1024] "
-            "float32 #17 of group world");
+  EXPECT_EQ(
+      diagnose_hang(record, 5),
+      "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T); rank 0 waits in all_reduce [1024] float32 #17 of group world");
   EXPECT_EQ(diagnose_hang(record, 6), std::nullopt);
   FlightRecord inside = record;
   inside.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.1)));
-  EXPECT_EQ(diagnose_hang(inside, 5),
-            "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T) in all_reduce [1024] "
-            "float32 #17 of "
-            "group world; rank 0 waits in all_reduce [1024] float32 #17 of group world");
+  EXPECT_EQ(
+      diagnose_hang(inside, 5),
+      "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T) in all_reduce [1024] float32 #17 of group world; rank 0 waits in all_reduce [1024] float32 #17 of group world");
   record.ranks[0].last_calls.pop_back();  // alone, too
   EXPECT_EQ(diagnose_hang(record, 5),
             "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T)");
@@ -80,10 +78,7 @@ TEST(Hang, WhoKeepsOthersWaitingIsNamed) {
   record.ranks[1].state = "R";
   EXPECT_EQ(
       diagnose_hang(record, 5),
-      "rank 1 on node7 has not moved for 5.2 s: it is running (state R) and has not called all_reduce [1024] "
-      "float32 #17 of group world; its last was all_reduce [1024] float32 #16; rank 0 waits in all_reduce "
-      "[1024] "
-      "float32 #17 of group world");
+      "rank 1 on node7 has not moved for 5.2 s: it is running (state R) and has not called all_reduce [1024] float32 #17 of group world; its last was all_reduce [1024] float32 #16; rank 0 waits in all_reduce [1024] float32 #17 of group world");
   record.ranks[1].state = "";
   record.ranks[1].ending = "ended with exit code 0";
   EXPECT_THAT(diagnose_hang(record, 5).value(),
@@ -104,9 +99,9 @@ TEST(Hang, DifferentCallsAreNamed) {
 TEST(Hang, ALostMessageIsNobodysFault) {
   FlightRecord record = one_waits();
   record.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.05)));
-  EXPECT_EQ(diagnose_hang(record, 5),
-            "no rank on node7 has moved for 5.1 s; ranks 0, 1 wait in all_reduce [1024] float32 #17 of group "
-            "world");
+  EXPECT_EQ(
+      diagnose_hang(record, 5),
+      "no rank on node7 has moved for 5.1 s; ranks 0, 1 wait in all_reduce [1024] float32 #17 of group world");
 }
 
 TEST(Hang, ComputingIsNoHang) {
@@ -141,9 +136,9 @@ TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
 
 TEST(Differences, OfEachGroupTheFirstIsTold) {
   FlightRecord record = one_waits();
-  EXPECT_THAT(differences(record),
-              ElementsAre("rank 1 has not called all_reduce [1024] float32 #17 of group world, "
-                          "which rank 0 has"));
+  EXPECT_THAT(
+      differences(record),
+      ElementsAre("rank 1 has not called all_reduce [1024] float32 #17 of group world, which rank 0 has"));
   FlightCall gather = waiting(all_reduce(17, 5.1)), reduce = gather;
   gather.operation = "all_gather", gather.shape = "[4]";
   reduce.shape = "[8]";
@@ -152,8 +147,7 @@ TEST(Differences, OfEachGroupTheFirstIsTold) {
   EXPECT_THAT(
       differences(record),
       ElementsAre(
-          "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group "
-          "world"));
+          "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world"));
 }
 
 TEST(Differences, WhatHasLeftTheRecordIsNoDifference) {
@@ -183,14 +177,14 @@ TEST(Report, TellsWhoFailedAndWhatEachRankDidLast) {
   const std::string text = report(record, 1);
   EXPECT_THAT(
       text,
-      AllOf(HasSubstr("failed on node7 at 2026-01-31 12:00:00 UTC (after 0 of 3 restarts): rank 1 (process "
-                      "101) was killed"),
-            HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
-            HasSubstr("rank 0 (process 100) was sleeping (state S); 2 collectives, the last sign of progress "
-                      "5.10s before\n  all_reduce [1024] float32 #17 of group world, 4.0 KiB: waited for "
-                      "5.10s\n"),
-            HasSubstr("rank 1 (process 101) was killed by SIGKILL (Killed); 1 collectives"),
-            HasSubstr("#16 of group world, 4.0 KiB: done after 0.00s, 5.20s before")));
+      AllOf(
+          HasSubstr(
+              "failed on node7 at 2026-01-31 12:00:00 UTC (after 0 of 3 restarts): rank 1 (process 101) was killed"),
+          HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
+          HasSubstr(
+              "rank 0 (process 100) was sleeping (state S); 2 collectives, the last sign of progress 5.10s before\n  all_reduce [1024] float32 #17 of group world, 4.0 KiB: waited for 5.10s\n"),
+          HasSubstr("rank 1 (process 101) was killed by SIGKILL (Killed); 1 collectives"),
+          HasSubstr("#16 of group world, 4.0 KiB: done after 0.00s, 5.20s before")));
   EXPECT_THAT(report(record, 2), HasSubstr("#16 of group world, 4.0 KiB: done after"));
 }
 

@@ -32,12 +32,9 @@ using Restart = Launch;
 TEST_F(Restart, AFailedGroupIsStartedAgainAsAWhole) {
   // Rank 1 fails in the first two lives; rank 0 would wait for ever.
   LaunchOptions options = restarting(
-      "echo life $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS at $STRETTO_STORE "
-      "$STRETTO_SECRET; "
-      "[ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; ready=" +
+      "echo life $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS at $STRETTO_STORE $STRETTO_SECRET; [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; ready=" +
           here("ready$TORCHELASTIC_RESTART_COUNT") +
-          "; [ $RANK = 0 ] && { touch $ready; exec sleep 1000; }; while ! [ -e $ready ]; do sleep 0.01; "
-          "done; exit 7",
+          "; [ $RANK = 0 ] && { touch $ready; exec sleep 1000; }; while ! [ -e $ready ]; do sleep 0.01; done; exit 7",
       2, 3);
   options.log_folder = here("logs");
   EXPECT_EQ(launch(options), 0);

@@ -109,8 +109,8 @@ TEST_F(Signals, SigusrIsKeptFromProgramsThatItWouldKill) {
   ::kill(launcher_, SIGUSR1);
   EXPECT_TRUE(comes_true([&] {
     return text("err").find(
-               "SIGUSR1 (User defined signal 1) was not passed on to rank 1: its program does not handle "
-               "it") != std::string::npos;
+               "SIGUSR1 (User defined signal 1) was not passed on to rank 1: its program does not handle it") !=
+           std::string::npos;
   }));
   EXPECT_TRUE(runs(first_) && runs(second_));
   ::kill(launcher_, SIGTERM);

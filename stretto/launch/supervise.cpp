@@ -68,8 +68,7 @@ class Supervisor {
     }
     outcome_.user_signal = signal;
     log::info(
-        "{}: stopping; ranks may finish their step and save, for at most {}; a second Ctrl-C ends them at "
-        "once",
+        "{}: stopping; ranks may finish their step and save, for at most {}; a second Ctrl-C ends them at once",
         signal_text(signal), seconds_text(options_.stop.grace));
     stop_within(options_.stop.grace);
   }

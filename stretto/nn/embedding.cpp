@@ -79,8 +79,7 @@ void check_ids(const Tensor& ids, const Tensor& table) {
   const int64_t low = least.item<int64_t>(), high = largest.item<int64_t>();
   if (low >= 0 && high < table.size(0)) return;
   throw DataError(
-      "embedding: id {} is outside the table of {} rows; the tokenizer and the model do not belong "
-      "together",
+      "embedding: id {} is outside the table of {} rows; the tokenizer and the model do not belong together",
       low < 0 ? low : high, table.size(0));
 }
 

@@ -110,8 +110,7 @@ size_t Arena::rebind_dropped_gradients() {
 void Arena::verify_data(const Parameter& parameter) const {
   if (parameter.info.tensor.const_data_ptr() == parameter.data) return;
   throw Error(
-      "parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the model "
-      "before it is set up, or write into the parameter in place",
+      "parameter {} was replaced after set-up (Module::to, Module::load or an assignment); change the model before it is set up, or write into the parameter in place",
       parameter.info.name);
 }
 
@@ -119,8 +118,7 @@ void Arena::verify_grad(const Parameter& parameter) const {
   const Tensor& grad = parameter.info.tensor.grad();
   if (grad.defined() && grad.const_data_ptr() == parameter.grad) return;
   throw Error(
-      "the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward "
-      "without create_graph",
+      "the gradient of {} was replaced or dropped; use zero_grad(/*set_to_none=*/false), and backward without create_graph",
       parameter.info.name);
 }
 

@@ -101,8 +101,7 @@ void DataParallel::compare_replicas() const {
   if (group_.size() == 1) return;
   if (const auto rank = first_other_replica()) {
     throw DistributedError(
-        "rank {} holds other parameters than rank 0 although both had the same gradients; the network "
-        "or memory of its host is at fault",
+        "rank {} holds other parameters than rank 0 although both had the same gradients; the network or memory of its host is at fault",
         *rank);
   }
 }
@@ -132,9 +131,7 @@ void DataParallel::check_use(size_t parameter, const torch::autograd::Node& user
   const NamedParameter& info = arena_.parameters()[parameter].info;
   if (!info.sparse || nn::uses_rows(user)) return;
   throw Error(
-      "{} is used by {}, but its layer says that rows of it are looked up and nothing else: construct the "
-      "Embedding (or "
-      "the BertModel) without sparse tables",
+      "{} is used by {}, but its layer says that rows of it are looked up and nothing else: construct the Embedding (or the BertModel) without sparse tables",
       info.name, user.name());
 }
 
@@ -170,16 +167,13 @@ void DataParallel::on_gradient(size_t parameter) {
   const std::string& name = arena_.parameters()[parameter].info.name;
   if (!in_backward_) {
     throw Error(
-        "the gradient of {} was computed outside of stretto's backward, so ranks would drift apart; call "
-        "backward of the trainer or of Lite in place of loss.backward()",
+        "the gradient of {} was computed outside of stretto's backward, so ranks would drift apart; call backward of the trainer or of Lite in place of loss.backward()",
         name);
   }
   if (!reducing_) return;
   if (uses_left_[parameter] == 0) {
     throw Error(
-        "the gradient of {} was added to after it had been reduced; if a checkpointed block uses it, name it "
-        "in "
-        "that block's parameters",
+        "the gradient of {} was added to after it had been reduced; if a checkpointed block uses it, name it in that block's parameters",
         name);
   }
   if (--uses_left_[parameter] == 0) {

@@ -21,8 +21,7 @@ std::string unit_of(const std::string& name) {
 void check_trainable(const std::string& name, const Tensor& tensor, at::Device device) {
   if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
     throw ConfigError(
-        "parameter {} is {}; only dense real floating-point parameters can be trained: freeze it "
-        "(requires_grad = false) or make it a buffer",
+        "parameter {} is {}; only dense real floating-point parameters can be trained: freeze it (requires_grad = false) or make it a buffer",
         name, describe(tensor));
   }
   if (tensor.device() != device) {

@@ -14,14 +14,12 @@ namespace {
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const BertConfig& model) {
   if (tokenizer.vocab_size() > model.vocab_size) {
     throw ConfigError(
-        "the tokenizer gives ids up to {}, but the model's vocab_size is {}; tokenizer.path and "
-        "model.path do not belong together",
+        "the tokenizer gives ids up to {}, but the model's vocab_size is {}; tokenizer.path and model.path do not belong together",
         tokenizer.vocab_size() - 1, model.vocab_size);
   }
   if (recipe.data.max_length > model.max_position_embeddings) {
     throw ConfigError(
-        "data.max_length ({}) is more than the model's max_position_embeddings ({}); set data.max_length: "
-        "{}",
+        "data.max_length ({}) is more than the model's max_position_embeddings ({}); set data.max_length: {}",
         recipe.data.max_length, model.max_position_embeddings, model.max_position_embeddings);
   }
 }

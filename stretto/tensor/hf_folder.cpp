@@ -44,9 +44,9 @@ NamedTensors load_hf_weights(const std::filesystem::path& folder) {
   const bool pickled = std::filesystem::exists(folder / "pytorch_model.bin");
   throw DataError(
       "{}: there is neither model.safetensors nor model.safetensors.index.json{}", folder.string(),
-      pickled ? "; pytorch_model.bin is a pickle, which can run code and is not read: convert it with "
-                "transformers' save_pretrained"
-              : "");
+      pickled
+          ? "; pytorch_model.bin is a pickle, which can run code and is not read: convert it with transformers' save_pretrained"
+          : "");
 }
 
 bool hf_folder_has(const std::filesystem::path& folder, const std::string& name) {

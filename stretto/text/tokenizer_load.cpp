@@ -47,8 +47,7 @@ Tokenizer Tokenizer::load(const fs::path& path, const TokenizerOptions& options)
     const auto id = tokenizer.id(token.content);
     if (id && token.id_in_file && *id != *token.id_in_file) {
       log::warning(
-          "{}: added token \"{}\" has the id {} by its place in the vocabulary; the {} in the file is "
-          "ignored",
+          "{}: added token \"{}\" has the id {} by its place in the vocabulary; the {} in the file is ignored",
           name, token.content, *id, *token.id_in_file);
     }
   }

@@ -21,10 +21,9 @@ TEST(Progress, OneLineTellsAll) {
                           {"accuracy", 0.8125},
                           {"samples_per_second", 212.3},
                           {"tokens_per_second", 2840.4}}};
-  EXPECT_EQ(progress_line(record, 1053, 93),
-            "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | "
-            "2,840 tokens/s "
-            "| ETA 1m 33s");
+  EXPECT_EQ(
+      progress_line(record, 1053, 93),
+      "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | 2,840 tokens/s | ETA 1m 33s");
 }
 
 TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {

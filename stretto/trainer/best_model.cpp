@@ -14,9 +14,7 @@ BestModel::BestModel(const CheckpointConfig& config)
   const auto& names = metrics::metric_names();
   if (std::ranges::find(names, monitor_) == names.end()) {
     throw ConfigError(
-        "checkpoint.monitor: \"{}\" is not a metric of stretto's{}; for one of your own, say which way it "
-        "improves: "
-        "checkpoint.mode: max, or min",
+        "checkpoint.monitor: \"{}\" is not a metric of stretto's{}; for one of your own, say which way it improves: checkpoint.mode: max, or min",
         monitor_, did_you_mean(monitor_, names));
   }
   larger_is_better_ = metrics::better(monitor_, 1, 0);

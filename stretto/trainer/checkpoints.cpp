@@ -42,8 +42,7 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
     const auto there = archive::list_checkpoints(folder_);
     if (there.empty()) return std::nullopt;
     throw ConfigError(
-        "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another "
-        "output, or remove them with `stretto checkpoints rm {} --all`",
+        "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another output, or remove them with `stretto checkpoints rm {} --all`",
         place, folder_.string(), there.back().step, folder_.string());
   }
   if (!std::filesystem::exists(wish)) {
@@ -55,8 +54,7 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
   const auto there = archive::list_checkpoints(folder_);
   if (!there.empty() && there.back().step > step) {  // `auto` would go on from those, not from what comes now
     throw ConfigError(
-        "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with "
-        "`stretto checkpoints rm`",
+        "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with `stretto checkpoints rm`",
         place, folder_.string(), there.back().step);
   }
   return archive::Checkpoint{step, wish};
@@ -85,8 +83,7 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
   }
   if (differing.empty()) return;
   throw ConfigError(
-      "{} is of a run with other settings:{}\nSet them as they were, choose another output, or say that the "
-      "change is meant: --set 'checkpoint.accept_changes=[{}]'",
+      "{} is of a run with other settings:{}\nSet them as they were, choose another output, or say that the change is meant: --set 'checkpoint.accept_changes=[{}]'",
       checkpoint.string(), differences, fmt::join(differing, ", "));
 }
 

@@ -102,16 +102,14 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
     for (const Tensor& parameter : module.parameters()) {
       if (model.holds(parameter)) {
         throw ConfigError(
-            "setup: this model shares a parameter {} with model {}, which was set up before; set up one "
-            "module that holds both",
+            "setup: this model shares a parameter {} with model {}, which was set up before; set up one module that holds both",
             describe(parameter), model.number());
       }
     }
   }
   if (counts.own > 1 || (counts.own == 1 && counts.torch > 0)) {
     throw ConfigError(
-        "setup: one of stretto's optimizers steps all parameters of its model, so that it can be the only "
-        "one; found {} of them and {} of torch's",
+        "setup: one of stretto's optimizers steps all parameters of its model, so that it can be the only one; found {} of them and {} of torch's",
         counts.own, counts.torch);
   }
   const auto number = static_cast<int64_t>(models_.size());
@@ -124,14 +122,13 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   const bool copies = bf16 && !layers.own.empty();
   if (copies && (!layers.other.empty() || counts.torch > 0)) {
     throw ConfigError(
-        "setup: precision bf16 keeps a bf16 copy of stretto::nn layers (such as {}), which {}; use precision "
-        "fp32",
+        "setup: precision bf16 keeps a bf16 copy of stretto::nn layers (such as {}), which {}; use precision fp32",
         layers.own,
         counts.torch > 0
             ? "torch's optimizers cannot step; use one of stretto's, or"
-            : fmt::format("cannot be mixed with other layers (such as {}) in one model; set them up as two "
-                          "models, or",
-                          layers.other));
+            : fmt::format(
+                  "cannot be mixed with other layers (such as {}) in one model; set them up as two models, or",
+                  layers.other));
   }
   collect_tensors(module);  // refuses by name what torch would refuse to move
   auto& movable = const_cast<torch::nn::Module&>(module);
@@ -151,8 +148,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   log::info("{}", model.describe(compute));
   if (world_size() > 1 && has_torch_dropout(module))
     log::info(
-        "dropout    torch::nn::Dropout draws from each rank's own random numbers: results depend on the "
-        "ranks");
+        "dropout    torch::nn::Dropout draws from each rank's own random numbers: results depend on the ranks");
   return model;
 }
 
@@ -202,9 +198,9 @@ double Lite::backward(const Tensor& loss, bool keep_graph) {
   if (const auto& share = loop_.share()) {
     weight = static_cast<double>(share->count) / static_cast<double>(share->global_count);
   } else if (world_size() > 1) {
-    warn_once(said_equal_weights_,
-              "backward outside of a loop over a loader that was set up: batches are not divided among the "
-              "ranks, whose losses weigh the same; lite.setup(loader) divides them");
+    warn_once(
+        said_equal_weights_,
+        "backward outside of a loop over a loader that was set up: batches are not divided among the ranks, whose losses weigh the same; lite.setup(loader) divides them");
   }
   return run_backward(loss, weight, std::nullopt, keep_graph);
 }
@@ -223,8 +219,7 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   }
   if (loop_.autocast_dtype() && !autocast_was_used_ && !at::autocast::is_autocast_enabled(device().type())) {
     throw Error(
-        "backward: precision is bf16, but the forward ran without autocast; loop over lite.setup(loader), or "
-        "hold `auto guard = lite.autocast();` around the forward");
+        "backward: precision is bf16, but the forward ran without autocast; loop over lite.setup(loader), or hold `auto guard = lite.autocast();` around the forward");
   }
   autocast_was_used_ = false;
   const bool synchronises = no_sync_ == 0;
@@ -280,16 +275,16 @@ void Lite::refuse_strangers(const std::vector<Tensor>& leaves) {
       for (const auto& item : model.module().named_parameters()) {
         if (!item.value().is_same(leaf)) continue;
         throw Error(
-            "backward: parameter {} was added to model {} or unfrozen after it was set up; change the model "
-            "before setup",
+            "backward: parameter {} was added to model {} or unfrozen after it was set up; change the model before setup",
             item.key(), model.number());
       }
     }
     if (world_size() == 1) continue;
-    warn_once(said_stranger_,
-              fmt::format("the loss depends on a tensor {} that no model holds which was set up: its "
-                          "gradient stays each rank's own",
-                          describe(leaf)));
+    warn_once(
+        said_stranger_,
+        fmt::format(
+            "the loss depends on a tensor {} that no model holds which was set up: its gradient stays each rank's own",
+            describe(leaf)));
   }
 }
 

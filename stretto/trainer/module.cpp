@@ -32,8 +32,7 @@ void Module::register_root(std::shared_ptr<torch::nn::Module> module) {
 const std::shared_ptr<torch::nn::Module>& Module::require_root() const {
   if (root_ == nullptr) {
     throw ConfigError(
-        "the module has no model: register it in the constructor, as in "
-        "net_(model(std::make_shared<Net>()))");
+        "the module has no model: register it in the constructor, as in net_(model(std::make_shared<Net>()))");
   }
   return root_;
 }

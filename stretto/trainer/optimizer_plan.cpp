@@ -38,9 +38,7 @@ void require_followers(const std::vector<NamedParameter>& trained,
       if (names.size() < 8) names.push_back(parameter.name);
     }
     throw ConfigError(
-        "configure_optimizers: no trained parameter matches \"{}\", or all that do follow an earlier group; "
-        "parameters "
-        "are named {}{}",
+        "configure_optimizers: no trained parameter matches \"{}\", or all that do follow an earlier group; parameters are named {}{}",
         groups[i].pattern, fmt::join(names, ", "), trained.size() > names.size() ? ", ..." : "");
   }
 }

@@ -10,10 +10,7 @@ namespace stretto {
 Group& StepContext::data_parallel_group() const {
   if (all_ranks_step_) return group_;
   throw ConfigError(
-      "{}: a batch has too few samples for {} ranks, so that some of them are not in this step, and a "
-      "collective in it "
-      "would wait for them for ever; take larger batches, and a number of samples that leaves no small one "
-      "at the end",
+      "{}: a batch has too few samples for {} ranks, so that some of them are not in this step, and a collective in it would wait for them for ever; take larger batches, and a number of samples that leaves no small one at the end",
       forward.training ? fmt::format("step {}", step + 1) : "evaluation", group_.size());
 }
 

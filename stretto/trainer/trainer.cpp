@@ -42,8 +42,7 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& 
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value)) continue;
     throw Error(
-        "step {}: the evaluation's {} ({}) is not finite: the weights have left the range of numbers. Lower "
-        "optimizer.lr or set training.max_grad_norm",
+        "step {}: the evaluation's {} ({}) is not finite: the weights have left the range of numbers. Lower optimizer.lr or set training.max_grad_norm",
         step, name, value);
   }
   return metrics;

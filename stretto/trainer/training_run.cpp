@@ -63,9 +63,7 @@ void require_loss(const Loss& loss) {
   }
   if (!loss.sum.requires_grad()) {
     throw Error(
-        "training_step gave a loss without a graph, from which nothing can be learnt: it was detached, read "
-        "by item(), "
-        "computed under NoGradGuard, or no trained parameter takes part in it");
+        "training_step gave a loss without a graph, from which nothing can be learnt: it was detached, read by item(), computed under NoGradGuard, or no trained parameter takes part in it");
   }
   if (!std::isfinite(loss.count) || loss.count < 0) {
     throw Error("training_step gave {} as the loss's count; it is the number of samples or tokens in the sum",
@@ -326,8 +324,7 @@ void TrainingRun::resume(const State& state) {
   const auto here = this->state().scalars;
   if (state.scalars.at("data") != here.at("data")) {
     throw ConfigError(
-        "data.train holds {} samples here and {} in the run to resume, or samples of other lengths: a run "
-        "can only be resumed on the same data",
+        "data.train holds {} samples here and {} in the run to resume, or samples of other lengths: a run can only be resumed on the same data",
         dataset_.size(), state.scalars.at("data").at("samples").dump());
   }
   rest_of_epoch_.clear();
@@ -358,9 +355,7 @@ void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
   rest_order_ = order_in(place);
   if (plan_.global_batch_size == 0 || rest_order_.at("max_tokens") != 0) {
     throw ConfigError(
-        "a run under training.max_tokens can be resumed only with the same budget over all ranks, and with "
-        "batches that "
-        "are made up alike: it had {} tokens a step",
+        "a run under training.max_tokens can be resumed only with the same budget over all ranks, and with batches that are made up alike: it had {} tokens a step",
         rest_order_.at("max_tokens").dump());
   }
   if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_);

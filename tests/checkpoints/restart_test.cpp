@@ -19,10 +19,11 @@ class Restart : public ::testing::Test {
     first_ = archive::checkpoint_path(workspace_.path("first/checkpoints"), 2);
   }
   std::string start(const std::string& resume) const {
-    return workspace_.command("train", 2,
-                              fmt::format("training.max_steps=100000 checkpoint.every=1 output={} resume={} "
-                                          "checkpoint.accept_changes=[training.max_steps] {}",
-                                          workspace_.path("run"), resume, settings_));
+    return workspace_.command(
+        "train", 2,
+        fmt::format(
+            "training.max_steps=100000 checkpoint.every=1 output={} resume={} checkpoint.accept_changes=[training.max_steps] {}",
+            workspace_.path("run"), resume, settings_));
   }
   bool has_saved(int64_t step) const {
     const auto checkpoints = archive::list_checkpoints(workspace_.path("run/checkpoints"));

@@ -21,11 +21,9 @@ class DeadPeer : public ::testing::TestWithParam<int> {
   void SetUp() override {
     const int port = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;
     for (int rank = 0; rank < ranks; ++rank) {
-      runs_.emplace_back(
-          fmt::format("export RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} "
-                      "MASTER_ADDR=127.0.0.1 MASTER_PORT={2}; "
-                      "exec {3} busy shm",
-                      rank, ranks, port, COLLECTIVE_PROBE));
+      runs_.emplace_back(fmt::format(
+          "export RANK={0} LOCAL_RANK={0} WORLD_SIZE={1} LOCAL_WORLD_SIZE={1} MASTER_ADDR=127.0.0.1 MASTER_PORT={2}; exec {3} busy shm",
+          rank, ranks, port, COLLECTIVE_PROBE));
     }
     for (const BackgroundShell& run : runs_) {
       ASSERT_TRUE(eventually([&] { return run.out() == "reduces\n"; })) << run.err();

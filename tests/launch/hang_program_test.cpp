@@ -47,10 +47,10 @@ TEST_P(HangingRun, AStoppedRankIsNamedAndAllEnd) {
   const ShellResult result = run.wait();
   EXPECT_LT(std::chrono::steady_clock::now() - stopped_at, std::chrono::seconds(6));
   EXPECT_EQ(result.exit_code, 124);
-  EXPECT_THAT(result.err,
-              ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal "
-                            "\\(state T\\)[^;]*; rank 0 waits in all_reduce \\[1024\\] float32 #[0-9]+ "
-                            "of group world\n"));
+  EXPECT_THAT(
+      result.err,
+      ContainsRegex(
+          "error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal \\(state T\\)[^;]*; rank 0 waits in all_reduce \\[1024\\] float32 #[0-9]+ of group world\n"));
   EXPECT_TRUE(::kill(rank, 0) != 0 && ::kill(other, 0) != 0);
   EXPECT_THAT(inspect().out,
               AllOf(HasSubstr("has not moved for"), HasSubstr("was stopped by a signal (state T)"),
@@ -62,9 +62,8 @@ TEST_P(HangingRun, ARankThatNeverComesIsNamed) {
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(
       result.err,
-      ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: it is sleeping \\(state S\\) "
-                    "and has not called all_reduce \\[1024\\] float32 #17 of group world; its last "
-                    "was all_reduce \\[1024\\] float32 #16; rank 0 waits in all_reduce"));
+      ContainsRegex(
+          "error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: it is sleeping \\(state S\\) and has not called all_reduce \\[1024\\] float32 #17 of group world; its last was all_reduce \\[1024\\] float32 #16; rank 0 waits in all_reduce"));
   EXPECT_THAT(inspect(" --last 1").out,
               AllOf(HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
                     HasSubstr("; 17 collectives"), HasSubstr("; 18 collectives"), Not(HasSubstr("#15"))));
@@ -96,20 +95,23 @@ TEST_P(HangingRun, ADeadRankLeavesItsRecord) {
 
 TEST_P(HangingRun, DifferentCallsAreFoundAfterwards) {
   EXPECT_NE(shell(launch("--hang-timeout 1", "differ")).exit_code, 0);
-  EXPECT_THAT(inspect().out,
-              HasSubstr("first difference: rank 1 called all_gather [4] float32 #17, rank 0 called "
-                        "all_reduce [8] float32 #17, in group world"));
+  EXPECT_THAT(
+      inspect().out,
+      HasSubstr(
+          "first difference: rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world"));
 }
 
 TEST_P(HangingRun, DifferentCallsAreErrorsInDebugMode) {
   const ShellResult result = shell("export STRETTO_DEBUG=collectives; " + launch("", "differ"));
   EXPECT_EQ(result.exit_code, 1);
   const std::string told = result.err + read_file(logs_ + "/training_1.log");
-  EXPECT_THAT(told,
-              AnyOf(HasSubstr("probe: rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] "
-                              "float32 #17, in group world"),
-                    HasSubstr("probe: rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] "
-                              "float32 #17, in group world")));
+  EXPECT_THAT(
+      told,
+      AnyOf(
+          HasSubstr(
+              "probe: rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world"),
+          HasSubstr(
+              "probe: rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] float32 #17, in group world")));
 }
 
 TEST_P(HangingRun, WhatIsNoRecordIsRefused) {

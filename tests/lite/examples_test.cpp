@@ -75,10 +75,9 @@ TEST(Example, WholeProgramGoesOnWhereItEnded) {
   EXPECT_THAT(through, HasSubstr(" of 99 right"));
   const std::string parts = whole(2, "parts", 2) + whole(2, "parts", 4);
   EXPECT_EQ(parts, through);
-  const auto same =
-      shell(fmt::format("cd {} && for file in through/step-00000004/*.safetensors; do cmp $file "
-                        "parts/step-00000004/$(basename $file); done",
-                        folder.path().string()));
+  const auto same = shell(fmt::format(
+      "cd {} && for file in through/step-00000004/*.safetensors; do cmp $file parts/step-00000004/$(basename $file); done",
+      folder.path().string()));
   EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "through-best.pt"));
 }

@@ -67,10 +67,9 @@ TEST(Lite, JoinsTheRanksOfLaunchers) {
 TEST(Lite, JoinsTheRanksOfTorchrun) {
   if (shell(fmt::format("test -x {}", TORCH_PYTHON)).exit_code != 0)
     GTEST_SKIP() << "the libtorch in use lies in no Python's packages";
-  const auto run = shell(
-      fmt::format("OMP_NUM_THREADS=1 {} -m torch.distributed.run --standalone --nproc-per-node 2 --no-python "
-                  "{}/lite_laws own_optimizer 2",
-                  TORCH_PYTHON, PROGRAMS));
+  const auto run = shell(fmt::format(
+      "OMP_NUM_THREADS=1 {} -m torch.distributed.run --standalone --nproc-per-node 2 --no-python {}/lite_laws own_optimizer 2",
+      TORCH_PYTHON, PROGRAMS));
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
@@ -82,9 +81,7 @@ TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
         fmt::format("{} {} & {} {}; code=$?; wait $! && exit $code", first, program, second, program));
   };
   const std::string slurm =
-      "SLURM_JOB_ID=$$ SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 "
-      "SLURM_STEP_NUM_NODES=1 "
-      "SLURM_STEP_NODELIST=localhost SLURM_NODEID=0 ";
+      "SLURM_JOB_ID=$$ SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=localhost SLURM_NODEID=0 ";
   const auto by_slurm =
       run_both(slurm + "SLURM_PROCID=0 SLURM_LOCALID=0", slurm + "SLURM_PROCID=1 SLURM_LOCALID=1");
   EXPECT_EQ(by_slurm.exit_code, 0) << by_slurm.err;
@@ -164,15 +161,14 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"one_rank_throws 2", "rank 1 (process"},
         Misuse{"one_rank_is_killed 2", "was killed by SIGKILL"},
         Misuse{"two_lites 1", "there is a Lite already"},
-        Misuse{"a_backward_left_out 2",
-               "rank 0 is in backward of model 0, batch 2, rank 1 is in backward of model 0, batch 3; one of "
-               "them "
-               "has left out a backward"},
+        Misuse{
+            "a_backward_left_out 2",
+            "rank 0 is in backward of model 0, batch 2, rank 1 is in backward of model 0, batch 3; one of them has left out a backward"},
         Misuse{"never_synchronised 1",
                "the parameters of model 0 were changed since its last backward under no_backward_sync"},
-        Misuse{"models_of_different_sizes 2",
-               "setup: model 0 has other parameters on rank 1 than on rank 0 (names, shapes, or which are "
-               "frozen)"},
+        Misuse{
+            "models_of_different_sizes 2",
+            "setup: model 0 has other parameters on rank 1 than on rank 0 (names, shapes, or which are frozen)"},
         Misuse{"groups_of_own_optimizer 1", "SGD: an optimizer of stretto's has no param_groups; set_lr()"},
         Misuse{"torch_error 2",
                "| [rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));

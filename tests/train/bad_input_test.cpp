@@ -135,8 +135,8 @@ TEST_F(BadInput, BatchSizesThatContradict) {
   expect_refusal(
       usage, "training.batch_size=4 training.grad_accumulation_steps=3",
       AllOf(
-          HasSubstr("global_batch_size (16) = batch_size (4) x ranks (2) x grad_accumulation_steps (3) does "
-                    "not hold, the right side is 24"),
+          HasSubstr(
+              "global_batch_size (16) = batch_size (4) x ranks (2) x grad_accumulation_steps (3) does not hold, the right side is 24"),
           HasSubstr("recipe.yaml:12:22"), HasSubstr("or leave one of them out")));
   EXPECT_FALSE(workspace_.has("run"));
 }

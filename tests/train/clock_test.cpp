@@ -17,8 +17,7 @@ using ::testing::SizeIs;
 TEST(ClockGoingBack, TheNewestCheckpointIsTheOneOfTheMostSteps) {
   const Workspace workspace;
   const std::string settings =
-      "training.precision=fp32 evaluate.every=never checkpoint.every=1 checkpoint.keep_last=3 "
-      "checkpoint.accept_changes=[training.max_steps] training.max_steps=";
+      "training.precision=fp32 evaluate.every=never checkpoint.every=1 checkpoint.keep_last=3 checkpoint.accept_changes=[training.max_steps] training.max_steps=";
   workspace.train("run", 1, settings + "4");
   const std::filesystem::path checkpoints = workspace.path("run/checkpoints");
   const auto shift = [](const std::filesystem::path& path, std::chrono::years years) {

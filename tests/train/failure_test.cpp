@@ -72,17 +72,20 @@ TEST_F(HangingTraining, AStoppedRankIsNamedAndTheOthersEnd) {
   ::kill(victims[0], SIGSTOP);
   const ShellResult result = run_->wait(std::chrono::seconds(30));
   EXPECT_EQ(result.exit_code, 124);
-  EXPECT_THAT(result.err, AllOf(ContainsRegex("error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: "
-                                              "stopped by a signal \\(state T\\)"),
-                                HasSubstr("rank 0 waits in "),
-                                HasSubstr("stretto inspect " + workspace_.path("run/flight_record.json"))));
+  EXPECT_THAT(
+      result.err,
+      AllOf(ContainsRegex(
+                "error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal \\(state T\\)"),
+            HasSubstr("rank 0 waits in "),
+            HasSubstr("stretto inspect " + workspace_.path("run/flight_record.json"))));
   expect_ranks_gone();
   const ShellResult told = shell(STRETTO_PROGRAM " inspect " + workspace_.path("run"));
   EXPECT_EQ(told.exit_code, 0) << told.err;
-  EXPECT_THAT(told.out, AllOf(ContainsRegex(fmt::format("rank 1 \\(process {}\\) was stopped by a signal "
-                                                        "\\(state T\\); [0-9]+ collectives",
-                                                        victims[0])),
-                              ContainsRegex("all_reduce \\[[0-9]+\\] float64 #[0-9]+ of group world")));
+  EXPECT_THAT(told.out,
+              AllOf(ContainsRegex(fmt::format(
+                        "rank 1 \\(process {}\\) was stopped by a signal \\(state T\\); [0-9]+ collectives",
+                        victims[0])),
+                    ContainsRegex("all_reduce \\[[0-9]+\\] float64 #[0-9]+ of group world")));
 }
 
 TEST_F(BrokenRun, AnInterruptEndsAll) {

@@ -65,8 +65,7 @@ TEST(TrainLaws, TokenBudgetIsGlobal) {
   const Workspace workspace;
   const auto settings = [](int tokens, int accumulation) {
     return fmt::format(
-        "training.global_batch_size=null training.max_tokens={} training.grad_accumulation_steps={} "
-        "training.epochs=4 evaluate.every=never",
+        "training.global_batch_size=null training.max_tokens={} training.grad_accumulation_steps={} training.epochs=4 evaluate.every=never",
         tokens, accumulation);
   };
   workspace.train("one", 1, settings(160, 1));

@@ -56,8 +56,7 @@ class Replay : public ::testing::TestWithParam<int> {
   const Workspace workspace_;
   const std::filesystem::path checkpoints_ = workspace_.path("run/checkpoints");
   const std::string settings_ =
-      "training.precision=fp32 training.max_steps=6 optimizer.type=SGD checkpoint.every=1 "
-      "checkpoint.async=false ";
+      "training.precision=fp32 training.max_steps=6 optimizer.type=SGD checkpoint.every=1 checkpoint.async=false ";
 };
 
 TEST_P(Replay, DyingInAWriteLosesNothingThatWasSaved) {

@@ -127,9 +127,9 @@ TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
 
 // Steps faster than the disk: some saves are left out, the last never.
 TEST_F(Resume, TheLastSaveIsNeverLeftOut) {
-  workspace_.train("run", 2,
-                   "training.precision=fp32 training.max_steps=25 evaluate.every=never checkpoint.every=1 "
-                   "checkpoint.when_busy=skip");
+  workspace_.train(
+      "run", 2,
+      "training.precision=fp32 training.max_steps=25 evaluate.every=never checkpoint.every=1 checkpoint.when_busy=skip");
   EXPECT_EQ(newest("run"), 25);
 }
 

@@ -90,10 +90,10 @@ TEST(RunFolder, TheBestModelIsKeptWhenLaterEpochsAreWorse) {
   workspace.write("train.tsv", make_rows(160, 1));
   const std::string settings =
       "data.test=" + workspace.path("dev.tsv") + " training.precision=fp32 evaluate.batch_size=5 ";
-  workspace.train("run", 2,
-                  settings +
-                      "training.epochs=4 optimizer.type=SGD optimizer.lr=4 checkpoint.monitor=loss "
-                      "scheduler.warmup_ratio=null scheduler.num_warmup_steps=40");
+  workspace.train(
+      "run", 2,
+      settings +
+          "training.epochs=4 optimizer.type=SGD optimizer.lr=4 checkpoint.monitor=loss scheduler.warmup_ratio=null scheduler.num_warmup_steps=40");
   double best = INFINITY, last = 0;
   for (const auto& record : workspace.metrics("run")) {
     if (!record.contains("eval_loss")) continue;

@@ -86,8 +86,7 @@ Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
                         const nn::Context& context) const {
   if (layout.max_length > config_.max_position_embeddings) {
     throw DataError(
-        "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set "
-        "data.max_length to at most that",
+        "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set data.max_length to at most that",
         layout.max_length, config_.max_position_embeddings);
   }
   const Tensor summed =

@@ -90,8 +90,7 @@ void for_each_part(T& value, const Visit& visit) {
   } else {
     static_assert(
         detail::HasKnownParts<T>,
-        "Lite does not know this type of batch: declare lite_fields(YourBatch&) beside it, which returns "
-        "std::tie of its parts (stretto/trainer/lite/batch.h)");
+        "Lite does not know this type of batch: declare lite_fields(YourBatch&) beside it, which returns std::tie of its parts (stretto/trainer/lite/batch.h)");
     detail::parts(value, visit);
   }
 }
@@ -122,8 +121,7 @@ std::optional<int64_t> count_samples(T& value) {
       const auto mine = count_samples(part);
       if (mine && count && *mine != *count) {
         throw DataError(
-            "a batch cannot be divided among the ranks: its parts hold {} and {} samples. The first "
-            "dimension of each tensor must count samples",
+            "a batch cannot be divided among the ranks: its parts hold {} and {} samples. The first dimension of each tensor must count samples",
             *count, *mine);
       }
       if (mine) count = mine;

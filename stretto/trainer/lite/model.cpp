@@ -49,8 +49,7 @@ void require_dtype(const ModuleTensors& tensors, Precision precision) {
   for (const NamedParameter& parameter : tensors.trained) {
     if (parameter.tensor.scalar_type() == wanted) continue;
     throw ConfigError(
-        "setup: parameter {} is {}, but the run's precision needs {} parameters; call model->to(torch::{}) "
-        "before setup, or set precision = \"{}\"",
+        "setup: parameter {} is {}, but the run's precision needs {} parameters; call model->to(torch::{}) before setup, or set precision = \"{}\"",
         parameter.name, describe(parameter.tensor), c10::toString(wanted),
         wanted == at::kDouble ? "kDouble" : "kFloat",
         parameter.tensor.scalar_type() == at::kDouble ? "fp64" : "fp32");
@@ -95,9 +94,7 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   if (std::ranges::none_of(uses_, [](int uses) { return uses > 0; })) return false;
   if (window_.open && fingerprint() != window_.fingerprint) {
     throw Error(
-        "backward: the parameters of model {} were changed since its last backward under no_backward_sync, "
-        "so that the ranks may differ now; the last backward before a step must be outside of it, and "
-        "zero_grad() of Lite's optimizer comes before any other change",
+        "backward: the parameters of model {} were changed since its last backward under no_backward_sync, so that the ranks may differ now; the last backward before a step must be outside of it, and zero_grad() of Lite's optimizer comes before any other change",
         number_);
   }
   const size_t dropped = arena_->rebind_dropped_gradients();
@@ -135,8 +132,7 @@ uint64_t Model::fingerprint() const {
 void Model::extend_window(std::optional<double> count) {
   if (window_.open && window_.count.has_value() != count.has_value()) {
     throw Error(
-        "backward: a mean (Tensor) and a sum with its count (Loss) cannot be accumulated into one step's "
-        "gradients; give backward the same kind until the step");
+        "backward: a mean (Tensor) and a sum with its count (Loss) cannot be accumulated into one step's gradients; give backward the same kind until the step");
   }
   if (reduced_) {
     held_ = arena_->buffers().grad.clone();
@@ -211,8 +207,7 @@ void Model::gradients_were_taken() {
 void Model::require_gradients(const std::string& what) const {
   if (window_.open) {
     throw Error(
-        "{}: the gradients of model {} are this rank's own: the last backward before a step must be outside "
-        "of no_backward_sync",
+        "{}: the gradients of model {} are this rank's own: the last backward before a step must be outside of no_backward_sync",
         what, number_);
   }
   if (!reduced_) throw Error("{}: model {} has no gradients; call backward of Lite first", what, number_);
@@ -236,8 +231,7 @@ std::string Model::describe(const std::string& compute) const {
   if (!arena_) return text;
   const auto bytes = static_cast<double>(arena_->buffers().master.nbytes());
   text += fmt::format(
-      "\ntypes      compute {} | parameters {} | gradient {} | reduce {}, in {} bucket{}\nmemory     {} a "
-      "rank for parameters and as much for gradients; the optimizer's state comes on top",
+      "\ntypes      compute {} | parameters {} | gradient {} | reduce {}, in {} bucket{}\nmemory     {} a rank for parameters and as much for gradients; the optimizer's state comes on top",
       compute, master, master, master, engine_->buckets(), engine_->buckets() == 1 ? "" : "s",
       human_bytes(bytes));
   return text;

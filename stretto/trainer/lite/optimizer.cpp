@@ -75,8 +75,7 @@ class TorchOptimizer : public OptimizerBackend {
         const auto found = places.find(parameter.unsafeGetTensorImpl());
         if (found == places.end()) {
           throw ConfigError(
-              "setup: the optimizer steps a tensor {} that is no parameter of model {}; make it from "
-              "model->parameters(), after the last change to the model",
+              "setup: the optimizer steps a tensor {} that is no parameter of model {}; make it from model->parameters(), after the last change to the model",
               describe(parameter), model.number());
         }
         mine_.insert(found->second);

@@ -35,16 +35,14 @@ namespace {
 void require_as_launched(const LiteOptions& options, const cluster::RankInfo& info) {
   if (options.devices > 0 && info.local_world_size != options.devices) {
     throw ConfigError(
-        "Lite: devices = {}, but the launcher started {} rank{} on this host; start as many (stretto launch "
-        "-N {}, torchrun --nproc-per-node {}, srun --ntasks-per-node {}, mpirun -np {}) or leave devices out",
+        "Lite: devices = {}, but the launcher started {} rank{} on this host; start as many (stretto launch -N {}, torchrun --nproc-per-node {}, srun --ntasks-per-node {}, mpirun -np {}) or leave devices out",
         options.devices, info.local_world_size, info.local_world_size == 1 ? "" : "s", options.devices,
         options.devices, options.devices, options.devices);
   }
   const int nodes = info.world_size / std::max(1, info.local_world_size);
   if (options.num_nodes > 0 && nodes != options.num_nodes) {
     throw ConfigError(
-        "Lite: num_nodes = {}, but the launcher started {} ranks, {} on this host; start the program on {} "
-        "hosts or leave num_nodes out",
+        "Lite: num_nodes = {}, but the launcher started {} ranks, {} on this host; start the program on {} hosts or leave num_nodes out",
         options.num_nodes, info.world_size, info.local_world_size, options.num_nodes);
   }
 }
@@ -140,8 +138,7 @@ cluster::RankInfo start_or_join(const LiteOptions& options) {
   }
   if (options.num_nodes > 1) {
     throw ConfigError(
-        "Lite: num_nodes = {}, but this program was started without a launcher, which can start ranks on "
-        "this host only; start it on every host with torchrun, srun or mpirun",
+        "Lite: num_nodes = {}, but this program was started without a launcher, which can start ranks on this host only; start it on every host with torchrun, srun or mpirun",
         options.num_nodes);
   }
   const bool uses_gpus = options.accelerator != "cpu";

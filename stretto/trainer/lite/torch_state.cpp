@@ -57,8 +57,7 @@ std::unique_ptr<OptimizerParamState> make_state(const torch::optim::Optimizer& o
   if (dynamic_cast<const torch::optim::RMSprop*>(&optimizer) != nullptr)
     return std::make_unique<torch::optim::RMSpropParamState>();
   throw ConfigError(
-      "save and load: the state of this torch optimizer is not known; possible: Adagrad, Adam, AdamW, "
-      "RMSprop, SGD, and stretto's own");
+      "save and load: the state of this torch optimizer is not known; possible: Adagrad, Adam, AdamW, RMSprop, SGD, and stretto's own");
 }
 
 }  // namespace
