@@ -17,10 +17,15 @@ TEST(Utf8, ValidTextIsNotCopied) {
 }
 
 TEST(Utf8, EachMaximalInvalidSubpartBecomesOneReplacementCharacter) {
-  EXPECT_EQ(replaced("a\xffb"), "a\ufffdb");
+  EXPECT_EQ(replaced("a\xff"
+                     "b"),
+            "a\ufffd"
+            "b");
   EXPECT_EQ(replaced("\xf0\x9f\x98"), "\ufffd");  // a cut four-byte character
-  EXPECT_EQ(replaced("\xe4\xb8a"),
-            "\ufffda");                                       // the byte after is kept
+  EXPECT_EQ(replaced("\xe4\xb8"
+                     "a"),
+            "\ufffd"
+            "a");                                             // the byte after is kept
   EXPECT_EQ(replaced("\xc0\x80"), "\ufffd\ufffd");            // overlong: neither byte may stand here
   EXPECT_EQ(replaced("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");  // a surrogate
   EXPECT_EQ(replaced("\xf4\x90\x80\x80"), "\ufffd\ufffd\ufffd\ufffd");  // beyond U+10FFFF
