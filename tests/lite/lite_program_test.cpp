@@ -51,6 +51,21 @@ TEST(Lite, GoesOnFromCheckpointsOfOtherNumbersOfRanks) {
   }
 }
 
+// Written by an earlier version on 2 ranks, after one epoch (scripts/make_golden_checkpoints.py).
+TEST(Lite, ResumesCheckpointsOfAnEarlierVersion) {
+  for (const char* name : {"own", "torch"}) {
+    for (const int ranks : {1, 2}) {
+      const TempFolder folder;
+      std::filesystem::copy(fmt::format("{}/lite_{}", GOLDEN_CHECKPOINTS, name), folder.path(),
+                            std::filesystem::copy_options::recursive);
+      const auto run =
+          shell(fmt::format("{}/lite_laws saved_{} {} {}", PROGRAMS, name, ranks, folder.path().string()));
+      EXPECT_EQ(run.exit_code, 0) << run.err;
+      EXPECT_EQ(run.out, "epoch 2\n");
+    }
+  }
+}
+
 // --- how a program gets its ranks
 
 TEST(Lite, JoinsTheRanksOfLaunchers) {
