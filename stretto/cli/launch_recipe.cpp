@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "stretto/archive/run_lock.h"
+#include "stretto/cli/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/launch/launch.h"
 
@@ -15,6 +16,8 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   if (verb != Verb::test) resolve_batch(recipe.training, options.ranks, recipe.origins);
+  const RecipeHandover handover(arguments, recipe);
+  options.environment = handover.environment();
   std::optional<archive::RunLock> lock;
   if (verb != Verb::test) {  // before the launcher opens any log
     lock.emplace(recipe.output);

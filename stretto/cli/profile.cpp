@@ -3,6 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/cli/profile_arguments.h"
 #include "stretto/cli/rank_program.h"
+#include "stretto/cli/recipe_handover.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/cluster/environment.h"
 #include "stretto/config/batch_plan.h"
@@ -18,6 +19,8 @@ int profile(const ProfileArguments& arguments) {
   apply(arguments.recipe.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   resolve_batch(recipe.training, options.ranks, recipe.origins);
+  const RecipeHandover handover(arguments.recipe, recipe);
+  options.environment = handover.environment();
   make_folders(options.log_folder);
   return launch::run(options);
 }

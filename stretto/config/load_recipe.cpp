@@ -57,6 +57,18 @@ std::string dump_recipe(const Recipe& recipe) {
   return config::to_yaml(config::fields_of(bound));
 }
 
+std::string encode_recipe(const Recipe& recipe) {
+  return nlohmann::json{{"yaml", dump_recipe(recipe)}, {"places", recipe.origins.places}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Recipe decode_recipe(const std::string& text) {
+  const auto encoded = nlohmann::json::parse(text);
+  Recipe recipe = parse_recipe(encoded.at("yaml"), "the recipe from the launcher");
+  encoded.at("places").get_to(recipe.origins.places);
+  return recipe;
+}
+
 namespace {
 
 // What may differ in a run that is resumed: where it runs, what it shows, measures and keeps, and how its samples are
@@ -78,27 +90,35 @@ const std::set<std::string> free_settings = {"checkpoint",
                                              "training.max_tokens",
                                              "training.grad_accumulation_steps"};
 
+// Paths of what a rank reads; what lies there is compared by its contents.
+const std::set<std::string> read_paths = {"model.path",      "model.config", "tokenizer.path", "data.train",
+                                          "data.validation", "data.test",    "data.cache"};
+
 void collect_settings(const std::vector<config::Field>& fields, const std::string& prefix,
-                      nlohmann::json& settings) {
+                      const std::set<std::string>& left_out, nlohmann::json& settings) {
   for (const config::Field& field : fields) {
     const std::string name = prefix + field.key;
-    if (free_settings.contains(name)) continue;
+    if (left_out.contains(name)) continue;
     if (field.is_section()) {
-      collect_settings(field.fields, name + ".", settings);
+      collect_settings(field.fields, name + ".", left_out, settings);
     } else if (field.rule.in_use()) {
       settings[name] = config::value_of(field);
     }
   }
 }
 
-}  // namespace
-
-nlohmann::json computing_settings(const Recipe& recipe) {
+nlohmann::json settings_without(const std::set<std::string>& left_out, const Recipe& recipe) {
   Recipe bound = recipe;
   nlohmann::json settings = nlohmann::json::object();
-  collect_settings(config::fields_of(bound), "", settings);
+  collect_settings(config::fields_of(bound), "", left_out, settings);
   return settings;
 }
+
+}  // namespace
+
+nlohmann::json computing_settings(const Recipe& recipe) { return settings_without(free_settings, recipe); }
+
+nlohmann::json shared_settings(const Recipe& recipe) { return settings_without(read_paths, recipe); }
 
 std::string recipe_help() {
   Recipe defaults;

@@ -166,8 +166,17 @@ void resolve(Recipe& recipe);
 // The recipe as YAML, from which parse_recipe makes an equal one. REQUIRES: recipe is resolved.
 std::string dump_recipe(const Recipe& recipe);
 
+// The recipe and where its settings were written, for a process that must work by exactly this one: decode_recipe
+// reads no file and expands no variable. REQUIRES: recipe is resolved.
+std::string encode_recipe(const Recipe& recipe);
+Recipe decode_recipe(const std::string& text);
+
 // The settings that decide what a run computes (all but where it writes, what it shows and keeps), by dotted name.
 nlohmann::json computing_settings(const Recipe& recipe);
+
+// The settings that all ranks of a run must have alike, by dotted name: all but the paths of what is read, which may
+// be mounted elsewhere on another host.
+nlohmann::json shared_settings(const Recipe& recipe);
 
 // Every setting with what it means, accepts and defaults to, for --help.
 std::string recipe_help();

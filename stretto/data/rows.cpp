@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::data {
@@ -22,6 +23,17 @@ std::optional<int64_t> LabelSet::id(std::string_view label) const {
   const auto number = parse_int(label);
   if (!number || *number < 0 || *number >= size()) return std::nullopt;
   return *number;
+}
+
+std::string content_hash(const Table& table) {
+  std::vector<uint64_t> parts = {table.has_pairs, table.has_labels};
+  for (const std::string& name : table.labels.names()) parts.push_back(hash64(name));
+  for (const TextRow& row : table.rows) {
+    parts.push_back(hash64(row.text));
+    parts.push_back(hash64(row.text_pair));
+    parts.push_back(static_cast<uint64_t>(row.label));
+  }
+  return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
 void check_training_labels(const Table& table) {

@@ -46,6 +46,9 @@ struct Table {
   bool has_labels = false;
 };
 
+// A hash of all that the rows say: texts, pairs and labels with their names; not of file names and lines.
+std::string content_hash(const Table& table);
+
 // Throws DataError unless `table` can train a classifier: labelled rows of two classes at least.
 void check_training_labels(const Table& table);
 

@@ -3,12 +3,14 @@
 #include "stretto/archive/run_lock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/cli/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/host/processor.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/tasks/text_classification.h"
 #include "stretto/trainer/job.h"
 #include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/same_inputs.h"
 #include "stretto/trainer/step_profiler.h"
 
 namespace stretto::rank {
@@ -38,7 +40,7 @@ double peak_of(const Recipe& recipe) {
 }  // namespace
 
 void profile(const cli::ProfileArguments& arguments) {
-  const Recipe whole = cli::load_checked(arguments.recipe, Verb::train);
+  const Recipe whole = cli::recipe_of_rank(arguments.recipe, Verb::train);
   const Recipe recipe = shortened(whole, arguments.warmup_steps + arguments.steps);
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);
@@ -50,6 +52,7 @@ void profile(const cli::ProfileArguments& arguments) {
     remove_folder(recipe.output);
   }
   Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
+  require_same_inputs(*job.group, inputs_of(recipe));
   const auto profiler = std::make_shared<StepProfiler>(
       StepProfilerOptions{.warmup_steps = arguments.warmup_steps,
                           .steps = arguments.steps,

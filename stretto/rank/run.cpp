@@ -8,11 +8,13 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/cli/recipe_handover.h"
 #include "stretto/cli/resume_command.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/launch/command_line.h"
 #include "stretto/trainer/job.h"
 #include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/same_inputs.h"
 
 namespace stretto::rank {
 namespace {
@@ -35,7 +37,7 @@ void resume_own_run(Recipe& recipe, const cluster::RankInfo& info) {
 
 void run_rank(const std::string& program, const cli::RecipeArguments& arguments, Verb verb,
               const std::function<bool(const Run&)>& work) {
-  Recipe recipe = cli::load_checked(arguments, verb);
+  Recipe recipe = cli::recipe_of_rank(arguments, verb);
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);
   // Under a launcher that keeps each rank's output in a log file, every rank prints; else rank 0 alone.
@@ -44,6 +46,7 @@ void run_rank(const std::string& program, const cli::RecipeArguments& arguments,
   const bool trains = verb != Verb::test;
   if (info.rank == 0 && trains) lock.emplace(recipe.output);
   const Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
+  require_same_inputs(*job.group, inputs_of(recipe));
   if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 is here, so the folder is this run's
   if (info.rank == 0 && trains) RunFolder(recipe.output).write_text("config.yaml", dump_recipe(recipe));
   if (trains) resume_own_run(recipe, info);

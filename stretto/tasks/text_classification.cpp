@@ -1,11 +1,13 @@
 #include "stretto/tasks/text_classification.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/reader.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/same_inputs.h"
 #include "stretto/trainer/summary.h"
 
 namespace stretto {
@@ -70,6 +72,9 @@ bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& cal
 
   SequenceClassification module(recipe_.model, train_table.labels,
                                 static_cast<uint64_t>(recipe_.training.seed));
+  compare_inputs(
+      tokenizer, module.config(),
+      {{"data.train", &train_table}, {"data.validation", validation_table ? &*validation_table : nullptr}});
   check_fit(recipe_, tokenizer, module.config());
   module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
   const auto train_set = tokenize(train_table, tokenizer);
@@ -96,6 +101,7 @@ void TextClassification::test() {
   if (!labels) throw DataError("{}: the model has no classification head", folder.model().string());
   const data::Table table = read(*recipe_.data.test, &*labels, false);
   SequenceClassification module(trained, *labels, 0);
+  compare_inputs(tokenizer, module.config(), {{"data.test", &table}});
   check_fit(recipe_, tokenizer, module.config());
   const auto dataset = tokenize(table, tokenizer);
   module.root().to(device_, recipe_.training.precision == "fp64" ? at::kDouble : at::kFloat);
@@ -110,6 +116,19 @@ void TextClassification::test() {
     log::info("test       {}", metrics_text(metrics));
   }
   log::info("predictions {}", (folder.path() / "predictions.jsonl").string());
+}
+
+// Each rank has read these files by itself; what it made of them is compared.
+void TextClassification::compare_inputs(
+    const text::Tokenizer& tokenizer, const BertConfig& model,
+    std::initializer_list<std::pair<const char*, const data::Table*>> tables) const {
+  std::vector<Input> inputs = {{"tokenizer", "contents " + hash128_hex(tokenizer.fingerprint())}};
+  const nlohmann::json config = model.to_json({}, "");
+  for (const auto& [key, value] : config.items()) inputs.push_back({"model config." + key, value.dump()});
+  for (const auto& [name, table] : tables) {
+    if (table != nullptr) inputs.push_back({name, "contents " + data::content_hash(*table), table->name});
+  }
+  require_same_inputs(group_, inputs);
 }
 
 void TextClassification::write_predictions(const data::Table& table, const BertConfig& config,

@@ -28,6 +28,8 @@ class TextClassification {
                    bool require_labels) const;
   std::unique_ptr<data::TextDataset> tokenize(const data::Table& table,
                                               const text::Tokenizer& tokenizer) const;
+  void compare_inputs(const text::Tokenizer& tokenizer, const BertConfig& model,
+                      std::initializer_list<std::pair<const char*, const data::Table*>> tables) const;
   void write_predictions(const data::Table& table, const BertConfig& config, const Tensor& rows) const;
 
   const Recipe& recipe_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/tensor/block_cache.h"
 #include "stretto/trainer/best_model.h"
@@ -11,6 +12,7 @@
 #include "stretto/trainer/checkpoints.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/same_inputs.h"
 #include "stretto/trainer/step_log.h"
 #include "stretto/trainer/training_run.h"
 
@@ -217,9 +219,20 @@ FitResult Fit::run() {
   return result_;
 }
 
+// How many samples there are, and how long: what the order and the batches are made from.
+Input describe_samples(const char* name, const data::Dataset* dataset) {
+  if (dataset == nullptr) return {name, "not given"};
+  const auto lengths = dataset->lengths();
+  return {name,
+          fmt::format("{} samples, lengths {}", dataset->size(),
+                      hash128_hex({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()}))};
+}
+
 }  // namespace
 
 FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::Dataset* validation) {
+  require_same_inputs(group_, {describe_samples("training samples", &train),
+                               describe_samples("validation samples", validation)});
   Callbacks callbacks(callbacks_, {recipe_, module, group_});
   Fit fit(recipe_, group_, device_, module, train, validation, callbacks, trackers_);
   try {

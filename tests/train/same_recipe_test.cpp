@@ -1,0 +1,106 @@
+#include "tests/train/workspace.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/cluster/socket.h"
+
+// All ranks train by one recipe and on the same data, or the run is refused.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int usage = 2;
+
+// ---- under stretto's launcher, which resolves the recipe once
+
+TEST(SameRecipe, RanksReadNothingThatChangesAfterTheLaunch) {
+  const Workspace workspace;
+  const std::string recipe = workspace.read("recipe.yaml");
+  BackgroundShell run(workspace.command("train", 2, "training.max_steps=4 evaluate.every=never"));
+  ASSERT_TRUE(eventually([&] { return !children_of(run.pid(), "RANK=1").empty(); }));
+  workspace.write("recipe.yaml", "this is no recipe any more");  // ranks still map their libraries
+  const ShellResult result = run.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  workspace.write("recipe.yaml", recipe);
+  workspace.train("undisturbed", 2, "training.max_steps=4 evaluate.every=never");
+  EXPECT_EQ(workspace.losses("run"), workspace.losses("undisturbed"));
+}
+
+TEST(SameRecipe, VariablesAreExpandedOnce) {
+  const Workspace workspace;
+  workspace.train("run", 2, "training.max_steps=2 evaluate.every=never 'optimizer.lr=${RANK:-5}e-3'");
+  EXPECT_THAT(workspace.read("run/config.yaml"), HasSubstr("lr: 0.005\n"));
+}
+
+TEST(SameRecipe, LaterErrorsStillNameTheLineOfTheRecipe) {
+  const Workspace workspace;
+  workspace.write("recipe.yaml", workspace.read("recipe.yaml") + "resume: true\n");
+  const ShellResult result = workspace.run("train", 2);
+  EXPECT_EQ(result.exit_code, usage);
+  EXPECT_THAT(result.err, HasSubstr("recipe.yaml:26:9: resume"));
+}
+
+// ---- under another launcher, where each rank reads for itself
+
+std::string variables(int rank, int port) {
+  return fmt::format(
+      "RANK={0} LOCAL_RANK={0} WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={1} ", rank,
+      port);
+}
+
+// Both ranks of a run that is refused, each with settings of its own.
+std::vector<ShellResult> run_two(const Workspace& workspace, const std::string& first,
+                                 const std::string& second) {
+  const int port = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port;
+  const std::string settings = "training.max_steps=2 evaluate.every=never ";
+  BackgroundShell zero(variables(0, port) + workspace.command("train", 1, settings + first));
+  BackgroundShell one(variables(1, port) + workspace.command("train", 1, settings + second));
+  return {zero.wait(), one.wait()};
+}
+
+TEST(SameRecipe, AnotherSettingIsNamedWithItsKeyAndRank) {
+  const Workspace workspace;
+  const std::string setting = "'optimizer.lr=${RANK}e-3'";
+  for (const ShellResult& result : run_two(workspace, setting, setting)) {
+    EXPECT_EQ(result.exit_code, usage);
+    EXPECT_THAT(result.err, AllOf(HasSubstr("the ranks were given different inputs"),
+                                  HasSubstr("optimizer.lr: 0.0 at rank 0 (--set optimizer.lr=${RANK}e-3), "
+                                            "0.001 at rank 1")));
+  }
+  EXPECT_FALSE(workspace.has("run/config.yaml"));
+}
+
+TEST(SameRecipe, OtherDataIsNamedWithItsFileAndRank) {
+  const Workspace workspace;
+  std::string rows = workspace.read("train.tsv");
+  rows[rows.size() - 2] ^= 1;  // the last row's label
+  workspace.write("other.tsv", rows);
+  for (const ShellResult& result : run_two(workspace, "data.train=" + workspace.path("train.tsv"),
+                                           "data.train=" + workspace.path("other.tsv"))) {
+    EXPECT_EQ(result.exit_code, usage);
+    EXPECT_THAT(result.err, AllOf(HasSubstr("data.train: contents "),
+                                  HasSubstr("at rank 0 (" + workspace.path("train.tsv")),
+                                  HasSubstr("at rank 1 (" + workspace.path("other.tsv"))));
+  }
+}
+
+TEST(SameRecipe, AnotherModelAndVocabularyAreNamed) {
+  const Workspace workspace;
+  auto config = nlohmann::json::parse(workspace.read("model/config.json"));
+  config["layer_norm_eps"] = 1e-6;
+  std::filesystem::create_directory(workspace.path("other"));
+  workspace.write("other/config.json", config.dump());
+  workspace.write("other/vocab.txt", workspace.read("model/vocab.txt") + "word\n");
+  for (const ShellResult& result : run_two(workspace, "tokenizer.path=" + workspace.path("model"),
+                                           "tokenizer.path=" + workspace.path("other") +
+                                               " model.config=" + workspace.path("other/config.json"))) {
+    EXPECT_EQ(result.exit_code, usage);
+    EXPECT_THAT(result.err, AllOf(HasSubstr("model config.layer_norm_eps: 1e-12 at rank 0, 1e-06 at rank 1"),
+                                  HasSubstr("tokenizer: contents ")));
+  }
+}
+
+}  // namespace
+}  // namespace stretto
