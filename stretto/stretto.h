@@ -18,6 +18,7 @@
 #include "stretto/config/recipe.h"
 #include "stretto/data/samples.h"
 #include "stretto/data/text_dataset.h"
+#include "stretto/lite/lite.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
@@ -25,5 +26,4 @@
 #include "stretto/serve/text_classifier.h"
 #include "stretto/tasks/text_classification.h"
 #include "stretto/text/tokenizer.h"
-#include "stretto/trainer/lite.h"
 #include "stretto/trainer/trainer.h"

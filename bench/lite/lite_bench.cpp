@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "stretto/lite/lite.h"
 #include "stretto/parallel/arena.h"
-#include "stretto/trainer/lite.h"
 
 // What Lite costs: microseconds of a step around a model of one number, by Lite and by a bare loop that makes the same
 // collectives and the same optimizer step by hand. In turns; prints medians of rank 0 as JSON.

@@ -11,9 +11,9 @@
 #include <torch/utils.h>
 
 #include "stretto/base/log.h"
+#include "stretto/comm/job.h"
 #include "stretto/metrics/classification.h"
 #include "stretto/stretto.h"
-#include "stretto/trainer/job.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/comm/job.h"
 #include "stretto/host/findings.h"
 #include "stretto/rank/verbs.h"
-#include "stretto/trainer/job.h"
 
 namespace stretto::rank {
 namespace {

@@ -10,9 +10,9 @@
 #include "stretto/base/log.h"
 #include "stretto/cli/recipe_handover.h"
 #include "stretto/cli/resume_command.h"
+#include "stretto/comm/job.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/launch/command_line.h"
-#include "stretto/trainer/job.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/same_inputs.h"
 

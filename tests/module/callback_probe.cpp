@@ -1,7 +1,7 @@
 // A rank whose callback throws at rank 1 alone:  callback_probe OUTPUT
 #include "stretto/base/log.h"
+#include "stretto/comm/job.h"
 #include "stretto/stretto.h"
-#include "stretto/trainer/job.h"
 
 namespace stretto {
 namespace {

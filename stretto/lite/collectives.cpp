@@ -1,6 +1,6 @@
 #include "stretto/base/error.h"
-#include "stretto/trainer/lite.h"
-#include "stretto/trainer/lite/random.h"
+#include "stretto/lite/lite.h"
+#include "stretto/lite/random.h"
 
 // What a Lite program's ranks tell each other by its own wish.
 namespace stretto {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "stretto/comm/group.h"
+#include "stretto/lite/agreement.h"
 #include "stretto/tensor/autocast.h"
-#include "stretto/trainer/lite/agreement.h"
 
 namespace stretto::lite {
 

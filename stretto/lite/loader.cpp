@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite/loader.h"
+#include "stretto/lite/loader.h"
 
 #include "stretto/data/split.h"
 

@@ -1,4 +1,4 @@
-#include "stretto/trainer/job.h"
+#include "stretto/comm/job.h"
 
 #include <cstdlib>
 

@@ -10,8 +10,8 @@
 
 #include "stretto/data/dataset.h"
 #include "stretto/data/sampler.h"
-#include "stretto/trainer/lite/batch.h"
-#include "stretto/trainer/lite/loop.h"
+#include "stretto/lite/batch.h"
+#include "stretto/lite/loop.h"
 
 namespace stretto {
 

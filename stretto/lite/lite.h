@@ -17,15 +17,15 @@
 #include <torch/nn/pimpl.h>
 
 #include "stretto/checkpoint/writer.h"
+#include "stretto/comm/job.h"
+#include "stretto/lite/agreement.h"
+#include "stretto/lite/loader.h"
+#include "stretto/lite/loop.h"
+#include "stretto/lite/model.h"
+#include "stretto/lite/optimizer.h"
+#include "stretto/lite/ranks.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/tensor/safetensors.h"
-#include "stretto/trainer/job.h"
-#include "stretto/trainer/lite/agreement.h"
-#include "stretto/trainer/lite/loader.h"
-#include "stretto/trainer/lite/loop.h"
-#include "stretto/trainer/lite/model.h"
-#include "stretto/trainer/lite/optimizer.h"
-#include "stretto/trainer/lite/ranks.h"
 
 namespace stretto {
 
@@ -122,7 +122,7 @@ class Lite {
   auto setup(M&& model, Optimizers&&... optimizers);
 
   // The loader's batches on this rank's device, in this rank's share: a range over an epoch, to be looped over again and
-  // again. `loader`: a torch data loader, or any range of batches (stretto/trainer/lite/batch.h says which types these
+  // again. `loader`: a torch data loader, or any range of batches (stretto/lite/batch.h says which types these
   // may be), which must outlive the result; or a unique_ptr to one, which may be moved in.
   // Each rank reads all of a batch and keeps its share. Where reading is expensive, make_data_loader() is better.
   template <lite::BatchRange Loader>

@@ -4,8 +4,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/checkpoint/load.h"
-#include "stretto/trainer/lite.h"
-#include "stretto/trainer/lite/random.h"
+#include "stretto/lite/lite.h"
+#include "stretto/lite/random.h"
 
 // What a Lite program keeps in files.
 namespace stretto {

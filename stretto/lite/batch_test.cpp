@@ -1,9 +1,9 @@
-#include "stretto/trainer/lite/batch.h"
+#include "stretto/lite/batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/trainer/lite/loop.h"
+#include "stretto/lite/loop.h"
 
 namespace stretto::lite {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <torch/optim/optimizer.h>
 
+#include "stretto/lite/model.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/tensor/state.h"
-#include "stretto/trainer/lite/model.h"
 
 namespace stretto::lite {
 

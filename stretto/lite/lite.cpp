@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite.h"
+#include "stretto/lite/lite.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/lite/random.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
-#include "stretto/trainer/lite/random.h"
 
 namespace stretto {
 namespace {

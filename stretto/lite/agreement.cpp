@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite/agreement.h"
+#include "stretto/lite/agreement.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "stretto/trainer/lite/optimizer.h"
+#include "stretto/lite/optimizer.h"
 
 #include <map>
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/lite/torch_state.h"
 #include "stretto/tensor/autocast.h"
-#include "stretto/trainer/lite/torch_state.h"
 
 namespace stretto::lite {
 namespace {

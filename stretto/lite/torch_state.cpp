@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite/torch_state.h"
+#include "stretto/lite/torch_state.h"
 
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>

@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite/random.h"
+#include "stretto/lite/random.h"
 
 #include <array>
 #include <cstring>

@@ -1,11 +1,11 @@
-#include "stretto/trainer/lite/loop.h"
+#include "stretto/lite/loop.h"
 
 #include <array>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/lite/random.h"
 #include "stretto/parallel/data_parallel.h"
-#include "stretto/trainer/lite/random.h"
 
 namespace stretto::lite {
 

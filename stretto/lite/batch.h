@@ -90,7 +90,7 @@ void for_each_part(T& value, const Visit& visit) {
   } else {
     static_assert(
         detail::HasKnownParts<T>,
-        "Lite does not know this type of batch: declare lite_fields(YourBatch&) beside it, which returns std::tie of its parts (stretto/trainer/lite/batch.h)");
+        "Lite does not know this type of batch: declare lite_fields(YourBatch&) beside it, which returns std::tie of its parts (stretto/lite/batch.h)");
     detail::parts(value, visit);
   }
 }

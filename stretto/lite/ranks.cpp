@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite/ranks.h"
+#include "stretto/lite/ranks.h"
 
 #include <atomic>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "stretto/trainer/lite/model.h"
+#include "stretto/lite/model.h"
 
 #include <algorithm>
 #include <cstring>
