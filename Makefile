@@ -1,12 +1,12 @@
 # What people do with stretto, in one word each; CMake does the building. `make` alone lists the words.
 SETUP := scripts/setup.sh
 SOURCES := find $(wildcard stretto tests examples bench) -name '*.h' -o -name '*.cpp'
-OLD_TORCH = $(abspath $(or $(STRETTO_DEPS),.deps))/torch-2.11
+DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 # A sanitizer that finds something must fail the test; leaks inside libtorch are not ours to report.
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build package test test-data test-asan test-tsan chaos bench demo format format-check lint check-torch-2.11 clean
+.PHONY: help setup build package test test-data test-asan test-tsan chaos bench demo format format-check lint check-torch-2.11 check-cuda clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -24,24 +24,28 @@ package: build  ## build/package/: a .tar.gz that runs anywhere, a .deb; both ar
 	@python3 tests/package/check_package.py build/package/*
 
 test: build  ## build and run every test that needs no outside data
+	@$(SETUP) tests
 	@env -u STRETTO_DATA scripts/test.sh build/release
 
 test-data: build  ## the tests on real data too: STRETTO_DATA=/folder make test-data
 	@test -n "$(STRETTO_DATA)" || { echo "STRETTO_DATA is not set: name the folder that holds the data sets" >&2; exit 1; }
+	@$(SETUP) tests
 	@scripts/test.sh build/release
 
 test-asan: setup  ## the tests with address and undefined-behaviour sanitizers
 	@cmake --preset asan >/dev/null
 	@cmake --build build/asan
+	@$(SETUP) tests
 	@$(ASAN_ENV) scripts/test.sh build/asan
 
 test-tsan: setup  ## the tests with the thread sanitizer
 	@cmake --preset tsan >/dev/null
 	@cmake --build build/tsan
+	@$(SETUP) tests
 	@$(TSAN_ENV) scripts/test.sh build/tsan
 
 chaos: build  ## kill a training run 1,000 times (KILLS=n) at random moments; the weights must come out the same
-	@STRETTO_KILLS=$(or $(KILLS),1000) build/release/tests/train_program_test --gtest_filter='*KillsAtRandomMoments*'
+	@STRETTO_KILLS=$(or $(KILLS),1000) build/release/tests/train_program_test --gtest_filter='Kills.*'
 
 demo:  ## fine-tune a small BERT on two ranks and print its accuracy
 	@$(SETUP) demo
@@ -52,7 +56,7 @@ bench:  ## measure stretto against its peers, in turns, and print the table (hal
 	@$(SETUP) bench
 	@cmake --preset release -DSTRETTO_BENCH=ON >/dev/null
 	@cmake --build build/release
-	@"$(or $(STRETTO_DEPS),.deps)/peers/bin/python" bench/run.py $(if $(QUICK),--quick) $(ONLY)
+	@"$(DEPS)/peers/bin/python" bench/run.py $(if $(QUICK),--quick) $(ONLY)
 
 format:  ## rewrite all sources in the project's style
 	@$(SETUP) lint
@@ -69,10 +73,17 @@ lint:  ## clang-tidy on all sources, or on FILES="a.cpp b.cpp"
 
 check-torch-2.11:  ## compile (not link) everything against the oldest torch that is supported
 	@$(SETUP) torch-2.11
-	@STRETTO_TORCH="$(OLD_TORCH)" cmake --preset dev -B build/torch-2.11 >/dev/null
+	@STRETTO_TORCH="$(DEPS)/torch-2.11.0/torch" cmake --preset dev -B build/torch-2.11 >/dev/null
 	@ninja -C build/torch-2.11 -t targets all | sed -n 's/^\(.*\.o\): CXX_COMPILER.*/\1/p' | \
 	  xargs cmake --build build/torch-2.11 --target
 	@echo "everything compiles against torch 2.11"
+
+check-cuda:  ## compile (not link, not run) the CUDA parts against the headers of CUDA and of the CUDA build of torch
+	@$(SETUP) cuda
+	@STRETTO_TORCH="$(DEPS)/cuda-headers/torch" cmake --preset dev -B build/check-cuda >/dev/null
+	@test -s build/check-cuda/cuda_objects.txt || { echo "this build has chosen no CUDA parts" >&2; exit 1; }
+	@xargs cmake --build build/check-cuda --target <build/check-cuda/cuda_objects.txt
+	@echo "the CUDA parts compile: $$(wc -l <build/check-cuda/cuda_objects.txt) file(s)"
 
 clean:  ## remove build/ (what setup brought stays in .deps/)
 	rm -rf build

