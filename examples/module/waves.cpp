@@ -87,7 +87,7 @@ class WaveTask : public stretto::Module {
   }
 
   // F1 is no mean over batches: it is worked out from all predictions together.
-  Tensor evaluation_step(const stretto::Batch& batch, stretto::StepContext&) override {
+  Tensor validation_step(const stretto::Batch& batch, stretto::StepContext&) override {
     const Tensor predicted = net_->forward(batch.at("signal"), batch.at("mask")).argmax(1);
     return at::stack({predicted, batch.at("labels")}, 1).to(at::kCPU, at::kDouble);
   }

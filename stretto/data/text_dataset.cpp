@@ -89,9 +89,9 @@ Batch TextDataset::pack(std::span<const int64_t> samples) const {
     token += length;
   }
   bounds.data_ptr<int64_t>()[batch.count] = token;
-  batch.tensors = {{"ids", ids},
-                   {"token_types", types},
-                   {"positions", positions},
+  batch.tensors = {{"input_ids", ids},
+                   {"token_type_ids", types},
+                   {"position_ids", positions},
                    {"samples", owners},
                    {"cu_seqlens", bounds}};
   if (has_labels_) batch.tensors["labels"] = labels;

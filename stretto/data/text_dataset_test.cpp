@@ -31,8 +31,8 @@ TEST(TextDataset, PacksWithoutPadding) {
   const TextDataset dataset(tiny_table(), tiny_tokenizer(folder.path()), 16, folder.path() / "cache");
   const std::vector<int64_t> samples = {1, 0};
   const Batch batch = dataset.pack(samples);
-  EXPECT_TRUE(at::equal(batch.at("ids"), at::tensor({2, 6, 3, 2, 5, 7, 3}, at::kLong)));
-  EXPECT_TRUE(at::equal(batch.at("positions"), at::tensor({0, 1, 2, 0, 1, 2, 3}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.at("input_ids"), at::tensor({2, 6, 3, 2, 5, 7, 3}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.at("position_ids"), at::tensor({0, 1, 2, 0, 1, 2, 3}, at::kLong)));
   EXPECT_TRUE(at::equal(batch.at("samples"), at::tensor({1, 1, 1, 0, 0, 0, 0}, at::kLong)));
   EXPECT_TRUE(at::equal(batch.at("cu_seqlens"), at::tensor({0, 3, 7}, at::kLong)));
   EXPECT_TRUE(at::equal(batch.at("labels"), at::tensor({0, 1}, at::kLong)));

@@ -26,7 +26,7 @@ Batch packed(const std::vector<int64_t>& lengths) {
     }
   }
   batch.tensors = {{"cu_seqlens", at::tensor(bounds)},
-                   {"positions", at::tensor(positions)},
+                   {"position_ids", at::tensor(positions)},
                    {"samples", at::tensor(samples)}};
   batch.count = std::ssize(lengths);
   return batch;

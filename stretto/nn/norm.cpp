@@ -131,7 +131,7 @@ kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   kernels::Norm norm;
   norm.eps = eps;
   norm.samples = layout.samples;
-  norm.positions = layout.positions;
+  norm.positions = layout.position_ids;
   return norm;
 }
 

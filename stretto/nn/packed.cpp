@@ -9,9 +9,9 @@
 namespace stretto::nn {
 
 PackedLayout::PackedLayout(const Batch& source)
-    : cu_seqlens(source.at("cu_seqlens")), positions(source.at("positions")), samples(source.at("samples")) {
+    : cu_seqlens(source.at("cu_seqlens")), position_ids(source.at("position_ids")), samples(source.at("samples")) {
   batch = cu_seqlens.numel() - 1;
-  tokens = positions.numel();
+  tokens = position_ids.numel();
   const Tensor bounds = cu_seqlens.to(at::kCPU);
   const int64_t* bound = bounds.const_data_ptr<int64_t>();
   for (int64_t b = 0; b < batch; ++b) {
@@ -28,7 +28,7 @@ PackedLayout::PackedLayout(const Batch& source)
 PackedLayout PackedLayout::first_tokens() const {
   PackedLayout first;
   first.cu_seqlens = at::arange(batch + 1, cu_seqlens.options());
-  first.positions = at::zeros({batch}, positions.options());
+  first.position_ids = at::zeros({batch}, position_ids.options());
   first.samples = first.sample_of_sequence = sample_of_sequence;
   first.batch = first.tokens = batch;
   first.max_length = 1;

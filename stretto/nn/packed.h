@@ -8,14 +8,14 @@ namespace stretto::nn {
 // Where each token of a packed batch lies: made once a batch, used by every layer.
 struct PackedLayout {
   Tensor cu_seqlens;          // [B + 1] int64: sequence b is rows cu_seqlens[b] .. cu_seqlens[b + 1]
-  Tensor positions;           // [T] int64: position of each token in its sequence
+  Tensor position_ids;        // [T] int64: position of each token in its sequence
   Tensor samples;             // [T] int64: dataset index of each token's sample
   Tensor sample_of_sequence;  // [B] int64
   int64_t batch = 0;          // B
   int64_t tokens = 0;         // T
   int64_t max_length = 0;     // of the longest sequence
 
-  // From the batch's cu_seqlens, positions and samples. Throws DataError when they contradict each other.
+  // From the batch's cu_seqlens, position_ids and samples. Throws DataError when they contradict each other.
   explicit PackedLayout(const Batch& batch);
 
   // [B]: row of each sequence's first token.

@@ -8,7 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/nn/checkpoint.h"
+#include "stretto/nn/activation_checkpoint.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto {
@@ -37,9 +37,9 @@ struct Net : torch::nn::Module {
   Tensor forward(const Tensor& x, bool checkpointed = false) {
     const nn::Block block = [this](const Tensor& y) { return at::tanh(tied->forward(y)); };
     const std::vector<Tensor> parameters = {tied->weight, tied->bias};
-    Tensor y = checkpointed ? nn::checkpoint(block, x, parameters) : block(x);
+    Tensor y = checkpointed ? nn::activation_checkpoint(block, x, parameters) : block(x);
     y = frozen->forward(once->forward(y));
-    return (checkpointed ? nn::checkpoint(block, y, parameters) : block(y)).square().sum();
+    return (checkpointed ? nn::activation_checkpoint(block, y, parameters) : block(y)).square().sum();
   }
   std::shared_ptr<nn::Linear> tied, once, unused, frozen;
 };
@@ -231,7 +231,7 @@ TEST(DataParallel, UndeclaredCheckpointParametersAreRefusedByName) {
     DataParallel engine(arena, group, 1e6);
     const nn::Block block = [&](const Tensor& x) { return net.once->forward(x); };
     try {
-      engine.backward(nn::checkpoint(block, inputs(), {}).sum(), true);
+      engine.backward(nn::activation_checkpoint(block, inputs(), {}).sum(), true);
       FAIL() << "a gradient added after its reduction should have been refused";
     } catch (const std::exception& error) {
       EXPECT_THAT(error.what(), HasSubstr("the gradient of once."));

@@ -4,7 +4,7 @@
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
-#include "stretto/nn/checkpoint.h"
+#include "stretto/nn/activation_checkpoint.h"
 
 namespace stretto {
 namespace {

@@ -32,9 +32,9 @@ Tensor TextClassifier::logits(const std::vector<std::string>& texts) const {
   }
   Batch batch;
   batch.count = std::ssize(texts);
-  batch.tensors = {{"ids", at::tensor(ids)},
-                   {"token_types", at::tensor(types)},
-                   {"positions", at::tensor(positions)},
+  batch.tensors = {{"input_ids", at::tensor(ids)},
+                   {"token_type_ids", at::tensor(types)},
+                   {"position_ids", at::tensor(positions)},
                    {"samples", at::tensor(samples)},
                    {"cu_seqlens", at::tensor(bounds)}};
   return model_.forward(batch, {});

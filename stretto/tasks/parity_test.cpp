@@ -35,10 +35,10 @@ class GoldenBatches : public data::Dataset {
       const int64_t place = sample % batch_size;
       const Tensor all_bounds = golden_.at(prefix + "cu_seqlens");
       const int64_t begin = all_bounds[place].item<int64_t>(), end = all_bounds[place + 1].item<int64_t>();
-      parts["ids"].push_back(golden_.at(prefix + "ids").slice(0, begin, end));
-      parts["token_types"].push_back(golden_.at(prefix + "token_type_ids").slice(0, begin, end));
+      parts["input_ids"].push_back(golden_.at(prefix + "ids").slice(0, begin, end));
+      parts["token_type_ids"].push_back(golden_.at(prefix + "token_type_ids").slice(0, begin, end));
       parts["labels"].push_back(golden_.at(prefix + "labels").slice(0, place, place + 1));
-      parts["positions"].push_back(at::arange(end - begin));
+      parts["position_ids"].push_back(at::arange(end - begin));
       parts["samples"].push_back(at::full({end - begin}, sample, at::kLong));
       bounds.push_back(bounds.back() + end - begin);
     }

@@ -68,7 +68,7 @@ Loss SequenceClassification::training_step(const Batch& batch, StepContext& cont
   return nn::cross_entropy(model_->forward(batch, context.forward), batch.at("labels"), context.forward);
 }
 
-Tensor SequenceClassification::evaluation_step(const Batch& batch, StepContext& context) {
+Tensor SequenceClassification::validation_step(const Batch& batch, StepContext& context) {
   const Tensor logits = model_->forward(batch, context.forward).to(at::kCPU, at::kDouble);
   const Tensor labels = batch.has("labels") ? batch.at("labels").to(at::kCPU, at::kDouble)
                                             : at::full({batch.count}, -1.0, at::kDouble);

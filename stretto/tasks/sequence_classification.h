@@ -20,7 +20,7 @@ class SequenceClassification : public Module {
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row a sample: its logits, then its label (-1 without one).
-  Tensor evaluation_step(const Batch& batch, StepContext& context) override;
+  Tensor validation_step(const Batch& batch, StepContext& context) override;
 
   // Mean loss and classification metrics; nothing where samples have no labels.
   Metrics metrics(const Tensor& rows) const override;

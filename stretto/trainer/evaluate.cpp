@@ -25,7 +25,7 @@ void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
   if (count == 0) return;
   if (!all.defined()) all = at::full({dataset_size, width}, std::nan(""), at::kDouble);
   if (all.size(1) != width)
-    throw ShapeError("evaluation_step gave rows of {} and of {} values", all.size(1), width);
+    throw ShapeError("validation_step gave rows of {} and of {} values", all.size(1), width);
   const char* place = bytes.data() + sizeof header;
   const Tensor samples = at::empty({count}, at::kLong), rows = at::empty({count, width}, at::kDouble);
   std::memcpy(samples.data_ptr(), place, samples.nbytes());
@@ -48,10 +48,10 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
     if (step.empty()) continue;
     const Batch batch = make_batch(module, dataset, step).to(device);
     context.batch_count = batch.count;
-    const Tensor rows = module.evaluation_step(batch, context);
+    const Tensor rows = module.validation_step(batch, context);
     if (!rows.defined()) continue;
     if (rows.dim() != 2 || rows.size(0) != batch.count || rows.scalar_type() != at::kDouble) {
-      throw ShapeError("evaluation_step gave {}; [{}, K] Double is needed, one row a sample", describe(rows),
+      throw ShapeError("validation_step gave {}; [{}, K] Double is needed, one row a sample", describe(rows),
                        batch.count);
     }
     samples.insert(samples.end(), step.begin(), step.end());

@@ -8,11 +8,11 @@ namespace stretto {
 
 // What an evaluation found, at rank 0.
 struct Evaluation {
-  Tensor rows;     // [dataset size, K] float64, in dataset order; undefined where evaluation_step gives none
+  Tensor rows;     // [dataset size, K] float64, in dataset order; undefined where validation_step gives none
   Metrics logged;  // means over the dataset
 };
 
-// Runs evaluation_step over the whole dataset, each sample exactly once over all ranks, at most batch_size samples a
+// Runs validation_step over the whole dataset, each sample exactly once over all ranks, at most batch_size samples a
 // rank and step. Every rank must call it.
 Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
                     at::Device device);

@@ -4,7 +4,7 @@
 
 namespace stretto {
 
-Tensor Module::evaluation_step(const Batch& batch, StepContext& context) {
+Tensor Module::validation_step(const Batch& batch, StepContext& context) {
   const Loss loss = training_step(batch, context);
   if (loss.count > 0) context.log("loss", loss.sum.item<double>() / loss.count, loss.count);
   return {};
@@ -12,7 +12,7 @@ Tensor Module::evaluation_step(const Batch& batch, StepContext& context) {
 
 Metrics Module::metrics(const Tensor& rows) const {
   throw ConfigError(
-      "evaluation_step gives rows {}, but nothing works out metrics from them: override metrics()",
+      "validation_step gives rows {}, but nothing works out metrics from them: override metrics()",
       describe(rows));
 }
 

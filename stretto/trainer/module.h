@@ -36,9 +36,9 @@ class Module {
   // its parts (F1, a correlation) is worked out by metrics() from rows: one row a sample of whatever it needs,
   // [batch.count, K] float64 in the batch's order; an undefined tensor where there are none. Rows of all ranks are brought
   // together in dataset order, each sample once. By default the training_step's loss.
-  virtual Tensor evaluation_step(const Batch& batch, StepContext& context);
+  virtual Tensor validation_step(const Batch& batch, StepContext& context);
 
-  // The metrics of a whole dataset from its rows [dataset size, K]. Runs on rank 0, where evaluation_step gives rows.
+  // The metrics of a whole dataset from its rows [dataset size, K]. Runs on rank 0, where validation_step gives rows.
   virtual Metrics metrics(const Tensor& rows) const;
 
   // How to train: `plan` is what the recipe says; change it, or return another. Called once, when training begins.

@@ -149,7 +149,7 @@ TEST_F(SeamTest, LoggedValuesSurviveAResumeInsideTheirWindow) {
 }
 
 struct LoggingEvaluation : Regression {
-  Tensor evaluation_step(const Batch& batch, StepContext& context) override {
+  Tensor validation_step(const Batch& batch, StepContext& context) override {
     EXPECT_FALSE(context.forward.training);
     context.log("mean_y", batch.at("y").mean().item<double>());
     return {};
@@ -269,7 +269,7 @@ struct TwoModels : Regression {
   TwoModels() { model(std::make_shared<Net>()); }
 };
 struct RowsAlone : Regression {
-  Tensor evaluation_step(const Batch& batch, StepContext&) override {
+  Tensor validation_step(const Batch& batch, StepContext&) override {
     return at::zeros({batch.count, 1}, at::kDouble);
   }
 };

@@ -49,7 +49,7 @@ class WhichSide : public Module {
   Loss training_step(const Batch& batch, StepContext&) override {
     return nn::cross_entropy(line_->forward(batch.at("x")), batch.at("labels"));
   }
-  Tensor evaluation_step(const Batch& batch, StepContext&) override {
+  Tensor validation_step(const Batch& batch, StepContext&) override {
     const Tensor right = line_->forward(batch.at("x")).argmax(1).eq(batch.at("labels"));
     return right.to(at::kDouble).unsqueeze(1);
   }

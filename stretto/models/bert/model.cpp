@@ -89,10 +89,10 @@ Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
         "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set data.max_length to at most that",
         layout.max_length, config_.max_position_embeddings);
   }
-  const Tensor summed =
-      nn::embedding_sum({words_->lookup(batch.at("ids")), token_types_->lookup(batch.at("token_types")),
-                         positions_->lookup(layout.positions)},
-                        context);
+  const Tensor summed = nn::embedding_sum(
+      {words_->lookup(batch.at("input_ids")), token_types_->lookup(batch.at("token_type_ids")),
+       positions_->lookup(layout.position_ids)},
+      context);
   return nn::norm_dropout(summed, norm_->all(), config_.hidden_dropout_prob, embedding_site, layout, context);
 }
 

@@ -37,7 +37,7 @@ class BertModel : public torch::nn::Module {
   // sparse_words: the word embeddings are used in no other way than here (nn::Embedding).
   explicit BertModel(const BertConfig& config, bool sparse_words = true);
 
-  // The batch's ids and token_types [T] -> hidden states [T, H]. Throws DataError for positions beyond the model's.
+  // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for positions beyond the model's.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
   // The same for the first token of each sequence only [B, H]: the last block computes no others.

@@ -15,8 +15,8 @@ const std::filesystem::path golden_folder = std::filesystem::path(STRETTO_SOURCE
 
 Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
   Batch batch;
-  batch.tensors["ids"] = golden.at(prefix + "ids");
-  batch.tensors["token_types"] = golden.at(prefix + "token_type_ids");
+  batch.tensors["input_ids"] = golden.at(prefix + "ids");
+  batch.tensors["token_type_ids"] = golden.at(prefix + "token_type_ids");
   batch.tensors["labels"] = golden.at(prefix + "labels");
   const Tensor bounds = golden.at(prefix + "cu_seqlens");
   batch.tensors["cu_seqlens"] = bounds;
@@ -26,7 +26,7 @@ Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
     positions.push_back(at::arange(length));
     samples.push_back(at::full({length}, b, at::kLong));
   }
-  batch.tensors["positions"] = at::cat(positions);
+  batch.tensors["position_ids"] = at::cat(positions);
   batch.tensors["samples"] = at::cat(samples);
   return batch;
 }
@@ -181,7 +181,7 @@ TEST(Bert, DropoutOfASampleDoesNotDependOnItsBatch) {
   const int64_t begin = all.at("cu_seqlens")[2].item<int64_t>(),
                 end = all.at("cu_seqlens")[3].item<int64_t>();
   Batch alone;
-  for (const char* name : {"ids", "token_types", "positions", "samples"}) {
+  for (const char* name : {"input_ids", "token_type_ids", "position_ids", "samples"}) {
     alone.tensors[name] = all.at(name).slice(0, begin, end);
   }
   alone.tensors["cu_seqlens"] = at::tensor({int64_t{0}, end - begin});

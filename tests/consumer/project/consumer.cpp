@@ -35,7 +35,7 @@ class Line : public Module {
   Loss training_step(const Batch& batch, StepContext&) override {
     return {(line_->forward(batch.at("x")) - batch.at("y")).square().sum(), static_cast<double>(batch.count)};
   }
-  Tensor evaluation_step(const Batch& batch, StepContext&) override {
+  Tensor validation_step(const Batch& batch, StepContext&) override {
     return (line_->forward(batch.at("x")) - batch.at("y")).square().to(at::kDouble);
   }
   Metrics metrics(const Tensor& rows) const override { return {{"loss", rows.mean().item<double>()}}; }

@@ -1,4 +1,4 @@
-#include "stretto/nn/checkpoint.h"
+#include "stretto/nn/activation_checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Region : torch::CustomClassHolder {
-  Block block;
+  std::function<Tensor(const Tensor&)> forward;
   std::vector<Tensor> parameters;
   Tensor random_state;
 };
@@ -24,7 +24,8 @@ thread_local bool inside_region = false;
 struct InsideRegion {
   InsideRegion() {
     if (inside_region)
-      throw Error("checkpoint: a checkpointed block may not hold another one; checkpoint one of them");
+      throw Error(
+          "activation_checkpoint: called inside of another activation_checkpoint; nested activation checkpointing is not supported: keep one of the two");
     inside_region = true;
   }
   InsideRegion(const InsideRegion&) = delete;
@@ -32,7 +33,7 @@ struct InsideRegion {
   ~InsideRegion() { inside_region = false; }
 };
 
-// Puts the CPU generator into `state` for a scope.
+// Sets the CPU generator to `state` for a scope.
 class RandomState {
  public:
   explicit RandomState(const Tensor& state) : generator_(at::detail::getDefaultCPUGenerator()) {
@@ -48,14 +49,14 @@ class RandomState {
   Tensor before_;
 };
 
-struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
+struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckpointFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x,
                         const Tensor& /*makes the output need a gradient*/,
                         c10::intrusive_ptr<Region> region) {
     context->save_for_backward({x});
     const InsideRegion inside;
     region->random_state = at::detail::getDefaultCPUGenerator().get_state();
-    Tensor y = region->block(x);
+    Tensor y = region->forward(x);
     context->saved_data["region"] = c10::IValue::make_capsule(std::move(region));
     return y;
   }
@@ -70,7 +71,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
       const InsideRegion inside;
       const at::AutoGradMode with_grad(true);
       const RandomState random(region.random_state);
-      y = region.block(x);
+      y = region.forward(x);
     }
     torch::autograd::backward({y}, {outputs[0]});
     return {x.grad(), Tensor(), Tensor()};
@@ -79,16 +80,17 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
 }  // namespace
 
-Tensor checkpoint(const Block& block, const Tensor& x, const std::vector<Tensor>& parameters) {
-  if (!at::GradMode::is_enabled()) return block(x);
+Tensor activation_checkpoint(const std::function<Tensor(const Tensor&)>& forward, const Tensor& x,
+                             const std::vector<Tensor>& parameters) {
+  if (!at::GradMode::is_enabled()) return forward(x);
   auto region = c10::make_intrusive<Region>();
-  region->block = block;
+  region->forward = forward;
   region->parameters = parameters;
-  return CheckpointFunction::apply(x, at::empty({0}).requires_grad_(), region);
+  return ActivationCheckpointFunction::apply(x, at::empty({0}).requires_grad_(), region);
 }
 
 const std::vector<Tensor>* recomputed_parameters(torch::autograd::Node& node) {
-  auto* found = dynamic_cast<torch::autograd::CppNode<CheckpointFunction>*>(&node);
+  auto* found = dynamic_cast<torch::autograd::CppNode<ActivationCheckpointFunction>*>(&node);
   if (found == nullptr) return nullptr;
   return &static_cast<const Region&>(*found->ctx_.saved_data["region"].toCapsule()).parameters;
 }
