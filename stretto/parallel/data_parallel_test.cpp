@@ -35,7 +35,7 @@ struct Net : torch::nn::Module {
     frozen->bias.requires_grad_(false);
   }
   Tensor forward(const Tensor& x, bool checkpointed = false) {
-    const nn::Block block = [this](const Tensor& y) { return at::tanh(tied->forward(y)); };
+    const auto block = [this](const Tensor& y) { return at::tanh(tied->forward(y)); };
     const std::vector<Tensor> parameters = {tied->weight, tied->bias};
     Tensor y = checkpointed ? nn::activation_checkpoint(block, x, parameters) : block(x);
     y = frozen->forward(once->forward(y));
@@ -229,7 +229,7 @@ TEST(DataParallel, UndeclaredCheckpointParametersAreRefusedByName) {
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
     DataParallel engine(arena, group, 1e6);
-    const nn::Block block = [&](const Tensor& x) { return net.once->forward(x); };
+    const auto block = [&](const Tensor& x) { return net.once->forward(x); };
     try {
       engine.backward(nn::activation_checkpoint(block, inputs(), {}).sum(), true);
       FAIL() << "a gradient added after its reduction should have been refused";

@@ -3,20 +3,11 @@
 #include <unordered_set>
 
 #include "stretto/base/error.h"
-#include "stretto/base/strings.h"
+#include "stretto/nn/block_observer.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto {
 namespace {
-
-std::string unit_of(const std::string& name) {
-  std::string unit;
-  for (const std::string_view piece : split(name, '.')) {
-    unit += (unit.empty() ? "" : ".") + std::string(piece);
-    if (parse_int(piece)) return unit;
-  }
-  return "";
-}
 
 void check_trainable(const std::string& name, const Tensor& tensor, at::Device device) {
   if (!tensor.is_floating_point() || tensor.layout() != at::kStrided) {
@@ -35,18 +26,21 @@ class Collector {
  public:
   ModuleTensors result;
 
-  void visit(const torch::nn::Module& module, const std::string& prefix) {
+  // `prefix`: the module's path and a dot, or "" for the root. `unit`: the path of the innermost block around it.
+  void visit(const torch::nn::Module& module, const std::string& prefix, std::string unit) {
+    if (dynamic_cast<const nn::Block*>(&module) != nullptr)
+      unit = prefix.substr(0, prefix.size() - !prefix.empty());
     for (const auto& item : module.named_parameters(/*recurse=*/false))
-      add(module, prefix, item.key(), item.value());
+      add(module, prefix, unit, item.key(), item.value());
     for (const auto& item : module.named_buffers(/*recurse=*/false)) {
       if (item.value().defined()) result.constant.emplace_back(prefix + item.key(), item.value());
     }
-    for (const auto& child : module.named_children()) visit(*child.value(), prefix + child.key() + ".");
+    for (const auto& child : module.named_children()) visit(*child.value(), prefix + child.key() + ".", unit);
   }
 
  private:
-  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& name,
-           const Tensor& tensor) {
+  void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& unit,
+           const std::string& name, const Tensor& tensor) {
     if (!tensor.defined()) return;
     if (!seen_.insert(tensor.unsafeGetTensorImpl()).second) {
       for (NamedParameter& known : result.trained) {
@@ -63,7 +57,7 @@ class Collector {
                     result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
     const auto* table = dynamic_cast<const nn::Embedding*>(&owner);
     result.trained.push_back({.name = full_name,
-                              .unit = unit_of(full_name),
+                              .unit = unit,
                               .tensor = tensor,
                               .decay = nn::has_weight_decay(owner, name),
                               .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight) &&
@@ -77,7 +71,7 @@ class Collector {
 
 ModuleTensors collect_tensors(const torch::nn::Module& module) {
   Collector collector;
-  collector.visit(module, "");
+  collector.visit(module, "", "");
   return std::move(collector.result);
 }
 

@@ -12,7 +12,7 @@ namespace stretto {
 // A parameter as the arena sees it.
 struct NamedParameter {
   std::string name;  // its first, where it is tied
-  std::string unit;  // the block it belongs to: the part of the name up to its first number, or ""
+  std::string unit;  // path of the innermost block (nn/block_observer.h) that holds it; "" outside of blocks
   Tensor tensor;
   bool decay;  // weight decay applies: no bias, no weight of a norm
   double lr_factor = 1;

@@ -10,7 +10,7 @@ namespace {
 
 // Dropout sites: the embeddings have 0, each block three of its own, the head the last.
 constexpr uint64_t embedding_site = 0;
-constexpr uint64_t sites_a_layer = 3;
+constexpr uint64_t sites_per_layer = 3;
 constexpr uint64_t head_site = ~uint64_t{0};
 
 }  // namespace
@@ -20,7 +20,7 @@ BertLayer::BertLayer(const BertConfig& config, int64_t index)
       head_width_(config.hidden_size / config.num_attention_heads),
       hidden_dropout_(config.hidden_dropout_prob),
       attention_dropout_(config.attention_probs_dropout_prob),
-      first_site_(embedding_site + 1 + sites_a_layer * static_cast<uint64_t>(index)),
+      first_site_(embedding_site + 1 + sites_per_layer * static_cast<uint64_t>(index)),
       activation_(nn::activation(config.hidden_act)) {
   const int64_t width = config.hidden_size, wide = config.intermediate_size;
   const auto linear = [&](const char* path, int64_t in, int64_t out) {
@@ -65,47 +65,52 @@ Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const
                                   output_norm_->all(), hidden_dropout_, first_site_ + 2, wanted, context);
 }
 
-BertModel::BertModel(const BertConfig& config, bool sparse_words) : config_(config) {
+BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words)
+    : max_positions_(config.max_position_embeddings), dropout_(config.hidden_dropout_prob) {
   const int64_t width = config.hidden_size;
-  const auto table = [&](const char* path, int64_t rows, bool sparse = false) {
-    return nn::add_layer(*this, path, std::make_shared<nn::Embedding>(rows, width, sparse));
+  const auto table = [&](const char* name, int64_t rows, bool sparse = false) {
+    return register_module(name, std::make_shared<nn::Embedding>(rows, width, sparse));
   };
-  words_ = table("embeddings.word_embeddings", config.vocab_size, sparse_words);
-  positions_ = table("embeddings.position_embeddings", config.max_position_embeddings);
-  token_types_ = table("embeddings.token_type_embeddings", config.type_vocab_size);
-  norm_ = nn::add_layer(*this, "embeddings.LayerNorm",
-                        std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
-  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    layers_.push_back(
-        nn::add_layer(*this, "encoder.layer." + std::to_string(i), std::make_shared<BertLayer>(config, i)));
-  }
-  pooler_ = nn::add_layer(*this, "pooler.dense", std::make_shared<nn::Linear>(width, width));
+  words_ = table("word_embeddings", config.vocab_size, sparse_words);
+  positions_ = table("position_embeddings", config.max_position_embeddings);
+  token_types_ = table("token_type_embeddings", config.type_vocab_size);
+  norm_ = register_module("LayerNorm", std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
 }
 
-Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
-                        const nn::Context& context) const {
-  if (layout.max_length > config_.max_position_embeddings) {
+Tensor BertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layout,
+                               const nn::Context& context) const {
+  if (layout.max_length > max_positions_) {
     throw DataError(
         "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set data.max_length to at most that",
-        layout.max_length, config_.max_position_embeddings);
+        layout.max_length, max_positions_);
   }
   const Tensor summed = nn::embedding_sum(
       {words_->lookup(batch.at("input_ids")), token_types_->lookup(batch.at("token_type_ids")),
        positions_->lookup(layout.position_ids)},
       context);
-  return nn::norm_dropout(summed, norm_->all(), config_.hidden_dropout_prob, embedding_site, layout, context);
+  return nn::norm_dropout(summed, norm_->all(), dropout_, embedding_site, layout, context);
+}
+
+BertModel::BertModel(const BertConfig& config, bool sparse_words)
+    : embeddings_(register_module("embeddings", nn::make_sharded<BertEmbeddings>(config, sparse_words))) {
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    layers_.push_back(
+        nn::add_layer(*this, "encoder.layer." + std::to_string(i), nn::make_sharded<BertLayer>(config, i)));
+  }
+  pooler_ = nn::add_layer(*this, "pooler.dense",
+                          std::make_shared<nn::Linear>(config.hidden_size, config.hidden_size));
 }
 
 Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
                           const nn::Context& context) const {
-  Tensor hidden = embed(batch, layout, context);
+  Tensor hidden = embeddings_->forward(batch, layout, context);
   for (const auto& layer : layers_) hidden = layer->forward(hidden, layout, layout, context);
   return hidden;
 }
 
 Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layout,
                                 const nn::Context& context) const {
-  Tensor hidden = embed(batch, layout, context);
+  Tensor hidden = embeddings_->forward(batch, layout, context);
   if (layers_.empty()) return hidden.index_select(0, layout.first_rows());
   const nn::PackedLayout first = layout.first_tokens();
   for (const auto& layer : layers_) {

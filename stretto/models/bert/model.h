@@ -5,6 +5,7 @@
 
 #include "stretto/models/bert/config.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/sharded.h"
 #include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
@@ -31,7 +32,22 @@ class BertLayer : public torch::nn::Module {
   std::shared_ptr<nn::LayerNorm> attention_norm_, output_norm_;
 };
 
-// Embeddings, blocks and pooler. Parameter names are those of Hugging Face's BertModel.
+// The sum of word, position and token type embeddings, normalised.
+class BertEmbeddings : public torch::nn::Module {
+ public:
+  BertEmbeddings(const BertConfig& config, bool sparse_words);
+
+  // The batch's input_ids and token_type_ids [T] -> [T, H]. Throws DataError for positions beyond the model's.
+  Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+ private:
+  int64_t max_positions_;
+  double dropout_;
+  std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
+  std::shared_ptr<nn::LayerNorm> norm_;
+};
+
+// Embeddings, layers and pooler. Parameter names are those of Hugging Face's BertModel.
 class BertModel : public torch::nn::Module {
  public:
   // sparse_words: the word embeddings are used in no other way than here (nn::Embedding).
@@ -47,12 +63,8 @@ class BertModel : public torch::nn::Module {
   Tensor pool(const Tensor& first) const;
 
  private:
-  Tensor embed(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
-
-  BertConfig config_;
-  std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
-  std::shared_ptr<nn::LayerNorm> norm_;
-  std::vector<std::shared_ptr<BertLayer>> layers_;
+  std::shared_ptr<nn::Sharded<BertEmbeddings>> embeddings_;
+  std::vector<std::shared_ptr<nn::Sharded<BertLayer>>> layers_;
   std::shared_ptr<nn::Linear> pooler_;
 };
 
