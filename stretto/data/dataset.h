@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "stretto/tensor/batch.h"
@@ -22,6 +23,10 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
   virtual std::span<const int32_t> lengths() const = 0;  // tokens of each sample: what ranks are balanced by
+
+  // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on data of the
+  // same fingerprint. By default of the lengths alone; a dataset that knows its contents at low cost includes them.
+  virtual std::string fingerprint() const;
 
   // Whether a batch is as long as its longest sample: batches are then made of samples alike in length.
   virtual bool pads() const { return false; }

@@ -25,6 +25,25 @@ int64_t product_at_most(int64_t a, int64_t b, int64_t most) { return a > most / 
 
 }  // namespace
 
+std::vector<int64_t> cut_batches(std::span<const int64_t> samples, std::span<const int32_t> lengths,
+                                 const SamplerOptions& options) {
+  std::vector<int64_t> begins = {0};
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < std::ssize(samples); ++i) {
+    const int64_t length = lengths[static_cast<size_t>(samples[static_cast<size_t>(i)])];
+    const int64_t count = i - begins.back();
+    const bool full =
+        options.max_tokens > 0 ? tokens > options.max_tokens - length : count == options.global_batch_size;
+    if (full && count > 0) {
+      begins.push_back(i);
+      tokens = 0;
+    }
+    tokens += length;
+  }
+  if (!samples.empty()) begins.push_back(std::ssize(samples));
+  return begins;
+}
+
 Sampler::Sampler(std::span<const int32_t> lengths, const SamplerOptions& options)
     : lengths_(lengths), options_(options) {
   if (options_.max_tokens < 0)
@@ -72,19 +91,10 @@ std::vector<int64_t> Sampler::window_samples(int64_t epoch, int64_t number) cons
 }
 
 Sampler::Batches Sampler::cut(const std::vector<int64_t>& samples) const {
+  const auto begins = cut_batches(samples, lengths_, options_);
   Batches batches;
-  int64_t tokens = 0;
-  for (const int64_t sample : samples) {
-    const bool full = !batches.empty() &&
-                      (options_.max_tokens > 0 ? tokens + length(sample) > options_.max_tokens
-                                               : std::ssize(batches.back()) == options_.global_batch_size);
-    if (batches.empty() || full) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(sample);
-    tokens += length(sample);
-  }
+  for (size_t i = 0; i + 1 < begins.size(); ++i)
+    batches.emplace_back(samples.begin() + begins[i], samples.begin() + begins[i + 1]);
   return batches;
 }
 
@@ -141,6 +151,23 @@ std::vector<int64_t> Sampler::batch(int64_t epoch, int64_t index) const {
     first = starts[static_cast<size_t>(number)];
   }
   return window_batches(epoch, number)[static_cast<size_t>(index - first)];
+}
+
+Sampler::Found Sampler::find(int64_t epoch, int64_t sample) const {
+  if (options_.max_tokens == 0) {
+    const int64_t batch = sample / options_.global_batch_size;
+    return {batch, batch * options_.global_batch_size};
+  }
+  if (size() == 0) return {};
+  const std::lock_guard lock(mutex_);
+  const int64_t number = sample / window_size_;
+  Found found = {first_batches(epoch)[static_cast<size_t>(number)], number * window_size_};
+  for (const auto& batch : window_batches(epoch, number)) {
+    if (found.samples_before + std::ssize(batch) > sample) break;
+    found.samples_before += std::ssize(batch);
+    ++found.batch;
+  }
+  return found;
 }
 
 }  // namespace stretto::data

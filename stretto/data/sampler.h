@@ -9,12 +9,17 @@ namespace stretto::data {
 
 struct SamplerOptions {
   uint64_t seed = 0;
-  int64_t global_batch_size = 1;  // samples a batch, over all ranks and accumulation steps
-  int64_t max_tokens = 0;       // tokens a batch at most; when > 0 this decides in place of global_batch_size
-  bool shuffle = true;          // false: dataset order, no grouping by length
-  bool group_by_length = true;  // for batches that are padded
-  int64_t window = 50;          // batches that are cut from samples sorted by length
+  int64_t global_batch_size = 1;  // samples per batch, over all ranks and accumulation steps
+  int64_t max_tokens = 0;         // > 0: tokens per batch at most, in place of global_batch_size
+  bool shuffle = true;            // false: dataset order, no grouping by length
+  bool group_by_length = true;    // for batches that are padded
+  int64_t window = 50;            // batches that are cut from samples sorted by length
 };
+
+// Cuts a sequence of samples into batches, in order: where each begins, and at the end the number of samples. A batch
+// takes samples until the next would exceed options.global_batch_size or max_tokens.
+std::vector<int64_t> cut_batches(std::span<const int64_t> samples, std::span<const int32_t> lengths,
+                                 const SamplerOptions& options);
 
 // Which samples make up each global batch: a function of (seed, epoch, index, global size or token budget)
 // and of the lengths, never of ranks or of what was asked before.
@@ -32,12 +37,20 @@ class Sampler {
   // options out of range, DataError for a sample longer than max_tokens.
   Sampler(std::span<const int32_t> lengths, const SamplerOptions& options);
 
-  // Batches of an epoch. O(1); under a token budget O(samples) once an epoch.
+  // Batches of an epoch. O(1); under a token budget O(samples) once per epoch.
   int64_t batches(int64_t epoch) const;
 
   // Dataset indices of one global batch. Throws Error unless 0 <= index < batches(epoch). O(window) wherever
   // `index` lies; under a token budget see batches().
   std::vector<int64_t> batch(int64_t epoch, int64_t index) const;
+
+  // The batch that holds the epoch's sample number `sample`, counted in the order of the batches, and how many samples
+  // come before that batch. REQUIRES: 0 <= sample < samples of the dataset, or 0 for an empty one. Cost as batch().
+  struct Found {
+    int64_t batch = 0;
+    int64_t samples_before = 0;
+  };
+  Found find(int64_t epoch, int64_t sample) const;
 
  private:
   using Batches = std::vector<std::vector<int64_t>>;

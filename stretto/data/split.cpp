@@ -8,13 +8,13 @@
 namespace stretto::data {
 namespace {
 
-// Deals samples, longest first, in rounds of one a rank; in a round the longest goes to the rank that has the
-// fewest tokens. Two ranks never drift further apart than the longest sample of one round.
+// Deals samples, longest first, in rounds of one per rank; in a round the longest goes to the rank that has the
+// fewest tokens. The tokens of two ranks never differ by more than the longest sample of one round.
 class Dealer {
  public:
-  explicit Dealer(int ranks) : tokens_(static_cast<size_t>(ranks)), order_(tokens_.size()) {}
+  explicit Dealer(int world_size) : tokens_(static_cast<size_t>(world_size)), order_(tokens_.size()) {}
 
-  // The part of `rank` in one micro-step. `samples` are in descending order of length.
+  // The part of `rank` in one micro-batch. `samples` are in descending order of length.
   std::vector<int64_t> deal(std::span<const int64_t> samples, std::span<const int32_t> lengths, size_t rank) {
     std::vector<int64_t> part;
     for (size_t i = 0; i < samples.size(); ++i) {
@@ -38,68 +38,61 @@ class Dealer {
   std::vector<size_t> order_;    // ranks in the order in which they receive in this round
 };
 
-// Samples in descending order of length, reordered so that cutting them into `steps` gives parts alike in tokens: the
-// steps take one each, in turns that go forth and back. The parts stay in descending order.
-std::vector<int64_t> deal_to_steps(const std::vector<int64_t>& samples, size_t steps) {
-  std::vector<std::vector<int64_t>> parts(steps);
+// Samples in descending order of length, reordered so that cutting them into `parts` gives parts alike in tokens: the
+// parts take one each, in turns that go back and forth. Each part stays in descending order.
+std::vector<int64_t> deal_to_parts(const std::vector<int64_t>& samples, size_t parts) {
+  std::vector<std::vector<int64_t>> dealt(parts);
   for (size_t i = 0; i < samples.size(); ++i) {
-    const size_t round = i / steps, turn = i % steps;
-    const bool last_round = (round + 1) * steps > samples.size();
-    // The last steps are those that get one more.
-    const size_t step = round % 2 == 1 || last_round ? steps - 1 - turn : turn;
-    parts[step].push_back(samples[i]);
+    const size_t round = i / parts, turn = i % parts;
+    const bool last_round = (round + 1) * parts > samples.size();
+    // The last parts are those that get one more.
+    const size_t part = round % 2 == 1 || last_round ? parts - 1 - turn : turn;
+    dealt[part].push_back(samples[i]);
   }
-  std::vector<int64_t> dealt;
-  for (const auto& part : parts) dealt.insert(dealt.end(), part.begin(), part.end());
-  return dealt;
+  std::vector<int64_t> reordered;
+  for (const auto& part : dealt) reordered.insert(reordered.end(), part.begin(), part.end());
+  return reordered;
 }
 
-void check_rank(int ranks, int rank) {
-  if (rank < 0 || rank >= ranks) throw ConfigError("rank {} of {} ranks is not possible", rank, ranks);
+void check_rank(int world_size, int rank) {
+  if (rank < 0 || rank >= world_size)
+    throw ConfigError("rank {} of {} ranks is not possible", rank, world_size);
 }
 
 }  // namespace
 
-int64_t count_micro_steps(int64_t samples, int ranks, int64_t batch_size) {
-  if (ranks < 1 || batch_size < 1) {
-    throw ConfigError("{} ranks with {} samples each are not possible; both need at least 1", ranks,
+int64_t count_micro_batches(int64_t samples, int world_size, int64_t batch_size) {
+  if (world_size < 1 || batch_size < 1) {
+    throw ConfigError("{} ranks with {} samples each are not possible; both must be at least 1", world_size,
                       batch_size);
   }
-  const int64_t samples_a_rank = samples / ranks + (samples % ranks != 0);
-  return samples_a_rank / batch_size + (samples_a_rank % batch_size != 0);
+  const int64_t samples_per_rank = samples / world_size + (samples % world_size != 0);
+  return samples_per_rank / batch_size + (samples_per_rank % batch_size != 0);
 }
 
-MicroSteps split_batch(std::span<const int64_t> batch, std::span<const int32_t> lengths, int ranks, int rank,
-                       int64_t micro_steps, bool alike_in_length) {
-  check_rank(ranks, rank);
-  if (micro_steps < (batch.empty() ? 0 : 1)) {
-    throw ConfigError("{} samples cannot be worked on in {} micro-steps", batch.size(), micro_steps);
+MicroBatches split_batch(std::span<const int64_t> batch, std::span<const int32_t> lengths, int world_size,
+                         int rank, int64_t micro_batches, bool alike_in_length) {
+  check_rank(world_size, rank);
+  if (micro_batches < (batch.empty() ? 0 : 1)) {
+    throw ConfigError("{} samples cannot be cut into {} micro-batches", batch.size(), micro_batches);
   }
   const auto length = [&](int64_t sample) { return lengths[static_cast<size_t>(sample)]; };
   std::vector<int64_t> samples(batch.begin(), batch.end());
   std::stable_sort(samples.begin(), samples.end(),
                    [&](int64_t a, int64_t b) { return length(a) > length(b); });
 
-  const auto steps = static_cast<size_t>(micro_steps);
-  if (!alike_in_length) samples = deal_to_steps(samples, steps);
-  MicroSteps parts;
-  Dealer dealer(ranks);
+  const auto count = static_cast<size_t>(micro_batches);
+  if (!alike_in_length) samples = deal_to_parts(samples, count);
+  MicroBatches parts;
+  Dealer dealer(world_size);
   size_t begin = 0;
-  for (size_t step = 0; step < steps; ++step) {
-    // The first steps may hold the longest samples, so they are the ones without the extra sample.
-    const size_t count = samples.size() / steps + (step >= steps - samples.size() % steps);
-    parts.push_back(
-        dealer.deal(std::span(samples).subspan(begin, count), lengths, static_cast<size_t>(rank)));
-    begin += count;
+  for (size_t part = 0; part < count; ++part) {
+    // The first micro-batches may hold the longest samples, so they are the ones without the extra sample.
+    const size_t size = samples.size() / count + (part >= count - samples.size() % count);
+    parts.push_back(dealer.deal(std::span(samples).subspan(begin, size), lengths, static_cast<size_t>(rank)));
+    begin += size;
   }
   return parts;
-}
-
-MicroSteps evaluation_batches(std::span<const int32_t> lengths, int ranks, int rank, int64_t batch_size) {
-  std::vector<int64_t> samples(lengths.size());
-  std::iota(samples.begin(), samples.end(), int64_t{0});
-  return split_batch(samples, lengths, ranks, rank,
-                     count_micro_steps(std::ssize(samples), ranks, batch_size));
 }
 
 }  // namespace stretto::data

@@ -30,7 +30,7 @@ std::vector<int64_t> first_samples(size_t count) {
 }
 
 // The laws that hold for the parts of all ranks in one batch.
-void check_parts(const std::vector<MicroSteps>& ranks, const std::vector<int64_t>& batch,
+void check_parts(const std::vector<MicroBatches>& ranks, const std::vector<int64_t>& batch,
                  const std::vector<int32_t>& lengths) {
   std::vector<int64_t> all;
   std::vector<int64_t> tokens(ranks.size(), 0);
@@ -57,19 +57,19 @@ void check_parts(const std::vector<MicroSteps>& ranks, const std::vector<int64_t
   ASSERT_EQ(all, expected);
 }
 
-// For packed batches: no micro-step is much larger than the others.
-TEST(Split, MicroStepsAreAlikeInTokensWhereNothingIsPadded) {
+// For packed batches: no micro-batch is much larger than the others.
+TEST(Split, MicroBatchesAreAlikeInTokensWhereNothingIsPadded) {
   for (const size_t count : {8u, 63u, 64u, 130u}) {
     const auto lengths = lengths_up_to(50, count);
     const auto batch = first_samples(count);
     for (const int ranks : {1, 2, 3}) {
       for (const int64_t steps : {1, 4, 7}) {
-        std::vector<MicroSteps> parts;
+        std::vector<MicroBatches> parts;
         for (int rank = 0; rank < ranks; ++rank)
           parts.push_back(split_batch(batch, lengths, ranks, rank, steps, false));
         check_parts(parts, batch, lengths);
         std::vector<int64_t> tokens(static_cast<size_t>(steps));
-        for (const MicroSteps& part : parts) {
+        for (const MicroBatches& part : parts) {
           for (size_t step = 0; step < part.size(); ++step) {
             for (const int64_t sample : part[step]) tokens[step] += lengths[static_cast<size_t>(sample)];
           }
@@ -87,7 +87,7 @@ TEST(Split, PartsMakeUpTheBatch) {
     const auto batch = first_samples(size);
     for (int ranks = 1; ranks <= 7; ++ranks) {
       for (const int64_t steps : {1, 2, 3, 8}) {
-        std::vector<MicroSteps> parts;
+        std::vector<MicroBatches> parts;
         for (int rank = 0; rank < ranks; ++rank)
           parts.push_back(split_batch(batch, lengths, ranks, rank, steps));
         check_parts(parts, batch, lengths);
@@ -102,7 +102,7 @@ TEST(Split, BatchSizeBoundsEveryPart) {
     const auto lengths = lengths_up_to(50, size);
     for (int ranks = 1; ranks <= 7; ++ranks) {
       for (const int64_t batch_size : {1, 4, 11}) {
-        const int64_t steps = count_micro_steps(static_cast<int64_t>(size), ranks, batch_size);
+        const int64_t steps = count_micro_batches(static_cast<int64_t>(size), ranks, batch_size);
         for (int rank = 0; rank < ranks; ++rank) {
           for (const auto& part : split_batch(first_samples(size), lengths, ranks, rank, steps)) {
             ASSERT_LE(std::ssize(part), batch_size);
@@ -113,13 +113,13 @@ TEST(Split, BatchSizeBoundsEveryPart) {
   }
 }
 
-TEST(Split, MicroStepsAreTheAccumulation) {
-  EXPECT_EQ(count_micro_steps(64, 2, 16), 2);
-  EXPECT_EQ(count_micro_steps(33, 2, 16), 2);  // the last batch of an epoch
-  EXPECT_EQ(count_micro_steps(5, 2, 16), 1);
-  EXPECT_EQ(count_micro_steps(32, 3, 11), 1);  // not divisible by the ranks
-  EXPECT_EQ(count_micro_steps(0, 3, 11), 0);
-  EXPECT_EQ(count_micro_steps(INT64_MAX, 1, INT64_MAX), 1);
+TEST(Split, MicroBatchesAreTheAccumulation) {
+  EXPECT_EQ(count_micro_batches(64, 2, 16), 2);
+  EXPECT_EQ(count_micro_batches(33, 2, 16), 2);  // the last batch of an epoch
+  EXPECT_EQ(count_micro_batches(5, 2, 16), 1);
+  EXPECT_EQ(count_micro_batches(32, 3, 11), 1);  // not divisible by the ranks
+  EXPECT_EQ(count_micro_batches(0, 3, 11), 0);
+  EXPECT_EQ(count_micro_batches(INT64_MAX, 1, INT64_MAX), 1);
 }
 
 TEST(Split, LongestFirstAndBalanced) {
@@ -136,21 +136,6 @@ TEST(Split, ARankMayBeLeftWithoutASample) {
   EXPECT_THAT(split_batch(first_samples(2), lengths, 3, 2, 1), ElementsAre(ElementsAre()));
 }
 
-TEST(Split, EvaluationCoversEachSampleOnce) {
-  for (const size_t size : {0u, 1u, 6u, 100u, 257u}) {
-    const auto lengths = lengths_up_to(80, size);
-    for (int ranks = 1; ranks <= 7; ++ranks) {
-      std::vector<MicroSteps> parts;
-      for (int rank = 0; rank < ranks; ++rank) parts.push_back(evaluation_batches(lengths, ranks, rank, 8));
-      if (size == 0) {
-        ASSERT_TRUE(parts[0].empty());
-        continue;
-      }
-      check_parts(parts, first_samples(size), lengths);
-    }
-  }
-}
-
 TEST(Split, Refusals) {
   const std::vector<int32_t> lengths{4, 4};
   const auto message = [](auto call) -> std::string {
@@ -164,10 +149,8 @@ TEST(Split, Refusals) {
   EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths, 2, 2, 1); }),
               HasSubstr("rank 2 of 2 ranks"));
   EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths, 2, 0, 0); }),
-              HasSubstr("in 0 micro-steps"));
-  EXPECT_THAT(message([&] { count_micro_steps(2, 0, 1); }), HasSubstr("0 ranks with 1 samples each"));
-  EXPECT_THAT(message([&] { evaluation_batches(lengths, 1, 0, 0); }),
-              HasSubstr("1 ranks with 0 samples each"));
+              HasSubstr("into 0 micro-batches"));
+  EXPECT_THAT(message([&] { count_micro_batches(2, 0, 1); }), HasSubstr("0 ranks with 1 samples each"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/data/packing.h"
 
 namespace stretto::data {
 namespace {
@@ -51,6 +52,16 @@ std::filesystem::path cached_tokens(const Table& table, const text::Tokenizer& t
   return path;
 }
 
+// The tokenizer is part of it: where it assigns other words to the same ids, the ids alone would not differ.
+std::string fingerprint_of(const TokenFile& tokens, const text::Tokenizer& tokenizer, const LabelSet& labels,
+                           const std::vector<int64_t>& label_ids) {
+  std::vector<uint64_t> parts = {
+      tokens.checksum(), hash64(tokenizer.fingerprint()),
+      hash64({reinterpret_cast<const char*>(label_ids.data()), label_ids.size() * sizeof(int64_t)})};
+  for (const std::string& name : labels.names()) parts.push_back(hash64(name));
+  return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
+}
+
 }  // namespace
 
 TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
@@ -61,40 +72,21 @@ TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, i
     total_tokens_ += lengths_.back();
   }
   for (const TextRow& row : table.rows) labels_.push_back(row.label);
+  fingerprint_ = fingerprint_of(tokens_, tokenizer, table.labels, labels_);
 }
 
+std::string TextDataset::fingerprint() const { return fingerprint_; }
+
 Batch TextDataset::pack(std::span<const int64_t> samples) const {
-  Batch batch;
-  batch.sample_ids.assign(samples.begin(), samples.end());
-  batch.count = std::ssize(samples);
-  if (samples.empty()) return batch;
-  int64_t total = 0;
-  for (const int64_t sample : samples) total += lengths_[static_cast<size_t>(sample)];
-  const auto new_tensor = [](int64_t elements) { return at::empty({elements}, at::kLong); };
-  Tensor ids = new_tensor(total), types = new_tensor(total), positions = new_tensor(total),
-         owners = new_tensor(total);
-  Tensor bounds = new_tensor(batch.count + 1), labels = new_tensor(batch.count);
-  int64_t token = 0;
-  for (int64_t b = 0; b < batch.count; ++b) {
-    const int64_t sample = samples[static_cast<size_t>(b)];
-    const auto sample_ids = tokens_.ids(sample);
-    const auto sample_types = tokens_.types(sample);
-    const auto length = std::ssize(sample_ids);
-    std::copy(sample_ids.begin(), sample_ids.end(), ids.data_ptr<int64_t>() + token);
-    std::copy(sample_types.begin(), sample_types.end(), types.data_ptr<int64_t>() + token);
-    for (int64_t i = 0; i < length; ++i) positions.data_ptr<int64_t>()[token + i] = i;
-    std::fill_n(owners.data_ptr<int64_t>() + token, length, sample);
-    bounds.data_ptr<int64_t>()[b] = token;
-    labels.data_ptr<int64_t>()[b] = labels_[static_cast<size_t>(sample)];
-    token += length;
-  }
-  bounds.data_ptr<int64_t>()[batch.count] = token;
-  batch.tensors = {{"input_ids", ids},
-                   {"token_type_ids", types},
-                   {"position_ids", positions},
-                   {"samples", owners},
-                   {"cu_seqlens", bounds}};
-  if (has_labels_) batch.tensors["labels"] = labels;
+  std::vector<TokenSequence> sequences;
+  for (const int64_t sample : samples)
+    sequences.push_back({tokens_.ids(sample), tokens_.types(sample), sample});
+  Batch batch = pack_sequences(sequences);
+  if (!has_labels_ || samples.empty()) return batch;
+  const Tensor labels = at::empty({batch.count}, at::kLong);
+  for (int64_t i = 0; i < batch.count; ++i)
+    labels.data_ptr<int64_t>()[i] = labels_[static_cast<size_t>(samples[static_cast<size_t>(i)])];
+  batch.tensors["labels"] = labels;
   return batch;
 }
 

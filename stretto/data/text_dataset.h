@@ -21,6 +21,8 @@ class TextDataset : public Dataset {
 
   int64_t size() const override { return tokens_.size(); }
   std::span<const int32_t> lengths() const override { return lengths_; }
+  // Of tokens, tokenizer, labels and the classes' names.
+  std::string fingerprint() const override;
   bool has_labels() const { return has_labels_; }
   const std::vector<int64_t>& labels() const { return labels_; }
   int64_t tokens() const { return total_tokens_; }
@@ -34,6 +36,7 @@ class TextDataset : public Dataset {
   std::vector<int64_t> labels_;
   bool has_labels_;
   int64_t total_tokens_ = 0;
+  std::string fingerprint_;
 };
 
 }  // namespace stretto::data

@@ -40,6 +40,7 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   }
   if (hash64(file_.text().substr(sizeof header)) != header.checksum)
     throw damaged("its checksum does not fit");
+  checksum_ = header.checksum;
   const std::byte* place = file_.data() + sizeof header;
   begins_ = {reinterpret_cast<const int64_t*>(place), header.samples + 1};
   place += begins_.size_bytes();

@@ -18,6 +18,7 @@ class TokenFile {
   explicit TokenFile(const std::filesystem::path& path);
 
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }  // samples
+  uint64_t checksum() const { return checksum_; }                            // of all samples' tokens
   std::span<const int32_t> ids(int64_t sample) const { return cut(ids_, sample); }
   std::span<const uint8_t> types(int64_t sample) const { return cut(types_, sample); }
 
@@ -34,6 +35,7 @@ class TokenFile {
   }
 
   MappedFile file_;
+  uint64_t checksum_ = 0;
   std::span<const int64_t> begins_;  // [samples + 1]
   std::span<const int32_t> ids_;     // [tokens]
   std::span<const uint8_t> types_;   // [tokens]

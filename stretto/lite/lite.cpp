@@ -179,12 +179,12 @@ LiteLoader<lite::DatasetBatches> Lite::setup(const data::Dataset& dataset,
                                              const DatasetLoaderOptions& options) {
   lite::LoaderRecord& record = loop_.record(&dataset);
   auto shares = std::make_shared<lite::ShareQueue>();
-  data::SamplerOptions sampling;
-  sampling.seed = options.seed;
-  sampling.shuffle = options.shuffle;
-  sampling.group_by_length = dataset.pads();
-  sampling.global_batch_size = options.batch_size;
-  auto batches = std::make_shared<lite::DatasetBatches>(dataset, sampling, record, loop_, shares);
+  const data::BatchOptions cut = {.seed = options.seed,
+                                  .shuffle = options.shuffle,
+                                  .global_batch_size = options.batch_size,
+                                  .world_size = world_size(),
+                                  .rank = global_rank()};
+  auto batches = std::make_shared<lite::DatasetBatches>(dataset, cut, record, shares);
   return {batches, record, loop_, Distribute::split, shares};
 }
 

@@ -8,8 +8,7 @@
 
 #include <torch/data/samplers/base.h>
 
-#include "stretto/data/dataset.h"
-#include "stretto/data/sampler.h"
+#include "stretto/data/global_batches.h"
 #include "stretto/lite/batch.h"
 #include "stretto/lite/loop.h"
 
@@ -170,17 +169,13 @@ class LiteLoader {
 
 namespace lite {
 
-// The batches of a dataset of stretto's, an epoch a loop: a rank packs its own samples only.
+// The batches of a dataset of stretto's, an epoch per loop: a rank packs its own samples only.
 class DatasetBatches {
  public:
-  // `record` tells the epoch. The dataset must outlive it.
-  DatasetBatches(const data::Dataset& dataset, const data::SamplerOptions& options,
-                 const LoaderRecord& record, const Loop& loop, std::shared_ptr<ShareQueue> shares)
-      : dataset_(dataset),
-        sampler_(dataset.lengths(), options),
-        record_(record),
-        loop_(loop),
-        shares_(shares) {}
+  // `record` counts the epochs. The dataset must outlive it.
+  DatasetBatches(const data::Dataset& dataset, const data::BatchOptions& options, const LoaderRecord& record,
+                 std::shared_ptr<ShareQueue> shares)
+      : batches_(dataset, options), record_(record), shares_(std::move(shares)) {}
 
   class Iterator {
    public:
@@ -198,15 +193,13 @@ class DatasetBatches {
     int64_t epoch_, index_;
   };
   Iterator begin() const { return {*this, record_.epochs - 1, 0}; }
-  Iterator end() const { return {*this, record_.epochs - 1, sampler_.batches(record_.epochs - 1)}; }
+  Iterator end() const { return {*this, record_.epochs - 1, batches_.batches(record_.epochs - 1)}; }
 
  private:
   Batch read(int64_t epoch, int64_t index) const;
 
-  const data::Dataset& dataset_;
-  data::Sampler sampler_;
+  data::GlobalBatches batches_;
   const LoaderRecord& record_;
-  const Loop& loop_;
   std::shared_ptr<ShareQueue> shares_;
 };
 

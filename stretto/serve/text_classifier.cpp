@@ -1,6 +1,7 @@
 #include "stretto/serve/text_classifier.h"
 
 #include "stretto/base/error.h"
+#include "stretto/data/packing.h"
 
 namespace stretto {
 
@@ -19,25 +20,16 @@ Tensor TextClassifier::logits(const std::vector<std::string>& texts) const {
   at::NoGradGuard no_grad;
   const text::EncodeOptions options = {.special_tokens = true,
                                        .max_length = static_cast<size_t>(config().max_position_embeddings)};
-  std::vector<int64_t> ids, types, positions, samples, bounds = {0};
+  std::vector<text::Encoding> encodings;
+  std::vector<std::vector<uint8_t>> types;
+  std::vector<data::TokenSequence> sequences;
   for (const std::string& text : texts) {
-    const text::Encoding encoding = tokenizer_.encode(text, options);
-    for (size_t i = 0; i < encoding.ids.size(); ++i) {
-      ids.push_back(encoding.ids[i]);
-      types.push_back(encoding.type_ids[i]);
-      positions.push_back(static_cast<int64_t>(i));
-      samples.push_back(std::ssize(bounds) - 1);
-    }
-    bounds.push_back(std::ssize(ids));
+    encodings.push_back(tokenizer_.encode(text, options));
+    types.emplace_back(encodings.back().type_ids.begin(), encodings.back().type_ids.end());
   }
-  Batch batch;
-  batch.count = std::ssize(texts);
-  batch.tensors = {{"input_ids", at::tensor(ids)},
-                   {"token_type_ids", at::tensor(types)},
-                   {"position_ids", at::tensor(positions)},
-                   {"samples", at::tensor(samples)},
-                   {"cu_seqlens", at::tensor(bounds)}};
-  return model_.forward(batch, {});
+  for (size_t i = 0; i < texts.size(); ++i)
+    sequences.push_back({encodings[i].ids, types[i], static_cast<int64_t>(i)});
+  return model_.forward(data::pack_sequences(sequences), {});
 }
 
 }  // namespace stretto

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
-#include "stretto/data/split.h"
+#include "stretto/data/global_batches.h"
 
 namespace stretto {
 namespace {
@@ -39,14 +39,14 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
                     at::Device device) {
   at::NoGradGuard no_grad;
   module.root().eval();
-  const auto steps = data::evaluation_batches(dataset.lengths(), group.size(), group.rank(), batch_size);
+  const data::GlobalBatch all = data::evaluation_batch(dataset, group.size(), group.rank(), batch_size);
   LoggedValues logged;
-  StepContext context(group, logged, dataset.size() >= std::ssize(steps) * group.size());
+  StepContext context(group, logged, all.reaches_all_ranks(group.size()));
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
-  for (const auto& step : steps) {
-    if (step.empty()) continue;
-    const Batch batch = make_batch(module, dataset, step).to(device);
+  for (const auto& micro_batch : all.micro_batches) {
+    if (micro_batch.empty()) continue;
+    const Batch batch = make_batch(module, dataset, micro_batch).to(device);
     context.batch_count = batch.count;
     const Tensor rows = module.validation_step(batch, context);
     if (!rows.defined()) continue;
@@ -54,7 +54,7 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, 
       throw ShapeError("validation_step gave {}; [{}, K] Double is needed, one row a sample", describe(rows),
                        batch.count);
     }
-    samples.insert(samples.end(), step.begin(), step.end());
+    samples.insert(samples.end(), micro_batch.begin(), micro_batch.end());
     parts.push_back(rows.contiguous());
   }
   module.root().train();

@@ -8,37 +8,21 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
-#include "stretto/data/split.h"
 #include "stretto/nn/functional.h"
 #include "stretto/parallel/phase.h"
 
 namespace stretto {
 namespace {
 
-data::SamplerOptions sampler_options(const TrainingConfig& training, const BatchPlan& plan,
-                                     const data::Dataset& dataset) {
-  data::SamplerOptions options;
-  options.seed = static_cast<uint64_t>(training.seed);
-  options.shuffle = training.shuffle;
-  options.group_by_length = dataset.pads();
-  options.global_batch_size = std::max<int64_t>(1, plan.global_batch_size);
-  if (training.max_tokens)
-    options.max_tokens = *training.max_tokens * plan.ranks * plan.grad_accumulation_steps;
-  return options;
-}
-
-// What the order of an epoch's samples depends on besides the recipe's seed.
-nlohmann::json order_of(const data::SamplerOptions& options) {
-  return {{"global_batch_size", options.max_tokens > 0 ? 0 : options.global_batch_size},
-          {"max_tokens", options.max_tokens},
-          {"group_by_length", options.group_by_length}};
-}
-
-// That of a saved place. Before group_by_length was noted, all batches were grouped.
-nlohmann::json order_in(const nlohmann::json& place) {
-  nlohmann::json order = place.at("order");
-  if (!order.contains("group_by_length")) order["group_by_length"] = true;
-  return order;
+data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan& plan, const Group& group) {
+  return {.seed = static_cast<uint64_t>(training.seed),
+          .shuffle = training.shuffle,
+          .global_batch_size = plan.global_batch_size,
+          .max_tokens = training.max_tokens.value_or(0),
+          .batch_size = plan.batch_size,
+          .grad_accumulation_steps = plan.grad_accumulation_steps,
+          .world_size = group.size(),
+          .rank = group.rank()};
 }
 
 optim::ScheduleOptions schedule_options(const SchedulerConfig& scheduler, int64_t total_steps) {
@@ -89,7 +73,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory(), group.allocator()),
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(std::move(plan.optimizer)),
-      sampler_(dataset.lengths(), sampler_options(recipe.training, plan_, dataset)),
+      cursor_(dataset, batch_options(recipe.training, plan_, group)),
       guard_(training_) {
   schedule_ = schedule_options(plan.scheduler, count_total_steps());
   at::NoGradGuard no_grad;
@@ -106,19 +90,15 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   module.root().train();
 }
 
-Loss TrainingRun::accumulate(const std::vector<int64_t>& batch, LoggedValues& logged) {
-  const int64_t micro_steps =
-      plan_.batch_size > 0 ? data::count_micro_steps(std::ssize(batch), group_.size(), plan_.batch_size)
-                           : plan_.grad_accumulation_steps;
-  StepContext context(group_, logged, std::ssize(batch) >= micro_steps * group_.size());
+Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logged) {
+  StepContext context(group_, logged, batch.reaches_all_ranks(group_.size()));
   context.forward = {.training = true,
                      .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
-                                                           static_cast<uint64_t>(epoch_)}),
+                                                           static_cast<uint64_t>(epoch())}),
                      .kernels = nn::parse_kernels(training_.kernels)};
   context.step = steps_done();
-  context.epoch = epoch_;
-  const auto mine = data::split_batch(batch, dataset_.lengths(), group_.size(), group_.rank(), micro_steps,
-                                      dataset_.pads());
+  context.epoch = epoch();
+  const auto& mine = batch.micro_batches;
   Loss total = {at::zeros({}, at::TensorOptions(at::kDouble).device(device_)), 0};
   for (size_t micro = 0; micro < mine.size(); ++micro) {
     const bool last = micro + 1 == mine.size();
@@ -170,46 +150,17 @@ std::string TrainingRun::find_culprit(const Loss& mine) const {
   return culprit.empty() ? culprit : culprit + ")";
 }
 
-std::vector<int64_t> TrainingRun::next_batch() const {
-  if (rest_of_epoch_.empty()) return sampler_.batch(epoch_, batch_);
-  const auto begin = rest_of_epoch_.begin() + batch_ * plan_.global_batch_size;
-  return {begin, begin + std::min<int64_t>(plan_.global_batch_size, rest_of_epoch_.end() - begin)};
-}
-
-void TrainingRun::advance() {
-  ++batch_;
-  const bool epoch_ends = rest_of_epoch_.empty()
-                              ? batch_ == sampler_.batches(epoch_)
-                              : batch_ * plan_.global_batch_size >= std::ssize(rest_of_epoch_);
-  if (!epoch_ends) return;
-  ++epoch_;
-  batch_ = epoch_samples_ = 0;
-  rest_of_epoch_.clear();
-}
-
-// From where the run stands: the batches left of its epoch, cut as they are, and those of the epochs to come.
+// From where the run stands: the batches left of its epoch, and those of the epochs to come.
 int64_t TrainingRun::count_total_steps() const {
-  if (training_.max_steps) return *training_.max_steps;
-  int64_t steps = steps_done();
-  for (int64_t epoch = epoch_; epoch < training_.epochs; ++epoch) {
-    const bool cut_anew = epoch == epoch_ && !rest_of_epoch_.empty();
-    steps += cut_anew ? (std::ssize(rest_of_epoch_) + plan_.global_batch_size - 1) / plan_.global_batch_size
-                      : sampler_.batches(epoch);
-  }
-  return steps - batch_;
-}
-
-double TrainingRun::epochs_done() const {
-  return static_cast<double>(epoch_) +
-         static_cast<double>(epoch_samples_) / static_cast<double>(dataset_.size());
+  return training_.max_steps.value_or(steps_done() + cursor_.steps_left(training_.epochs));
 }
 
 StepReport TrainingRun::step(const Requests& asked) {
   const auto start = std::chrono::steady_clock::now();
   const double communicated = group_.seconds_inside();
   StepReport report;
-  report.epoch = epoch_;
-  const auto batch = next_batch();
+  report.epoch = epoch();
+  const data::GlobalBatch batch = cursor_.batch();
   LoggedValues logged;
   const Loss mine = accumulate(batch, logged);
   // What else all ranks must decide alike on goes with the reduction that is needed anyway.
@@ -246,17 +197,16 @@ StepReport TrainingRun::step(const Requests& asked) {
       return report;
   }
   arena_.verify();
-  epoch_samples_ += std::ssize(batch);
-  advance();
-  report.epoch_ends = batch_ == 0;
+  cursor_.advance();
+  report.epoch_ends = cursor_.epoch_begins();
   report.requests = {save_requests > 0, stop_requests > 0, end_requests > 0};
   report.step = steps_done();
-  report.epochs = epochs_done();
+  report.epochs = cursor_.epochs_done();
   report.loss = loss_sum / count;
   report.grad_norm = norm / count;
   report.lr = optimizer_->base_lr() * factor;
-  report.samples = std::ssize(batch);
-  for (const int64_t sample : batch) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
+  report.samples = std::ssize(batch.samples);
+  for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.communication = group_.seconds_inside() - communicated;
   return report;
@@ -308,73 +258,18 @@ State TrainingRun::state() {
   guard_.add_state(state);
   state.scalars["logged"] = logged_.to_json();
   state.scalars["optimizer"] = {{"type", optimizer_->name()}, {"steps", steps_done()}};
-  state.scalars["data"] = {{"samples", dataset_.size()},
-                           {"lengths_hash", hash64({reinterpret_cast<const char*>(dataset_.lengths().data()),
-                                                    dataset_.lengths().size_bytes()})}};
-  state.scalars["place"] = {
-      {"epoch", epoch_},
-      {"batch", batch_},
-      {"samples", epoch_samples_},
-      {"order",
-       rest_of_epoch_.empty() ? order_of(sampler_options(training_, plan_, dataset_)) : rest_order_}};
+  cursor_.add_state(state);
   return state;
 }
 
 void TrainingRun::resume(const State& state) {
-  const auto here = this->state().scalars;
-  if (state.scalars.at("data") != here.at("data")) {
-    throw ConfigError(
-        "data.train holds {} samples here and {} in the run to resume, or samples of other lengths: a run can only be resumed on the same data",
-        dataset_.size(), state.scalars.at("data").at("samples").dump());
-  }
-  rest_of_epoch_.clear();
+  cursor_.resume(state);
   arena_.refresh_compute();
   guard_.resume(state);
   logged_.from_json(group_.rank() == 0 ? state.scalars.at("logged") : nlohmann::json::object());
   logged_somewhere_ = false;
   optimizer_->resume(state.scalars.at("optimizer").at("steps"));
-  const nlohmann::json& place = state.scalars.at("place");
-  place.at("epoch").get_to(epoch_);
-  place.at("samples").get_to(epoch_samples_);
-  if (order_in(place) == here.at("place").at("order") && sampled_before(place) == epoch_samples_) {
-    place.at("batch").get_to(batch_);
-  } else {
-    resume_inside_epoch(place);
-  }
   schedule_.total_steps = count_total_steps();
-}
-
-// Samples that batches 0 to `batch` of this run's own order hold, of an epoch that was cut into them from its start.
-int64_t TrainingRun::sampled_before(const nlohmann::json& place) const {
-  if (plan_.global_batch_size == 0) return epoch_samples_;
-  return std::min(dataset_.size(), place.at("batch").get<int64_t>() * plan_.global_batch_size);
-}
-
-// The epoch goes on with the samples that the other batches would have taken next.
-void TrainingRun::resume_inside_epoch(const nlohmann::json& place) {
-  rest_order_ = order_in(place);
-  if (plan_.global_batch_size == 0 || rest_order_.at("max_tokens") != 0) {
-    throw ConfigError(
-        "a run under training.max_tokens can be resumed only with the same budget over all ranks, and with batches that are made up alike: it had {} tokens a step",
-        rest_order_.at("max_tokens").dump());
-  }
-  if (epoch_samples_ > 0) rest_of_epoch_ = samples_left(rest_order_);
-  batch_ = 0;
-}
-
-// Of the epoch under way, in the order of batches of another size.
-std::vector<int64_t> TrainingRun::samples_left(const nlohmann::json& order) const {
-  data::SamplerOptions options = sampler_options(training_, plan_, dataset_);
-  const int64_t global_batch_size = options.global_batch_size = order.at("global_batch_size");
-  options.group_by_length = order.at("group_by_length");
-  const data::Sampler before(dataset_.lengths(), options);
-  std::vector<int64_t> left;
-  for (int64_t batch = epoch_samples_ / global_batch_size; batch < before.batches(epoch_); ++batch) {
-    const auto samples = before.batch(epoch_, batch);
-    left.insert(left.end(), samples.begin(), samples.end());
-  }
-  left.erase(left.begin(), left.begin() + epoch_samples_ % global_batch_size);
-  return left;
 }
 
 std::string TrainingRun::describe() const {
@@ -391,7 +286,7 @@ std::string TrainingRun::describe() const {
       "comm       {}\n"
       "memory     {} a rank: master {}, gradient {}, compute copy {}, {} {}; activations come on top\n"
       "batch      {} samples a step = {} a rank x {} ranks x {} accumulation steps\n"
-      "run        {} steps, {} an epoch; {} samples, {} tokens",
+      "run        {} steps, {} per epoch; {} samples, {} tokens",
       arena_.trained_elements(), arena_.units().size(), engine_.buckets(), training_.precision,
       widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "",
       master, master, master, group_.transport(), human_bytes(total), human_bytes(buffer_bytes),
@@ -401,7 +296,7 @@ std::string TrainingRun::describe() const {
           ? std::to_string(plan_.global_batch_size)
           : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),
       plan_.batch_size > 0 ? std::to_string(plan_.batch_size) : "a share", plan_.ranks,
-      plan_.grad_accumulation_steps, total_steps(), steps_an_epoch(), dataset_.size(),
+      plan_.grad_accumulation_steps, total_steps(), steps_per_epoch(), dataset_.size(),
       std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}));
 }
 

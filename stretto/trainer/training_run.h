@@ -6,8 +6,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/config/recipe.h"
-#include "stretto/data/dataset.h"
-#include "stretto/data/sampler.h"
+#include "stretto/data/epoch_cursor.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/optim/schedule.h"
 #include "stretto/parallel/arena.h"
@@ -46,11 +45,11 @@ class TrainingRun {
               at::Device device);
   ~TrainingRun() { catch_up(); }
 
-  int64_t steps_an_epoch() const { return sampler_.batches(0); }
+  int64_t steps_per_epoch() const { return cursor_.steps_per_epoch(); }
   int64_t total_steps() const { return schedule_.total_steps; }
   int64_t steps_done() const { return optimizer_->steps_done(); }
-  int64_t epoch() const { return epoch_; }  // of the next step
-  bool epoch_begins() const { return epoch_samples_ == 0; }
+  int64_t epoch() const { return cursor_.epoch(); }  // of the next step
+  bool epoch_begins() const { return cursor_.epoch_begins(); }
 
   // Takes the next step: micro-batches forward and backward, reduction, clipping, update. What this rank was asked for
   // (`mine`) travels with the reduction. A step whose loss or gradients are not finite, or spike, is not taken: as
@@ -83,15 +82,9 @@ class TrainingRun {
  private:
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
               at::Device device, OptimizerPlan plan);
-  double epochs_done() const;
   int64_t count_total_steps() const;
-  std::vector<int64_t> next_batch() const;
-  void advance();
   void collect_logged();
-  int64_t sampled_before(const nlohmann::json& place) const;
-  std::vector<int64_t> samples_left(const nlohmann::json& order) const;
-  void resume_inside_epoch(const nlohmann::json& place);
-  Loss accumulate(const std::vector<int64_t>& batch, LoggedValues& logged);
+  Loss accumulate(const data::GlobalBatch& batch, LoggedValues& logged);
   double clip_scale(double count, double norm) const;
   std::string find_culprit(const Loss& mine) const;
 
@@ -105,18 +98,11 @@ class TrainingRun {
   Arena arena_;
   DataParallel engine_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  data::Sampler sampler_;
+  data::EpochCursor cursor_;
   optim::ScheduleOptions schedule_;
   StepGuard guard_;
   LoggedValues logged_;            // since it was last taken
   bool logged_somewhere_ = false;  // there may be something to collect from other ranks
-  int64_t epoch_ = 0;              // of the next batch
-  int64_t batch_ = 0;              // its number in the epoch
-  int64_t epoch_samples_ = 0;      // of the epoch that have been taken
-  // The samples that were left of the epoch a run with other batches was resumed in, in the order it would have taken
-  // them: they are cut into this run's batches.
-  std::vector<int64_t> rest_of_epoch_;
-  nlohmann::json rest_order_;  // and the batch sizes that order comes from
 };
 
 }  // namespace stretto

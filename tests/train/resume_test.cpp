@@ -125,6 +125,23 @@ TEST_F(Resume, OtherRanksAndBatchSizesGoOnAtTheSameSample) {
   EXPECT_EQ(nlohmann::json::parse(workspace_.read("back/summary.json"))["samples"], 13 + 87);
 }
 
+TEST_F(Resume, OtherTokenBudgetsGoOnAtTheSameSample) {
+  workspace_.write("train.tsv", make_rows(87, 3));
+  const std::string settings =
+      "training.global_batch_size=null training.epochs=2 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
+  workspace_.train("whole", 2, settings + "training.max_tokens=60");
+  const auto position = archive::read_manifest(checkpoint("whole", 2)).scalars.at("place");
+  ASSERT_EQ(position.at("epoch"), 0);
+  const int64_t left = 87 - position.at("samples").get<int64_t>() + 87;
+  const auto samples_with = [&](const std::string& run, int ranks, const std::string& sizes) {
+    workspace_.train(run, ranks, settings + "resume=" + checkpoint("whole", 2) + " " + sizes);
+    return nlohmann::json::parse(workspace_.read(run + "/summary.json")).at("samples");
+  };
+  EXPECT_EQ(samples_with("smaller", 2, "training.max_tokens=45"), left);
+  EXPECT_EQ(samples_with("one", 1, "training.max_tokens=60"), left);
+  EXPECT_EQ(samples_with("counted", 2, "training.global_batch_size=5"), left);
+}
+
 // Steps faster than the disk: some saves are left out, the last never.
 TEST_F(Resume, TheLastSaveIsNeverLeftOut) {
   workspace_.train(
@@ -259,6 +276,14 @@ TEST_F(ResumeRefused, OtherSettingsUnlessMeant) {
 TEST_F(ResumeRefused, OtherData) {
   workspace_.write("train.tsv", make_rows(60, 1));
   expect_refusal(2, "", HasSubstr("data.train holds 60 samples here and 64 in the run to resume"));
+}
+
+TEST_F(ResumeRefused, OtherLabelsOfEqualData) {
+  std::string rows = workspace_.read("train.tsv");
+  const size_t label = rows.find('\n', rows.find('\n') + 1) - 1;
+  rows[label] = rows[label] == '0' ? '1' : '0';
+  workspace_.write("train.tsv", rows);
+  expect_refusal(2, "", HasSubstr("as many samples (64), but with other texts, tokens or labels"));
 }
 
 TEST_F(ResumeRefused, AnotherModel) {

@@ -1,0 +1,164 @@
+#include "stretto/data/epoch_cursor.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+
+namespace stretto::data {
+namespace {
+
+nlohmann::json to_json(const SamplerOptions& order) {
+  return {{"seed", order.seed},
+          {"shuffle", order.shuffle},
+          {"global_batch_size", order.global_batch_size},
+          {"max_tokens", order.max_tokens},
+          {"group_by_length", order.group_by_length}};
+}
+
+// The saved order. Older checkpoints name neither seed nor shuffle, which had to be the run's, and the oldest not
+// group_by_length, which was always on.
+nlohmann::json saved_order(const nlohmann::json& position, const SamplerOptions& here) {
+  nlohmann::json order = position.at("order");
+  if (!order.contains("group_by_length")) order["group_by_length"] = true;
+  if (!order.contains("seed")) order["seed"] = here.seed;
+  if (!order.contains("shuffle")) order["shuffle"] = here.shuffle;
+  return order;
+}
+
+SamplerOptions from_json(const nlohmann::json& order) {
+  SamplerOptions options;
+  order.at("seed").get_to(options.seed);
+  order.at("shuffle").get_to(options.shuffle);
+  order.at("global_batch_size").get_to(options.global_batch_size);
+  order.at("max_tokens").get_to(options.max_tokens);
+  order.at("group_by_length").get_to(options.group_by_length);
+  return options;
+}
+
+int64_t read_count(const nlohmann::json& position, const char* name, int64_t limit) {
+  const auto found = position.find(name);
+  const bool is_count = found != position.end() && found->is_number_integer() &&
+                        (!found->is_number_unsigned() || found->get<uint64_t>() <= INT64_MAX);
+  const int64_t value = is_count ? found->get<int64_t>() : -1;
+  if (value >= 0 && value < limit) return value;
+  throw DataError(
+      "the checkpoint's position in the data is not possible: place.{} is {}; a whole number from 0 to {} was expected. Resume from another checkpoint",
+      name, found == position.end() ? "missing" : found->dump(), limit - 1);
+}
+
+}  // namespace
+
+EpochCursor::EpochCursor(const Dataset& dataset, const BatchOptions& options) : batches_(dataset, options) {}
+
+double EpochCursor::epochs_done() const {
+  return static_cast<double>(epoch_) +
+         static_cast<double>(samples_taken_) / static_cast<double>(batches_.dataset().size());
+}
+
+int64_t EpochCursor::batches_now() const {
+  return rest_ ? std::ssize(rest_->begins) - 1 : batches_.batches(epoch_);
+}
+
+int64_t EpochCursor::steps_left(int64_t epochs) const {
+  if (epoch_ >= epochs) return 0;
+  int64_t steps = batches_now() - batch_;
+  for (int64_t epoch = epoch_ + 1; epoch < epochs; ++epoch) steps += batches_.batches(epoch);
+  return steps;
+}
+
+std::vector<int64_t> EpochCursor::next_samples() const {
+  if (!rest_) return batches_.sampler().batch(epoch_, batch_);
+  const auto batch = static_cast<size_t>(batch_);
+  return {rest_->samples.begin() + rest_->begins[batch], rest_->samples.begin() + rest_->begins[batch + 1]};
+}
+
+GlobalBatch EpochCursor::batch() const { return batches_.split(next_samples()); }
+
+void EpochCursor::advance() {
+  const int64_t samples = std::ssize(next_samples());
+  ++batch_;
+  samples_taken_ += samples;
+  if (batch_ < batches_now()) return;
+  ++epoch_;
+  batch_ = samples_taken_ = 0;
+  rest_.reset();
+}
+
+nlohmann::json EpochCursor::describe_data() const {
+  const Dataset& dataset = batches_.dataset();
+  const auto lengths = dataset.lengths();
+  return {{"samples", dataset.size()},
+          {"lengths_hash", hash64({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()})},
+          {"fingerprint", dataset.fingerprint()}};
+}
+
+void EpochCursor::add_state(State& state) const {
+  state.scalars["data"] = describe_data();
+  state.scalars["place"] = {{"epoch", epoch_},
+                            {"batch", batch_},
+                            {"samples", samples_taken_},
+                            {"order", rest_ ? rest_->order : to_json(batches_.order())}};
+}
+
+void EpochCursor::require_same_data(const nlohmann::json& data) const {
+  const nlohmann::json here = describe_data();
+  const auto differs = [&](const char* name) {
+    return data.contains(name) && data.at(name) != here.at(name);
+  };
+  if (differs("samples")) {
+    throw ConfigError(
+        "data.train holds {} samples here and {} in the run to resume; a run can be resumed on the same data only. Restore the data, or choose another output to train on the new data",
+        here.at("samples").dump(), data.at("samples").dump());
+  }
+  const bool other_lengths = differs("lengths_hash");
+  if (!other_lengths && !differs("fingerprint")) return;
+  throw ConfigError(
+      "data.train is not the data of the run to resume: as many samples ({}), but {}; a run can be resumed on the same data only. Restore the data and the model's tokenizer, or choose another output to train on the new data",
+      here.at("samples").dump(), other_lengths ? "of other lengths" : "with other texts, tokens or labels");
+}
+
+// Everything of the epoch's order that comes after the samples taken, cut from its start: batches of this run that were
+// cut from an earlier part of the rest begin at the same samples.
+EpochCursor::Rest EpochCursor::rest_of_epoch(const nlohmann::json& order, int64_t epoch,
+                                             int64_t samples_taken) const {
+  const auto lengths = batches_.dataset().lengths();
+  const Sampler before(lengths, from_json(order));
+  Rest rest{.order = order, .samples = {}, .begins = {}};
+  const auto start = before.find(epoch, samples_taken);
+  for (int64_t batch = start.batch; batch < before.batches(epoch); ++batch) {
+    const auto samples = before.batch(epoch, batch);
+    rest.samples.insert(rest.samples.end(), samples.begin(), samples.end());
+  }
+  rest.samples.erase(rest.samples.begin(), rest.samples.begin() + (samples_taken - start.samples_before));
+  rest.begins = cut_batches(rest.samples, lengths, batches_.order());
+  return rest;
+}
+
+void EpochCursor::resume(const State& state) {
+  require_same_data(state.scalars.at("data"));
+  const nlohmann::json& position = state.scalars.at("place");
+  const int64_t epoch = read_count(position, "epoch", int64_t{1} << 53);
+  const int64_t samples = read_count(position, "samples", std::max<int64_t>(1, batches_.dataset().size()));
+  int64_t batch = 0;
+  std::optional<Rest> rest;
+  try {
+    const nlohmann::json order = saved_order(position, batches_.order());
+    const auto here = batches_.sampler().find(epoch, samples);
+    const bool same_batches = order == to_json(batches_.order()) && here.samples_before == samples;
+    if (samples > 0 && !same_batches) {
+      rest = rest_of_epoch(order, epoch, samples);
+    } else {
+      batch = here.batch;
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError("the checkpoint's place.order is not readable: {}. Resume from another checkpoint",
+                    error.what());
+  }
+  epoch_ = epoch;
+  batch_ = batch;
+  samples_taken_ = samples;
+  rest_ = std::move(rest);
+}
+
+}  // namespace stretto::data

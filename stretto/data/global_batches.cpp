@@ -1,0 +1,53 @@
+#include "stretto/data/global_batches.h"
+
+#include <numeric>
+
+namespace stretto::data {
+namespace {
+
+SamplerOptions order_of(const Dataset& dataset, const BatchOptions& options) {
+  SamplerOptions order;
+  order.seed = options.seed;
+  order.shuffle = options.shuffle;
+  order.group_by_length = dataset.pads();
+  order.global_batch_size = options.global_batch_size;
+  if (options.max_tokens <= 0) return order;
+  order.global_batch_size = 0;
+  int64_t budget = 0;
+  const bool overflows =
+      __builtin_mul_overflow(options.max_tokens, options.grad_accumulation_steps, &budget) ||
+      __builtin_mul_overflow(budget, int64_t{options.world_size}, &budget);
+  order.max_tokens = overflows ? INT64_MAX : budget;
+  return order;
+}
+
+}  // namespace
+
+GlobalBatches::GlobalBatches(const Dataset& dataset, const BatchOptions& options)
+    : dataset_(dataset),
+      options_(options),
+      order_(order_of(dataset, options)),
+      sampler_(dataset.lengths(), order_) {}
+
+GlobalBatch GlobalBatches::split(std::vector<int64_t> samples) const {
+  const int64_t micro_batches =
+      options_.batch_size > 0
+          ? count_micro_batches(std::ssize(samples), options_.world_size, options_.batch_size)
+          : options_.grad_accumulation_steps;
+  GlobalBatch batch;
+  batch.micro_batches = split_batch(samples, dataset_.lengths(), options_.world_size, options_.rank,
+                                    micro_batches, dataset_.pads());
+  batch.samples = std::move(samples);
+  return batch;
+}
+
+GlobalBatch evaluation_batch(const Dataset& dataset, int world_size, int rank, int64_t batch_size) {
+  GlobalBatch batch;
+  batch.samples.resize(static_cast<size_t>(dataset.size()));
+  std::iota(batch.samples.begin(), batch.samples.end(), int64_t{0});
+  batch.micro_batches = split_batch(batch.samples, dataset.lengths(), world_size, rank,
+                                    count_micro_batches(std::ssize(batch.samples), world_size, batch_size));
+  return batch;
+}
+
+}  // namespace stretto::data

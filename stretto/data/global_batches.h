@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stretto/data/dataset.h"
+#include "stretto/data/sampler.h"
+#include "stretto/data/split.h"
+
+namespace stretto::data {
+
+// How a dataset becomes global batches, and these one rank's micro-batches.
+struct BatchOptions {
+  uint64_t seed = 0;
+  bool shuffle = true;
+  int64_t global_batch_size = 1;        // samples per global batch; not used under max_tokens
+  int64_t max_tokens = 0;               // > 0: tokens per rank and micro-batch on average, at most
+  int64_t batch_size = 0;               // samples per rank and micro-batch at most; 0: see below
+  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch where batch_size is 0
+  int world_size = 1;
+  int rank = 0;
+};
+
+struct GlobalBatch {
+  std::vector<int64_t> samples;  // dataset indices
+  MicroBatches micro_batches;    // this rank's part; an empty list where it has no sample in a micro-batch
+
+  // Whether every rank has a sample in every micro-batch.
+  bool reaches_all_ranks(int world_size) const {
+    return std::ssize(samples) >= std::ssize(micro_batches) * world_size;
+  }
+};
+
+// The global batches of a dataset with this rank's part of each: the sampler and the split in one. Batches of a dataset
+// that pads are made of samples alike in length, others of random ones. Thread-safe.
+class GlobalBatches {
+ public:
+  // `dataset` must outlive it. Throws ConfigError for options out of range, DataError for a sample that is longer than
+  // a global batch may be.
+  GlobalBatches(const Dataset& dataset, const BatchOptions& options);
+
+  const Dataset& dataset() const { return dataset_; }
+  const SamplerOptions& order() const { return order_; }  // what the order of the samples depends on
+  const Sampler& sampler() const { return sampler_; }
+
+  int64_t batches(int64_t epoch) const { return sampler_.batches(epoch); }
+  GlobalBatch batch(int64_t epoch, int64_t index) const { return split(sampler_.batch(epoch, index)); }
+
+  // This rank's part of a batch that was made up elsewhere.
+  GlobalBatch split(std::vector<int64_t> samples) const;
+
+ private:
+  const Dataset& dataset_;
+  BatchOptions options_;
+  SamplerOptions order_;
+  Sampler sampler_;
+};
+
+// The whole dataset as one batch: each sample once over all ranks, in micro-batches of at most batch_size samples per
+// rank. Throws ConfigError where batch_size < 1.
+GlobalBatch evaluation_batch(const Dataset& dataset, int world_size, int rank, int64_t batch_size);
+
+}  // namespace stretto::data

@@ -1,0 +1,116 @@
+#include "stretto/data/global_batches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/data/packing.h"
+
+namespace stretto::data {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
+
+class Fixed : public Dataset {
+ public:
+  explicit Fixed(std::vector<int32_t> lengths) : lengths_(std::move(lengths)) {}
+  int64_t size() const override { return std::ssize(lengths_); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  Batch pack(std::span<const int64_t>) const override { return {}; }
+
+ private:
+  std::vector<int32_t> lengths_;
+};
+
+std::vector<int32_t> some_lengths(size_t count) {
+  std::vector<int32_t> lengths(count);
+  for (size_t i = 0; i < count; ++i) lengths[i] = static_cast<int32_t>(1 + i * 7 % 13);
+  return lengths;
+}
+
+std::vector<int64_t> of_all_ranks(int world_size, const std::function<GlobalBatch(int)>& batch_of) {
+  std::vector<int64_t> samples;
+  for (int rank = 0; rank < world_size; ++rank) {
+    for (const auto& micro_batch : batch_of(rank).micro_batches)
+      samples.insert(samples.end(), micro_batch.begin(), micro_batch.end());
+  }
+  return samples;
+}
+
+TEST(GlobalBatches, TheRanksPartsAreTheBatch) {
+  const Fixed dataset(some_lengths(40));
+  for (const int world_size : {1, 2, 3}) {
+    for (const BatchOptions& sizes :
+         {BatchOptions{.global_batch_size = 12, .batch_size = 2}, BatchOptions{.max_tokens = 25}}) {
+      const auto batches_of = [&](int rank) {
+        BatchOptions options = sizes;
+        options.world_size = world_size;
+        options.rank = rank;
+        return GlobalBatches(dataset, options);
+      };
+      for (int64_t index = 0; index < batches_of(0).batches(1); ++index) {
+        const auto samples = batches_of(0).batch(1, index).samples;
+        EXPECT_THAT(of_all_ranks(world_size, [&](int rank) { return batches_of(rank).batch(1, index); }),
+                    UnorderedElementsAreArray(samples));
+      }
+    }
+  }
+}
+
+TEST(GlobalBatches, SizesDecideTheMicroBatches) {
+  const Fixed dataset(some_lengths(40));
+  EXPECT_EQ(GlobalBatches(dataset, {.global_batch_size = 12, .batch_size = 3, .world_size = 2})
+                .batch(0, 0)
+                .micro_batches.size(),
+            2u);
+  EXPECT_EQ(GlobalBatches(dataset, {.max_tokens = 30, .grad_accumulation_steps = 3})
+                .batch(0, 0)
+                .micro_batches.size(),
+            3u);
+  EXPECT_FALSE(
+      GlobalBatches(dataset, {.global_batch_size = 2, .world_size = 3}).batch(0, 0).reaches_all_ranks(3));
+  EXPECT_TRUE(
+      GlobalBatches(dataset, {.global_batch_size = 3, .world_size = 3}).batch(0, 0).reaches_all_ranks(3));
+  EXPECT_EQ(GlobalBatches(dataset, {.max_tokens = INT64_MAX, .grad_accumulation_steps = 3}).batches(0), 1);
+}
+
+TEST(GlobalBatches, EvaluationUsesEachSampleOnce) {
+  for (const size_t size : {0u, 1u, 6u, 100u, 257u}) {
+    const Fixed dataset(some_lengths(size));
+    for (int world_size = 1; world_size <= 7; ++world_size) {
+      const auto batch_of = [&](int rank) { return evaluation_batch(dataset, world_size, rank, 8); };
+      ASSERT_THAT(of_all_ranks(world_size, batch_of), UnorderedElementsAreArray(batch_of(0).samples));
+      ASSERT_EQ(batch_of(0).samples.size(), size);
+      for (const auto& micro_batch : batch_of(0).micro_batches) ASSERT_LE(micro_batch.size(), 8u);
+    }
+  }
+  const Fixed dataset(some_lengths(3));
+  EXPECT_THAT([&] { evaluation_batch(dataset, 1, 0, 0); },
+              ::testing::ThrowsMessage<ConfigError>(HasSubstr("1 ranks with 0 samples each")));
+}
+
+TEST(Packing, SequencesFollowEachOther) {
+  const std::vector<int32_t> ids = {5, 6, 7, 8};
+  const std::vector<uint8_t> types = {0, 0, 1, 1};
+  const std::vector<TokenSequence> sequences = {{std::span(ids).first(3), std::span(types).first(3), 4},
+                                                {{}, {}, 9},
+                                                {std::span(ids).last(1), std::span(types).last(1), 2}};
+  const Batch batch = pack_sequences(sequences);
+  const auto values = [&](const char* name) {
+    const Tensor& tensor = batch.at(name);
+    return std::vector<int64_t>(tensor.data_ptr<int64_t>(), tensor.data_ptr<int64_t>() + tensor.numel());
+  };
+  using Values = std::vector<int64_t>;
+  EXPECT_EQ(batch.count, 3);
+  EXPECT_EQ(batch.sample_ids, (Values{4, 9, 2}));
+  EXPECT_EQ(values("input_ids"), (Values{5, 6, 7, 8}));
+  EXPECT_EQ(values("token_type_ids"), (Values{0, 0, 1, 1}));
+  EXPECT_EQ(values("position_ids"), (Values{0, 1, 2, 0}));
+  EXPECT_EQ(values("samples"), (Values{4, 4, 4, 2}));
+  EXPECT_EQ(values("cu_seqlens"), (Values{0, 3, 3, 4}));
+  EXPECT_EQ(pack_sequences({}).count, 0);
+}
+
+}  // namespace
+}  // namespace stretto::data

@@ -1,0 +1,39 @@
+#include "stretto/data/packing.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stretto::data {
+
+Batch pack_sequences(std::span<const TokenSequence> sequences) {
+  Batch batch;
+  batch.count = std::ssize(sequences);
+  if (sequences.empty()) return batch;
+  int64_t tokens = 0;
+  for (const TokenSequence& sequence : sequences) tokens += std::ssize(sequence.ids);
+  const auto new_tensor = [](int64_t elements) { return at::empty({elements}, at::kLong); };
+  const Tensor ids = new_tensor(tokens), types = new_tensor(tokens), positions = new_tensor(tokens),
+               owners = new_tensor(tokens), cu_seqlens = new_tensor(batch.count + 1);
+  int64_t begin = 0, index = 0;
+  for (const TokenSequence& sequence : sequences) {
+    const int64_t length = std::ssize(sequence.ids);
+    int64_t* const begins = cu_seqlens.data_ptr<int64_t>();
+    int64_t* const position = positions.data_ptr<int64_t>() + begin;
+    std::ranges::copy(sequence.ids, ids.data_ptr<int64_t>() + begin);
+    std::ranges::copy(sequence.types, types.data_ptr<int64_t>() + begin);
+    std::iota(position, position + length, int64_t{0});
+    std::fill_n(owners.data_ptr<int64_t>() + begin, length, sequence.sample);
+    batch.sample_ids.push_back(sequence.sample);
+    begins[index++] = begin;
+    begin += length;
+    begins[index] = begin;
+  }
+  batch.tensors = {{"input_ids", ids},
+                   {"token_type_ids", types},
+                   {"position_ids", positions},
+                   {"samples", owners},
+                   {"cu_seqlens", cu_seqlens}};
+  return batch;
+}
+
+}  // namespace stretto::data

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stretto/tensor/batch.h"
+
+namespace stretto::data {
+
+// The tokens of one sample.
+struct TokenSequence {
+  std::span<const int32_t> ids;
+  std::span<const uint8_t> types;  // as many
+  int64_t sample = 0;              // its dataset index
+};
+
+// A packed batch without labels (see Batch), in the order given. Of no sequence: a batch without tensors, of count 0.
+Batch pack_sequences(std::span<const TokenSequence> sequences);
+
+}  // namespace stretto::data
