@@ -22,9 +22,9 @@ inline LaunchOptions shell(const std::string& script, int ranks) {
   return {.command = {"sh", "-c", script}, .ranks = ranks, .pin = false};
 }
 
-// Tries until `condition` holds; false after ten seconds.
+// Waits until `condition` holds; false after a minute.
 inline bool comes_true(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
