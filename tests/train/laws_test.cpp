@@ -97,6 +97,18 @@ TEST(TrainLaws, LowerPrecisionsStayClose) {
   EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("bf16")), 0.03);
 }
 
+// Both compute the same, from data to model; that bits differ shows that the setting reaches the kernels.
+TEST(TrainLaws, ReferenceKernelsTakeTheSameSteps) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=20 training.grad_accumulation_steps=2 training.kernels=";
+  workspace.train("fast", 2, settings + "fast");
+  workspace.train("reference", 2, settings + "reference");
+  EXPECT_THAT(workspace.losses("reference"), SizeIs(20));
+  expect_same(workspace, "fast", "reference");
+  const std::string weights = "/model/model.safetensors";
+  EXPECT_FALSE(workspace.read("fast" + weights) == workspace.read("reference" + weights));
+}
+
 TEST(TrainLaws, TheSeedDecidesEveryByte) {
   const Workspace workspace;
   const std::string settings =

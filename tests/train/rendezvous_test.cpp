@@ -1,3 +1,4 @@
+#include "tests/support/hosts.h"
 #include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,6 +59,17 @@ TEST(TrainRendezvous, UnderTorchrun) {
             " -m torch.distributed.run --standalone --nproc-per-node 2 --no-python " + command);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   expect_same_losses(workspace, "run");
+}
+
+TEST(TrainRendezvous, RanksOfSeveralHostsTakeTheSameSteps) {
+  if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  const Workspace workspace;
+  const ShellResult result =
+      shell(on_hosts(2, 2, workspace.command("train", 1, settings + workspace.path("run"))));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("shared memory, 2 ranks on this host; gloo between 2 hosts"));
+  workspace.train("launched", 4, "training.max_steps=10 evaluate.every=never");
+  EXPECT_LT(relative_difference(workspace.losses("launched"), workspace.losses("run")), 1e-9);
 }
 
 TEST(TrainRendezvous, ARankWhosePeerDiesSaysSo) {
