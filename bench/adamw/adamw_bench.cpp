@@ -10,7 +10,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "stretto/optim/optimizer.h"
+#include "stretto/optim/adamw.h"
 
 // adamw_bench: steps of AdamW over as many parameters as MiniLM has (22.7 M, fp32) on one core, in milliseconds, as JSON:
 // all of them; with word embeddings of which each step uses the rows of 430 words, drawn by Zipf's law of 14,000, as
@@ -42,7 +42,8 @@ struct Parameters {
     buffers.master.normal_();
     buffers.grad.fill_(1e-3);
     optimizer->bind(buffers,
-                    {{0, rows * width, true, 1, row_width}, {rows * width, dense + rows * width, true}},
+                    {{.name = "words", .shape = {rows, width}, .end = rows * width, .row_width = row_width},
+                     {.name = "rest", .shape = {dense}, .begin = rows * width, .end = dense + rows * width}},
                     allocator);
   }
 };
@@ -55,7 +56,7 @@ void measure() {
     copy = median_seconds(31, [&] { Tensor(to).copy_(from); });
   }
   Parameters all(0);
-  const double whole = median_seconds(31, [&] { all.optimizer->step(1, 1); });
+  const double whole = median_seconds(31, [&] { all.optimizer->step({.lr = 5e-5}, 1); });
 
   Parameters sparse(width);
   std::mt19937_64 random(1);
@@ -65,7 +66,7 @@ void measure() {
       drawn.insert(static_cast<int64_t>(std::pow(14'000, std::generate_canonical<double, 53>(random))));
     const std::vector<int64_t> touched(drawn.begin(), drawn.end());
     sparse.optimizer->catch_up(0, touched);
-    sparse.optimizer->step(1, 1, {touched});
+    sparse.optimizer->step({.lr = 5e-5}, 1, {touched});
   };
   const int repeats = 2000;  // an epoch of SST-2; what is left for later is in it
   const auto start = std::chrono::steady_clock::now();

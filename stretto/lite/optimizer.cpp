@@ -13,8 +13,8 @@ namespace {
 class ArenaOptimizer : public OptimizerBackend {
  public:
   ArenaOptimizer(Model& model, std::unique_ptr<optim::Optimizer> optimizer)
-      : model_(model), optimizer_(std::move(optimizer)), lr_(optimizer_->base_lr()) {
-    optimizer_->bind(model.arena()->buffers(), model.arena()->optimizer_ranges(), plain_memory());
+      : model_(model), optimizer_(std::move(optimizer)), lr_(optimizer_->base_rates().lr) {
+    optimizer_->bind(model.arena()->buffers(), model.arena()->optimizer_pieces(), plain_memory());
   }
 
   void zero_grad() override {
@@ -22,7 +22,7 @@ class ArenaOptimizer : public OptimizerBackend {
   }
   void step() override {
     model_.require_gradients(optimizer_->name() + ": step");
-    optimizer_->step(lr_ / optimizer_->base_lr(), 1);
+    optimizer_->step({.lr = lr_}, 1);
     model_.gradients_were_taken();
     forget_casts();
   }
@@ -39,21 +39,12 @@ class ArenaOptimizer : public OptimizerBackend {
   }
 
   void add_state(State& state, const std::string& prefix, const Names*) override {
-    const auto names = optimizer_->slot_names();
-    for (const auto& parameter : model_.arena()->parameters()) {
-      for (size_t slot = 0; slot < names.size(); ++slot) {
-        state.tensors.push_back(
-            whole_entry(fmt::format("{}.{}.{}", prefix, names[slot], parameter.info.name),
-                        parameter.info.tensor.sizes().vec(),
-                        optimizer_->slots()[slot].slice(0, parameter.begin, parameter.end)));
-      }
-    }
-    state.scalars[prefix] = {{"type", optimizer_->name()}, {"steps", optimizer_->steps_done()}, {"lr", lr_}};
+    optimizer_->add_state(state, prefix);
+    state.scalars[prefix]["lr"] = lr_;
   }
   void resume(const State& state, const std::string& prefix) override {
-    const nlohmann::json& mine = state.scalars.at(prefix);
-    optimizer_->resume(mine.at("steps"));
-    mine.at("lr").get_to(lr_);
+    optimizer_->resume(state, prefix);
+    state.scalars.at(prefix).at("lr").get_to(lr_);
   }
 
  private:

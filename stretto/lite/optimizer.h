@@ -8,7 +8,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "stretto/lite/model.h"
-#include "stretto/optim/optimizer.h"
+#include "stretto/optim/optim.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto::lite {

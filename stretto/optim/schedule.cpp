@@ -1,23 +1,11 @@
 #include "stretto/optim/schedule.h"
 
-#include <algorithm>
-
-#include "stretto/base/error.h"
-
 namespace stretto::optim {
 
-double schedule_factor(const ScheduleOptions& options, int64_t steps_done) {
-  if (options.type == "Constant") return 1;
-  if (options.type != "LinearWithWarmup") {
-    throw ConfigError("\"{}\" is not a schedule; possible: LinearWithWarmup, Constant", options.type);
-  }
-  if (steps_done < options.warmup_steps) {
-    return static_cast<double>(steps_done) / static_cast<double>(options.warmup_steps);
-  }
-  const double left = static_cast<double>(options.total_steps - steps_done);
-  const double decaying =
-      static_cast<double>(std::max<int64_t>(1, options.total_steps - options.warmup_steps));
-  return std::max(0.0, left / decaying);
+void Schedule::start(const StepRates& base, int64_t total_steps) {
+  base_ = base;
+  total_steps_ = total_steps;
+  on_start();
 }
 
 }  // namespace stretto::optim

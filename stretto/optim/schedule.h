@@ -3,16 +3,46 @@
 #include <cstdint>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
+#include "stretto/optim/step_rates.h"
+
 namespace stretto::optim {
 
-// How the learning rate moves over a run, counted in optimizer steps. Names and shapes are transformers'.
-struct ScheduleOptions {
-  std::string type = "LinearWithWarmup";  // or "Constant"
-  int64_t warmup_steps = 0;
-  int64_t total_steps = 0;  // of the run; where LinearWithWarmup arrives at 0
-};
+// How learning rate and momentum move over a run. Steps are optimizer steps, and their count is the optimizer's: a
+// schedule keeps only the state that does not follow from it. Implementations are in schedules/, one per file.
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
 
-// The factor on the optimizer's lr for the step that comes after `steps_done` steps.
-double schedule_factor(const ScheduleOptions& options, int64_t steps_done);
+  // The name that recipes use: "LinearWithWarmup".
+  virtual std::string name() const = 0;
+
+  // Once, before the first step. base: the optimizer's own rates; total_steps: of the whole run. Throws ConfigError where
+  // the schedule's options do not fit the run.
+  void start(const StepRates& base, int64_t total_steps);
+
+  // The run has become shorter or longer: it was resumed with other batches.
+  void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
+  int64_t total_steps() const { return total_steps_; }
+
+  // What the step that follows `steps_done` steps uses. REQUIRES: started.
+  virtual StepRates rates(int64_t steps_done) const = 0;
+
+  // For schedules that follow a metric: its value after an evaluation, the same on all ranks.
+  virtual void observe(double /*metric*/) {}
+
+  // The state to save with a checkpoint, null if there is none, and its return.
+  virtual nlohmann::json state() const { return nullptr; }
+  virtual void resume(const nlohmann::json& /*state*/) {}
+
+ protected:
+  virtual void on_start() {}
+  const StepRates& base() const { return base_; }
+
+ private:
+  StepRates base_;
+  int64_t total_steps_ = 0;
+};
 
 }  // namespace stretto::optim

@@ -51,23 +51,19 @@ void Arena::bind(Parameter& parameter) {
   parameter.grad = tensor.grad().data_ptr();
 }
 
-std::vector<optim::Range> Arena::optimizer_ranges() const {
-  std::vector<optim::Range> ranges;
+std::vector<optim::ParameterPiece> Arena::optimizer_pieces() const {
+  std::vector<optim::ParameterPiece> pieces;
   for (const Parameter& parameter : parameters_) {
-    const int64_t end =
-        parameter.begin + aligned(parameter.end - parameter.begin);  // padding is zero and stays zero
-    optim::Range range = {parameter.begin, end, parameter.info.decay, parameter.info.lr_factor};
-    if (parameter.info.sparse) {
-      range.end = parameter.end;
-      range.row_width = parameter.info.tensor.size(1);
-    }
-    if (!ranges.empty() && ranges.back().same_settings(range)) {
-      ranges.back().end = end;
-    } else {
-      ranges.push_back(range);
-    }
+    const NamedParameter& info = parameter.info;
+    pieces.push_back({.name = info.name,
+                      .shape = info.tensor.sizes().vec(),
+                      .begin = parameter.begin,
+                      .end = parameter.end,
+                      .weight_decay = info.decay,
+                      .lr_factor = info.lr_factor,
+                      .row_width = info.sparse ? info.tensor.size(1) : 0});
   }
-  return ranges;
+  return pieces;
 }
 
 Tensor Arena::master_view(const Parameter& parameter) const {

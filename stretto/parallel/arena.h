@@ -48,8 +48,8 @@ class Arena {
   int64_t elements() const { return buffers_.master.numel(); }
   int64_t trained_elements() const { return trained_elements_; }
 
-  // The ranges an optimizer steps: neighbours with the same settings are one.
-  std::vector<optim::Range> optimizer_ranges() const;
+  // What an optimizer steps: each parameter by itself, all of it on every rank.
+  std::vector<optim::ParameterPiece> optimizer_pieces() const;
 
   // The parameter's values at master precision, shaped as the parameter.
   Tensor master_view(const Parameter& parameter) const;

@@ -260,10 +260,12 @@ TEST(Arena, UnitsDecayAndFrozenParameters) {
   EXPECT_EQ(net.once->weight.scalar_type(), at::kBFloat16);
   EXPECT_EQ(net.once->weight.grad().scalar_type(), at::kFloat);
   EXPECT_EQ(arena.trained_elements(), 3 * 30);
-  const auto ranges = arena.optimizer_ranges();
-  ASSERT_EQ(ranges.size(), 6u);  // weight (decayed) and bias (not) by turns
-  EXPECT_TRUE(ranges[0].decay);
-  EXPECT_FALSE(ranges[1].decay);
+  const auto pieces = arena.optimizer_pieces();
+  ASSERT_EQ(pieces.size(), 6u);
+  EXPECT_EQ(pieces[0].name, "tied.weight");
+  EXPECT_EQ(pieces[0].end - pieces[0].begin, 25);
+  EXPECT_TRUE(pieces[0].weight_decay);
+  EXPECT_FALSE(pieces[1].weight_decay);
 }
 
 TEST(Arena, ReplacedTensorsAreRefusedByName) {

@@ -203,7 +203,7 @@ TEST_F(SeamTest, ACollectiveThatWouldWaitForEverIsRefused) {
 struct Planned : Regression {
   OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
     plan.optimizer = optim::sgd({.lr = 0.1, .weight_decay = 0.5});
-    plan.scheduler.type = "Constant";
+    plan.schedule = optim::constant();
     plan.groups = {{.pattern = "first.weight", .frozen = true},
                    {.pattern = "*.bias", .lr_factor = 0},
                    {.pattern = "second.*", .lr_factor = 0.5, .decay = false}};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/config/recipe.h"
-#include "stretto/optim/optimizer.h"
+#include "stretto/optim/optim.h"
 #include "stretto/parallel/parameters.h"
 
 namespace stretto {
@@ -23,7 +23,7 @@ struct ParameterGroup {
 // How a module is trained. A parameter follows the first group that matches it, or no group.
 struct OptimizerPlan {
   std::unique_ptr<optim::Optimizer> optimizer;
-  SchedulerConfig scheduler;
+  std::unique_ptr<optim::Schedule> schedule;
   std::vector<ParameterGroup> groups = {};
 };
 

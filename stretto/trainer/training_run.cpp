@@ -25,18 +25,10 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .rank = group.rank()};
 }
 
-optim::ScheduleOptions schedule_options(const SchedulerConfig& scheduler, int64_t total_steps) {
-  optim::ScheduleOptions options;
-  options.type = scheduler.type;
-  options.total_steps = total_steps;
-  options.warmup_steps = scheduler.num_warmup_steps.value_or(static_cast<int64_t>(
-      std::ceil(scheduler.warmup_ratio.value_or(0) * static_cast<double>(options.total_steps))));
-  return options;
-}
-
 OptimizerPlan ask_for_plan(const Recipe& recipe, Module& module) {
   OptimizerPlan plan = module.configure_optimizers(plan_of(recipe));
   if (plan.optimizer == nullptr) throw ConfigError("configure_optimizers gave a plan without an optimizer");
+  if (plan.schedule == nullptr) throw ConfigError("configure_optimizers gave a plan without a schedule");
   return plan;
 }
 
@@ -74,15 +66,16 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
       optimizer_(std::move(plan.optimizer)),
       cursor_(dataset, batch_options(recipe.training, plan_, group)),
+      schedule_(std::move(plan.schedule)),
       guard_(training_) {
-  schedule_ = schedule_options(plan.scheduler, count_total_steps());
+  schedule_->start(optimizer_->base_rates(), count_total_steps());
   at::NoGradGuard no_grad;
   for (auto& [name, tensor] : tensors_.constant) {
     if (!tensor.is_floating_point()) continue;
     tensor.set_data(tensor.to(compute_dtype(parse_precision(recipe.training.precision))));
   }
   engine_.synchronise_start(tensors_.constant);
-  optimizer_->bind(arena_.buffers(), arena_.optimizer_ranges(), plain_memory());
+  optimizer_->bind(arena_.buffers(), arena_.optimizer_pieces(), plain_memory());
   for (size_t table = 0; table < engine_.tables().size(); ++table) {
     engine_.tables()[table]->on_read(
         [this, table](std::span<const int64_t> rows) { optimizer_->catch_up(table, rows); });
@@ -176,11 +169,12 @@ StepReport TrainingRun::step(const Requests& asked) {
   }
   const double norm = engine_.gradient_norm();
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
-  const double factor = optim::schedule_factor(schedule_, steps_done()) * guard_.lr_scale();
+  optim::StepRates rates = schedule_->rates(steps_done());
+  rates.lr *= guard_.lr_scale();
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1, finite ? "" : find_culprit(mine))) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
-      optimizer_->step(factor, clip_scale(count, norm), engine_.touched_rows());
+      optimizer_->step(rates, clip_scale(count, norm), engine_.touched_rows());
       engine_.gradients_were_taken();
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;
@@ -204,7 +198,7 @@ StepReport TrainingRun::step(const Requests& asked) {
   report.epochs = cursor_.epochs_done();
   report.loss = loss_sum / count;
   report.grad_norm = norm / count;
-  report.lr = optimizer_->base_lr() * factor;
+  report.lr = rates.lr;
   report.samples = std::ssize(batch.samples);
   for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -240,24 +234,18 @@ State TrainingRun::state() {
   collect_logged();
   catch_up();
   State state;
-  const auto slot_names = optimizer_->slot_names();
   for (const auto& parameter : arena_.parameters()) {
-    const std::vector<int64_t> shape = parameter.info.tensor.sizes().vec();
-    const auto part = [&](const Tensor& buffer) { return buffer.slice(0, parameter.begin, parameter.end); };
-    state.tensors.push_back(
-        whole_entry("model." + parameter.info.name, shape, part(arena_.buffers().master)));
-    for (size_t slot = 0; slot < slot_names.size(); ++slot) {
-      state.tensors.push_back(
-          whole_entry(fmt::format("optimizer.{}.{}", slot_names[slot], parameter.info.name), shape,
-                      part(optimizer_->slots()[slot])));
-    }
+    state.tensors.push_back(whole_entry("model." + parameter.info.name, parameter.info.tensor.sizes().vec(),
+                                        arena_.buffers().master.slice(0, parameter.begin, parameter.end)));
   }
+  optimizer_->add_state(state, "optimizer");
   for (const auto& [name, tensor] : tensors_.constant) {
     state.tensors.push_back(whole_entry("model." + name, tensor.sizes().vec(), tensor.detach()));
   }
   guard_.add_state(state);
   state.scalars["logged"] = logged_.to_json();
-  state.scalars["optimizer"] = {{"type", optimizer_->name()}, {"steps", steps_done()}};
+  if (const nlohmann::json schedule = schedule_->state(); !schedule.is_null())
+    state.scalars["scheduler"] = schedule;
   cursor_.add_state(state);
   return state;
 }
@@ -268,8 +256,9 @@ void TrainingRun::resume(const State& state) {
   guard_.resume(state);
   logged_.from_json(group_.rank() == 0 ? state.scalars.at("logged") : nlohmann::json::object());
   logged_somewhere_ = false;
-  optimizer_->resume(state.scalars.at("optimizer").at("steps"));
-  schedule_.total_steps = count_total_steps();
+  optimizer_->resume(state, "optimizer");
+  if (state.scalars.contains("scheduler")) schedule_->resume(state.scalars.at("scheduler"));
+  schedule_->set_total_steps(count_total_steps());
 }
 
 std::string TrainingRun::describe() const {
@@ -278,8 +267,8 @@ std::string TrainingRun::describe() const {
   const bool widened = precision == Precision::bf16 && device_.is_cpu() && !nn::cpu_has_bf16();
   const auto buffer_bytes = static_cast<double>(arena_.buffers().master.nbytes());
   const double compute_bytes = arena_.buffers().compute.defined() ? arena_.buffers().compute.nbytes() : 0;
-  const double slots = static_cast<double>(optimizer_->slot_names().size());
-  const double total = buffer_bytes * (2 + slots) + compute_bytes;
+  const auto state_bytes = static_cast<double>(optimizer_->state_bytes());
+  const double total = buffer_bytes * 2 + state_bytes + compute_bytes;
   return fmt::format(
       "model      {} trained parameters in {} units, {} gradient buckets\n"
       "types      compute {}{} | master {} | gradient {} | reduce {}\n"
@@ -291,7 +280,7 @@ std::string TrainingRun::describe() const {
       widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "",
       master, master, master, group_.transport(), human_bytes(total), human_bytes(buffer_bytes),
       human_bytes(buffer_bytes), human_bytes(compute_bytes), optimizer_->name(),
-      human_bytes(buffer_bytes * slots),
+      human_bytes(state_bytes),
       plan_.global_batch_size > 0
           ? std::to_string(plan_.global_batch_size)
           : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),

@@ -46,7 +46,7 @@ class TrainingRun {
   ~TrainingRun() { catch_up(); }
 
   int64_t steps_per_epoch() const { return cursor_.steps_per_epoch(); }
-  int64_t total_steps() const { return schedule_.total_steps; }
+  int64_t total_steps() const { return schedule_->total_steps(); }
   int64_t steps_done() const { return optimizer_->steps_done(); }
   int64_t epoch() const { return cursor_.epoch(); }  // of the next step
   bool epoch_begins() const { return cursor_.epoch_begins(); }
@@ -99,7 +99,7 @@ class TrainingRun {
   DataParallel engine_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::EpochCursor cursor_;
-  optim::ScheduleOptions schedule_;
+  std::unique_ptr<optim::Schedule> schedule_;
   StepGuard guard_;
   LoggedValues logged_;            // since it was last taken
   bool logged_somewhere_ = false;  // there may be something to collect from other ranks

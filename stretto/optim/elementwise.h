@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/optim/lazy_rows.h"
+#include "stretto/optim/optimizer.h"
+
+namespace stretto::optim {
+
+// Base of the optimizers that treat every element by itself: their state is a few tensors as long as the buffers, and
+// neighbouring pieces with the same settings are stepped in one pass. A subclass gives the names of its state and the
+// rule for one range; where it steps_rows(), it also implements RowRule for tables (AdamW does).
+class ElementwiseOptimizer : public Optimizer {
+ public:
+  void catch_up(size_t table, std::span<const int64_t> rows) override;
+  void catch_up() override;
+  int64_t state_bytes() const override;
+
+ protected:
+  // Elements that are stepped with the same settings.
+  struct Range {
+    Buffers buffers;
+    std::vector<Tensor> state;  // in the order of state_names()
+    bool weight_decay;
+    double lr_factor;
+    int64_t row_width;
+  };
+
+  using Optimizer::Optimizer;
+  virtual std::vector<std::string> state_names() const = 0;
+  // Steps one range. rates.lr has the range's lr_factor in it.
+  virtual void step_range(const Range& range, const StepRates& rates, double grad_scale, int64_t step) = 0;
+  // Itself. REQUIRES: steps_rows().
+  virtual RowRule& row_rule();
+  // The tables that row_rule() steps.
+  const Range& table(size_t index) const { return tables_[index]; }
+
+ private:
+  void make_state(const Allocator& allocator) final;
+  void update(const StepRates& rates, double grad_scale, int64_t step, const TouchedRows& touched) final;
+  void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const final;
+  void on_resume() final;
+  void make_ranges();
+  void make_tables();
+  void add_range(int64_t begin, int64_t end, const ParameterPiece& piece, std::vector<Range>& ranges) const;
+
+  std::vector<Tensor> state_;
+  std::vector<Range> ranges_;  // all but the tables
+  std::vector<Range> tables_;
+  std::unique_ptr<LazyRows> lazy_rows_;  // of the tables, if there are any
+};
+
+}  // namespace stretto::optim
