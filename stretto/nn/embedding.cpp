@@ -1,9 +1,9 @@
 #include "stretto/kernels/embedding.h"
 
-#include <mutex>
-#include <unordered_map>
+#include <algorithm>
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/custom_class.h>
 
 #include "stretto/base/error.h"
 #include "stretto/kernels/tensor_loops.h"
@@ -17,20 +17,25 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Observers {
-  std::mutex mutex;
-  std::unordered_map<const c10::TensorImpl*, RowObserver*> of_table;
+// The row hooks of the tables of a lookup; some may be null.
+struct RowHooks : torch::CustomClassHolder {
+  std::vector<std::shared_ptr<RowHook>> hooks;
+
+  RowObserver* observer(size_t table) const {
+    return hooks[table] == nullptr ? nullptr : hooks[table]->observer;
+  }
 };
-// Never destroyed: modules of static life may outlive everything else.
-Observers& observers() {
-  static auto* all = new Observers;
-  return *all;
+
+c10::intrusive_ptr<RowHooks> hooks_of(const AutogradContext& context) {
+  return c10::static_intrusive_pointer_cast<RowHooks>(context.saved_data.at("hooks").toCapsule());
 }
 
-// The sum of lookups in several tables: `parts` are ids and table of each. `fast`: by kernels of our own.
+// The sum of lookups in several tables: `parts` are ids and table of each. `fast`: by stretto's kernels.
 struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
-  static Tensor forward(AutogradContext* context, at::TensorList parts, bool fast) {
+  static Tensor forward(AutogradContext* context, at::TensorList parts, bool fast,
+                        const c10::intrusive_ptr<RowHooks>& hooks) {
     context->save_for_backward(parts.vec());
+    context->saved_data["hooks"] = c10::IValue::make_capsule(hooks);
     context->saved_data["fast"] = fast;
     std::vector<kernels::Lookup> lookups;
     for (size_t i = 0; i < parts.size(); i += 2) lookups.push_back({parts[i], parts[i + 1]});
@@ -39,7 +44,8 @@ struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = context->get_saved_variables();
-    variable_list result(saved.size() + 1);
+    variable_list result(saved.size() + 2);
+    const auto hooks = hooks_of(*context);
     const bool fast = context->saved_data["fast"].toBool();
     const Tensor grad = outputs[0].contiguous();
     for (size_t i = 0; i < saved.size(); i += 2) {
@@ -53,7 +59,7 @@ struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
         Tensor(sum.sum()).index_add_(0, ids, grad.to(sum_type));
       }
       result[i + 1] = sum.result();
-      if (RowObserver* observer = row_observer(table)) observer->got_gradient(ids);
+      if (RowObserver* observer = hooks->observer(i / 2)) observer->got_gradient(ids);
     }
     return result;
   }
@@ -61,7 +67,7 @@ struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
 
 void check_shapes(const std::vector<Lookup>& lookups) {
   const Lookup& first = lookups.at(0);
-  for (const auto& [ids, table] : lookups) {
+  for (const auto& [ids, table, hook] : lookups) {
     if (ids.dim() == 1 && table.dim() == 2 && ids.numel() == first.ids.numel() &&
         table.size(1) == first.table.size(1) && table.scalar_type() == first.table.scalar_type() &&
         c10::isIntegralType(ids.scalar_type(), /*includeBool=*/false)) {
@@ -85,40 +91,27 @@ void check_ids(const Tensor& ids, const Tensor& table) {
 
 }  // namespace
 
-void observe_rows(const Tensor& table, RowObserver& observer) {
-  const std::lock_guard lock(observers().mutex);
-  observers().of_table[table.unsafeGetTensorImpl()] = &observer;
-}
-
-void stop_observing_rows(const Tensor& table, const RowObserver& observer) {
-  const std::lock_guard lock(observers().mutex);
-  const auto found = observers().of_table.find(table.unsafeGetTensorImpl());
-  if (found != observers().of_table.end() && found->second == &observer) observers().of_table.erase(found);
-}
-
-RowObserver* row_observer(const Tensor& table) {
-  const std::lock_guard lock(observers().mutex);
-  const auto found = observers().of_table.find(table.unsafeGetTensorImpl());
-  return found == observers().of_table.end() ? nullptr : found->second;
-}
-
-bool uses_rows(const torch::autograd::Node& node) {
-  return dynamic_cast<const torch::autograd::CppNode<RowSumFunction>*>(&node) != nullptr;
+bool notifies_of_rows(const torch::autograd::Node& node, const RowHook& hook) {
+  const auto* lookups = dynamic_cast<const torch::autograd::CppNode<RowSumFunction>*>(&node);
+  return lookups != nullptr && std::ranges::any_of(hooks_of(lookups->ctx_)->hooks,
+                                                   [&](const auto& held) { return held.get() == &hook; });
 }
 
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context) {
   check_shapes(lookups);
   std::vector<Tensor> parts;
+  const auto hooks = c10::make_intrusive<RowHooks>();
   bool fast = true;
-  for (const auto& [given_ids, table] : lookups) {
+  for (const auto& [given_ids, table, hook] : lookups) {
     const Tensor ids = given_ids.to(at::kLong).contiguous();
     check_ids(ids, table);
-    if (RowObserver* observer = row_observer(table)) observer->will_read(ids);
+    if (hook != nullptr && hook->observer != nullptr) hook->observer->will_read(ids);
+    hooks->hooks.push_back(hook);
     parts.push_back(ids);
     parts.push_back(table);
     fast = fast && context.fast(table) && table.is_contiguous();
   }
-  return RowSumFunction::apply(at::TensorList(parts), fast);
+  return RowSumFunction::apply(at::TensorList(parts), fast, hooks);
 }
 
 Tensor embedding(const Tensor& ids, const Tensor& table) { return embedding_sum({{ids, table}}); }

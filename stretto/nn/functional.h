@@ -1,11 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "stretto/kernels/embedding.h"
 #include "stretto/kernels/loops.h"
 #include "stretto/nn/packed.h"
+#include "stretto/nn/row_observer.h"
 
 namespace stretto::nn {
 
@@ -34,7 +35,10 @@ bool cpu_has_bf16();
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
 // The sum of several such lookups [T, H], in one pass each way.
-using Lookup = kernels::Lookup;
+struct Lookup {
+  Tensor ids, table;
+  std::shared_ptr<RowHook> hook = nullptr;  // its observer is notified of the rows that are used
+};
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
 // x * mask / (1 - p) while training, else x. x [T, C] are the rows of `layout`: each row's mask is keyed by its sample

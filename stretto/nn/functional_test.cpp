@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/nn/row_observer.h"
+#include "stretto/nn/layers.h"
 
 namespace stretto::nn {
 namespace {
@@ -105,11 +105,11 @@ TEST(Embedding, TellsWhichRowsItUses) {
   for (const Kernels kernels : {Kernels::fast, Kernels::reference}) {
     for (const Tensor& ids : {pairs.select(1, 0), pairs.select(1, 0).to(at::kInt)}) {
       Seen seen;
-      observe_rows(table, seen);
-      const Tensor rows = embedding_sum({{ids, table}}, {.kernels = kernels});
+      const auto hook = std::make_shared<RowHook>();
+      hook->observer = &seen;
+      const Tensor rows = embedding_sum({{ids, table, hook}}, {.kernels = kernels});
       EXPECT_TRUE(at::equal(rows, table.index_select(0, at::tensor({7, 3, 3}, at::kLong))));
       rows.sum().backward();
-      stop_observing_rows(table, seen);
       EXPECT_THAT(seen.read, ElementsAre(ElementsAre(7, 3, 3)));
       EXPECT_THAT(seen.changed, ElementsAre(ElementsAre(7, 3, 3)));
       EXPECT_EQ(table.grad().sum(1).eq(0).sum().item<int64_t>(), 7);
@@ -118,15 +118,16 @@ TEST(Embedding, TellsWhichRowsItUses) {
   }
 }
 
-TEST(Embedding, AnOldObserverDoesNotSilenceANewOne) {
-  const Tensor table = random({3, 2});
-  Seen old, fresh;
-  observe_rows(table, old);
-  observe_rows(table, fresh);
-  stop_observing_rows(table, old);
-  EXPECT_EQ(row_observer(table), &fresh);
-  stop_observing_rows(table, fresh);
-  EXPECT_EQ(row_observer(table), nullptr);
+// An engine may end between forward and backward.
+TEST(Embedding, AnObserverThatHasLeftIsNotNotified) {
+  Embedding layer(3, 2);
+  Seen seen;
+  layer.hook->observer = &seen;
+  const Tensor rows = layer.forward(at::tensor({2, 0}, at::kLong));
+  layer.hook->observer = nullptr;
+  rows.sum().backward();
+  EXPECT_THAT(seen.read, ElementsAre(ElementsAre(2, 0)));
+  EXPECT_TRUE(seen.changed.empty());
 }
 
 TEST(Embedding, MisfitsAreRefused) {

@@ -25,11 +25,12 @@ struct Embedding : torch::nn::Module {
   // rank then reduces and steps these rows only; the others catch up, to the same bits, when they are next used, saved or
   // evaluated. Inside of steps `weight` itself may be behind.
   Embedding(int64_t rows, int64_t width, bool sparse = false);
-  Tensor forward(const Tensor& ids) const { return nn::embedding(ids, weight); }  // [T] -> [T, width]
+  Tensor forward(const Tensor& ids) const { return nn::embedding_sum({lookup(ids)}); }  // [T] -> [T, width]
   // For functions that do more in the same pass.
-  Lookup lookup(const Tensor& ids) const { return {ids, weight}; }
+  Lookup lookup(const Tensor& ids) const { return {ids, weight, hook}; }
   Tensor weight;  // [rows, width]
   bool sparse;
+  std::shared_ptr<RowHook> hook = std::make_shared<RowHook>();  // who is notified of the rows in use
 };
 
 // Ba et al. 2016 over the last dimension.

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
+
 #include "stretto/tensor/tensor.h"
 
 namespace stretto::nn {
 
-// Told which rows of a table are used, by the functions that look rows up. Whoever keeps such a table can leave the other
-// rows alone: their gradients are zeros, and those functions do not read them.
+// Notified which rows of a table are used, by the functions that look rows up. An engine that holds such a table can leave
+// the other rows alone: their gradients are zeros, and those functions do not read them.
 class RowObserver {
  public:
   virtual ~RowObserver() = default;
@@ -15,15 +17,13 @@ class RowObserver {
   virtual void got_gradient(const Tensor& ids) = 0;
 };
 
-// From now on `observer` is told of `table`, in place of one before, until it stops, which it must before it ends. On the
-// thread that uses the table.
-void observe_rows(const Tensor& table, RowObserver& observer);
-void stop_observing_rows(const Tensor& table, const RowObserver& observer);
+// Where the owner of a table (nn::Embedding) keeps the observer of its rows, null if there is none. The graphs of lookups
+// share it, so an observer must reset it before it is destroyed. Used on the thread that uses the table.
+struct RowHook {
+  RowObserver* observer = nullptr;
+};
 
-// Who is told of `table`, or null.
-RowObserver* row_observer(const Tensor& table);
-
-// Whether a node of an autograd graph is of a function that tells observers which rows it uses.
-bool uses_rows(const torch::autograd::Node& node);
+// Whether a node of an autograd graph is of a function that notifies the observer in `hook` of the rows it uses.
+bool notifies_of_rows(const torch::autograd::Node& node, const RowHook& hook);
 
 }  // namespace stretto::nn

@@ -59,7 +59,8 @@ void ElementwiseOptimizer::update(const StepRates& rates, double grad_scale, int
     lazy_rows_->step(touched, rates, grad_scale, step);
   } else if (lazy_rows_ != nullptr) {
     catch_up();
-    for (const Range& table : tables_) step_range(table, with_factor(rates, table.lr_factor), grad_scale, step);
+    for (const Range& table : tables_)
+      step_range(table, with_factor(rates, table.lr_factor), grad_scale, step);
     lazy_rows_->stepped_all(step);
   }
   for (const Range& range : ranges_) step_range(range, with_factor(rates, range.lr_factor), grad_scale, step);

@@ -42,7 +42,8 @@ void expect_equal(const TableRun& a, const TableRun& b, int64_t step) {
   EXPECT_TRUE(at::equal(a.buffers.compute, b.buffers.compute)) << "step " << step;
   const State ours = a.state(), theirs = b.state();
   for (size_t i = 0; i < ours.tensors.size(); ++i)
-    EXPECT_TRUE(at::equal(ours.tensors[i].pieces[0].data, theirs.tensors[i].pieces[0].data)) << "step " << step;
+    EXPECT_TRUE(at::equal(ours.tensors[i].pieces[0].data, theirs.tensors[i].pieces[0].data))
+        << "step " << step;
 }
 
 TEST(LazyRows, RowsLeftForLaterEndAsIfSteppedEachTime) {

@@ -50,12 +50,12 @@ void Optimizer::check_pieces() const {
   int64_t previous_end = 0;
   for (const ParameterPiece& piece : pieces_) {
     if (piece.begin < previous_end || piece.end < piece.begin || piece.end > buffers_.master.numel()) {
-      throw Error("{}: elements [{}, {}) of {} overlap others or lie outside of the buffers of {} elements", name(),
-                  piece.begin, piece.end, piece.name, buffers_.master.numel());
+      throw Error("{}: elements [{}, {}) of {} overlap others or lie outside of the buffers of {} elements",
+                  name(), piece.begin, piece.end, piece.name, buffers_.master.numel());
     }
     if (!is_whole(piece, placement())) {
-      throw Error("{}: {} of shape [{}] is split at element {}, but this optimizer needs {}", name(), piece.name,
-                  fmt::join(piece.shape, ", "), piece.first,
+      throw Error("{}: {} of shape [{}] is split at element {}, but this optimizer needs {}", name(),
+                  piece.name, fmt::join(piece.shape, ", "), piece.first,
                   placement() == Placement::rows ? "whole rows" : "whole tensors");
     }
     previous_end = piece.end;

@@ -31,8 +31,9 @@ struct ParameterPiece {
   int64_t end = 0;
   bool weight_decay = true;  // whether the optimizer's weight_decay applies
   double lr_factor = 1;      // times the step's learning rate
-  int64_t row_width = 0;     // above 0: a table of rows so wide, of which a step may have gradients for some only
-  bool replicated = true;    // every rank owns this same piece
+  int64_t row_width =
+      0;  // above 0: a table of rows so wide, of which a step may have gradients for some only
+  bool replicated = true;  // every rank owns this same piece
 };
 
 // The rows that have gradients, ascending, of each piece with a row_width, in order.
@@ -84,9 +85,11 @@ class Optimizer {
 
   virtual void make_state(const Allocator& allocator) = 0;
   // `step` is 1 at the first.
-  virtual void update(const StepRates& rates, double grad_scale, int64_t step, const TouchedRows& touched) = 0;
+  virtual void update(const StepRates& rates, double grad_scale, int64_t step,
+                      const TouchedRows& touched) = 0;
   // Adds the entries of one piece, as add_state() does.
-  virtual void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const = 0;
+  virtual void add_piece_state(State& state, const std::string& prefix,
+                               const ParameterPiece& piece) const = 0;
   // After the state has been written from outside.
   virtual void on_resume() {}
 

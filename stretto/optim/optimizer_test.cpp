@@ -17,11 +17,12 @@ using testing::ThrowsMessage;
 TEST(Optimizer, StepsItsPiecesOnlyWithTheirSettings) {
   const auto optimizer = sgd({.lr = 0.5, .weight_decay = 0.1});
   const Buffers buffers = {at::ones({6}), at::ones({6}), {}};
-  optimizer->bind(buffers,
-                  {{.name = "a", .shape = {2}, .begin = 0, .end = 2},
-                   {.name = "b", .shape = {1}, .begin = 4, .end = 5, .weight_decay = false},
-                   {.name = "c", .shape = {1}, .begin = 5, .end = 6, .weight_decay = false, .lr_factor = 0.1}},
-                  plain_memory());
+  optimizer->bind(
+      buffers,
+      {{.name = "a", .shape = {2}, .begin = 0, .end = 2},
+       {.name = "b", .shape = {1}, .begin = 4, .end = 5, .weight_decay = false},
+       {.name = "c", .shape = {1}, .begin = 5, .end = 6, .weight_decay = false, .lr_factor = 0.1}},
+      plain_memory());
   optimizer->step({.lr = 0.5}, 2.0);
   EXPECT_TRUE(at::allclose(buffers.master, at::tensor({-0.05f, -0.05f, 1.0f, 1.0f, 0.0f, 0.9f}), 0, 1e-6));
   EXPECT_TRUE(at::equal(buffers.grad, at::tensor({0.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f})));
@@ -151,9 +152,10 @@ TEST(Optimizer, MisuseIsRefused) {
   };
   const ParameterPiece part = {.name = "w", .shape = {4, 4}, .first = 6, .end = 8};
   EXPECT_NO_THROW(bind(Placement::flat, part)());
-  EXPECT_THAT(bind(Placement::rows, part), ThrowsMessage<Error>(HasSubstr(
-                                               "w of shape [4, 4] is split at element 6, but this optimizer needs "
-                                               "whole rows")));
+  EXPECT_THAT(
+      bind(Placement::rows, part),
+      ThrowsMessage<Error>(HasSubstr("w of shape [4, 4] is split at element 6, but this optimizer needs "
+                                     "whole rows")));
   EXPECT_NO_THROW(bind(Placement::rows, {.name = "w", .shape = {4, 4}, .first = 8, .end = 8})());
   EXPECT_THAT(bind(Placement::whole_tensor, {.name = "w", .shape = {4, 4}, .first = 8, .end = 8}),
               ThrowsMessage<Error>(HasSubstr("needs whole tensors")));

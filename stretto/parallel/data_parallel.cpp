@@ -129,7 +129,7 @@ std::vector<int> DataParallel::count_uses(const Tensor& loss, std::vector<Tensor
 
 void DataParallel::check_use(size_t parameter, const torch::autograd::Node& user) const {
   const NamedParameter& info = arena_.parameters()[parameter].info;
-  if (!info.sparse || nn::uses_rows(user)) return;
+  if (!info.sparse || nn::notifies_of_rows(user, *info.row_hook)) return;
   throw Error(
       "{} is used by {}, but its layer says that rows of it are looked up and nothing else: construct the Embedding (or the BertModel) without sparse tables",
       info.name, user.name());

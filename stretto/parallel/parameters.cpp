@@ -61,7 +61,8 @@ class Collector {
                               .tensor = tensor,
                               .decay = nn::has_weight_decay(owner, name),
                               .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight) &&
-                                        tensor.device().is_cpu()});
+                                        tensor.device().is_cpu(),
+                              .row_hook = table == nullptr ? nullptr : table->hook});
   }
 
   std::unordered_set<const void*> seen_;

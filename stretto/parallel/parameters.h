@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <torch/nn/module.h>
 
+#include "stretto/nn/row_observer.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
@@ -17,6 +19,7 @@ struct NamedParameter {
   bool decay;  // weight decay applies: no bias, no weight of a norm
   double lr_factor = 1;
   bool sparse = false;  // a table whose rows may be reduced and stepped one by one (nn::Embedding)
+  std::shared_ptr<nn::RowHook> row_hook = nullptr;  // of a sparse table: notifies of the rows in use
 };
 
 // A module's tensors by how data parallelism treats them. Tied parameters appear once.

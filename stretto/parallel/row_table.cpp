@@ -12,14 +12,16 @@ std::span<const int64_t> span_of(const Tensor& ids) {
 }  // namespace
 
 RowTable::RowTable(const Arena::Parameter& parameter, const optim::Buffers& buffers, Group& group)
-    : parameter_(parameter.info.tensor),
-      grad_(buffers.grad.slice(0, parameter.begin, parameter.end).view(parameter_.sizes())),
-      marks_(at::zeros({parameter_.size(0)}, at::kByte)),
+    : hook_(parameter.info.row_hook),
+      grad_(buffers.grad.slice(0, parameter.begin, parameter.end).view(parameter.info.tensor.sizes())),
+      marks_(at::zeros({grad_.size(0)}, at::kByte)),
       group_(group) {
-  nn::observe_rows(parameter_, *this);
+  hook_->observer = this;
 }
 
-RowTable::~RowTable() { nn::stop_observing_rows(parameter_, *this); }
+RowTable::~RowTable() {
+  if (hook_->observer == this) hook_->observer = nullptr;
+}
 
 void RowTable::will_read(const Tensor& ids) {
   if (tell_read_) tell_read_(span_of(ids));

@@ -41,7 +41,7 @@ class RowTable : public nn::RowObserver {
  private:
   Tensor row_index();
 
-  Tensor parameter_;
+  std::shared_ptr<nn::RowHook> hook_;
   Tensor grad_;   // [rows, width], in the arena
   Tensor marks_;  // [rows] uint8: 1 where a row has a gradient
   Group& group_;

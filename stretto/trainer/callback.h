@@ -42,8 +42,9 @@ struct FitContext {
 //   fit_end                      the model is saved
 //   exception                    in place of what would have come next, on the rank that threw
 //
-// At all events but step_start and step_end the module's parameters are what all steps so far have made of them. Around
-// steps, rows of sparse tables (nn::Embedding) may be behind: FitContext::catch_up() comes before reading or writing them.
+// At all events but exception the module's parameters are what all steps so far have made of them. A callback that seldom
+// looks at them around steps can leave rows of sparse tables (nn::Embedding) behind there, which makes steps faster: see
+// reads_parameters().
 //
 // A step that sends the run back to a checkpoint has no end; resume() comes in its place. What a callback throws ends the
 // run, with its name and the event in the message.
@@ -53,6 +54,10 @@ class Callback {
 
   // For messages, and as the key of its state; one of a kind in a run.
   virtual std::string name() const = 0;
+
+  // Whether step_start and step_end read or write the module's parameters. Where it is false for all callbacks of a run, they
+  // call FitContext::catch_up() before they do so after all.
+  virtual bool reads_parameters() const { return true; }
 
   virtual void fit_start(FitContext&) {}
   virtual void epoch_start(FitContext&) {}

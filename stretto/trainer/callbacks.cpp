@@ -1,5 +1,6 @@
 #include "stretto/trainer/callbacks.h"
 
+#include <algorithm>
 #include <set>
 
 #include "stretto/base/error.h"
@@ -20,6 +21,10 @@ Callbacks::Callbacks(std::vector<std::shared_ptr<Callback>> callbacks, FitContex
     throw ConfigError("two callbacks are named \"{}\"; a run tells them and their states apart by name",
                       callback->name());
   }
+}
+
+bool Callbacks::read_parameters() const {
+  return std::ranges::any_of(callbacks_, [](const auto& callback) { return callback->reads_parameters(); });
 }
 
 void Callbacks::place(const TrainingRun& run, int64_t epoch) {

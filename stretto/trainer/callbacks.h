@@ -15,6 +15,8 @@ class Callbacks {
   Callbacks(std::vector<std::shared_ptr<Callback>> callbacks, FitContext context);
 
   bool empty() const { return callbacks_.empty(); }
+  // Whether any of them looks at the module's parameters around steps.
+  bool read_parameters() const;
   FitContext& context() { return context_; }
 
   // Where the run stands: its next step, or what was the last one in `epoch`.

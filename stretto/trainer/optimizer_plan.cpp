@@ -23,7 +23,8 @@ std::unique_ptr<optim::Schedule> make_schedule(const SchedulerConfig& config) {
   if (config.type == "Constant") return optim::constant();
   if (config.type == "LinearWithWarmup")
     return optim::linear_with_warmup({config.num_warmup_steps, config.warmup_ratio});
-  throw ConfigError("scheduler.type: \"{}\" is not a schedule; possible: LinearWithWarmup, Constant", config.type);
+  throw ConfigError("scheduler.type: \"{}\" is not a schedule; possible: LinearWithWarmup, Constant",
+                    config.type);
 }
 
 // The index of the first group that matches, or their number.
@@ -55,7 +56,7 @@ void require_followers(const std::vector<NamedParameter>& trained,
 
 }  // namespace
 
-OptimizerPlan plan_of(const Recipe& recipe) { 
+OptimizerPlan plan_of(const Recipe& recipe) {
   return {make_optimizer(recipe.optimizer), make_schedule(recipe.scheduler)};
 }
 

@@ -171,6 +171,7 @@ void Fit::after(const StepReport& report) {
   result_.samples += report.samples;
   callbacks_.place(run_, report.epoch);
   step_log_.add(report);
+  if (callbacks_.read_parameters()) run_.catch_up();
   callbacks_.tell<const StepReport&>("step_end", &Callback::step_end, report);
   if (report.requests.end) end_if_asked();
   if (step_log_.due(report, over())) tell(report);

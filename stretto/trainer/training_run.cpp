@@ -279,8 +279,7 @@ std::string TrainingRun::describe() const {
       arena_.trained_elements(), arena_.units().size(), engine_.buckets(), training_.precision,
       widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "",
       master, master, master, group_.transport(), human_bytes(total), human_bytes(buffer_bytes),
-      human_bytes(buffer_bytes), human_bytes(compute_bytes), optimizer_->name(),
-      human_bytes(state_bytes),
+      human_bytes(buffer_bytes), human_bytes(compute_bytes), optimizer_->name(), human_bytes(state_bytes),
       plan_.global_batch_size > 0
           ? std::to_string(plan_.global_batch_size)
           : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),

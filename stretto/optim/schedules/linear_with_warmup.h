@@ -9,7 +9,8 @@ namespace stretto::optim {
 
 struct LinearWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // the same as a part of all steps, rounded up; give one of the two
+  std::optional<double> warmup_ratio =
+      {};  // the same as a part of all steps, rounded up; give one of the two
 };
 
 // Linear from 0 to lr over the warm-up, then linear to 0 at the end of the run: transformers'
