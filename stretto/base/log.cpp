@@ -1,9 +1,11 @@
 #include "stretto/base/log.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <mutex>
 
+#include <poll.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -13,8 +15,24 @@
 namespace stretto::log {
 namespace {
 
-// spdlog's lines, written as all files of stretto are. What cannot be written spdlog reports on stderr, once
-// a second.
+constexpr const char* clear_line = "\r\033[K";
+
+// What cannot be written is lost.
+void write_to(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd watched{fd, POLLOUT, 0};
+      ::poll(&watched, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+// spdlog's lines, written as all files of stretto are. Of a file that cannot be written one warning is given.
 class FileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(const std::filesystem::path& path) : file_(path) {}
@@ -30,11 +48,46 @@ class FileSink : public spdlog::sinks::base_sink<std::mutex> {
   AppendFile file_;
 };
 
+// With control characters, which data may bring along, spelled out: no terminal is to obey them. Newlines and tabs stay.
+std::string printable(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
+      safe += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080 to U+009F in UTF-8
+      safe += fmt::format("\\u00{:02x}", next);
+      ++i;
+    } else {
+      safe += text[i];
+    }
+  }
+  return safe;
+}
+
 struct State {
   std::mutex mutex;
   std::shared_ptr<spdlog::logger> file;
+  bool file_failed = false;
+  Output output;
   int rank = 0;
   bool prints_info = true;
+  bool live = false;  // a live line stands on the terminal
+
+  // REQUIRES: the mutex is held.
+  void show(std::string_view line) {
+    if (output) return output(line);
+    const bool clear = live || ::isatty(STDERR_FILENO) == 1;
+    live = false;
+    write_to(STDERR_FILENO, fmt::format("{}{}\n", clear ? clear_line : "", line));
+  }
+  void report_file_error(const std::string& reason) {
+    if (!std::exchange(file_failed, true)) {
+      show(fmt::format("stretto: warning: lines are missing from the log file: {}", reason));
+    }
+  }
 };
 
 State& state() {
@@ -47,6 +100,16 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return level == Level::warning ? spdlog::level::warn : spdlog::level::info;
 }
 
+void write_locked(State& to, Level level, std::string_view line) {
+  if (to.file) to.file->log(spdlog_level(level), line);
+  if (level == Level::info && !to.prints_info) return;
+  const char* mark = level == Level::error     ? "stretto: error: "
+                     : level == Level::warning ? "stretto: warning: "
+                                               : "";
+  const std::string rank = to.rank == 0 || level == Level::info ? "" : fmt::format("[rank {}] ", to.rank);
+  to.show(fmt::format("{}{}{}", rank, mark, line));
+}
+
 }  // namespace
 
 void set_rank(int rank, bool prints_info) {
@@ -57,9 +120,18 @@ void set_rank(int rank, bool prints_info) {
 
 void open_file(const std::filesystem::path& path) {
   auto logger = std::make_shared<spdlog::logger>("stretto", std::make_shared<FileSink>(path));
+  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %v");
+  logger->info("======== start of process {} ========", ::getpid());
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  logger->set_error_handler([](const std::string& reason) { state().report_file_error(reason); });
   const std::lock_guard lock(state().mutex);
   state().file = std::move(logger);
+  state().file_failed = false;
+}
+
+void set_output(Output output) {
+  const std::lock_guard lock(state().mutex);
+  state().output = std::move(output);
 }
 
 void flush() {
@@ -68,17 +140,28 @@ void flush() {
 }
 
 void write(Level level, std::string_view line) {
+  try {
+    const std::lock_guard lock(state().mutex);
+    write_locked(state(), level, printable(line));
+  } catch (...) {  // no memory for the line: nobody who logs could do better than go on
+  }
+}
+
+void live(std::string_view line) {
   const std::lock_guard lock(state().mutex);
-  if (state().file) state().file->log(spdlog_level(level), line);
-  if (level == Level::info && !state().prints_info) return;
-  // A live progress line may be standing on the terminal: clear it first.
-  const char* clear = ::isatty(STDERR_FILENO) ? "\r\033[K" : "";
-  const char* mark = level == Level::error     ? "stretto: error: "
-                     : level == Level::warning ? "stretto: warning: "
-                                               : "";
-  const std::string rank =
-      state().rank == 0 || level == Level::info ? "" : fmt::format("[rank {}] ", state().rank);
-  fmt::print(stderr, "{}{}{}{}\n", clear, rank, mark, line);
+  state().live = true;
+  write_to(STDERR_FILENO, fmt::format("{}{}", clear_line, printable(line)));
+}
+
+void end_live() {
+  const std::lock_guard lock(state().mutex);
+  if (std::exchange(state().live, false)) write_to(STDERR_FILENO, "\n");
+}
+
+void print(std::string_view line) {
+  const std::lock_guard lock(state().mutex);
+  std::fflush(stdout);  // what the program printed by other means comes first
+  write_to(STDOUT_FILENO, fmt::format("{}\n", line));
 }
 
 }  // namespace stretto::log

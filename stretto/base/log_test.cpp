@@ -1,7 +1,11 @@
 #include "stretto/base/log.h"
 
+#include <csignal>
+
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
@@ -22,8 +26,10 @@ TEST(Log, LinesGoToStderrAndToTheFile) {
   info("step {}", 1);
   error("step {} failed", 2);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "step 1\nstretto: error: step 2 failed\n");
-  EXPECT_THAT(read_file(folder.path() / "training_0.log"),
-              MatchesRegex(".*:.*:.* info step 1\n.*:.*:.* error step 2 failed\n"));
+  EXPECT_THAT(
+      read_file(folder.path() / "training_0.log"),
+      MatchesRegex(
+          ".*:.*:.* ======== start of process [0-9]+ ========\n.*:.*:.* info step 1\n.*:.*:.* error step 2 failed\n"));
 }
 
 TEST(Log, FullDiskIsReportedAndSurvived) {
@@ -38,6 +44,64 @@ TEST(Log, FullDiskIsReportedAndSurvived) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("No space left on device"), HasSubstr("stretto: warning: lost in the file")));
   EXPECT_THAT(read_file(folder.path() / "training_0.log"), AllOf(HasSubstr("kept"), Not(HasSubstr("lost"))));
+}
+
+// What stands behind stderr: a pipe whose reader has gone, and a full disk.
+TEST(Log, StderrThatTakesNothingIsSurvived) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const int before = ::dup(STDERR_FILENO);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const int full = ::open("/dev/full", O_WRONLY);
+  for (const int broken : {ends[1], full}) {
+    ::dup2(broken, STDERR_FILENO);
+    EXPECT_NO_THROW(error("lost"));
+    EXPECT_NO_THROW(live("lost"));
+    EXPECT_NO_THROW(end_live());
+    ::close(broken);
+  }
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  ::signal(SIGPIPE, SIG_DFL);
+}
+
+TEST(Log, AnOutputTakesTheLinesOfStderr) {
+  std::string text;
+  set_output([&](std::string_view line) { text += fmt::format("<{}>", line); });
+  testing::internal::CaptureStderr();
+  info("step {}", 1);
+  warning("low");
+  set_output([](std::string_view) { throw std::bad_alloc(); });
+  EXPECT_NO_THROW(info("lost"));
+  set_output({});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(text, "<step 1><stretto: warning: low>");
+}
+
+TEST(Log, ControlCharactersOfDataDoNotReachTheTerminal) {
+  testing::internal::CaptureStderr();
+  error("label \"{}\" is not known",
+        "\033]0;owned\007\xc2\x9b"
+        "2J\xc3\xa9\r");
+  live("\033[2J");
+  end_live();
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "stretto: error: label \"\\x1b]0;owned\\x07\\u009b2J\xc3\xa9\\x0d\" is not known\n\r\033[K\\x1b[2J\n");
+}
+
+TEST(Log, ALineReplacesTheLiveOne) {
+  testing::internal::CaptureStderr();
+  live("step 1");
+  live("step 2");
+  info("saved");
+  end_live();
+  live("step 3");
+  end_live();
+  info("done");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "\r\033[Kstep 1\r\033[Kstep 2\r\033[Ksaved\n\r\033[Kstep 3\ndone\n");
 }
 
 }  // namespace

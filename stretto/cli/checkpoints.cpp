@@ -13,6 +13,7 @@
 #include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/verbs.h"
 
@@ -115,7 +116,7 @@ int list(const std::filesystem::path& folder) {
                     show_size(size_on_disk(checkpoint.path)), score, checkpoint.path.string()});
   }
   print_table(rows);
-  for (const std::string& damage : damages) fmt::print(stderr, "stretto: error: {}\n", damage);
+  for (const std::string& damage : damages) log::error("{}", damage);
   return damages.empty() ? 0 : 1;
 }
 
@@ -139,7 +140,7 @@ class ReadingProgress {
     while (true) {
       wake_.wait_for(lock, stop, std::chrono::seconds(2), [] { return false; });
       if (stop.stop_requested()) return;
-      fmt::print(stderr, "reading step {} ({} of {} done)\n", step_, show_size(done_), show_size(total_));
+      log::info("reading step {} ({} of {} done)", step_, show_size(done_), show_size(total_));
     }
   }
   void begin(int64_t step) {

@@ -1,8 +1,7 @@
 #include "stretto/cli/command.h"
 
-#include <cstdio>
-
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/cli/known_verb.h"
 #include "stretto/cli/verbs.h"
 
@@ -31,10 +30,10 @@ int run_command(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? 0 : 2;
   } catch (const Error& error) {
-    fmt::print(stderr, "stretto: error: {}\n", error.what());
+    log::error("{}", error.what());
     return error.exit_code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "stretto: internal error: {}\n", error.what());
+    log::error("internal error: {}", error.what());
     return 70;
   }
   return exit_code;

@@ -12,6 +12,7 @@ namespace stretto::cli {
 int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
                   std::vector<std::string> command) {
   launch::LaunchOptions options{.command = std::move(command), .log_folder = recipe.output / "logger_logs"};
+  options.own_program = true;
   options.flight_record = recipe.output / "flight_record.json";
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();

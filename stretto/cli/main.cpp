@@ -1,4 +1,9 @@
+#include "stretto/base/process.h"
 #include "stretto/cli/command.h"
 
 // The `stretto` command. It links no libtorch, so every verb that needs none answers in milliseconds.
-int main(int argc, char** argv) { return stretto::cli::run_command(argc, argv); }
+int main(int argc, char** argv) {
+  stretto::fill_standard_descriptors();
+  stretto::hold_save_requests();
+  return stretto::cli::run_command(argc, argv);
+}

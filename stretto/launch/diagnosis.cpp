@@ -11,6 +11,7 @@ namespace stretto::launch {
 namespace {
 
 constexpr const char* stopped = "T";
+constexpr double start_up = 60;  // seconds that a rank may need to load its libraries and to join
 
 const FlightCall* find_call(const RankRecord& rank, const FlightCall& like) {
   for (const FlightCall& call : rank.last_calls) {
@@ -108,6 +109,14 @@ std::string blame_missing(const FlightRecord& record, const RankRecord& rank, co
   return text;
 }
 
+// Of a rank that has kept no record so far.
+std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
+  if (rank.state == stopped)
+    return not_moved(record, rank) + state_text(rank.state) + " before it joined the job";
+  return fmt::format("rank {} on {} has not joined the job {:.1f} s after its start: it is {}", rank.rank,
+                     record.host, rank.progress_ago, state_text(rank.state));
+}
+
 // "rank 0 waits in all_reduce [1024] float32 #17 of group world", one clause for all that wait in the same.
 std::vector<std::string> waiting_clauses(const FlightRecord& record) {
   std::map<std::string, std::vector<int>> by_call;
@@ -171,13 +180,19 @@ std::vector<std::string> differences(const FlightRecord& record) {
   return texts;
 }
 
-std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit) {
+std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit, bool own_program) {
+  const bool judged = own_program || std::ranges::any_of(record.ranks, &RankRecord::recorded);
   bool hangs = false;
   std::vector<std::string> clauses;
   const FlightCall* longest = nullptr;
   for (const RankRecord& rank : record.ranks) {
-    if (!rank.recorded || rank.state.empty()) continue;
-    if (rank.state == stopped) {
+    if (rank.state.empty()) continue;
+    if (!rank.recorded) {
+      const double patience = rank.state == stopped ? limit : limit + start_up;
+      if (!judged || rank.progress_ago <= patience) continue;
+      clauses.push_back(not_joined(record, rank));
+      hangs = true;
+    } else if (rank.state == stopped) {
       clauses.push_back(not_moved(record, rank) + blame_stopped(rank));
       hangs |= rank.progress_ago > limit;
     }

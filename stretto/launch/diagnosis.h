@@ -13,11 +13,11 @@ namespace stretto::launch {
 // which ranks have not made it. In the order of time.
 std::vector<std::string> differences(const FlightRecord& record);
 
-// Who holds up the others, where a rank has waited longer than `limit` seconds for a collective or, stopped,
-// has not moved for that long; nothing where all is well. Ranks that compute are never at fault by
-// themselves: only a rank that waits for them tells that they take too long. Ranks whose program keeps no
-// record count for nothing.
-std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit);
+// Who holds up the others, where a rank has waited longer than `limit` seconds for a collective or, stopped, has not moved
+// for that long; nothing where no rank hangs. A rank that computes is at fault only when another has waited for it that
+// long. Ranks without a record are judged where the program is known to keep one: `own_program`, or another rank does.
+// They are at fault when they have been stopped for that long, or have not joined a minute after that.
+std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit, bool own_program = false);
 
 // All of the record for people, with the last `calls` collectives of each rank.
 std::string report(const FlightRecord& record, size_t calls);

@@ -118,14 +118,34 @@ TEST(Hang, ProgramsWithoutARecordAreNotJudged) {
   EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
 }
 
+TEST(Hang, ARankThatHasNotJoinedIsNamedWhereTheProgramKeepsRecords) {
+  FlightRecord record = one_waits();
+  record.ranks[0].last_calls.clear();
+  record.ranks[1] = {.rank = 1, .state = "T", .progress_ago = 6};
+  EXPECT_EQ(diagnose_hang(record, 7), std::nullopt);
+  EXPECT_EQ(
+      diagnose_hang(record, 5),
+      "rank 1 on node7 has not moved for 6.0 s: stopped by a signal (state T) before it joined the job");
+  record.ranks[1].state = "D";
+  EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
+  record.ranks[1].progress_ago = 66;
+  EXPECT_EQ(
+      diagnose_hang(record, 5),
+      "rank 1 on node7 has not joined the job 66.0 s after its start: it is waiting for a disk or a device (state D)");
+  record.ranks.erase(record.ranks.begin());  // the only rank
+  EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
+  EXPECT_THAT(diagnose_hang(record, 5, /*own_program=*/true),
+              ::testing::Optional(HasSubstr("rank 1 on node7")));
+}
+
 TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
-  const cluster::FlightBoard board(2);
+  const cluster::FlightBoard board(1);
+  const auto recorder = cluster::FlightRecorder::open(board.path(), 0);
   HangWatch watch(board, std::chrono::milliseconds(1000));
   const auto start = HangWatch::Clock::now();
   const auto at = [&](int milliseconds) { return start + std::chrono::milliseconds(milliseconds); };
-  for (int time = 200; time <= 4000; time += 200)
-    EXPECT_FALSE(watch.suspects(at(time)));  // nobody keeps a record
-  const auto recorder = cluster::FlightRecorder::open(board.path(), 1);
+  for (int time = 200; time <= 800; time += 200) EXPECT_FALSE(watch.suspects(at(time)));
+  for (int time = 1200; time <= 4000; time += 200) EXPECT_TRUE(watch.suspects(at(time)));
   EXPECT_TRUE(watch.suspects(at(4200)));
   EXPECT_FALSE(watch.suspects(at(4201))) << "not before the next look";
   EXPECT_FALSE(watch.suspects(at(60'000))) << "the launcher itself was away";

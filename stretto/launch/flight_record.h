@@ -35,8 +35,9 @@ struct RankRecord {
   bool recorded = false;    // its program keeps a record; else nothing more is known of it
   std::string state = {};   // of the process, as the kernel has it ("R", "S", "T"); empty: it had ended
   std::string ending = {};  // how it had ended, "was killed by SIGKILL (Killed)"
-  double progress_ago = 0;  // when it last started or ended something
-  uint64_t calls = 0;       // collectives in all
+  double progress_ago =
+      0;  // when it last started or ended something; without a record, when it was started or stopped
+  uint64_t calls = 0;                       // collectives in all
   std::vector<FlightCall> last_calls = {};  // oldest first
 };
 

@@ -19,7 +19,7 @@ class HangWatch {
 
   Clock::time_point next_look() const { return next_look_; }
 
-  // Whether a rank that keeps a record has shown no progress for longer than the timeout. To be called at
+  // Whether a rank has shown no progress, or has kept no record at all, for longer than the timeout. To be called at
   // next_look().
   bool suspects(Clock::time_point now = Clock::now());
 

@@ -1,10 +1,12 @@
 #include "stretto/launch/launch.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/secret.h"
 #include "stretto/cluster/store_server.h"
@@ -78,9 +80,11 @@ Rank start_rank(const Plan& plan, const JobContext& job, int rank, const SignalG
                    .command = plan.options.command,
                    .environment = as_list(rank_environment(plan.base, job, rank, log.string())),
                    .cores = plan.cores.empty() ? std::vector<int>{} : plan.cores[static_cast<size_t>(rank)],
-                   .keep_stdin = rank == 0 && ::isatty(STDIN_FILENO) == 0},
+                   .keep_stdin = rank == 0 && ::isatty(STDIN_FILENO) == 0,
+                   .hold_save = plan.options.own_program,
+                   .inherited = rank == 0 ? job.terminal : -1},
                   signals);
-  RankOutput output(rank, std::move(process.out()), std::move(process.err()), log, console);
+  RankOutput output(rank, process.pid(), std::move(process.out()), std::move(process.err()), log, console);
   return {rank, std::move(process), std::move(output)};
 }
 
@@ -102,6 +106,7 @@ Outcome run_group(const Plan& plan, int restart_count, const SignalGuard& signal
   // Kept until the end, so that nobody else takes the port.
   const Fd master = cluster::bind_socket(this_host);
   const cluster::FlightBoard board(plan.ranks);
+  const Fd terminal(::isatty(STDERR_FILENO) == 1 ? ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1);
   const JobContext job{.ranks = plan.ranks,
                        .gpus = plan.gpus,
                        .master = cluster::bound_endpoint(master),
@@ -110,15 +115,18 @@ Outcome run_group(const Plan& plan, int restart_count, const SignalGuard& signal
                        .heartbeat = board.path(),
                        .restart_count = restart_count,
                        .max_restarts = plan.options.restart.max_restarts,
-                       .terminal = ::isatty(STDERR_FILENO) == 1};
+                       .terminal = terminal.get()};
   std::vector<Rank> ranks;
-  for (int rank = 0; rank < plan.ranks; ++rank)
+  for (int rank = 0; rank < plan.ranks && !signals.end_pending(); ++rank)
     ranks.push_back(start_rank(plan, job, rank, signals, console));
-  const Outcome outcome = supervise(ranks, signals, board,
-                                    {.stop = plan.options.stop,
-                                     .hang_timeout = plan.options.hang_timeout,
-                                     .restart_count = restart_count,
-                                     .max_restarts = plan.options.restart.max_restarts});
+  Outcome outcome = supervise(ranks, signals, board, console,
+                              {.stop = plan.options.stop,
+                               .hang_timeout = plan.options.hang_timeout,
+                               .own_program = plan.options.own_program,
+                               .restart_count = restart_count,
+                               .max_restarts = plan.options.restart.max_restarts});
+  const bool interrupted = std::ssize(ranks) < plan.ranks;
+  if (interrupted && outcome.exit_code == 0) outcome.exit_code = 128 + outcome.user_signal.value_or(SIGTERM);
   if (outcome.record && outcome.exit_code != usage_error) save(*outcome.record, plan.options.flight_record);
   return outcome;
 }
@@ -146,12 +154,13 @@ int default_ranks() { return std::max(1, count_gpus(find(own_environment(), "CUD
 
 int run(const LaunchOptions& options) {
   if (options.command.empty()) throw ConfigError("launch: no program was given to run");
+  fill_standard_descriptors();
   const SignalGuard signals;
   const Plan plan = make_plan(options);
   if (!options.log_folder.empty()) make_folders(options.log_folder);
-  Console console(/*shared=*/plan.ranks > 1);
+  Console console({.shared = plan.ranks > 1, .log_files = !options.log_folder.empty()});
   const int exit_code = run_with_restarts(plan, signals, console);
-  console.finish();
+  console.finish(signals);
   return exit_code;
 }
 

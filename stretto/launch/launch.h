@@ -21,6 +21,9 @@ struct LaunchOptions {
   RestartOptions restart = {};
   StopOptions stop = {};
   std::chrono::milliseconds hang_timeout{300'000};  // how long ranks may stand still; 0: for ever
+  // The program is one of stretto's: SIGUSR1 waits until it handles that (base/process.h), and a rank that does not come so
+  // far as to keep a record counts as hanging (diagnosis.h).
+  bool own_program = false;
   std::filesystem::path flight_record = {};  // file to write after a failure (flight_record.h); empty: none
 };
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "stretto/base/error.h"
@@ -69,6 +70,17 @@ class Launch : public ::testing::Test {
     return exit_code();
   }
   std::string text(const std::string& name) { return read_file(folder_.path() / name); }
+  // What is in a rank's log in logs/, without times and separators.
+  std::string logged(const std::string& rank) {
+    std::string kept;
+    const std::string all = text("logs/training_" + rank + ".log");
+    for (const std::string_view line : split(all, '\n')) {
+      constexpr size_t time = std::string_view("2026-01-31 12:00:00.123 ").size();
+      if (line.size() >= time && !line.substr(time).starts_with("========"))
+        kept.append(line.substr(time)).append("\n");
+    }
+    return kept;
+  }
   bool has(const std::string& name) { return std::filesystem::exists(folder_.path() / name); }
   std::string here(const std::string& name) { return (folder_.path() / name).string(); }
   pid_t number_in(const std::string& name) {

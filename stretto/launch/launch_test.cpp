@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -19,7 +20,7 @@ TEST_F(Launch, EveryRankIsToldWhoItIs) {
   options.environment["MINE"] = "too";
   EXPECT_EQ(launch(options), 0);
   for (const std::string& rank : std::vector<std::string>{"0", "1", "2"}) {
-    const std::string variables = "\n" + text("logs/training_" + rank + ".log");
+    const std::string variables = "\n" + logged(rank);
     const std::vector<std::string> all = {"RANK=" + rank,
                                           "LOCAL_RANK=" + rank,
                                           "WORLD_SIZE=3",
@@ -33,8 +34,7 @@ TEST_F(Launch, EveryRankIsToldWhoItIs) {
     EXPECT_THAT(variables, AllOf(HasSubstr("\nMASTER_PORT="), HasSubstr("\nSTRETTO_STORE=127.0.0.1:"),
                                  HasSubstr("\nSTRETTO_SECRET="), HasSubstr("\nTORCHELASTIC_RUN_ID=")));
   }
-  EXPECT_THAT(text("out"),
-              AllOf(StartsWith(text("logs/training_0.log").substr(0, 20)), Not(HasSubstr("\nRANK=1\n"))));
+  EXPECT_THAT(text("out"), AllOf(StartsWith(logged("0").substr(0, 20)), Not(HasSubstr("\nRANK=1\n"))));
 }
 
 TEST_F(Launch, OutputOfAllRanksIsTold) {
@@ -51,11 +51,52 @@ TEST_F(Launch, LogsHoldLinesAndTheTerminalGetsRankZeroAndWarnings) {
   options.log_folder = here("a/logger_logs");
   EXPECT_EQ(launch(options), 0);
   EXPECT_EQ(text("out"), "\rstep 1\rstep 2\n");
-  EXPECT_THAT(text("a/logger_logs/training_0.log"), AllOf(HasSubstr("step 2\n"), Not(HasSubstr("step 1"))));
+  EXPECT_THAT(text("a/logger_logs/training_0.log"), AllOf(HasSubstr(" step 2\n"), Not(HasSubstr("step 1"))));
   EXPECT_THAT(text("a/logger_logs/training_1.log"),
               AllOf(HasSubstr("plain\n"), HasSubstr("[rank 1] warning: low\n")));
   EXPECT_THAT(text("err"), AllOf(HasSubstr("plain\n"), HasSubstr("[rank 1] warning: low\n"),
                                  Not(HasSubstr("[rank 1] plain"))));
+}
+
+TEST_F(Launch, LogsHaveTimesAndALinePerRun) {
+  LaunchOptions options = shell("echo $MINE", 1);
+  options.log_folder = here("logs");
+  for (const std::string run : {"first", "second"}) {
+    options.environment["MINE"] = run;
+    EXPECT_EQ(launch(options), 0);
+  }
+  const std::string time = "[0-9]+-[0-9]+-[0-9]+ [0-9]+:[0-9]+:[0-9]+\\.[0-9]+ ";
+  const std::string start = time + "======== start of rank 0 \\(process [0-9]+\\) ========\n";
+  EXPECT_THAT(text("logs/training_0.log"),
+              MatchesRegex(start + time + "first\n" + start + time + "second\n"));
+}
+
+TEST_F(Launch, AMessageThatRanksShareIsShownOnce) {
+  LaunchOptions options = shell(
+      "[ $RANK = 0 ] || mark=\"[rank $RANK] \"; echo \"${mark}stretto: warning: low\" >&2; sleep 0.5", 3);
+  options.log_folder = here("logs");
+  EXPECT_EQ(launch(options), 0);
+  EXPECT_EQ(text("err"), "stretto: warning: low\n");
+  options = shell("[ $RANK = 0 ] || echo \"[rank $RANK] stretto: warning: low\" >&2", 3);
+  std::filesystem::remove(here("err"));
+  EXPECT_EQ(launch(options), 0);
+  EXPECT_EQ(text("err"), "[ranks 1, 2] stretto: warning: low\n");
+}
+
+TEST_F(Launch, BehindAUsageErrorNothingElseIsSaid) {
+  const std::string script =
+      "[ $RANK = 0 ] && { echo 'stretto: error: r.yaml:3: no such key' >&2; echo $$ > " + here("pid") +
+      "; exit 2; }; trap '' TERM; while ! [ -s " + here("pid") + " ] || kill -0 $(cat " + here("pid") +
+      ") 2>&-; do sleep 0.01; done; echo \"[rank 1] stretto: error: rank 0 has left the group\" >&2; exit 1";
+  LaunchOptions options = shell(script, 2);
+  options.own_program = true;
+  EXPECT_EQ(launch(options), 2);
+  EXPECT_EQ(text("err"), "stretto: error: r.yaml:3: no such key\n");
+  std::filesystem::remove(here("err"));
+  std::filesystem::remove(here("pid"));
+  options.own_program = false;
+  EXPECT_EQ(launch(options), 2);
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("ended with exit code 2"), Not(HasSubstr("has left the group"))));
 }
 
 TEST_F(Launch, ExitCodeAndLastLinesOfTheFirstFailureArePassedOn) {
@@ -70,7 +111,7 @@ TEST_F(Launch, ExitCodeAndLastLinesOfTheFirstFailureArePassedOn) {
 
 TEST_F(Launch, DeathBySignalIsNamedAndTheOthersAreStopped) {
   const std::string script =
-      "echo $$ > " + here("pid$RANK") + "; [ $RANK = 2 ] && kill -SEGV $$; exec sleep 1000";
+      "echo $$ > " + here("pid$RANK") + "; [ $RANK = 2 ] && { while ! [ -s " + here("pid0") + " ]; do sleep 0.01; done; kill -SEGV $$; }; exec sleep 1000";
   start(shell(script, 3));
   const pid_t other = number_in("pid0");
   EXPECT_EQ(exit_code(), 128 + SIGSEGV);
@@ -149,6 +190,36 @@ TEST_F(Launch, AReaderThatLeavesIsNoticedByRankZero) {
     if (::pipe(ends) == 0) ::dup2(ends[1], STDOUT_FILENO), ::close(ends[0]), ::close(ends[1]);
   });
   EXPECT_EQ(exit_code(), 128 + SIGPIPE);
+}
+
+TEST_F(Launch, ClosedStandardStreamsAreFilled) {
+  LaunchOptions options = shell("readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2", 1);
+  options.log_folder = here("logs");
+  start(options, [] {
+    for (const int fd : {0, 1, 2}) ::close(fd);
+  });
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_THAT(logged("0"), MatchesRegex("/dev/null\npipe:.*\npipe:.*\n"));
+}
+
+TEST_F(Launch, MoreRanksThanDescriptorsAreSaid) {
+  start(shell("exec sleep 1000", 40), [] {
+    const rlimit few{.rlim_cur = 50, .rlim_max = 50};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  });
+  EXPECT_EQ(exit_code(), 1);
+  EXPECT_THAT(text("err"), HasSubstr("Too many open files; a launcher needs two per rank and may have 50"));
+}
+
+TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {
+  start(shell("[ $RANK = 39 ] && ulimit -n; true", 40), [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 50;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  });
+  EXPECT_EQ(exit_code(), 0) << text("err");
+  EXPECT_EQ(text("out"), "[rank 39] 50\n");
 }
 
 TEST_F(Launch, WhatCannotBeStartedIsSaid) {

@@ -43,7 +43,7 @@ Environment rank_environment(Environment base, const JobContext& job, int rank, 
   for (const auto& [name, value] : own) base[name] = value;
   if (job.gpus == 0 || job.ranks > 1) base.emplace("OMP_NUM_THREADS", "1");
   if (!log_file.empty()) base["STRETTO_LOG_FILE"] = log_file;
-  if (job.terminal && rank == 0) base["STRETTO_TERMINAL"] = "1";
+  if (job.terminal >= 0 && rank == 0) base["STRETTO_TERMINAL"] = std::to_string(job.terminal);
   return base;
 }
 

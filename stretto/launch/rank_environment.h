@@ -20,7 +20,8 @@ struct JobContext {
   std::string heartbeat = {};  // the path of the launcher's FlightBoard
   int restart_count = 0;       // how often the ranks have been started again
   int max_restarts = 0;
-  bool terminal = false;  // the launcher's standard error is a terminal
+  int terminal =
+      -1;  // a descriptor of the terminal that the launcher's standard error is, for rank 0; -1: it is none
 };
 
 // The launcher's own variables.

@@ -21,7 +21,7 @@ const JobContext job{.ranks = 4,
                      .heartbeat = "/proc/1/fd/9",
                      .restart_count = 2,
                      .max_restarts = 5,
-                     .terminal = true};
+                     .terminal = 7};
 
 TEST(RankEnvironment, IsWhatTheClusterLayerReads) {
   const Environment environment = rank_environment({{"RANK", "stale"}}, job, 3, "");
@@ -64,7 +64,7 @@ TEST(RankEnvironment, ThreadsOfTheUserStand) {
 }
 
 TEST(RankEnvironment, TerminalIsRankZerosAndLogEachOnes) {
-  EXPECT_THAT(rank_environment({}, job, 0, "/l/training_0.log"), Contains(Pair("STRETTO_TERMINAL", "1")));
+  EXPECT_THAT(rank_environment({}, job, 0, "/l/training_0.log"), Contains(Pair("STRETTO_TERMINAL", "7")));
   EXPECT_THAT(rank_environment({}, job, 1, "/l/training_1.log"),
               Contains(Pair("STRETTO_LOG_FILE", "/l/training_1.log")));
   EXPECT_THAT(rank_environment({}, job, 1, ""), Not(Contains(Key("STRETTO_TERMINAL"))));

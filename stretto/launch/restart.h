@@ -13,8 +13,6 @@ struct RestartOptions {
   std::chrono::milliseconds longest_delay{30'000};
 };
 
-inline constexpr int usage_error = 2;  // the exit code for a command line or a configuration that cannot work
-
 // How long to wait before restart number `restart` (1: the first).
 std::chrono::milliseconds restart_delay(const RestartOptions& options, int restart);
 

@@ -42,7 +42,7 @@ TEST_F(Restart, AFailedGroupIsStartedAgainAsAWhole) {
                                  HasSubstr(") ended with exit code 7"), HasSubstr("restart 2 of 3 in 0.04 s"),
                                  Not(HasSubstr("restart 3"))));
   for (const int rank : {0, 1}) {
-    const std::string log = text(fmt::format("logs/training_{}.log", rank));
+    const std::string log = logged(std::to_string(rank));
     const auto lives = split(log, '\n');
     ASSERT_EQ(lives.size(), 4u) << log;
     for (int life = 0; life < 3; ++life) {

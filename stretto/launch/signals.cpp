@@ -22,27 +22,30 @@ bool asks_to_end(int signal) {
 }
 
 SignalGuard::SignalGuard() {
-  sigset_t watched;
-  ::sigemptyset(&watched);
-  ::sigaddset(&watched, SIGCHLD);
+  ::sigemptyset(&watched_);
+  ::sigaddset(&watched_, SIGCHLD);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&watched, signal);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&watched_, signal);
   }
-  fd_ = Fd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  fd_ = Fd(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw IoError("cannot make a signal descriptor: {}", std::strerror(errno));
-  ::pthread_sigmask(SIG_BLOCK, &watched, &old_mask_);
+  ::pthread_sigmask(SIG_BLOCK, &watched_, &old_mask_);
+  child_mask_ = holding_mask_ = old_mask_;
+  ::sigdelset(&child_mask_, SIGUSR1);
+  ::sigaddset(&holding_mask_, SIGUSR1);
 
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &old_pipe_);
+  ::sigaction(SIGXFSZ, &ignore, &old_size_);
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;  // were it ignored, the kernel would reap the children itself
   ::sigaction(SIGCHLD, &standard, &old_child_);
 }
 
-SignalGuard::~SignalGuard() { restore(); }
+SignalGuard::~SignalGuard() { restore(old_mask_); }
 
 std::optional<int> SignalGuard::next() const {
   signalfd_siginfo info{};
@@ -50,10 +53,24 @@ std::optional<int> SignalGuard::next() const {
   return static_cast<int>(info.ssi_signo);
 }
 
-void SignalGuard::restore() const {
+bool SignalGuard::end_pending() const {
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) return false;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    if (::sigismember(&pending, signal) == 1 && ::sigismember(&watched_, signal) == 1) return true;
+  }
+  return false;
+}
+
+void SignalGuard::restore_for_child(bool hold_save) const {
+  restore(hold_save ? holding_mask_ : child_mask_);
+}
+
+void SignalGuard::restore(const sigset_t& mask) const {
   ::sigaction(SIGPIPE, &old_pipe_, nullptr);
+  ::sigaction(SIGXFSZ, &old_size_, nullptr);
   ::sigaction(SIGCHLD, &old_child_, nullptr);
-  ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
 }  // namespace stretto::launch

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "stretto/base/process.h"
 #include "stretto/launch/launch_fixture.h"
 
 // What a launcher does with signals that it gets itself.
@@ -115,6 +116,27 @@ TEST_F(Signals, SigusrIsKeptFromProgramsThatItWouldKill) {
   EXPECT_TRUE(runs(first_) && runs(second_));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(Signals, OneThatComesWhileRanksAreStartedStartsNoMore) {
+  start(shell("touch " + here("rank$RANK") + "; [ $RANK = 0 ] && kill -TERM $PPID; exec sleep 1000", 400));
+  EXPECT_EQ(exit_code(), 128 + SIGTERM);
+  EXPECT_FALSE(has("rank399"));
+}
+
+TEST_F(Signals, SigusrBeforeAHandlerWaitsForItInStrettosOwnPrograms) {
+  start({.command = {"sleep", "1"}, .ranks = 1, .pin = false, .own_program = true});
+  std::this_thread::sleep_for(300ms);
+  ::kill(launcher_, SIGUSR1);
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_EQ(text("err"), "");
+}
+
+// A launcher that was started with SIGUSR1 blocked must not hand that on to others' programs.
+TEST_F(Signals, OthersProgramsStartWithTheUsualMask) {
+  start(shell("kill -USR1 $$; echo lives", 1), [] { hold_save_requests(); });
+  EXPECT_EQ(exit_code(), 128 + SIGUSR1);
+  EXPECT_EQ(text("out"), "");
 }
 
 }  // namespace

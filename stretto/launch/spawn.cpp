@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "stretto/base/error.h"
@@ -21,10 +22,40 @@ struct Pipe {
   Fd read, write;
 };
 
+// The limit on open descriptors as it was when the process started. The launcher, which needs two per rank, raises its own
+// as far as it may; ranks get the first one.
+rlimit descriptor_limit() {
+  static const rlimit first = [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &raised);
+    return limit;
+  }();
+  return first;
+}
+
+// The reason of a call that makes descriptors, with the limit where that was reached.
+std::string no_descriptor() {
+  const int error = errno;
+  if (error != EMFILE) return std::strerror(error);
+  return fmt::format(
+      "Too many open files; a launcher needs two per rank and may have {} (ulimit -Hn): start fewer ranks, or raise it",
+      descriptor_limit().rlim_max);
+}
+
 Pipe make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot make a pipe: {}", std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot make a pipe: {}", no_descriptor());
   return {Fd(ends[0]), Fd(ends[1])};
+}
+
+// Whether the mask of signals behind `label` in a /proc/<pid>/status holds `signal`.
+bool in_mask(const std::string& status, std::string_view label, int signal) {
+  const size_t position = status.find(label);
+  if (position == std::string::npos) return false;
+  const unsigned long long mask = std::strtoull(status.c_str() + position + label.size(), nullptr, 16);
+  return (mask >> (signal - 1) & 1) != 0;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -44,6 +75,9 @@ struct ChildPlan {
   std::array<cpu_set_t, 16> cores;  // 16,384 of them; the kernel ignores what it has not
   bool pinned;
   int in, out, err, failure;
+  int inherited;
+  bool hold_save;
+  rlimit open_files;
   pid_t launcher;
 };
 
@@ -55,7 +89,9 @@ struct ChildPlan {
                      ::dup2(plan.err, STDERR_FILENO) >= 0;
   const bool placed = !plan.pinned || ::sched_setaffinity(0, sizeof plan.cores, plan.cores.data()) == 0;
   if (wired && placed) {
-    plan.signals->restore();
+    if (plan.inherited >= 0) ::fcntl(plan.inherited, F_SETFD, 0);
+    ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
+    plan.signals->restore_for_child(plan.hold_save);
     ::execve(plan.program, plan.command, plan.environment);
   }
   const int error = errno;
@@ -107,6 +143,7 @@ std::string Ending::text() const {
 }
 
 Process::Process(const SpawnOptions& options, const SignalGuard& signals) {
+  descriptor_limit();
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const std::vector<char*> command = pointers(options.command);
@@ -121,6 +158,9 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals) {
                  .out = out.write.get(),
                  .err = err.write.get(),
                  .failure = failure.write.get(),
+                 .inherited = options.inherited,
+                 .hold_save = options.hold_save,
+                 .open_files = descriptor_limit(),
                  .launcher = ::getpid()};
   for (const int core : options.cores) CPU_SET_S(core, sizeof plan.cores, plan.cores.data());
 
@@ -168,11 +208,7 @@ void Process::signal(int signal) const {
 bool Process::handles(int signal) const {
   if (!alive_) return false;
   const std::string status = read_file(fmt::format("/proc/{}/status", pid_));
-  constexpr std::string_view label = "\nSigCgt:\t";
-  const size_t place = status.find(label);
-  if (place == std::string::npos) return false;
-  const unsigned long long caught = std::strtoull(status.c_str() + place + label.size(), nullptr, 16);
-  return (caught >> (signal - 1) & 1) != 0;
+  return in_mask(status, "\nSigCgt:\t", signal) || in_mask(status, "\nSigBlk:\t", signal);
 }
 
 std::optional<Ending> Process::reap() {

@@ -22,6 +22,8 @@ struct SpawnOptions {
   std::vector<std::string> environment;  // all of it, as NAME=value
   std::vector<int> cores = {};           // may run on these only; empty: anywhere
   bool keep_stdin = false;               // the launcher's own standard input; else /dev/null
+  bool hold_save = false;                // SIGUSR1 waits until the program handles it (base/process.h)
+  int inherited = -1;                    // a descriptor that it gets under the same number; -1: none
 };
 
 // How a process ended: by a signal, or with an exit code.
@@ -57,7 +59,7 @@ class Process {
   // Sends a signal to the whole group; nothing when the process has ended.
   void signal(int signal) const;
 
-  // Whether the program has a handler for it.
+  // Whether the program has a handler for it, or has it wait until there is one.
   bool handles(int signal) const;
 
   // If the process has ended by now: kills what is left of its group, reaps it and tells how it ended.

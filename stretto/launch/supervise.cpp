@@ -20,27 +20,30 @@ using cluster::Clock;
 class Supervisor {
  public:
   Supervisor(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
-             const SuperviseOptions& options)
+             Console& console, const SuperviseOptions& options)
       : ranks_(ranks),
         signals_(signals),
         board_(board),
+        console_(console),
         options_(options),
         hang_watch_(board, options.hang_timeout),
-        endings_(ranks.size()) {}
+        endings_(ranks.size()),
+        exit_codes_(ranks.size()),
+        stopped_since_(ranks.size()) {}
 
   Outcome run() {
+    take_signals();  // there may be some already, and no rank
     while (any_alive()) {
       wait_and_carry_output();
-      while (const auto signal = signals_.next()) {
-        if (asks_to_end(*signal)) ask_to_end(*signal);
-        if (*signal == SIGUSR1) pass_on(*signal);
-      }
       for (Rank& rank : ranks_) {
         if (const auto ending = rank.process.reap()) note_end(rank, *ending);
       }
+      if (report_at_ && (Clock::now() >= *report_at_ || !any_alive())) report_failure();
+      console_.show_due_messages();
       if (kill_at_ && Clock::now() >= *kill_at_) kill_the_rest();
-      if (!stopping() && hang_watch_.suspects()) look_for_a_hang();
+      if (!stopping() && Clock::now() >= hang_watch_.next_look()) watch_for_a_hang();
     }
+    if (report_at_) report_failure();
     return outcome_;
   }
 
@@ -50,13 +53,31 @@ class Supervisor {
   }
 
   void wait_and_carry_output() {
+    auto until = kill_at_.value_or(hang_watch_.next_look());
+    for (const auto& due : {report_at_, console_.next_due()}) until = std::min(until, due.value_or(until));
     std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0}};
     for (const Rank& rank : ranks_) {
-      for (const int stream : {0, 1}) watched.push_back({rank.output.fd(stream), POLLIN, 0});
+      for (const int stream : {0, 1}) {
+        const bool later = !stopping() && rank.output.must_wait(stream);
+        watched.push_back({later ? -1 : rank.output.fd(stream), POLLIN, 0});
+        if (later) until = std::min(until, Clock::now() + std::chrono::milliseconds(5));
+      }
     }
-    ::poll(watched.data(), watched.size(), cluster::poll_timeout(kill_at_.value_or(hang_watch_.next_look())));
+    ::poll(watched.data(), watched.size(), cluster::poll_timeout(until));
+    // Before the output: Ctrl-C also ends the program at the other end of a pipe, and a rank that is to save is not to
+    // meet a closed one.
+    take_signals();
     for (size_t i = 1; i < watched.size(); ++i) {
       if (watched[i].revents != 0) ranks_[(i - 1) / 2].output.read(static_cast<int>((i - 1) % 2));
+    }
+    if (stopping()) return;
+    for (Rank& rank : ranks_) rank.output.close_unread();
+  }
+
+  void take_signals() {
+    while (const auto signal = signals_.next()) {
+      if (asks_to_end(*signal)) ask_to_end(*signal);
+      if (*signal == SIGUSR1) pass_on(*signal);
     }
   }
 
@@ -90,27 +111,71 @@ class Supervisor {
     rank.output.finish();
     endings_[static_cast<size_t>(rank.rank)] = ending.text();
     if (ending.good()) return;
+    exit_codes_[static_cast<size_t>(rank.rank)] = ending.exit_code();
     const bool asked_for = was_asked_for(ending);
-    if (outcome_.exit_code == 0) {
+    // A usage error explains what else failed, in whatever order the ends were noticed.
+    const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
+    if (outcome_.exit_code == 0 || explains) {
       outcome_.exit_code =
           asked_for && outcome_.user_signal ? 128 + *outcome_.user_signal : ending.exit_code();
     }
     if (asked_for) return;
-    tell(rank, ending);
-    if (!outcome_.failure.empty()) return;
-    if (any_alive()) log::info("stopping the other ranks");
+    if (!outcome_.failure.empty() && !explains) return note_later_failure(rank, ending);
+    report_ = describe(rank, ending);
+    others_lived_ = any_alive();
+    report_at_ = Clock::now() + std::chrono::milliseconds(200);
     fail(take_record(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text())));
   }
 
-  void look_for_a_hang() {
+  // Mostly that rank misses the first one that failed.
+  void note_later_failure(const Rank& rank, const Ending& ending) {
+    const std::string text = fmt::format("rank {} (process {}) {}, after the first failure", rank.rank,
+                                         rank.process.pid(), ending.text());
+    report_at_ ? later_failures_.push_back(text) : log::info("{}", text);
+  }
+
+  // A moment after the failure, when what the ranks themselves have to say of it has come.
+  void report_failure() {
+    report_at_.reset();
+    const bool usage = outcome_.exit_code == usage_error;
+    if (usage) {
+      console_.show_messages_of(
+          [this](int rank) { return exit_codes_[static_cast<size_t>(rank)] == usage_error; });
+    } else {
+      console_.show_messages();
+    }
+    if (usage && options_.own_program) return;
+    log::error("{}", report_);
+    if (others_lived_) log::info("stopping the other ranks");
+    if (usage) return;
+    for (const std::string& text : later_failures_) log::info("{}", text);
+  }
+
+  void watch_for_a_hang() {
+    note_unrecorded();
+    if (!hang_watch_.suspects()) return;
     FlightRecord record = take_record("");
-    const auto hang = diagnose_hang(record, std::chrono::duration<double>(options_.hang_timeout).count());
+    const auto hang = diagnose_hang(record, std::chrono::duration<double>(options_.hang_timeout).count(),
+                                    options_.own_program);
     if (!hang) return;
     record.reason = *hang;
     outcome_.exit_code = hang_exit_code;
     log::error("{}", *hang);
     log::info("stopping all ranks");
     fail(std::move(record));
+  }
+
+  // Of a rank that keeps no record, when it was last seen to run: not stopped by a signal.
+  void note_unrecorded() {
+    for (const Rank& rank : ranks_) {
+      if (!rank.process.alive() || board_.pid(rank.rank) != 0) continue;
+      auto& since = stopped_since_[static_cast<size_t>(rank.rank)];
+      if (process_state(rank.process.pid()) != "T") {
+        since.reset();
+      } else if (!since) {
+        since = Clock::now();
+      }
+    }
   }
 
   void fail(FlightRecord record) {
@@ -130,6 +195,11 @@ class Supervisor {
       kept.ending = endings_[static_cast<size_t>(rank.rank)];
       if (rank.process.alive()) kept.state = process_state(rank.process.pid());
       read_board(board_, kept);
+      const auto stopped_since = stopped_since_[static_cast<size_t>(rank.rank)];
+      if (!kept.recorded) {
+        kept.progress_ago =
+            std::chrono::duration<double>(Clock::now() - stopped_since.value_or(start_)).count();
+      }
     }
     return record;
   }
@@ -140,16 +210,14 @@ class Supervisor {
     return stopping() && (ending.signal == SIGTERM || (killed_ && ending.signal == SIGKILL));
   }
 
-  // The first failure in full, later ones in short: mostly they are the other ranks' missing the first. Rank
-  // 0's last lines stand on the terminal already.
-  void tell(const Rank& rank, const Ending& ending) const {
+  // With its last lines; those of rank 0 stand on the terminal already.
+  static std::string describe(const Rank& rank, const Ending& ending) {
     std::string text = fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text());
-    if (!outcome_.failure.empty()) return log::info("{}, after the first failure", text);
     if (ending.signal == SIGKILL) text += "; the system does that when memory runs out";
     const std::string lines = rank.rank == 0 ? "" : rank.output.last_lines();
     if (!rank.output.log().empty()) text += fmt::format("; its log is {}", rank.output.log().string());
     if (!lines.empty()) text += "\n  its last lines:\n" + lines.substr(0, lines.size() - 1);
-    log::error("{}", text);
+    return text;
   }
 
   // One SIGTERM, however often the job is told to end; the earliest end of patience counts.
@@ -184,9 +252,17 @@ class Supervisor {
   std::vector<Rank>& ranks_;
   const SignalGuard& signals_;
   const cluster::FlightBoard& board_;
+  Console& console_;
   SuperviseOptions options_;
   HangWatch hang_watch_;
   std::vector<std::string> endings_;  // how each rank ended; empty while it lives
+  std::vector<int> exit_codes_;
+  std::optional<Clock::time_point> report_at_;  // when the first failure is to be reported
+  std::string report_;
+  bool others_lived_ = false;
+  std::vector<std::string> later_failures_;
+  const Clock::time_point start_ = Clock::now();
+  std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
   std::optional<Clock::time_point>
       kill_at_;                           // set when the ranks have been asked to end: they are to by then
   std::chrono::milliseconds patience_{};  // how long that was when it began
@@ -201,8 +277,8 @@ std::string seconds_text(std::chrono::milliseconds duration) {
 }
 
 Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
-                  const SuperviseOptions& options) {
-  return Supervisor(ranks, signals, board, options).run();
+                  Console& console, const SuperviseOptions& options) {
+  return Supervisor(ranks, signals, board, console, options).run();
 }
 
 }  // namespace stretto::launch

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/launch/flight_record.h"
-#include "stretto/launch/rank_output.h"
+#include "stretto/launch/output/rank_output.h"
 #include "stretto/launch/signals.h"
 #include "stretto/launch/spawn.h"
 
@@ -31,6 +31,7 @@ struct StopOptions {
 struct SuperviseOptions {
   StopOptions stop = {};
   std::chrono::milliseconds hang_timeout{300'000};  // 0: no rank is ever judged to hang
+  bool own_program = false;                         // see LaunchOptions
   int restart_count = 0;                            // of this life of the group, for the record
   int max_restarts = 0;
 };
@@ -44,6 +45,7 @@ struct Outcome {
 };
 
 inline constexpr int hang_exit_code = 124;  // as timeout(1)
+inline constexpr int usage_error = 2;       // for a command line, a configuration or data that cannot work
 
 // Carries the ranks' output and waits until all have ended. The exit code is 0 if every rank ended with 0,
 // else that of the first that did not (128 + n where signal n killed it), or hang_exit_code where they hung
@@ -53,7 +55,9 @@ inline constexpr int hang_exit_code = 124;  // as timeout(1)
 // SIGKILL soon after. A first SIGINT, SIGTERM, SIGHUP or SIGQUIT of the launcher makes it ask the ranks to
 // end, by one SIGTERM; who dies of that gives 128 + the launcher's own signal. A second one kills them.
 // SIGUSR1 is passed on to each rank whose program handles it.
+// A rank that ends with usage_error has given the reason itself: what other ranks report of its end is not shown, and of
+// stretto's own programs the end itself is not either.
 Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
-                  const SuperviseOptions& options);
+                  Console& console, const SuperviseOptions& options);
 
 }  // namespace stretto::launch

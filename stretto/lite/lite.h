@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include <torch/data/dataloader.h>
 #include <torch/nn/pimpl.h>
 
+#include "stretto/base/log.h"
 #include "stretto/checkpoint/writer.h"
 #include "stretto/comm/job.h"
 #include "stretto/lite/agreement.h"
@@ -235,8 +235,7 @@ class Lite {
   template <class... Args>
   void print(fmt::format_string<Args...> text, Args&&... args) const {
     if (!is_global_zero()) return;
-    fmt::print("{}\n", fmt::format(text, std::forward<Args>(args)...));
-    std::fflush(stdout);
+    log::print(fmt::format(text, std::forward<Args>(args)...));
   }
 
   // Seeds torch's generators: alike on all ranks until the first model is set up, then different ones on ranks but 0.

@@ -1,9 +1,12 @@
 #include <unistd.h>
 
 #include "stretto/base/log.h"
+#include "stretto/base/process.h"
 #include "stretto/rank/command.h"
 
 int main(int argc, char** argv) {
+  stretto::fill_standard_descriptors();
+  stretto::hold_save_requests();
   const int code = stretto::rank::run_command(argc, argv);
   stretto::log::flush();
   // libtorch's global destructors take a quarter of a second and have nothing left to do.

@@ -1,5 +1,6 @@
 #include "stretto/rank/program.h"
 
+#include "stretto/base/process.h"
 #include "stretto/cli/launch_recipe.h"
 #include "stretto/cluster/environment.h"
 #include "stretto/launch/command_line.h"
@@ -10,6 +11,8 @@
 namespace stretto {
 
 int run_program(int argc, char** argv, const std::function<FitResult(const Run&)>& train) {
+  fill_standard_descriptors();
+  hold_save_requests();
   CLI::App app("A training program, made with stretto");
   cli::RecipeArguments arguments;
   cli::add_recipe_arguments(app, arguments);

@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/process.h"
 #include "stretto/cli/recipe_handover.h"
 #include "stretto/cli/resume_command.h"
 #include "stretto/comm/job.h"
@@ -37,6 +38,7 @@ void resume_own_run(Recipe& recipe, const cluster::RankInfo& info) {
 
 void run_rank(const std::string& program, const cli::RecipeArguments& arguments, Verb verb,
               const std::function<bool(const Run&)>& work) {
+  ignore_write_signals();
   Recipe recipe = cli::recipe_of_rank(arguments, verb);
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);

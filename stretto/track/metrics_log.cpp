@@ -30,6 +30,8 @@ nlohmann::json as_json(double value) {
 }  // namespace
 
 void MetricsLog::begin(const TrackedRun& run) {
+  run_ = run;
+  file_.reset();
   write_file_atomic(path_, run.steps_done > 0 ? records_until(path_, run.steps_done) : std::string());
   file_.emplace(path_);
 }
@@ -38,6 +40,7 @@ void MetricsLog::write(const Record& record) {
   nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}};
   for (const auto& [name, value] : record.values)
     line[(record.evaluation ? "eval_" : "") + name] = as_json(value);
+  if (!file_) begin(run_);  // which failed before
   file_->write(line.dump() + "\n");
 }
 

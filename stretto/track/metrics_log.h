@@ -18,6 +18,7 @@ class MetricsLog : public Tracker {
 
  private:
   std::filesystem::path path_;
+  TrackedRun run_;
   std::optional<AppendFile> file_;
 };
 

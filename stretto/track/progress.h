@@ -6,12 +6,17 @@
 
 namespace stretto {
 
-// "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | 2,840 tokens/s | ETA 1m 33s"
-// Speed and time left are left out while record has no samples_per_second.
+// "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | 2,840 tokens/s |
+// communication 7 % | ETA 1m 33s". Speed and time left are omitted while the record has no samples_per_second, as are values
+// that are not finite.
 std::string progress_line(const Record& record, int64_t total_steps, double seconds_left);
 
-// Shows a run's progress: one line that is rewritten in place on a terminal, else a plain line through the logger for each
-// record. Evaluations are not shown.
+// The same for a terminal, behind a bar: " 11 % [##--------------] step 120/1053 | loss 0.4123 | ...", the most important
+// values first, and as many as fit into `columns` characters.
+std::string live_line(const Record& record, int64_t total_steps, double seconds_left, int columns);
+
+// Shows a run's progress: one line that is redrawn in place on a terminal, in the width that the terminal has then; else a
+// plain line through the logger per record. Evaluations are not shown.
 class Progress : public Tracker {
  public:
   enum class Mode { live, lines };
@@ -35,7 +40,6 @@ class Progress : public Tracker {
   int64_t first_step_ = -1;
   Clock::time_point first_time_;
   Clock::time_point last_drawn_;
-  bool line_open_ = false;
 };
 
 }  // namespace stretto

@@ -41,23 +41,27 @@ std::string host_name() {
 }  // namespace
 
 void TensorBoard::begin(const TrackedRun& run) {
+  run_ = run;
+  file_.reset();
   make_folders(folder_);
   auto second = static_cast<int64_t>(seconds_since_1970());
   for (const auto& file : event_files(folder_)) {
     if (run.steps_done == 0) std::filesystem::remove(file);
     second = std::max(second, second_of(file.filename().string()) + 1);
   }
-  file_.emplace(folder_ / fmt::format("{}{:010}.{}.{}.0", prefix, second, host_name(), ::getpid()));
+  AppendFile file(folder_ / fmt::format("{}{:010}.{}.{}.0", prefix, second, host_name(), ::getpid()));
   const double time = seconds_since_1970();
   std::string records = tfevents::as_record(tfevents::version(time));
   if (run.steps_done > 0) records += tfevents::as_record(tfevents::restart(time, run.steps_done + 1));
-  file_->write(records + tfevents::as_record(tfevents::text(time, run.steps_done, "recipe",
-                                                            "```yaml\n" + run.settings + "```\n")));
+  file.write(records + tfevents::as_record(tfevents::text(time, run.steps_done, "recipe",
+                                                          "```yaml\n" + run.settings + "```\n")));
+  file_.emplace(std::move(file));
 }
 
 void TensorBoard::write(const Record& record) {
   std::vector<std::pair<std::string, double>> curves = record.values;
   for (auto& [name, value] : curves) name = (record.evaluation ? "eval/" : "train/") + name;
+  if (!file_) begin(run_);  // which failed before
   file_->write(tfevents::as_record(tfevents::scalars(seconds_since_1970(), record.step, curves)));
 }
 

@@ -19,6 +19,7 @@ class TensorBoard : public Tracker {
 
  private:
   std::filesystem::path folder_;
+  TrackedRun run_;
   std::optional<AppendFile> file_;
 };
 

@@ -31,6 +31,32 @@ TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {
             "step 1/9 | epoch 0.10 | loss 0.7000 | lr 1.00e-05");
 }
 
+TEST(Progress, HasUnitsAndNothingThatIsNoNumber) {
+  EXPECT_EQ(progress_line({1, 0.1, false, {{"loss", -NAN}, {"communication", 0.072}}}, 9, 0),
+            "step 1/9 | epoch 0.10 | communication 7 %");
+}
+
+TEST(Progress, TheLiveLineFitsItsTerminal) {
+  const Record record = {120,
+                         0.114,
+                         false,
+                         {{"loss", 0.41234},
+                          {"lr", 4.8e-5},
+                          {"samples_per_second", 212.3},
+                          {"tokens_per_second", 2840.4},
+                          {"communication", 0.07}}};
+  EXPECT_EQ(
+      live_line(record, 1053, 93, 200),
+      " 11 % [#---------------] step 120/1053 | loss 0.4123 | ETA 1m 33s | 212.3 samples/s | lr 4.80e-05 | epoch 0.11 | 2,840 tokens/s | communication 7 %");
+  EXPECT_EQ(live_line(record, 1053, 93, 80),
+            " 11 % [#---------------] step 120/1053 | loss 0.4123 | ETA 1m 33s");
+  EXPECT_EQ(live_line(record, 1053, 93, 45), " 11 % [-----] step 120/1053 | loss 0.4123");
+  for (int columns = 0; columns < 200; ++columns) {
+    EXPECT_LE(std::ssize(live_line(record, 1053, 93, columns)), std::max(0, columns - 1)) << columns;
+  }
+  EXPECT_EQ(live_line({9, 1, false, {}}, 9, 0, 80), "100 % [################] step 9/9 | epoch 1.00");
+}
+
 TEST(Progress, PlainLinesWhereItIsTold) { EXPECT_EQ(Progress::choose("line"), Progress::Mode::lines); }
 
 class MetricsLogTest : public ::testing::Test {

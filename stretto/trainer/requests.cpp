@@ -1,58 +1,70 @@
 #include "stretto/trainer/requests.h"
 
 #include <array>
-#include <csignal>
+#include <atomic>
 #include <mutex>
+
+#include <pthread.h>
 
 namespace stretto {
 namespace {
 
-// A signal handler reaches nothing else.
-volatile std::sig_atomic_t save_asked = 0;
-volatile std::sig_atomic_t stop_asked = 0;
+// A signal handler may use nothing else: lock-free, so that no request falls between a read and a reset.
+std::atomic<bool> save_asked = false;
+std::atomic<bool> stop_asked = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-void ask_to_save(int) { save_asked = 1; }
-void ask_to_stop(int) { stop_asked = 1; }
+void ask_to_save(int) { save_asked = true; }
+void ask_to_stop(int) { stop_asked = true; }
 
 struct Handled {
   int signal;
   void (*handler)(int);
   int flags;
 };
-constexpr std::array<Handled, 3> handled = {
-    {{SIGUSR1, ask_to_save, SA_RESTART},
-     {SIGINT, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)},
-     {SIGTERM, ask_to_stop, SA_RESTART | static_cast<int>(SA_RESETHAND)}}};
+constexpr int once = SA_RESTART | static_cast<int>(SA_RESETHAND);
+constexpr std::array<Handled, 4> handled = {{{SIGUSR1, ask_to_save, SA_RESTART},
+                                             {SIGINT, ask_to_stop, once},
+                                             {SIGTERM, ask_to_stop, once},
+                                             {SIGHUP, ask_to_stop, once}}};
 
 std::mutex mutex;  // for what follows
 int living = 0;
 std::array<struct sigaction, handled.size()> before;
 
+void install() {
+  save_asked = false;
+  stop_asked = false;
+  for (size_t i = 0; i < handled.size(); ++i) {
+    sigaction(handled[i].signal, nullptr, &before[i]);
+    if (handled[i].signal == SIGHUP && before[i].sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = handled[i].handler;
+    action.sa_flags = handled[i].flags;
+    sigaction(handled[i].signal, &action, nullptr);
+  }
+}
+
 }  // namespace
 
 RequestSignals::RequestSignals() {
   const std::scoped_lock lock(mutex);
-  if (living++ > 0) return;
-  save_asked = 0;
-  stop_asked = 0;
-  for (size_t i = 0; i < handled.size(); ++i) {
-    struct sigaction action {};
-    action.sa_handler = handled[i].handler;
-    action.sa_flags = handled[i].flags;
-    sigaction(handled[i].signal, &action, &before[i]);
-  }
+  if (living++ == 0) install();
+  sigset_t save;
+  sigemptyset(&save);
+  sigaddset(&save, SIGUSR1);
+  pthread_sigmask(SIG_UNBLOCK, &save, &mask_before_);
 }
 
 RequestSignals::~RequestSignals() {
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   const std::scoped_lock lock(mutex);
   if (--living > 0) return;
   for (size_t i = 0; i < handled.size(); ++i) sigaction(handled[i].signal, &before[i], nullptr);
 }
 
 Requests RequestSignals::take() const {
-  const Requests requests = {.save = save_asked != 0, .stop = stop_asked != 0};
-  save_asked = 0;
-  return requests;
+  return {.save = save_asked.exchange(false), .stop = stop_asked.load()};
 }
 
 }  // namespace stretto

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/progress.h"
 #include "stretto/track/tensorboard.h"
@@ -24,7 +26,22 @@ StepLog::StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tra
 }
 
 void StepLog::begin(int64_t steps_done, int64_t total_steps) {
-  for (const auto& tracker : trackers_) tracker->begin({steps_done, total_steps, dump_recipe(recipe_)});
+  const TrackedRun run = {steps_done, total_steps, dump_recipe(recipe_)};
+  each_tracker([&](Tracker& tracker) { tracker.begin(run); });
+}
+
+// What is only written for people to look at must not end a run: records that do not fit on the disk are missing there, and
+// one warning names the first.
+template <class Call>
+void StepLog::each_tracker(const Call& call) {
+  for (const auto& tracker : trackers_) {
+    try {
+      call(*tracker);
+    } catch (const IoError& error) {
+      if (failed_.insert(tracker.get()).second)
+        log::warning("{}; training continues, and its records will be incomplete", error.what());
+    }
+  }
 }
 
 bool StepLog::due(const StepReport& report, bool last) const {
@@ -47,7 +64,7 @@ void StepLog::add(const StepReport& report) {
   }
   if (trackers_.empty()) return;
   const Record record = record_of(report);
-  for (const auto& tracker : trackers_) tracker->step(record);
+  each_tracker([&](Tracker& tracker) { tracker.step(record); });
 }
 
 Record StepLog::record_of(const StepReport& report) const {
@@ -70,18 +87,18 @@ Record StepLog::record_of(const StepReport& report) const {
 void StepLog::write(const StepReport& report, const Metrics& logged) {
   logged_ = logged;
   const Record record = record_of(report);
-  for (const auto& tracker : trackers_) tracker->write(record);
+  each_tracker([&](Tracker& tracker) { tracker.write(record); });
   loss_sum_ = seconds_ = communication_ = 0;
   steps_ = 0;
 }
 
 void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {
   const Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
-  for (const auto& tracker : trackers_) tracker->write(record);
+  each_tracker([&](Tracker& tracker) { tracker.write(record); });
 }
 
 void StepLog::pause() {
-  for (const auto& tracker : trackers_) tracker->pause();
+  each_tracker([](Tracker& tracker) { tracker.pause(); });
   started_.reset();
   samples_ = tokens_ = 0;
 }

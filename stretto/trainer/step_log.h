@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "stretto/config/recipe.h"
@@ -42,8 +43,12 @@ class StepLog {
   using Clock = std::chrono::steady_clock;
   Record record_of(const StepReport& report) const;
 
+  template <class Call>
+  void each_tracker(const Call& call);
+
   const Recipe& recipe_;
-  std::vector<std::shared_ptr<Tracker>> trackers_;  // none but at rank 0
+  std::vector<std::shared_ptr<Tracker>> trackers_;  // at rank 0 only
+  std::set<const Tracker*> failed_;                 // have been warned of
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
   double loss_sum_ = 0;  // since the last record

@@ -10,6 +10,7 @@ namespace stretto {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -84,8 +85,11 @@ TEST(LaunchProgram, LogFolderHoldsAFileARank) {
   const std::string logs = folder.path() / "logger_logs";
   const ShellResult result = shell(stretto + " launch -N 2 --log-dir " + logs + " -- " + probe);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, read_file(logs + "/training_0.log"));
-  EXPECT_EQ(read_file(logs + "/training_1.log"), "probe 1 of 2, local 1 of 2\nprobe 1 met 2\n");
+  EXPECT_EQ(result.out, "probe 0 of 2, local 0 of 2\nprobe 0 met 2\n");
+  EXPECT_THAT(read_file(logs + "/training_0.log"),
+              ContainsRegex(" probe 0 of 2, local 0 of 2\n[-0-9:. ]+ probe 0 met 2\n$"));
+  EXPECT_THAT(read_file(logs + "/training_1.log"),
+              ContainsRegex(" probe 1 of 2, local 1 of 2\n[-0-9:. ]+ probe 1 met 2\n$"));
 }
 
 TEST(LaunchProgram, TheStoreRefusesARankWithAWrongSecret) {

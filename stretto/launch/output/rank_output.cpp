@@ -1,19 +1,39 @@
-#include "stretto/launch/rank_output.h"
+#include "stretto/launch/output/rank_output.h"
 
 #include <cerrno>
+#include <chrono>
+
+#include <fmt/chrono.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 
 namespace stretto::launch {
 
-RankOutput::RankOutput(int rank, Fd out, Fd err, std::filesystem::path log, Console& console)
+namespace {
+
+// "2026-01-31 12:00:00.123", local time.
+std::string log_time() {
+  const auto now = std::chrono::system_clock::now();
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(now)),
+                     milliseconds);
+}
+
+constexpr std::string_view logger_mark = "stretto: ";  // of its warnings and errors
+
+}  // namespace
+
+RankOutput::RankOutput(int rank, pid_t process, Fd out, Fd err, std::filesystem::path log, Console& console)
     : rank_(rank),
       mark_(fmt::format("[rank {}] ", rank)),
       log_path_(std::move(log)),
       log_(log_path_.empty() ? nullptr : std::make_unique<AppendFile>(log_path_)),
       console_(&console),
-      streams_{Stream{std::move(out)}, Stream{std::move(err)}} {}
+      streams_{Stream{std::move(out)}, Stream{std::move(err)}} {
+  log_line(fmt::format("======== start of rank {} (process {}) ========", rank, process));
+}
 
 void RankOutput::read(int stream) { read_some(stream); }
 
@@ -24,6 +44,18 @@ void RankOutput::finish() {
     streams_[static_cast<size_t>(stream)].lines.finish(
         [&](std::string_view line) { take_line(stream, line); });
     streams_[static_cast<size_t>(stream)].fd.reset();
+  }
+}
+
+bool RankOutput::must_wait(int stream) const {
+  const bool shown = rank_ == 0 || !log_;
+  return shown && console_->full(stream);
+}
+
+void RankOutput::close_unread() {
+  if (log_) return;
+  for (const int stream : {0, 1}) {
+    if (console_->broken(stream)) streams_[static_cast<size_t>(stream)].fd.reset();
   }
 }
 
@@ -40,9 +72,7 @@ bool RankOutput::read_some(int stream) {
   const std::string_view bytes(chunk, static_cast<size_t>(got));
   if (rank_ == 0) console_->pass(stream, bytes);
   from.lines.feed(bytes, [&](std::string_view line) { take_line(stream, line); });
-  // Nobody reads it any more: let the rank know, as it would without a launcher.
-  if (!log_ && console_->broken(stream)) from.fd.reset();
-  return static_cast<bool>(from.fd);
+  return true;
 }
 
 void RankOutput::take_line(int stream, std::string_view line) {
@@ -51,20 +81,28 @@ void RankOutput::take_line(int stream, std::string_view line) {
   if (last_.size() > kept) last_.pop_front();
 
   const bool logged = log_line(line);
-  if (rank_ == 0) return;
   const bool marked = line.starts_with(mark_);
-  if (marked && (stream == 1 || !logged)) {
+  if (is_message(stream, line)) {
+    console_->message(rank_, rank_ == 0 ? line : line.substr(mark_.size()));
+  } else if (rank_ == 0) {
+    return;
+  } else if (marked && (stream == 1 || !logged)) {
     console_->line(stream, line);
   } else if (!logged) {
     console_->line(stream, mark_ + std::string(line));
   }
 }
 
+bool RankOutput::is_message(int stream, std::string_view line) const {
+  if (rank_ == 0) return stream == 1 && line.starts_with(logger_mark);
+  return stream == 1 && line.starts_with(mark_) && line.substr(mark_.size()).starts_with(logger_mark);
+}
+
 // A full disk must not end the training: the file is given up, and the rank's lines go to the console.
 bool RankOutput::log_line(std::string_view line) {
   if (!log_) return false;
   try {
-    log_->write(fmt::format("{}\n", line));
+    log_->write(fmt::format("{} {}\n", log_time(), line));
     return true;
   } catch (const IoError& error) {
     log_.reset();

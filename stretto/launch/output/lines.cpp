@@ -1,4 +1,4 @@
-#include "stretto/launch/lines.h"
+#include "stretto/launch/output/lines.h"
 
 namespace stretto::launch {
 namespace {

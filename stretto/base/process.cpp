@@ -1,0 +1,33 @@
+#include "stretto/base/process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <initializer_list>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace stretto {
+
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    ::open("/dev/null", O_RDWR);  // the lowest free number, which is `fd`
+  }
+}
+
+void ignore_write_signals() {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, nullptr);
+  ::sigaction(SIGXFSZ, &ignore, nullptr);
+}
+
+void hold_save_requests() {
+  sigset_t save;
+  ::sigemptyset(&save);
+  ::sigaddset(&save, SIGUSR1);
+  ::sigprocmask(SIG_BLOCK, &save, nullptr);
+}
+
+}  // namespace stretto

@@ -1,0 +1,283 @@
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+#include "tests/train/workspace.h"
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+#include "stretto/base/fd.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+// `stretto train` and `stretto launch` on a real terminal, and on pipes whose readers stop or leave.
+namespace stretto {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string stretto = STRETTO_PROGRAM;
+
+// A shell command as the session leader of a pseudo terminal of its own, which this object reads as a terminal window does.
+class Terminal {
+ public:
+  explicit Terminal(const std::string& command, int columns = 80) {
+    winsize size{
+        .ws_row = 24, .ws_col = static_cast<unsigned short>(columns), .ws_xpixel = 0, .ws_ypixel = 0};
+    int master = -1;
+    pid_ = ::forkpty(&master, nullptr, nullptr, &size);
+    if (pid_ == 0) {
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+      ::_exit(127);
+    }
+    master_ = Fd(master);
+    ::fcntl(master, F_SETFL, O_NONBLOCK);
+    reader_ = std::jthread([this](const std::stop_token& stop) { read(stop); });
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() {
+    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
+  }
+
+  pid_t pid() const { return pid_; }
+  void stop_reading() { reading_ = false; }
+  void go_on_reading() { reading_ = true; }
+  void type(const std::string& keys) {
+    EXPECT_EQ(::write(master_.get(), keys.data(), keys.size()), std::ssize(keys));
+  }
+  void resize(int columns) {
+    const winsize size{
+        .ws_row = 24, .ws_col = static_cast<unsigned short>(columns), .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(::ioctl(master_.get(), TIOCSWINSZ, &size), 0);
+  }
+  void close() {
+    reader_.request_stop();
+    reader_.join();
+    master_.reset();
+  }
+  std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+  bool shows(const std::string& words) const {
+    return eventually([&] { return text().find(words) != std::string::npos; });
+  }
+  // As ShellResult has it; -1 where it has not ended within a minute.
+  int exit_code() {
+    int status = 0;
+    if (!eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  void read(const std::stop_token& stop) {
+    char chunk[4096];
+    while (!stop.stop_requested()) {
+      const ssize_t got = reading_ ? ::read(master_.get(), chunk, sizeof chunk) : 0;
+      if (got > 0) {
+        const std::lock_guard lock(mutex_);
+        text_.append(chunk, static_cast<size_t>(got));
+      } else {
+        std::this_thread::sleep_for(5ms);
+      }
+    }
+  }
+
+  pid_t pid_ = -1;
+  Fd master_;
+  std::atomic<bool> reading_ = true;
+  mutable std::mutex mutex_;
+  std::string text_;
+  std::jthread reader_;
+};
+
+// A run that would take days.
+class EndlessRun : public ::testing::Test {
+ protected:
+  std::string command(const std::string& settings = "") const {
+    return workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never " + settings);
+  }
+  bool steps_done() const { return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty(); }
+  bool steps_go_on() const {
+    const size_t before = workspace_.losses("run").size();
+    return eventually([&] { return workspace_.losses("run").size() > before + 50; });
+  }
+  bool saved() const {
+    return workspace_.has("run/checkpoints") &&
+           !std::filesystem::is_empty(workspace_.path("run/checkpoints"));
+  }
+  std::string log() const { return workspace_.read("run/logger_logs/training_0.log"); }
+
+  Workspace workspace_;
+};
+
+TEST_F(EndlessRun, IsSavedWhenItsTerminalCloses) {
+  Terminal terminal(command("track.progress=auto"));
+  ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
+  terminal.close();  // the session leader, which is the launcher, gets SIGHUP
+  EXPECT_EQ(terminal.exit_code(), 0);
+  EXPECT_TRUE(saved());
+  EXPECT_THAT(log(), HasSubstr("the state is saved"));
+}
+
+// What the terminal showed since `begin`, each state of the live line by itself.
+std::vector<std::string> states(const std::string& text, size_t begin) {
+  std::vector<std::string> states;
+  for (const std::string_view state : split(std::string_view(text).substr(begin), '\r')) {
+    states.emplace_back(state.starts_with("\033[K") ? state.substr(3) : state);
+  }
+  if (!states.empty()) states.pop_back();  // cut
+  return states;
+}
+
+TEST_F(EndlessRun, ShowsALineThatFitsItsTerminalAlsoAfterAResize) {
+  Terminal terminal(command("track.progress=auto"), 80);
+  ASSERT_TRUE(terminal.shows("step ")) << terminal.text();
+  size_t begin = terminal.text().find("0 % [");
+  for (const int columns : {80, 40, 120}) {
+    terminal.resize(columns);
+    std::this_thread::sleep_for(300ms);
+    if (columns != 80) begin = terminal.text().size();
+    std::this_thread::sleep_for(1s);
+    size_t longest = 0;
+    const auto shown = states(terminal.text(), begin);
+    ASSERT_GT(shown.size(), 3u);
+    for (size_t i = 1; i < shown.size(); ++i) {
+      EXPECT_THAT(shown[i], AllOf(HasSubstr(" % ["), Not(HasSubstr("\n"))));
+      longest = std::max(longest, shown[i].size());
+    }
+    EXPECT_LT(longest, static_cast<size_t>(columns));
+    EXPECT_GT(longest, static_cast<size_t>(columns) / 2);
+  }
+}
+
+TEST_F(EndlessRun, GoesOnUnderNohupWhenItsTerminalCloses) {
+  Terminal terminal("trap '' HUP; " + command("track.progress=auto"));
+  ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
+  const pid_t launcher = terminal.pid();
+  terminal.close();
+  EXPECT_TRUE(steps_go_on());
+  ::kill(launcher, SIGTERM);
+  EXPECT_EQ(terminal.exit_code(), 0);
+  EXPECT_TRUE(saved());
+}
+
+TEST_F(EndlessRun, IsSavedByCtrlCThoughThatEndsTheReaderOfItsOutput) {
+  Terminal terminal("bash -c 'set -o pipefail; (" + command() + ") 2>&1 | tee " + workspace_.path("tee") +
+                    "'");
+  ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
+  terminal.type("\x03");
+  terminal.exit_code();
+  EXPECT_TRUE(eventually([&] { return saved(); })) << terminal.text();
+  EXPECT_THAT(log(), HasSubstr("the state is saved"));
+}
+
+TEST_F(EndlessRun, TakesNoHarmFromAFullDiskBehindItsOutput) {
+  BackgroundShell run("(" + command() + ") > /dev/full 2>&1");
+  ASSERT_TRUE(eventually([&] { return steps_done(); }));
+  EXPECT_TRUE(steps_go_on());
+  for (const pid_t launcher : children_of(run.pid())) ::kill(launcher, SIGINT);
+  EXPECT_EQ(run.wait().exit_code, 0);
+  EXPECT_TRUE(saved());
+}
+
+TEST_F(EndlessRun, IsSavedNowHoweverEarlyThatIsAskedFor) {
+  for (const auto moment : {10ms, 60ms, 200ms, 400ms, 800ms}) {
+    std::filesystem::remove_all(workspace_.path("run"));
+    BackgroundShell run(command());
+    std::this_thread::sleep_for(moment);
+    ::kill(run.pid(), SIGUSR1);
+    EXPECT_TRUE(eventually([&] { return saved() || !run.running(); }));
+    EXPECT_TRUE(run.running()) << "after " << moment.count() << " ms: " << run.err();
+    EXPECT_TRUE(saved());
+  }
+}
+
+TEST_F(EndlessRun, HangsAndIsEndedWhenARankIsStoppedAtItsStart) {
+  for (const int ranks : {1, 2}) {
+    std::filesystem::remove_all(workspace_.path("run"));
+    BackgroundShell run(
+        workspace_.command("train", ranks, "training.max_steps=1000000 evaluate.every=never") +
+        " --hang-timeout 2");
+    const std::string last = "RANK=" + std::to_string(ranks - 1);
+    ASSERT_TRUE(eventually([&] { return !children_of(run.pid(), last).empty(); }));
+    ::kill(children_of(run.pid(), last)[0], SIGSTOP);
+    const ShellResult result = run.wait(30s);
+    EXPECT_EQ(result.exit_code, 124);
+    EXPECT_THAT(result.err, HasSubstr("stopped by a signal (state T) before it joined the job"));
+  }
+}
+
+TEST(Restarts, HappenThoughNobodyReadsOfThem) {
+  const TempFolder folder;
+  const ShellResult result =
+      shell(stretto + " launch -N 2 --max-restarts 1 --log-dir " + folder.path().string() +
+            " -- sh -c 'exit $((7 - 7 * TORCHELASTIC_RESTART_COUNT))' 2>/dev/full");
+  EXPECT_EQ(result.exit_code, 0);
+}
+
+// More output than pipe and buffer hold, and nobody takes any.
+TEST_F(EndlessRun, GoesOnWhileItsTerminalIsNotRead) {
+  Terminal terminal(command("track.progress=line"));
+  ASSERT_TRUE(eventually([&] { return steps_done(); }));
+  terminal.stop_reading();
+  const auto enough = workspace_.losses("run").size() + 1500;
+  EXPECT_TRUE(eventually([&] { return workspace_.losses("run").size() > enough; }));
+  ::kill(terminal.pid(), SIGTERM);
+  EXPECT_TRUE(eventually([&] { return log().find("the state is saved") != std::string::npos; }));
+  EXPECT_TRUE(saved());
+  terminal.go_on_reading();
+  EXPECT_EQ(terminal.exit_code(), 0);
+}
+
+// 100,000 lines are 10 MB: many times what pipe and buffer hold.
+const std::string many_lines =
+    "i=0; while [ $i -lt 100000 ]; do echo \"line $i " + std::string(90, 'x') + "\"; i=$((i+1)); done";
+
+TEST(UnreadPipe, StopsNoRankAndEverySignalIsObeyed) {
+  const TempFolder folder;
+  const std::string logs = folder.path() / "logs", done = folder.path() / "done",
+                    fifo = folder.path() / "fifo";
+  BackgroundShell run("mkfifo " + fifo + "; sleep 1000 < " + fifo + " & exec " + stretto +
+                      " launch -N 1 --log-dir " + logs + " -- sh -c '" + many_lines + "; touch " + done +
+                      "; exec sleep 1000' > " + fifo + " 2>&1");
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(done); }));
+  EXPECT_THAT(read_file(logs + "/training_0.log"), HasSubstr("line 99999 "));
+  ::kill(run.pid(), SIGTERM);
+  const ShellResult result = run.wait(30s);
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+}
+
+TEST(UnreadPipe, ThatIsReadAgainGetsTheLastLinesAndHowManyAreMissing) {
+  const TempFolder folder;
+  const std::string go_on = folder.path() / "go_on", done = folder.path() / "done",
+                    out = folder.path() / "out";
+  BackgroundShell run(stretto + " launch -N 1 -- sh -c '" + many_lines + "; touch " + done +
+                      "' 2>&1 | sh -c 'while ! [ -e " + go_on + " ]; do sleep 0.05; done; cat > " + out +
+                      "'");
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(done); }));
+  write_file_atomic(go_on, "");
+  EXPECT_EQ(run.wait().exit_code, 0);
+  const std::string text = read_file(out);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("line 0 "), HasSubstr("line 99999 "),
+                    HasSubstr(" were dropped here: nothing read them\n"), Not(HasSubstr("line 60000 "))));
+}
+
+TEST(SlowPipe, LosesNothing) {
+  const ShellResult result =
+      shell(stretto + " launch -N 1 -- sh -c '" + many_lines + "' | (sleep 3; cat) | wc -l");
+  EXPECT_EQ(result.out, "100000\n");
+}
+
+}  // namespace
+}  // namespace stretto
