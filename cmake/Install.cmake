@@ -1,27 +1,20 @@
-# What `cmake --install` puts below the prefix. The layout is the same everywhere, so that a whole tree can be moved:
+# What `cmake --install` writes below the prefix. The layout is relocatable:
 #   bin/stretto  libexec/stretto/stretto-rank  include/stretto/  lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
-#   lib/stretto/torch          the libtorch that stretto was built with: a link here, its files in packages
-#   lib/stretto/include_first  fmt as a folder of its own, found before the other fmt among libtorch's headers
+#   lib/stretto/torch          the libtorch that stretto was built with: a symbolic link; in packages, its files
+#   lib/stretto/include_first  the system's fmt headers, found before the fmt headers that libtorch contains
 include(CMakePackageConfigHelpers)
 set(STRETTO_INSTALL_CMAKE lib/cmake/stretto)
-define_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS BRIEF_DOCS "Layers, users first" FULL_DOCS "In link order")
+define_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS BRIEF_DOCS "Layers, upper layers first" FULL_DOCS "In link order")
 
-# stretto_install_layer(NAME [HEADER...]): the library of a layer, and its headers as stretto_layer says.
+# stretto_install_layer(NAME): the library of a layer. InstallHeaders.cmake installs the headers.
 function(stretto_install_layer name)
   set_target_properties(stretto_${name} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS stretto_${name} EXPORT stretto ARCHIVE DESTINATION lib)
   get_property(layers GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS)
   set_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS ${name} ${layers})
-  if(NOT ARGN)
-    install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${name}/ DESTINATION include/stretto/${name} FILES_MATCHING
-      PATTERN *.h PATTERN *_support.h EXCLUDE PATTERN *_fixture.h EXCLUDE)
-  elseif(NOT ARGN STREQUAL NONE)
-    list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${name}/)
-    install(FILES ${ARGN} DESTINATION include/stretto/${name})
-  endif()
 endfunction()
 
-# After the last layer: the target stretto::stretto, the CMake package, the pkg-config file.
+# To be called after the last layer: the target stretto::stretto, the CMake package, the pkg-config file.
 function(stretto_install_package)
   get_property(layers GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS)
   add_library(stretto_all INTERFACE)
@@ -31,7 +24,8 @@ function(stretto_install_package)
   target_link_libraries(stretto_all INTERFACE ${libraries})
   install(TARGETS stretto_all EXPORT stretto)
   install(EXPORT stretto NAMESPACE stretto:: FILE stretto-targets.cmake DESTINATION ${STRETTO_INSTALL_CMAKE})
-  install(FILES ${PROJECT_SOURCE_DIR}/stretto/stretto.h DESTINATION include/stretto)
+  install(CODE "set(STRETTO_SOURCE \"${PROJECT_SOURCE_DIR}\")")
+  install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/stretto)
 
   configure_file(${PROJECT_SOURCE_DIR}/cmake/stretto-config.cmake.in ${CMAKE_BINARY_DIR}/stretto-config.cmake @ONLY)

@@ -1,16 +1,18 @@
-# stretto_layer(NAME [TORCH] [USES layer...] [LIBS target...] [HEADERS file...])
+# stretto_layer(NAME [TORCH] [USES layer...] [LIBS target...])
 #
-# One layer is one folder, one static library `stretto_NAME` and one test binary `stretto_NAME_test`. USES names every
-# layer whose headers it may include; the same list goes to layers.txt, which tests/layering_test reads to refuse any
-# other #include. TORCH marks the layers that see libtorch; they share one precompiled header. HEADERS are those that
-# are installed, NONE for none; without it, all but what tests share (*_support.h, *_fixture.h).
+# A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`. USES lists the layers whose
+# headers it may include; tests/layering_test reads the same list from layers.txt and rejects any other #include. TORCH marks
+# the layers that use libtorch; they share one precompiled header. The test binaries of the other layers are listed in
+# torch_free_tests.txt for `make test-tsan`.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${STRETTO_LAYERS_FILE} "")
 set(STRETTO_CUDA_OBJECTS_FILE ${CMAKE_BINARY_DIR}/cuda_objects.txt)
 file(WRITE ${STRETTO_CUDA_OBJECTS_FILE} "")
+set(STRETTO_TORCH_FREE_TESTS_FILE ${CMAKE_BINARY_DIR}/torch_free_tests.txt)
+file(WRITE ${STRETTO_TORCH_FREE_TESTS_FILE} "")
 
 function(stretto_layer name)
-  cmake_parse_arguments(ARG "TORCH" "" "USES;LIBS;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "USES;LIBS" ${ARGN})
   list(JOIN ARG_USES " " uses)
   file(APPEND ${STRETTO_LAYERS_FILE} "${name}: ${uses}\n")
 
@@ -21,7 +23,7 @@ function(stretto_layer name)
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
 
-  # Bare loops see no libtorch: compiled by themselves, without the precompiled header, and vectorised.
+  # Bare loops do not use libtorch: compiled separately, without the precompiled header, and vectorised.
   set(loops ${sources})
   list(FILTER loops INCLUDE REGEX "_loops\\.cpp$")
   set_source_files_properties(${loops} PROPERTIES COMPILE_OPTIONS -O3
@@ -33,8 +35,8 @@ function(stretto_layer name)
   target_link_libraries(${lib} PRIVATE $<BUILD_INTERFACE:stretto_options> PUBLIC ${ARG_LIBS})
   foreach(used IN LISTS ARG_USES)
     if(NOT TARGET stretto_${used})
-      message(FATAL_ERROR "stretto_layer(${name}): \"${used}\" in USES is no layer, or is one that comes later in the "
-        "list; a layer may use only layers above it")
+      message(FATAL_ERROR "stretto_layer(${name}): USES names \"${used}\", which is not declared above; a layer may use "
+        "only layers that are declared before it")
     endif()
     target_link_libraries(${lib} PUBLIC stretto_${used})
   endforeach()
@@ -42,7 +44,7 @@ function(stretto_layer name)
     target_link_libraries(${lib} PUBLIC $<BUILD_INTERFACE:stretto_torch> $<INSTALL_INTERFACE:stretto::torch>)
     stretto_precompile(${lib})
   endif()
-  stretto_install_layer(${name} ${ARG_HEADERS})
+  stretto_install_layer(${name})
 
   if(STRETTO_TESTS AND tests)
     add_executable(${lib}_test ${tests})
@@ -51,6 +53,8 @@ function(stretto_layer name)
     target_compile_options(${lib}_test PRIVATE ${STRETTO_TEST_FLAGS})
     if(ARG_TORCH)
       stretto_precompile(${lib}_test)
+    else()
+      file(APPEND ${STRETTO_TORCH_FREE_TESTS_FILE} "${lib}_test\n")
     endif()
     set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name}
@@ -58,8 +62,8 @@ function(stretto_layer name)
   endif()
 endfunction()
 
-# The first torch target builds the precompiled header; the others reuse it. `stretto_precompile(TARGET torch_api)` is for
-# programs that include torch's own modules, optimizers and loaders.
+# stretto_precompile(TARGET [torch_api]): compiles TARGET with the precompiled libtorch header, or, with torch_api, with the one
+# for programs that use torch's own modules, optimizers and loaders.
 function(stretto_precompile target)
   if(TARGET stretto_pch)
     if("torch_api" IN_LIST ARGN)
@@ -72,8 +76,8 @@ function(stretto_precompile target)
   endif()
 endfunction()
 
-# stretto_program(NAME LAYER FOLDER RPATH...): the program whose main() is LAYER/main.cpp, put into FOLDER of the build tree
-# and of an installation, where it looks for shared libraries in RPATH and in the system's folders.
+# stretto_program(NAME LAYER FOLDER RPATH...): the program whose main() is LAYER/main.cpp, in FOLDER of the build tree and of an
+# installation, where it searches RPATH and the system's folders for shared libraries.
 function(stretto_program name layer folder)
   add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/main.cpp)
   target_link_libraries(${name} PRIVATE stretto_${layer} stretto_options)
@@ -82,8 +86,8 @@ function(stretto_program name layer folder)
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
 endfunction()
 
-# stretto_choose(LAYER NAME): of NAME.cpp and its twin no_NAME.cpp, the one that fits this build. The objects of CUDA parts are
-# listed in cuda_objects.txt for `make check-cuda`.
+# stretto_choose(LAYER NAME): compiles NAME.cpp if this build has CUDA, else no_NAME.cpp. The objects of CUDA parts are listed in
+# cuda_objects.txt for `make check-cuda`.
 function(stretto_choose layer name)
   if(STRETTO_CUDA)
     set(dropped no_${name})
@@ -96,7 +100,7 @@ function(stretto_choose layer name)
 endfunction()
 
 # stretto_project_files(LAYER FOLDER): compiles the files of FOLDER (each NAME.in) into LAYER, as the table that
-# cli/project_files.h declares, so that the program needs no data files wherever it lies.
+# cli/project_files.h declares, so that the program needs no data files at run time.
 function(stretto_project_files layer folder)
   file(GLOB templates CONFIGURE_DEPENDS ${folder}/*.in)
   set(rows "")

@@ -1,7 +1,7 @@
-# libtorch as two imported targets of our own. find_package(Torch) would add warnings, junk link directories and a
-# RUNPATH into other software; all that is needed is a folder that holds include/ and lib/.
-# Looked for in this order: STRETTO_TORCH, CMAKE_PREFIX_PATH, the private venv made by scripts/setup.
-set(STRETTO_TORCH "" CACHE PATH "A libtorch folder (holding include/ and lib/)")
+# libtorch as imported targets of our own. find_package(Torch) would add warnings, unrelated link directories and a RUNPATH
+# into other software; a folder with include/ and lib/ is enough.
+# Search order: STRETTO_TORCH, CMAKE_PREFIX_PATH, the private venv that scripts/setup.sh makes.
+set(STRETTO_TORCH "" CACHE PATH "A libtorch folder (with include/ and lib/)")
 if(NOT STRETTO_TORCH)
   set(STRETTO_TORCH "$ENV{STRETTO_TORCH}")
 endif()
@@ -16,11 +16,11 @@ if(NOT STRETTO_TORCH)
   list(APPEND torch_candidates ${venv_torch})
 endif()
 
-unset(STRETTO_TORCH_INCLUDE CACHE)  # looked for anew each time, as STRETTO_TORCH may have changed
+unset(STRETTO_TORCH_INCLUDE CACHE)  # searched again each time, as STRETTO_TORCH may have changed
 find_path(STRETTO_TORCH_INCLUDE ATen/ATen.h PATHS ${torch_candidates} PATH_SUFFIXES include ../../include
   NO_DEFAULT_PATH)
 if(NOT STRETTO_TORCH_INCLUDE)
-  message(FATAL_ERROR "stretto: no libtorch found. Run `make setup` (it makes a private one), or set STRETTO_TORCH to "
+  message(FATAL_ERROR "stretto: no libtorch found. Run `make setup`, which installs a private one, or set STRETTO_TORCH to "
     "a libtorch folder, for example: cmake -DSTRETTO_TORCH=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')")
 endif()
 get_filename_component(STRETTO_TORCH_ROOT ${STRETTO_TORCH_INCLUDE}/.. ABSOLUTE)
@@ -43,7 +43,7 @@ add_library(stretto_torch INTERFACE)
 target_include_directories(stretto_torch SYSTEM INTERFACE
   ${STRETTO_TORCH_INCLUDE} ${STRETTO_TORCH_INCLUDE}/torch/csrc/api/include)
 target_compile_definitions(stretto_torch INTERFACE USE_DISTRIBUTED)
-# libtorch ships headers of another fmt than the one we link: ours must be found first.
+# libtorch contains headers of another version of fmt than the one we link: ours must be found first.
 get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 list(GET fmt_include 0 STRETTO_FMT_INCLUDE)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include_first)
@@ -52,8 +52,8 @@ target_include_directories(stretto_torch INTERFACE ${CMAKE_BINARY_DIR}/include_f
 target_link_libraries(stretto_torch INTERFACE
   -Wl,--no-as-needed stretto_libtorch_cpu stretto_libc10 -Wl,--as-needed)
 
-# The CUDA parts are built where libtorch was built with CUDA and CUDA's headers are here, next to it as pip installs them or
-# in CUDA's own folder; else their no_*.cpp twins are.
+# The CUDA parts are built if libtorch was built with CUDA and CUDA's headers are found, next to libtorch as pip installs them
+# or in the CUDA toolkit's folder; otherwise the no_*.cpp files are.
 set(STRETTO_CUDA OFF)
 set(STRETTO_TORCH_LIBRARIES torch_cpu c10)
 set(nvidia ${STRETTO_TORCH_ROOT}/../nvidia)
@@ -77,13 +77,13 @@ endif()
 message(STATUS "stretto: CUDA parts ${STRETTO_CUDA}")
 
 if(EXISTS ${torch_lib}/libtorch_cpu.so)
-  # Built once by this small target, reused by every layer that sees libtorch.
+  # Built once by this target, reused by every layer that uses libtorch.
   file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
   add_library(stretto_pch STATIC ${CMAKE_BINARY_DIR}/pch.cpp)
   target_link_libraries(stretto_pch PRIVATE stretto_options stretto_torch)
   target_precompile_headers(stretto_pch PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
   target_compile_options(stretto_pch PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
-  # For programs that use torch's modules, optimizers and loaders, as users' programs do.
+  # For programs that use torch's modules, optimizers and loaders, like those of users.
   add_library(stretto_torch_api_pch STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch.cpp)
   target_link_libraries(stretto_torch_api_pch PRIVATE stretto_options stretto_torch)
   target_precompile_headers(stretto_torch_api_pch PRIVATE <torch/nn.h> <torch/optim.h> <torch/data.h>)

@@ -3,18 +3,17 @@
 
     python3 scripts/make_reviews.py OUT_DIR [--rows 3000] [--seed 1]
 
-OUT_DIR gets train.tsv, dev.tsv, test.tsv ("sentence<TAB>label" with a header as in GLUE's SST-2; 1 =
-positive) and a README.txt. Reviews come from a seeded grammar of films, food and gadgets. Counting good and
-bad words is not enough: negation turns a word round ("not a dull film") and in a contrast the last clause
-decides ("the plot is clumsy but the acting shines"). Part of the adjectives, verbs and nouns of dev.tsv and
-test.tsv never occurs in train.tsv, so that knowing the language beforehand helps: a classifier on bags of
-words stays near 0.72, a fine-tuned small BERT exceeds 0.95. The same arguments give the same bytes with any
-Python 3.6 or newer.
+Writes train.tsv, dev.tsv, test.tsv ("sentence<TAB>label" below a header, as in GLUE's SST-2; 1 = positive)
+and a README.txt to OUT_DIR. Reviews of films, food and gadgets are generated from a grammar with a seed.
+Counting good and bad words is not enough: negation inverts a word ("not a dull film"), and in a contrast the
+last clause decides ("the plot is clumsy but the acting shines"). Some adjectives, verbs and nouns of dev.tsv
+and test.tsv do not occur in train.tsv, so pre-training helps: a bag-of-words classifier reaches about 0.72, a
+fine-tuned small BERT more than 0.95. The same arguments give the same bytes with Python 3.6 or later.
 """
 import argparse
 import os
 
-# Every entry: words that train.tsv may use, then words that only dev.tsv and test.tsv use.
+# Each entry: words for all splits, then words for dev.tsv and test.tsv only.
 TOPICS = {
     "film": {
         "noun": ("film movie drama comedy thriller", "documentary western musical sequel"),
@@ -50,13 +49,12 @@ OPENERS = ["", "", "", "", "honestly ,", "in the end ,", "for the price ,", "to 
            "on a second look ,", "i must say"]
 CLOSERS = ["", "", "", "", "this time", "if you ask me", "all in all", "after all", "and that is that",
            "from start to finish"]
-UNSEEN_SHARE = 0.25  # of the words of dev and test that are drawn from the held-out lists
+UNSEEN_SHARE = 0.25  # share of the words of dev and test that come from the held-out lists
 
 SPLITS = ["train", "dev", "test"]
-README = """Synthetic data: short reviews written by a seeded grammar (make_reviews.py --rows {rows} --seed
-{seed}), not by people. They describe no real film, meal or product. One review a line: sentence<TAB>label,
-label 1 = positive, 0 = negative, as many of one as of the other. Some words of dev.tsv and test.tsv occur
-nowhere in train.tsv.
+README = """Synthetic data: short reviews generated from a grammar (make_reviews.py --rows {rows} --seed {seed}).
+They do not describe real films, meals or products. One review per line: sentence<TAB>label, label 1 = positive,
+0 = negative, in equal numbers. Some words of dev.tsv and test.tsv do not occur in train.tsv.
 """
 
 

