@@ -1,4 +1,4 @@
-// Reads the list of layers that CMake built from and refuses every #include that the list does not allow.
+// Reads the list of layers that CMake wrote and rejects every #include that it does not allow.
 #include <algorithm>
 #include <filesystem>
 #include <regex>
@@ -27,7 +27,7 @@ struct Layer {
   std::set<std::string> uses;
 };
 
-// One layer a line, "name: used used ...", in the order of declaration.
+// One layer per line, "name: used used ...", in the order of declaration.
 std::vector<Layer> parse_layers(std::string_view text) {
   std::vector<Layer> layers;
   for (std::string_view line : split(text, '\n')) {
@@ -42,7 +42,7 @@ std::vector<Layer> parse_layers(std::string_view text) {
   return layers;
 }
 
-// A sentence for each layer that is declared to use one not declared before it.
+// A message for each layer that uses one not declared before it.
 std::vector<std::string> wrong_declarations(const std::vector<Layer>& layers) {
   std::vector<std::string> found;
   std::set<std::string> before;
@@ -101,7 +101,7 @@ std::vector<std::string> wrong_includes(const fs::path& folder, const Layer& lay
   return found;
 }
 
-// Everything under `root`, a folder of layer folders, that the list of layers does not allow.
+// Everything below `root`, a folder of layer folders, that the list of layers does not allow.
 std::vector<std::string> violations(const fs::path& root, const std::vector<Layer>& layers) {
   std::vector<std::string> found = wrong_declarations(layers);
   for (const auto& entry : fs::directory_iterator(root)) {

@@ -8,7 +8,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/temp_folder.h"
 
-// `stretto checkpoints ls|verify|rm` on folders as a run leaves them.
+// `stretto checkpoints ls|verify|rm` on folders like those of a run.
 namespace stretto {
 namespace {
 

@@ -6,8 +6,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 
-// read_checkpoint.py was written from docs/guide/checkpoints.md alone: what it cannot read, the guide does
-// not tell.
+// read_checkpoint.py was written from docs/guide/checkpoints.md alone: what it cannot read, the guide does not describe.
 namespace stretto {
 namespace {
 
@@ -40,8 +39,7 @@ TEST_F(Reader, FindsTheTrainedModelInACheckpoint) {
   EXPECT_THAT(earlier.err, HasSubstr("differs"));
 }
 
-// [4, 3] with elements 0 to 11: the left column, and what is right of it as two flat shards that part inside
-// a row.
+// [4, 3] with elements 0 to 11: the left column, and the other columns as two flat shards with a boundary inside a row.
 TEST_F(Reader, PutsPiecesTogether) {
   const std::vector<std::pair<archive::Region, std::vector<int32_t>>> pieces = {
       {{{0, 0}, {4, 1}, 0, 4}, {0, 3, 6, 9}},

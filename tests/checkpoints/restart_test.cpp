@@ -6,7 +6,7 @@
 
 #include "stretto/archive/folder.h"
 
-// `resume` tells where a run begins. What happens to it later, it goes on from its own checkpoints.
+// `resume` determines where a run begins. After a failure, the run resumes from its own checkpoints.
 namespace stretto {
 namespace {
 

@@ -25,7 +25,7 @@ def check_labels(config, labels):
 
 
 def check_logits(model, tokenizer, predictions):
-    """The largest difference; ends the program where it is too large, or where the texts do not tell models apart."""
+    """Returns the largest difference. Ends the program if it is too large, or if the logits of the texts are too similar."""
     worst, first_logits = 0.0, []
     for record in map(json.loads, predictions.read_text(encoding="utf-8").splitlines()):
         encoding = tokenizer(record["text"], truncation=True, max_length=model.config.max_position_embeddings,
@@ -39,7 +39,7 @@ def check_logits(model, tokenizer, predictions):
         first_logits.append(record["logits"][0])
     first_logits.sort()
     if any(b - a < 10 * TOLERANCE for a, b in zip(first_logits, first_logits[1:])):
-        sys.exit(f"{predictions}: the texts' logits are too alike to tell anything: {first_logits}")
+        sys.exit(f"{predictions}: the logits of the texts are too similar for a comparison: {first_logits}")
     return worst
 
 

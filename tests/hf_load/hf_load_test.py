@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A model folder that `stretto train` leaves is one of Hugging Face's.
+"""The model folder of `stretto train` is a Hugging Face model folder.
 
     hf_load_test.py STRETTO PYTHON...
 
-Trains small classifiers and hands each model folder to the first PYTHON that has torch and transformers: the folder must
-load with no weight missing or left over, and give the logits of `stretto predict --output logits`. Ends with 77
-(skipped) where no PYTHON has them.
+Trains small classifiers and loads each model folder in the first PYTHON that has torch and transformers: no weight may be
+missing or unexpected, and the logits must equal those of `stretto predict --output logits`. Ends with 77 (skipped) if no
+PYTHON has them.
 """
 
 import json
@@ -22,7 +22,7 @@ MODEL = {"model_type": "bert", "hidden_size": 48, "num_hidden_layers": 2, "num_a
          "intermediate_size": 80, "max_position_embeddings": 40}
 TEXTS = ["the film was good", "", "Never a DULL plot, and a witty cast?", "na\u00efve caf\u00e9 \u4e2d\u6587 \U0001f600",
          "the film was bad and dull " * 20]
-# Words and numbers as labels; a vocabulary alone and a tokenizer_config.json that says what case means; two activations.
+# Labels as words and numbers; vocab.txt alone and with a tokenizer_config.json; three activations.
 CASES = {
     "words": {"labels": ["delivery", "payment", "product"], "model": {}, "tokenizer": None},
     "numbers": {"labels": ["0", "1"], "model": {"hidden_act": "relu"}, "tokenizer": None},

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The numbers of a program's output, each with the words before it.
+// A program's output, separated into words and numbers.
 struct Reading {
   std::string words;
   std::vector<double> numbers;
@@ -49,20 +49,19 @@ TEST_P(Example, LiteFormEqualsThePlainOneOnOneAndTwoRanks) {
   }
 }
 
-// The guide shows what really differs between the two forms.
+// The guide shows the actual difference between the two programs.
 TEST_P(Example, GuideShowsTheTrueDifference) {
   const auto diff = shell(fmt::format("cd {}/{} && diff -U 100 plain.cpp lite.cpp", SOURCES, GetParam()));
   const std::string body = diff.out.substr(diff.out.find("@@\n") + 3);
-  EXPECT_THAT(read_file(GUIDE), HasSubstr("```diff\n" + body + "```"))
-      << "put this into docs/guide/lite.md:\n"
-      << body;
+  EXPECT_THAT(read_file(GUIDE), HasSubstr("```diff\n" + body + "```")) << "docs/guide/lite.md must contain:\n"
+                                                                       << body;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::Values("mlp", "cnn", "tagger"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Validation counts each picture once, and a run that goes on ends as one that never stopped.
-TEST(Example, WholeProgramGoesOnWhereItEnded) {
+// Validation counts each picture once, and a resumed run equals an uninterrupted one.
+TEST(Example, WholeProgramResumes) {
   const TempFolder folder;
   const auto whole = [&](int ranks, const char* name, int epochs) {
     const auto run = shell(fmt::format("cd {} && {} launch -N {} -- {}/whole {} {}", folder.path().string(),

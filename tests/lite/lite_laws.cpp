@@ -6,8 +6,8 @@
 
 #include "stretto/base/log.h"
 
-// What Lite computes on any number of ranks is what a plain libtorch loop computes on one: each case runs both in the same
-// process and throws where they differ.
+// Lite computes on any number of ranks what a plain libtorch loop computes on one: each case runs both in the same process and
+// throws if they differ.
 //
 //   lite_laws CASE RANKS [FOLDER]
 namespace stretto {
@@ -89,7 +89,7 @@ void own_optimizer(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain);
 }
 
-// Sums with their counts, over several backwards a step: all samples of a step weigh the same.
+// Sums with counts, over several backwards per step: all samples of a step have the same weight.
 void accumulated_sums(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   Zoo plain = make_plain_zoo();
@@ -117,7 +117,7 @@ void accumulated_sums(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain);
 }
 
-// Means add up as torch's do, with and without an exchange in between.
+// Means accumulate as in torch, with and without a reduction in between.
 void accumulated_means(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   for (const bool exchanges : {false, true}) {
@@ -149,7 +149,7 @@ void accumulated_means(const LiteOptions& options, const std::string&) {
   }
 }
 
-// The program goes on calling its own torch optimizer, whose zero_grad() drops gradients.
+// The program keeps calling its own torch optimizer, whose zero_grad() resets gradients.
 void own_zero_grad(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   Zoo plain = make_plain_zoo(), zoo = make_zoo();
@@ -203,7 +203,7 @@ void two_models(const LiteOptions& options, const std::string&) {
   expect_equal(*two, *plain_two);
 }
 
-// The closure is called as often as it likes; the ranks decide alike.
+// The optimizer calls the closure any number of times; all ranks must take the same decisions.
 void lbfgs(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   const auto make = [](Zoo& zoo) {
@@ -233,7 +233,7 @@ void lbfgs(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain, 1e-8);
 }
 
-// Every rank has batches of its own, of different sizes.
+// Every rank has its own batches, of different sizes.
 void batches_of_ones_own(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   std::vector<std::vector<Rows>> of_rank;
@@ -277,7 +277,7 @@ class Numbers : public data::Dataset {
   std::vector<int32_t> lengths_ = std::vector<int32_t>(23, 1);
 };
 
-// A dataset of stretto's: every sample once an epoch, in orders that differ from epoch to epoch.
+// A dataset of stretto: every sample once per epoch, in a different order in each epoch.
 void dataset(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
   const Numbers numbers;
@@ -297,7 +297,7 @@ void dataset(const LiteOptions& options, const std::string&) {
   expect(firsts[0] != firsts[1], "both epochs have the same order");
 }
 
-// Buffers are rank 0's after each step; Dropout draws numbers of its own on each rank.
+// Buffers are rank 0's after each step; Dropout draws different numbers on each rank.
 void buffers_and_dropout(const LiteOptions& options, const std::string&) {
   Lite lite(options);
   auto norm = std::make_shared<torch::nn::BatchNorm1dImpl>(3);
@@ -317,7 +317,7 @@ void buffers_and_dropout(const LiteOptions& options, const std::string&) {
     expect(!drawn[rank].equal(drawn[0]), "equal random numbers");
 }
 
-// fp32 parameters, bf16 products; outside of loops by the guard.
+// fp32 parameters, bf16 products; outside of loops with the autocast guard.
 void bf16(LiteOptions options, const std::string&) {
   options.precision = "bf16-mixed";
   Lite lite(options);
@@ -358,7 +358,7 @@ void collectives(const LiteOptions& options, const std::string& folder) {
          "tensors");
 }
 
-// Trains on, from the checkpoint in `folder` if there is one; then compares with a plain loop over all epochs.
+// Trains one epoch, from the checkpoint in `folder` if there is one; then compares with a plain loop over all epochs.
 template <class Make>
 void train_in_parts(const LiteOptions& options, const std::string& folder, const Make& make, bool own) {
   Lite lite(fp64(options));

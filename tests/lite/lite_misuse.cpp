@@ -6,7 +6,7 @@
 
 #include "stretto/base/strings.h"
 
-// Programs that make a mistake with Lite; each must end with a sentence about it.
+// Programs that use Lite incorrectly; each must end with an error message.
 //
 //   lite_misuse CASE RANKS
 namespace stretto {
@@ -121,7 +121,7 @@ void loaders_of_different_lengths(Lite& lite) {
 
 void batches_of_different_data(Lite& lite) {
   auto [model, optimizer] = lite.setup(linear(), optim::sgd({}));
-  std::vector<Tensor> batches = {at::rand({4, 2})};  // after setup: other numbers on each rank
+  std::vector<Tensor> batches = {at::rand({4, 2})};  // after setup, so different on each rank
   for (auto& batch : lite.setup(batches)) lite.backward(model->forward(batch).mean());
 }
 

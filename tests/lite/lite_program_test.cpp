@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// --- lite_laws: each case compares itself with a plain loop, on one rank and on several
+// --- lite_laws: each case compares Lite with a plain loop, on one rank and on several
 
 class LiteLaw : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
 
@@ -34,8 +34,8 @@ TEST(Lite, ThreeRanksOnFewerSamples) {
   }
 }
 
-// Each call trains one epoch more and compares with a plain loop over all epochs.
-TEST(Lite, GoesOnFromCheckpointsOfOtherNumbersOfRanks) {
+// Each call trains one more epoch and compares with a plain loop over all epochs.
+TEST(Lite, ResumesCheckpointsOfOtherWorldSizes) {
   for (const char* name : {"saved_torch", "saved_own"}) {
     const TempFolder folder;
     int epoch = 0;
@@ -88,7 +88,7 @@ TEST(Lite, JoinsTheRanksOfTorchrun) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
-// As srun and mpirun would start them: two processes that know each other by the launcher's variables only.
+// As srun and mpirun start them: two processes that find each other by the launcher's variables only.
 TEST(Lite, JoinsTheRanksOfSlurmAndOpenMpi) {
   const std::string program = fmt::format("{}/lite_laws own_optimizer 2", PROGRAMS);
   const auto run_both = [&](const std::string& first, const std::string& second) {
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"torch_error 2",
                "| [rank 1] stretto: error: mat1 and mat2 shapes cannot be multiplied (4x3 and 2x2)\n"}));
 
-// An exception that main() does not catch: an exit code that says whether trying again can help, and no core dump.
+// An exception that main() does not catch: an exit code that tells whether a restart can help, and no core dump.
 TEST(Lite, UncaughtExceptionsEndWithAnExitCode) {
   const auto code = [](const char* arguments) {
     return shell(fmt::format("{}/lite_misuse {}", PROGRAMS, arguments)).exit_code;

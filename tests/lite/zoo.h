@@ -5,7 +5,7 @@
 
 #include "stretto/stretto.h"
 
-// A model with parameters of every kind, and batches that cannot be divided evenly.
+// A model with every kind of parameter, and batches that cannot be divided evenly.
 namespace stretto {
 
 struct Rows {
@@ -46,13 +46,13 @@ inline Tensor mean_loss(Zoo model, const Rows& rows) {
   const auto [y, penalty] = model->forward(rows.ids, rows.inputs);
   return (y - rows.targets).square().mean() + penalty.mean();
 }
-// A sum over rows, each counted once.
+// The sum over rows; each row counts once.
 inline Loss summed_loss(Zoo model, const Rows& rows) {
   const auto [y, penalty] = model->forward(rows.ids, rows.inputs);
   return {(y - rows.targets).square().mean(1).sum() + penalty.sum(), static_cast<double>(rows.ids.size(0))};
 }
 
-// The last one has fewer samples than there are ranks.
+// The last batch has fewer samples than there are ranks.
 inline std::vector<Rows> make_rows(std::vector<int64_t> sizes = {6, 5, 4, 7, 1}) {
   const at::Generator random = at::detail::createCPUGenerator(11);
   std::vector<Rows> batches;
@@ -68,13 +68,13 @@ inline Zoo make_zoo() {
   torch::manual_seed(3);
   return Zoo(/*sparse=*/true);
 }
-// The same for a plain loop, with dense gradients: most of torch's optimizers refuse sparse ones.
+// The same for a plain loop, with dense gradients: most of torch's optimizers do not accept sparse ones.
 inline Zoo make_plain_zoo() {
   torch::manual_seed(3);
   return Zoo(/*sparse=*/false);
 }
 
-// Each parameter once, though two names may lead to it.
+// Each parameter once, even if it has two names.
 inline std::vector<Tensor> parameters_of(Zoo& zoo) {
   std::vector<Tensor> unique;
   for (const Tensor& parameter : zoo->parameters()) {
@@ -84,7 +84,7 @@ inline std::vector<Tensor> parameters_of(Zoo& zoo) {
   return unique;
 }
 
-// The largest difference of two models' parameters.
+// The largest difference between two models' parameters.
 inline double difference(const torch::nn::Module& one, const torch::nn::Module& other) {
   double largest = 0;
   const auto mine = one.named_parameters(), theirs = other.named_parameters();

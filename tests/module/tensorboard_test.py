@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""TensorBoard's own reader accepts the event files of a run, and finds in them what metrics.jsonl says.
+"""TensorBoard's reader accepts the event files of a run, and they contain the values of metrics.jsonl.
 
     tensorboard_test.py STRETTO WAVES RECIPE PYTHON...
 
-Trains examples/module/waves.cpp, kills it behind a checkpoint, lets it go on, and reads tensorboard/ with the first PYTHON
-that has tensorboard: each step once, none lost. Ends with 77 (skipped) where no PYTHON has it.
+Trains examples/module/waves.cpp, kills it after a checkpoint, resumes it, and reads tensorboard/ with the first PYTHON that
+has tensorboard: every step exactly once. Ends with 77 (skipped) if no PYTHON has it.
 """
 
 import json
@@ -43,8 +43,8 @@ def records(run):
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
-def kill_behind_a_checkpoint(command, run):
-    """Ends the run at some step after its first checkpoint. That step has been told, and will come again."""
+def kill_after_a_checkpoint(command, run):
+    """Kills the run at a step after its first checkpoint, which has been logged and will be repeated."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True) as running:
         while not any((run / "checkpoints").glob("step-????????")) or records(run)[-1]["step"] % 10 != 5:
             if running.poll() is not None:
@@ -62,17 +62,17 @@ def main(stretto, waves, recipe, candidates):
         run = pathlib.Path(temporary) / "run"
         command = [stretto, "launch", "-N", "2", "--no-pin", waves, recipe, f"output={run}", "training.epochs=2",
                    "checkpoint.every=10", "track.log_every=1"]
-        kill_behind_a_checkpoint(command, run)
+        kill_after_a_checkpoint(command, run)
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         events = json.loads(subprocess.run([python, "-c", READ, run / "tensorboard"], check=True, text=True,
                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
-        for name, prefix, told in [("loss", "", "train/loss"), ("lr", "", "train/lr"), ("accuracy", "", "train/accuracy"),
+        for name, prefix, tag in [("loss", "", "train/loss"), ("lr", "", "train/lr"), ("accuracy", "", "train/accuracy"),
                                    ("f1_macro", "eval_", "eval/f1_macro")]:
             expected = [(record["step"], record[prefix + name]) for record in records(run) if prefix + name in record]
-            found = events["scalars"][told]
-            assert [step for step, _ in found] == [step for step, _ in expected], (told, found, expected)
+            found = events["scalars"][tag]
+            assert [step for step, _ in found] == [step for step, _ in expected], (tag, found, expected)
             for (_, value), (_, wanted) in zip(found, expected):
-                assert abs(value - wanted) <= 1e-6 * max(1, abs(wanted)), (told, value, wanted)
+                assert abs(value - wanted) <= 1e-6 * max(1, abs(wanted)), (tag, value, wanted)
         assert [step for step, _ in events["scalars"]["train/loss"]] == list(range(1, 61)), events["scalars"]["train/loss"]
         assert events["text"] and "global_batch_size: 20" in events["text"][-1], events["text"]
         files = sorted(path.name for path in (run / "tensorboard").iterdir())

@@ -1,4 +1,4 @@
-"""make_reviews_test.py SCRIPT: what scripts/make_reviews.py promises of the data it writes."""
+"""make_reviews_test.py SCRIPT: the properties of the data that scripts/make_reviews.py writes."""
 import collections
 import hashlib
 import os

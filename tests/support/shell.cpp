@@ -22,7 +22,7 @@ void redirect(const char* path, int flags, int to) {
   if (fd < 0 || ::dup2(fd, to) < 0) ::_exit(127);
 }
 
-// Files of /proc have no size to be mapped or read by; one of a process that has ended is empty.
+// Files in /proc have size 0 whatever they contain; that of a process that has ended is empty.
 std::string read_proc(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

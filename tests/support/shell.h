@@ -11,16 +11,16 @@
 
 namespace stretto {
 
-// How a shell command ended. A signal that ended it gives 128 + its number, as in a shell; a command that was not done in
-// time gives -1, and `err` says so.
+// How a shell command ended. As in a shell, a signal gives 128 + its number; a command that did not end in time gives -1, and
+// `err` reports it.
 struct ShellResult {
   int exit_code = 0;
   std::string out, err;
   double seconds = 0;
 };
 
-// A shell command that runs beside the test, in a process group of its own that ends with this object. Standard input is
-// empty unless the command redirects it. Begin the command with "exec" to make pid() the program's own.
+// A shell command that runs concurrently with the test, in its own process group, which is killed with this object. Standard
+// input is empty unless the command redirects it. Begin the command with "exec" to make pid() that of the program.
 class BackgroundShell {
  public:
   explicit BackgroundShell(const std::string& command);
@@ -44,10 +44,10 @@ class BackgroundShell {
 // Runs a command to its end.
 ShellResult shell(const std::string& command);
 
-// Processes whose parent is `parent` and whose environment holds `variable` ("RANK=1"); any with "".
+// Processes whose parent is `parent` and whose environment contains `variable` ("RANK=1"); all children with "".
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable = "");
 
-// True as soon as `condition` is, asked every 20 ms; false when it has not come true within a minute.
+// True as soon as `condition` is, checked every 20 ms; false if it is not within a minute.
 bool eventually(const std::function<bool()>& condition);
 
 }  // namespace stretto

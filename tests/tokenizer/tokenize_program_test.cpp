@@ -10,7 +10,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 
-// `stretto tokenize` as users type it.
+// `stretto tokenize` as users call it.
 namespace stretto {
 namespace {
 
@@ -37,7 +37,7 @@ class TokenizeProgram : public testing::Test {
     return std::string(STRETTO_PROGRAM) + " tokenize " + arguments;
   }
 
-  // What a tokenizer that cannot be had ends with.
+  // Runs with a tokenizer that cannot be loaded.
   std::string refusal(const std::string& tokenizer) const {
     const ShellResult result = tokenize("--tokenizer " + tokenizer, "the map\n");
     EXPECT_EQ(result.exit_code, 1) << tokenizer;

@@ -4,8 +4,8 @@
 
 #include "stretto/base/files.h"
 
-// What a run cannot honour ends it before its first step: with the place, what was found and what to do, and without a
-// model or results that could be taken for real ones.
+// Invalid input ends a run before its first step, with a message that states where, what was found and what to do, and
+// without a model or results that could be mistaken for valid ones.
 namespace stretto {
 namespace {
 
@@ -13,13 +13,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Matcher;
 
-constexpr int usage = 2;  // exit codes: a recipe that cannot be honoured, and input that is broken
+constexpr int usage = 2;  // exit codes: an invalid recipe, and damaged input
 constexpr int failure = 1;
-constexpr double quick = 30;  // seconds; it takes one where the machine has nothing else to do
+constexpr double quick = 30;  // seconds; it takes one on an idle machine
 
 class BadInput : public ::testing::Test {
  protected:
-  // Runs `verb` on two ranks and expects this refusal.
+  // Runs `verb` on two ranks and expects this error.
   void expect_refusal(int exit_code, const std::string& settings,
                       const Matcher<const std::string&>& message) {
     expect_refusal_of(workspace_.run("train", 2, settings), exit_code, message);
@@ -37,13 +37,13 @@ class BadInput : public ::testing::Test {
 
   std::string path(const std::string& name) const { return workspace_.path(name); }
 
-  // A finished model folder to break, at trained/model; settings that start from it.
+  // A trained model folder to damage, at trained/model; settings that start from it.
   std::string train_model() {
     workspace_.train("trained", 1, "training.max_steps=1 evaluate.every=never training.precision=fp32");
     return "model.config=null model.path=" + path("trained/model");
   }
 
-  // Puts `change` of the trained weights in their place.
+  // Replaces the trained weights by `change` of them.
   template <class Change>
   void change_weights(const Change& change) {
     const std::string name = "trained/model/model.safetensors";

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// As when the clock was set back by a century before the last save.
+// As if the clock had been set back by a century before the last save.
 TEST(ClockGoingBack, TheNewestCheckpointIsTheOneOfTheMostSteps) {
   const Workspace workspace;
   const std::string settings =

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Runs that break off in the middle.
+// Runs that fail while training.
 namespace stretto {
 namespace {
 
@@ -12,7 +12,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// A run on two ranks that would take days, in its midst.
+// A run on two ranks that would take days, after its first steps.
 class BrokenRun : public ::testing::Test {
  protected:
   explicit BrokenRun(std::string options = "") : options_(std::move(options)) {}
@@ -113,7 +113,7 @@ TEST(NonFinite, ALossThatIsNoNumberIsRefusedBeforeTheStep) {
   EXPECT_FALSE(workspace.has("run/model"));
 }
 
-// An evaluation may meet the broken model first.
+// An evaluation may see the broken model first.
 TEST(NonFinite, AnEvaluationThatIsNoNumberIsSaid) {
   const Workspace workspace;
   const ShellResult result = workspace.run(

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// What a run computes is a function of the recipe's global sizes and seed, not of how the work is shared. All runs compute
-// in float64 with dropout, so that what differs beyond rounding is an error.
+// The result of a run is a function of the recipe's global sizes and seed, not of how the work is divided. All runs compute
+// in float64 with dropout, so any difference beyond rounding is an error.
 namespace stretto {
 namespace {
 
@@ -11,7 +11,7 @@ using ::testing::SizeIs;
 
 constexpr double rounding = 1e-9;
 
-// Both runs took the same steps, as far as a double can tell.
+// Both runs took the same steps, up to float64 rounding.
 void expect_same(const Workspace& workspace, const std::string& a, const std::string& b) {
   EXPECT_LT(relative_difference(workspace.losses(a), workspace.losses(b)), rounding) << a << " and " << b;
   EXPECT_LT(weight_difference(read_weights(workspace.path(a + "/model/model.safetensors")),
@@ -33,7 +33,7 @@ TEST(TrainLaws, OneTwoAndFourRanksTakeTheSameSteps) {
 
 TEST(TrainLaws, AccumulationIsAsGoodAsRanksAndTheLastWindowMayBePartial) {
   const Workspace workspace;
-  workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 an epoch
+  workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 per epoch
   const std::string settings =
       "training.global_batch_size=32 training.batch_size=16 training.epochs=3 evaluate.every=never";
   workspace.train("two", 2, settings);
@@ -75,8 +75,7 @@ TEST(TrainLaws, TokenBudgetIsGlobal) {
   expect_same(workspace, "one", "accumulated");
 }
 
-// An epoch under a token budget has as many steps as its order needs, so epochs may differ; each still sees every sample
-// once.
+// With a token budget, the number of steps depends on the epoch's order; every epoch still uses each sample once.
 TEST(TrainLaws, EveryEpochUnderATokenBudgetIsWhole) {
   const Workspace workspace;
   workspace.train("run", 1, "training.global_batch_size=null training.max_tokens=50 training.epochs=6");
@@ -97,7 +96,7 @@ TEST(TrainLaws, LowerPrecisionsStayClose) {
   EXPECT_LT(relative_difference(workspace.losses("fp64"), workspace.losses("bf16")), 0.03);
 }
 
-// Both compute the same, from data to model; that bits differ shows that the setting reaches the kernels.
+// Losses and weights agree to rounding; that their bits differ shows that the setting reaches the kernels.
 TEST(TrainLaws, ReferenceKernelsTakeTheSameSteps) {
   const Workspace workspace;
   const std::string settings = "training.max_steps=20 training.grad_accumulation_steps=2 training.kernels=";

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// `stretto predict` on a model that was trained a moment ago.
+// `stretto predict` with a newly trained model.
 namespace stretto {
 namespace {
 
@@ -58,7 +58,7 @@ TEST_F(Predict, LogitsScoresAndLabelsAgree) {
   }
 }
 
-// Scores do not depend on which texts are computed together, and are those of `stretto test`.
+// Scores do not depend on which texts are batched together, and equal those of `stretto test`.
 TEST_F(Predict, AgreesWithTest) {
   workspace_.write("test.tsv", "sentence\nthe film is good\nthe plot was dull and stale\na scene\n");
   workspace_.write("lines", "the film is good\nthe plot was dull and stale\na scene\n");

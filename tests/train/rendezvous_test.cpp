@@ -5,7 +5,7 @@
 
 #include "stretto/cluster/socket.h"
 
-// `stretto train` as a rank that something else has started: it finds the others through torchrun's variables.
+// `stretto train` as a rank started by something else: it finds the others by torchrun's variables.
 namespace stretto {
 namespace {
 
@@ -17,7 +17,7 @@ using ::testing::Not;
 const std::string python = TORCH_PYTHON;
 const std::string settings = "training.max_steps=10 evaluate.every=never output=";
 
-// Free a moment ago; nobody else takes it as long as all tests ask the system for theirs.
+// A port that was free just now; no other test takes it, because all tests ask the system for one.
 int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
 
 std::string torchrun_variables(int rank, int world_size, int port) {

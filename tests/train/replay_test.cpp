@@ -7,15 +7,15 @@
 #include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
 
-// A run dies inside of one of its writes, each in turn, and goes on from what that left.
+// A run dies in one of its writes, in each of them in turn, and is resumed from what was on disk.
 namespace stretto {
 namespace {
 
-// The parameter is the first write to die in; from there every second, so that two tests share the work.
+// The parameter is the first write to die in, followed by every second one: two tests share the work.
 class Replay : public ::testing::TestWithParam<int> {
  protected:
-  // One block and an optimizer without slots, so that a save has few writes; it is made between two steps, so that the
-  // n-th write is the same in each run. Step 4 ends an epoch: it is evaluated, and the model is kept.
+  // One block and an optimizer without state, so that a save has few writes; saves are synchronous, so that the n-th write is
+  // the same in each run. Step 4 is the last of an epoch: the model is evaluated and saved.
   Replay() {
     auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
     config["num_hidden_layers"] = 1;
@@ -23,7 +23,7 @@ class Replay : public ::testing::TestWithParam<int> {
     workspace_.train("whole", 1, settings_ + "checkpoint.keep_last=0");
   }
 
-  // A run that has taken three steps: one more, and the older of its checkpoints goes for the new one.
+  // A run that has taken three steps: the next one removes the older of its checkpoints.
   void begin() const {
     std::filesystem::remove_all(checkpoints_);
     make_folders(checkpoints_);
@@ -66,7 +66,7 @@ TEST_P(Replay, DyingInAWriteLosesNothingThatWasSaved) {
     SCOPED_TRACE(fmt::format("write {}", write));
     const ShellResult died = run(fmt::format("torn@{}:rank=0", write));
     ASSERT_EQ(died.exit_code, 128 + SIGKILL) << died.err;
-    if (newest_good() == 3) {  // the next run goes on from here
+    if (newest_good() == 3) {  // the next run resumes from here
       ++deaths_before_commit;
       continue;
     }

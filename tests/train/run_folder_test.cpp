@@ -7,7 +7,7 @@
 
 #include "stretto/base/strings.h"
 
-// What a run leaves behind, and what `stretto test` makes of it.
+// The files that a run writes, and `stretto test` on them.
 namespace stretto {
 namespace {
 
@@ -84,7 +84,7 @@ TEST(RunFolder, ItsConfigMakesTheSameRunAgain) {
   EXPECT_EQ(workspace.losses("run"), workspace.losses("again"));
 }
 
-// A learning rate that breaks a good model: epoch 1 is warm-up and learns, what follows destroys.
+// A learning rate that ruins a good model: epoch 1 is warm-up and improves it, the following epochs ruin it.
 TEST(RunFolder, TheBestModelIsKeptWhenLaterEpochsAreWorse) {
   const Workspace workspace;
   workspace.write("train.tsv", make_rows(160, 1));

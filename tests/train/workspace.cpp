@@ -71,7 +71,7 @@ output: {0}run
 }  // namespace
 
 std::string make_rows(int count, uint64_t seed) {
-  std::mt19937_64 random(seed);  // its numbers, unlike the standard distributions, are the same everywhere
+  std::mt19937_64 random(seed);  // unlike the standard distributions, the same with every standard library
   const auto pick = [&](const auto& words) { return words[random() % std::size(words)]; };
   std::string rows = "sentence\tlabel\n";
   for (int row = 0; row < count; ++row) {
@@ -104,7 +104,7 @@ std::string Workspace::read(const std::string& name) const { return read_file(pa
 bool Workspace::has(const std::string& name) const { return std::filesystem::exists(path(name)); }
 
 std::string Workspace::command(const std::string& verb, int ranks, const std::string& settings) const {
-  // Tests run beside each other, so ranks are not pinned and take one thread each.
+  // Tests run concurrently, so ranks are not pinned and use one thread each.
   std::string text = fmt::format("OMP_NUM_THREADS=1 exec {} {} {} --no-pin -N {}", STRETTO_PROGRAM, verb,
                                  path("recipe.yaml"), ranks);
   for (const std::string_view setting : split(settings, ' ')) {
@@ -142,7 +142,7 @@ std::vector<nlohmann::json> read_json_lines(const std::string& text) {
   return records;
 }
 
-// By the format's description, not by stretto's own reader.
+// Written from the format's specification, independent of stretto's reader.
 Weights read_weights(const std::filesystem::path& file) {
   const std::string bytes = read_file(file);
   uint64_t header_size = 0;
@@ -155,11 +155,11 @@ Weights read_weights(const std::filesystem::path& file) {
     const bool wide = tensor["dtype"] == "F64";
     if (!wide && tensor["dtype"] != "F32") continue;
     const size_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
-    for (size_t place = begin; place < end; place += wide ? sizeof(double) : sizeof(float)) {
+    for (size_t at = begin; at < end; at += wide ? sizeof(double) : sizeof(float)) {
       double value;
       float narrow;
-      std::memcpy(&value, data + place, wide ? sizeof value : 0);
-      std::memcpy(&narrow, data + place, sizeof narrow);
+      std::memcpy(&value, data + at, wide ? sizeof value : 0);
+      std::memcpy(&narrow, data + at, sizeof narrow);
       weights[name].push_back(wide ? value : narrow);
     }
   }

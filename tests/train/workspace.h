@@ -12,9 +12,8 @@
 
 namespace stretto {
 
-// A folder with all that a small run needs, written by the test: model/ (the config.json and vocab.txt of a BERT of two
-// layers x 32, dropout 0.1), train.tsv of 64 rows and dev.tsv of 23, and recipe.yaml, which trains in float64 on one
-// rank of the CPU into run/.
+// A folder with everything that a small run needs: model/ (config.json and vocab.txt of a BERT of two layers x 32, dropout
+// 0.1), train.tsv with 64 rows, dev.tsv with 23, and recipe.yaml, which trains in float64 on one CPU rank into run/.
 //
 // Settings are given as on the command line: "training.max_steps=3 track.log_every=2".
 class Workspace {
@@ -30,10 +29,10 @@ class Workspace {
   std::string command(const std::string& verb, int ranks, const std::string& settings = "") const;
   ShellResult run(const std::string& verb, int ranks, const std::string& settings = "") const;
 
-  // A run whose results lie in the folder `name` afterwards. Fails the test where it does not end well.
+  // Trains into the folder `name`. Fails the test if the run fails.
   void train(const std::string& name, int ranks, const std::string& settings = "") const;
 
-  // The run folder's metrics.jsonl, and the loss of each of its training steps.
+  // The records of the run folder's metrics.jsonl; the loss of each training step.
   std::vector<nlohmann::json> metrics(const std::string& run) const;
   std::vector<double> losses(const std::string& run) const;
 
@@ -41,22 +40,22 @@ class Workspace {
   TempFolder folder_;
 };
 
-// `count` rows "text<TAB>label" behind a header. Texts differ in length; their label tells whether good words outnumber bad
-// ones, so that a model can learn it. The same seed gives the same rows.
+// A header and `count` rows "text<TAB>label". Texts differ in length and contain either good words (label 1) or bad words (label
+// 0), so that a model can learn them. The same seed gives the same rows.
 std::string make_rows(int count, uint64_t seed);
 
 // The float tensors of a safetensors file.
 using Weights = std::map<std::string, std::vector<double>>;
 Weights read_weights(const std::filesystem::path& file);
 
-// The JSON objects of a file with one a line.
+// The JSON objects of a file with one per line.
 std::vector<nlohmann::json> read_json_lines(const std::string& text);
 
-// The largest |a - b| / max(|a|, |b|) of two equally long lists.
+// The largest |a - b| / max(|a|, |b|) of two lists of equal length.
 double relative_difference(const std::vector<double>& a, const std::vector<double>& b);
 
-// The largest difference of two models' weights, each tensor measured by its largest value. Weights that are zero but for
-// rounding (a bias that cannot change the loss) are measured by `floor`.
+// The largest difference of two models' weights, relative to the largest value of each tensor, or to `floor` for tensors that
+// are zero up to rounding (a bias that cannot change the loss).
 double weight_difference(const Weights& a, const Weights& b, double floor = 1e-3);
 
 }  // namespace stretto

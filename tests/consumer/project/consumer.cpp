@@ -1,5 +1,5 @@
-// A program of someone else's, of installed headers alone: trains a line through points in its own process, without a
-// launcher, and prints the loss before and after.
+// A user's program, built with installed headers only: fits a line to points in its own process, without a launcher, and
+// prints the number of steps and the final loss.
 #include <iostream>
 
 #include <stretto/stretto.h>
