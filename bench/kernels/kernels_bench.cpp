@@ -13,7 +13,7 @@
 #include "stretto/kernels/activation.h"
 #include "stretto/kernels/attention.h"
 #include "stretto/kernels/norm.h"
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/adamw.h"
 
 // Each kernel beside the ATen operators it stands for, forward and backward, in turns on one thread: the median of each
 // in milliseconds of CPU time and their ratio.

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/sum_of_squares.h"
 #include "stretto/trainer/step_guard.h"
 
 // step_guard_bench: what it costs to look at a step before it is taken, with gradients of MiniLM's size (22.7 M, fp32) on

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/kernels/reduce_loops.h"
+#include "stretto/kernels/reduce_op.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/tensor.h"
 

@@ -1,12 +1,13 @@
 #include "stretto/kernels/activation.h"
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/activation_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
 
 template <class T>
-ActivationCall<T> make_call(Curve curve, const Tensor& x, const Tensor& bias) {
+ActivationCall<T> activation_call(Curve curve, const Tensor& x, const Tensor& bias) {
   if (x.dim() != 2) throw ShapeError("activation: {} are no rows; [T, C] is needed", describe(x));
   require_sizes("activation: bias", bias, {x.size(1)});
   ActivationCall<T> call = {};
@@ -24,7 +25,7 @@ Tensor activate(Curve curve, const Tensor& x, const Tensor& bias) {
   const Tensor out = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(curve, x, bias);
+    auto call = activation_call<T>(curve, x, bias);
     call.out = memory_of<T>(out);
     activation_loop(call);
   });
@@ -37,7 +38,7 @@ Tensor activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const
   const Tensor grad_x = at::empty_like(x);
   with_loop_type(x.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(curve, x, bias);
+    auto call = activation_call<T>(curve, x, bias);
     call.grad_out = memory_of<T>(grad);
     call.grad_in = memory_of<T>(grad_x);
     call.grad_bias = memory_of<Real<T>>(bias_sum);

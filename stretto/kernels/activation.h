@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stretto/kernels/loops.h"
+#include "stretto/kernels/curve.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto::kernels {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/each_target.h"
+#include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/attention_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
@@ -29,8 +30,9 @@ void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 }
 
 template <class T>
-AttentionCall<T> make_call(const AttentionResult& result, const Tensor& q, const Tensor& k, const Tensor& v,
-                           const AttentionSequences& sequences, const Dropout& dropout) {
+AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, const Tensor& k,
+                                const Tensor& v, const AttentionSequences& sequences,
+                                const Dropout& dropout) {
   AttentionCall<T> call = {};
   call.q = memory_of<T>(q);
   call.k = memory_of<T>(k);
@@ -55,7 +57,7 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
   AttentionResult result = {at::empty_like(q), at::empty({q.size(0), q.size(1)},
                                                          q.options().dtype(computed_type(q.scalar_type())))};
   with_loop_type(q.scalar_type(), [&](auto number) {
-    attention_loop(make_call<decltype(number)>(result, q, k, v, sequences, dropout));
+    attention_loop(attention_call<decltype(number)>(result, q, k, v, sequences, dropout));
   });
   return result;
 }
@@ -67,7 +69,7 @@ AttentionGradients attention_backward(const Tensor& grad, const AttentionResult&
   const AttentionGradients gradients = {at::empty_like(q), at::empty_like(k), at::empty_like(v)};
   with_loop_type(q.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(result, q, k, v, sequences, dropout);
+    auto call = attention_call<T>(result, q, k, v, sequences, dropout);
     call.grad_out = memory_of<T>(grad);
     call.grad_q = memory_of<T>(gradients.q);
     call.grad_k = memory_of<T>(gradients.k);

@@ -1,6 +1,6 @@
 #include "stretto/kernels/bf16_product.h"
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 // Exported by the libtorch_cpu of PyTorch's wheels, which hold MKL; null in builds without it.
 extern "C" __attribute__((weak)) void cblas_gemm_bf16bf16f32(int layout, int transpose_a, int transpose_b,

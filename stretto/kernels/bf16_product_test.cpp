@@ -1,6 +1,6 @@
 #include "stretto/kernels/bf16_product.h"
 
-#include "stretto/kernels/each_target.h"
+#include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
 namespace {

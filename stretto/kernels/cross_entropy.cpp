@@ -1,13 +1,14 @@
 #include "stretto/kernels/cross_entropy.h"
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/cross_entropy_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
 
 template <class T>
-CrossEntropyCall<T> make_call(const Tensor& logits, const Tensor& labels, int64_t ignored,
-                              const Tensor& normaliser) {
+CrossEntropyCall<T> cross_entropy_call(const Tensor& logits, const Tensor& labels, int64_t ignored,
+                                       const Tensor& normaliser) {
   CrossEntropyCall<T> call = {};
   call.rows = logits.size(0);
   call.classes = logits.size(1);
@@ -26,7 +27,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t i
   double sum = 0;
   with_loop_type(logits.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(logits, labels, ignored, normaliser);
+    auto call = cross_entropy_call<T>(logits, labels, ignored, normaliser);
     call.sum = &sum;
     cross_entropy_loop(call);
   });
@@ -38,7 +39,7 @@ Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tenso
   const Tensor grad = at::empty_like(logits);
   with_loop_type(logits.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(logits, labels, ignored, normaliser);
+    auto call = cross_entropy_call<T>(logits, labels, ignored, normaliser);
     call.grad_sum = grad_sum;
     call.grad_logits = memory_of<T>(grad);
     cross_entropy_loop(call);

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "stretto/kernels/each_target.h"
+#include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
 namespace {

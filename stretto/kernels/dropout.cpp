@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/dropout_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "stretto/kernels/dropout.h"
 
 #include "stretto/base/philox.h"
-#include "stretto/kernels/each_target.h"
+#include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
 namespace {

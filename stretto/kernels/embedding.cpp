@@ -1,6 +1,7 @@
 #include "stretto/kernels/embedding.h"
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/embedding_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 namespace stretto::kernels {
 

@@ -1,6 +1,6 @@
 #include "stretto/kernels/embedding.h"
 
-#include "stretto/kernels/each_target.h"
+#include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
 namespace {

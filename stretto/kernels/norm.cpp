@@ -1,6 +1,7 @@
 #include "stretto/kernels/norm.h"
 
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/cpu/norm_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
@@ -17,7 +18,7 @@ void require_fit(const Tensor& x, const Norm& norm) {
 }
 
 template <class T>
-NormCall<T> make_call(const NormResult& result, const Norm& norm) {
+NormCall<T> norm_call(const NormResult& result, const Norm& norm) {
   NormCall<T> call = {};
   call.rows = result.sum.size(0);
   call.width = result.sum.size(1);
@@ -50,7 +51,7 @@ NormResult norm_rows(const Tensor& x, const Norm& norm) {
   const auto statistics = x.options().dtype(computed_type(x.scalar_type()));
   NormResult result = {at::empty_like(x), x, at::empty({x.size(0)}, statistics),
                        at::empty({x.size(0)}, statistics)};
-  with_loop_type(x.scalar_type(), [&](auto number) { norm_loop(make_call<decltype(number)>(result, norm)); });
+  with_loop_type(x.scalar_type(), [&](auto number) { norm_loop(norm_call<decltype(number)>(result, norm)); });
   return result;
 }
 
@@ -62,7 +63,7 @@ NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, c
   gradients.x = norm.before.p > 0 ? at::empty_like(result.sum) : gradients.residual;
   with_loop_type(grad.scalar_type(), [&](auto number) {
     using T = decltype(number);
-    auto call = make_call<T>(result, norm);
+    auto call = norm_call<T>(result, norm);
     call.grad_out = memory_of<T>(grad);
     call.grad_sum = memory_of<T>(gradients.residual);
     call.grad_input = norm.before.p > 0 ? memory_of<T>(gradients.x) : nullptr;

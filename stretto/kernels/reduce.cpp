@@ -1,5 +1,7 @@
 #include "stretto/kernels/reduce.h"
 
+#include "stretto/kernels/cpu/reduce_loops.h"
+
 namespace stretto::kernels {
 namespace {
 

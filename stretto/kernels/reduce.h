@@ -4,7 +4,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "stretto/kernels/reduce_loops.h"
+#include "stretto/kernels/reduce_op.h"
 
 namespace stretto::kernels {
 

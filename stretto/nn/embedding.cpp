@@ -6,7 +6,7 @@
 #include <torch/custom_class.h>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/loop_types.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/parameter_gradient.h"
 #include "stretto/nn/row_observer.h"

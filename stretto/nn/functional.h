@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/kernels/loops.h"
+#include "stretto/kernels/curve.h"
 #include "stretto/nn/packed.h"
 #include "stretto/nn/row_observer.h"
 

@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "stretto/kernels/activation.h"
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/loop_types.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/matmul.h"
 #include "stretto/nn/parameter_gradient.h"

@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/kernels/tensor_loops.h"
+#include "stretto/kernels/loop_types.h"
 
 namespace stretto::nn {
 

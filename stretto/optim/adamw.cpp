@@ -1,6 +1,6 @@
 #include "stretto/optim/adamw.h"
 
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/adamw.h"
 #include "stretto/optim/elementwise.h"
 
 namespace stretto::optim {
@@ -30,13 +30,13 @@ class Adamw : public ElementwiseOptimizer, private RowRule {
                         settings(range, rates.lr * range.lr_factor, rates.momentum, grad_scale, step));
   }
 
-  void step_idle_rows(size_t index, std::span<const kernels::StillRow> rows,
+  void step_idle_rows(size_t index, std::span<const kernels::IdleRow> rows,
                       std::span<const PastStep> steps) override {
     const Range& range = table(index);
     std::vector<kernels::AdamwStep> each;
     for (const auto& [rates, step] : steps)
       each.push_back(settings(range, rates.lr * range.lr_factor, rates.momentum, /*grad_scale=*/1, step));
-    kernels::adamw_still_rows(tensors(range), range.state[0], range.state[1], range.row_width, rows, each);
+    kernels::adamw_idle_rows(tensors(range), range.state[0], range.state[1], range.row_width, rows, each);
   }
 
   Tensor rows_with_state(size_t index) const override {

@@ -46,7 +46,7 @@ void LazyRows::catch_up(size_t index, std::span<const int64_t> rows) {
   if (past_.empty()) return;
   Table& table = tables_.at(index);
   const int64_t newest = past_.back().step;
-  std::vector<kernels::StillRow> idle;
+  std::vector<kernels::IdleRow> idle;
   for (const int64_t row : rows) {
     int64_t& done = table.done[static_cast<size_t>(row)];
     if (done >= newest) continue;

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/adamw.h"
 #include "stretto/optim/optimizer.h"
 
 namespace stretto::optim {
@@ -22,7 +22,7 @@ class RowRule {
   virtual void step_rows(size_t table, std::span<const int64_t> rows, const StepRates& rates,
                          double grad_scale, int64_t step) = 0;
   // Takes each row through steps[row.first], ... with a gradient of zero, to the bits that step_rows() would give.
-  virtual void step_idle_rows(size_t table, std::span<const kernels::StillRow> rows,
+  virtual void step_idle_rows(size_t table, std::span<const kernels::IdleRow> rows,
                               std::span<const PastStep> steps) = 0;
   // For each row, whether its state is other than zeros: [rows] bool.
   virtual Tensor rows_with_state(size_t table) const = 0;

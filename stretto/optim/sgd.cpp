@@ -1,7 +1,7 @@
 #include "stretto/optim/sgd.h"
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/sgd.h"
 #include "stretto/optim/elementwise.h"
 
 namespace stretto::optim {

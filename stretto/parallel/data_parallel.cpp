@@ -8,7 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/sum_of_squares.h"
 #include "stretto/parallel/gradient_uses.h"
 #include "stretto/parallel/phase.h"
 

@@ -1,6 +1,6 @@
 #include "stretto/parallel/row_table.h"
 
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/sum_of_squares.h"
 
 namespace stretto {
 namespace {

@@ -1,13 +1,14 @@
+#include "stretto/kernels/cpu/norm_loops.h"
+
 #include <vector>
 
-#include "stretto/kernels/loops.h"
-#include "stretto/kernels/simd_targets.h"
+#include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "stretto/kernels/norm_loops.cpp"
+#define HWY_TARGET_INCLUDE "stretto/kernels/cpu/norm_loops.cpp"
 #include <hwy/foreach_target.h>
 
-#include "stretto/kernels/simd-inl.h"
+#include "stretto/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {

@@ -1,14 +1,15 @@
+#include "stretto/kernels/cpu/attention_loops.h"
+
 #include <limits>
 #include <vector>
 
-#include "stretto/kernels/loops.h"
-#include "stretto/kernels/simd_targets.h"
+#include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "stretto/kernels/attention_loops.cpp"
+#define HWY_TARGET_INCLUDE "stretto/kernels/cpu/attention_loops.cpp"
 #include <hwy/foreach_target.h>
 
-#include "stretto/kernels/simd-inl.h"
+#include "stretto/kernels/cpu/simd-inl.h"
 
 // Attention by tiles of tile_queries x tile_keys scores that stay in the first cache. The forward pass keeps a running
 // maximum and sum a row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1) and saves only the

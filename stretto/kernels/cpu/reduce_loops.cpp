@@ -1,9 +1,9 @@
-#include "stretto/kernels/reduce_loops.h"
+#include "stretto/kernels/cpu/reduce_loops.h"
 
 #include <algorithm>
 #include <type_traits>
 
-#include "stretto/kernels/multiarch.h"
+#include "stretto/kernels/cpu/multiarch.h"
 
 namespace stretto::kernels {
 namespace {

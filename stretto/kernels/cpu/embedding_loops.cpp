@@ -1,5 +1,6 @@
-#include "stretto/kernels/loops.h"
-#include "stretto/kernels/multiarch.h"
+#include "stretto/kernels/cpu/embedding_loops.h"
+
+#include "stretto/kernels/cpu/multiarch.h"
 
 namespace stretto::kernels {
 namespace {

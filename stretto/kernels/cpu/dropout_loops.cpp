@@ -1,11 +1,12 @@
-#include "stretto/kernels/loops.h"
-#include "stretto/kernels/simd_targets.h"
+#include "stretto/kernels/cpu/dropout_loops.h"
+
+#include "stretto/kernels/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "stretto/kernels/dropout_loops.cpp"
+#define HWY_TARGET_INCLUDE "stretto/kernels/cpu/dropout_loops.cpp"
 #include <hwy/foreach_target.h>
 
-#include "stretto/kernels/simd-inl.h"
+#include "stretto/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {

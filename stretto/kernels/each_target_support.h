@@ -8,7 +8,7 @@
 
 // The first decides what the second declares.
 // clang-format off
-#include "stretto/kernels/simd_targets.h"
+#include "stretto/kernels/cpu/simd_targets.h"
 #include <hwy/highway.h>
 // clang-format on
 

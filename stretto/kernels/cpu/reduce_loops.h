@@ -2,13 +2,10 @@
 
 #include <cstdint>
 
-#include "stretto/kernels/half.h"
+#include "stretto/kernels/cpu/half.h"
+#include "stretto/kernels/reduce_op.h"
 
-namespace stretto {
-
-enum class ReduceOp { sum, product, min, max };
-
-namespace kernels {
+namespace stretto::kernels {
 
 // For each of `n` elements: in[0] op in[1] op ... in[ins - 1], in this order, to every out[0 .. outs - 1]. The 16-bit
 // types are reduced in fp32 and rounded once, whole numbers wrap around, a NaN stays one. An `out` may be one of the
@@ -31,5 +28,4 @@ void reduce_loop(ReduceOp op, const ReduceOperands<int16_t>& operands);
 void reduce_loop(ReduceOp op, const ReduceOperands<int32_t>& operands);
 void reduce_loop(ReduceOp op, const ReduceOperands<int64_t>& operands);
 
-}  // namespace kernels
-}  // namespace stretto
+}  // namespace stretto::kernels

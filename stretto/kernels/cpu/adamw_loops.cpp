@@ -1,7 +1,8 @@
+#include "stretto/kernels/cpu/adamw_loops.h"
+
 #include <cmath>
 
-#include "stretto/kernels/loops.h"
-#include "stretto/kernels/multiarch.h"
+#include "stretto/kernels/cpu/multiarch.h"
 
 namespace stretto::kernels {
 namespace {
@@ -42,22 +43,6 @@ STRETTO_MULTIARCH void decay_loop(double* p, int64_t n, double lr_decay) {
 
 STRETTO_MULTIARCH void round_to_bf16_loop(const float* from, Bf16* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) narrow(from[i], to[i]);
-}
-
-STRETTO_MULTIARCH double sum_of_squares_loop(const float* x, int64_t n) {
-  constexpr int64_t lanes = 16;
-  double sums[lanes] = {};
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const double value = x[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  for (; i < n; ++i) total += static_cast<double>(x[i]) * x[i];
-  return total;
 }
 
 }  // namespace stretto::kernels

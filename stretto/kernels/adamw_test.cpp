@@ -1,12 +1,10 @@
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/adamw.h"
 
 #include <cstring>
-#include <limits>
 
 #include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 
-#include "stretto/kernels/each_target.h"
+#include "stretto/kernels/each_target_support.h"
 
 namespace stretto::kernels {
 namespace {
@@ -18,9 +16,9 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-class OptimizerKernels : public ::testing::TestWithParam<Precision> {};
+class AdamwKernel : public ::testing::TestWithParam<Precision> {};
 
-TEST_P(OptimizerKernels, AdamwEqualsTorch) {
+TEST_P(AdamwKernel, EqualsTorch) {
   at::manual_seed(1);
   const auto options = at::TensorOptions(GetParam().dtype);
   Tensor theirs = at::randn({5003}, options).requires_grad_();
@@ -39,29 +37,11 @@ TEST_P(OptimizerKernels, AdamwEqualsTorch) {
   EXPECT_TRUE(at::equal(compute, ours.to(at::kBFloat16)));
 }
 
-TEST_P(OptimizerKernels, SgdEqualsTorch) {
-  for (const bool nesterov : {false, true}) {
-    at::manual_seed(2);
-    const auto options = at::TensorOptions(GetParam().dtype);
-    Tensor theirs = at::randn({77}, options).requires_grad_();
-    Tensor ours = theirs.detach().clone(), buffer = at::zeros_like(ours);
-    torch::optim::SGD optimizer(
-        {theirs}, torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01).nesterov(nesterov));
-    for (int64_t step = 1; step <= 5; ++step) {
-      const Tensor grad = at::randn({77}, options);
-      theirs.mutable_grad() = grad.clone();
-      optimizer.step();
-      sgd({ours, grad.clone(), {}}, buffer, {0.1, 0.9, 0, 0.01, nesterov, 1.0, step});
-    }
-    EXPECT_LT(largest_difference(ours, theirs.detach()), GetParam().tolerance) << "nesterov " << nesterov;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Dtypes, OptimizerKernels,
+INSTANTIATE_TEST_SUITE_P(Dtypes, AdamwKernel,
                          ::testing::Values(Precision{at::kFloat, 2e-6}, Precision{at::kDouble, 1e-13}));
 
-// Rows that are passed by and caught up later hold what they would hold had every step touched them: to the bit.
-TEST_P(OptimizerKernels, StillRowsCatchUpToTheBit) {
+// Rows that are left out and caught up later hold what they would hold had every step touched them: to the bit.
+TEST_P(AdamwKernel, IdleRowsCatchUpToTheBit) {
   for (const int64_t width : {16, 384, 37}) {
     SCOPED_TRACE(width);
     at::manual_seed(4);
@@ -84,16 +64,16 @@ TEST_P(OptimizerKernels, StillRowsCatchUpToTheBit) {
       if (!touches) continue;
       const std::vector<int64_t> touched = {1, 3};
       if (step == 7) {
-        const std::vector<StillRow> still = {{1, 1, true}, {3, 1, true}};
-        adamw_still_rows({rows, no_gradient, rows_copy}, rows_m, rows_v, width, still,
-                         std::span(steps).first(6));
+        const std::vector<IdleRow> idle = {{1, 1, true}, {3, 1, true}};
+        adamw_idle_rows({rows, no_gradient, rows_copy}, rows_m, rows_v, width, idle,
+                        std::span(steps).first(6));
       }
       adamw_rows({rows, rows_grad, rows_copy}, rows_m, rows_v, width, touched, steps.back());
       EXPECT_EQ(rows_grad.abs().max().item<double>(), 0);
     }
-    const std::vector<StillRow> still = {
+    const std::vector<IdleRow> idle = {
         {0, 0, false}, {1, 7, true}, {2, 0, true}, {3, 7, true}, {4, 0, false}};
-    adamw_still_rows({rows, no_gradient, rows_copy}, rows_m, rows_v, width, still, steps);
+    adamw_idle_rows({rows, no_gradient, rows_copy}, rows_m, rows_v, width, idle, steps);
     EXPECT_TRUE(same_bits(rows, dense));
     EXPECT_TRUE(same_bits(rows_m, m));
     EXPECT_TRUE(same_bits(rows_v, v));
@@ -103,8 +83,8 @@ TEST_P(OptimizerKernels, StillRowsCatchUpToTheBit) {
   }
 }
 
-// Moments that have come down to where numbers end are zeros; everything else of the thread goes on as it was.
-TEST(Optimizer, DenormalMomentsAreZeros) {
+// Denormal moments are flushed to zero; the thread's floating-point mode is restored.
+TEST(Adamw, DenormalMomentsAreZeros) {
   const Tensor p = at::ones({20}), g = at::zeros({20}), m = at::full({20}, 1.2e-38f),
                v = at::full({20}, 1e-30f);
   adamw({p, g, {}}, m, v, {0.1, 0.9, 0.999, 1e-8, 0, 1, 900});
@@ -112,16 +92,6 @@ TEST(Optimizer, DenormalMomentsAreZeros) {
   EXPECT_GT(v.min().item<float>(), 0);
   volatile float tiny = 1.2e-38f;
   EXPECT_GT(tiny * 0.5f, 0) << "denormal numbers are back";
-}
-
-TEST(SumOfSquares, IsExactAndShowsNonFinite) {
-  at::manual_seed(3);
-  Tensor x = at::randn({1001});
-  EXPECT_NEAR(sum_of_squares(x), x.to(at::kDouble).square().sum().item<double>(), 1e-9);
-  x[1000] = std::numeric_limits<float>::infinity();
-  EXPECT_FALSE(std::isfinite(sum_of_squares(x)));
-  x[1000] = std::numeric_limits<float>::max();
-  EXPECT_TRUE(std::isfinite(sum_of_squares(x)));
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 #include <hwy/highway.h>
 
 #include "stretto/base/philox.h"
-#include "stretto/kernels/loops.h"
+#include "stretto/kernels/cpu/dropout_loops.h"
+#include "stretto/kernels/cpu/numbers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {

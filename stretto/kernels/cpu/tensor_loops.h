@@ -1,23 +1,14 @@
 #pragma once
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/cpu/dropout_loops.h"
+#include "stretto/kernels/cpu/numbers.h"
 #include "stretto/kernels/dropout.h"
-#include "stretto/kernels/loops.h"
+#include "stretto/kernels/loop_types.h"
 
 namespace stretto::kernels {
 
 // Between tensors and the bare loops.
-
-// Whether loops for this kind of tensor exist; ATen serves the others.
-inline bool has_loops(const Tensor& x) {
-  const auto dtype = x.scalar_type();
-  return x.device().is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kDouble);
-}
-
-// The type in which numbers of `dtype` are summed: Real<T> of the loops.
-inline at::ScalarType computed_type(at::ScalarType dtype) {
-  return dtype == at::kDouble ? at::kDouble : at::kFloat;
-}
 
 // Calls f with a number of the type as which the loops know `dtype`. REQUIRES: has_loops.
 template <class F>

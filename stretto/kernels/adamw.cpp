@@ -1,4 +1,4 @@
-#include "stretto/kernels/optimizer.h"
+#include "stretto/kernels/adamw.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/cpu/adamw_loops.h"
+#include "stretto/kernels/cpu/tensor_loops.h"
 #include "stretto/kernels/flush_denormals.h"
-#include "stretto/kernels/tensor_loops.h"
 
 namespace stretto::kernels {
 namespace {
@@ -34,10 +35,6 @@ void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const T
   v.mul_(c.beta2).addcmul_(grad, grad, 1 - c.beta2);
   master.mul_(c.lr_decay).addcdiv_(m, v.sqrt().mul_(c.inverse_root_correction2).add_(c.eps), -c.step_size);
   grad.zero_();
-}
-
-void write_compute_copy(const OptimizerRange& range) {
-  if (range.compute.defined()) Tensor(range.compute).copy_(range.master);
 }
 
 // The bf16 copy is written while the weights are still in the cache.
@@ -78,21 +75,20 @@ struct TableMemory {
 };
 
 template <class R>
-void still_rows(const TableMemory<R>& table, std::span<const StillRow> rows,
-                std::span<const AdamwStep> steps) {
+void idle_rows(const TableMemory<R>& table, std::span<const IdleRow> rows, std::span<const AdamwStep> steps) {
   std::vector<AdamwConstants<R>> each;
   for (const AdamwStep& step : steps) each.push_back(constants<R>(step));
   std::vector<R> zeros(static_cast<size_t>(table.width));
-  for (const StillRow& still : rows) {
-    const int64_t at = still.row * table.width;
-    for (size_t i = still.first; i < each.size(); ++i) {
-      if (still.moments) {
+  for (const IdleRow& idle : rows) {
+    const int64_t at = idle.row * table.width;
+    for (size_t i = idle.first; i < each.size(); ++i) {
+      if (idle.moments) {
         adamw_loop(table.p + at, zeros.data(), table.m + at, table.v + at, table.width, each[i]);
-      } else if (each[i].lr_decay != 1 || i == still.first) {  // the first also flushes denormal weights
+      } else if (each[i].lr_decay != 1 || i == idle.first) {  // the first also flushes denormal weights
         decay_loop(table.p + at, table.width, each[i].lr_decay);
       }
     }
-    table.write_copy(still.row);
+    table.write_copy(idle.row);
   }
 }
 
@@ -108,13 +104,13 @@ void step_rows(const TableMemory<R>& table, std::span<const int64_t> rows, const
 
 }  // namespace
 
-void adamw_still_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
-                      int64_t width, std::span<const StillRow> rows, std::span<const AdamwStep> steps) {
+void adamw_idle_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
+                     int64_t width, std::span<const IdleRow> rows, std::span<const AdamwStep> steps) {
   const FlushDenormals flush;
   if (table.master.scalar_type() == at::kDouble) {
-    still_rows(TableMemory<double>(table, exp_avg, exp_avg_sq, width), rows, steps);
+    idle_rows(TableMemory<double>(table, exp_avg, exp_avg_sq, width), rows, steps);
   } else {
-    still_rows(TableMemory<float>(table, exp_avg, exp_avg_sq, width), rows, steps);
+    idle_rows(TableMemory<float>(table, exp_avg, exp_avg_sq, width), rows, steps);
   }
 }
 
@@ -146,39 +142,6 @@ void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp
     throw Error("adamw: master weights must be float or double, found {}", describe(range.master));
   }
   write_compute_copy(range);
-}
-
-void sgd(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdStep& step) {
-  at::NoGradGuard no_grad;
-  const FlushDenormals flush;
-  Tensor grad = range.grad, master = range.master;
-  grad.mul_(step.grad_scale);
-  if (step.weight_decay != 0) grad.add_(master, step.weight_decay);
-  if (step.momentum == 0) {
-    master.add_(grad, -step.lr);
-  } else {
-    Tensor buffer = momentum_buffer;
-    if (step.step == 1) {
-      buffer.copy_(grad);
-    } else {
-      buffer.mul_(step.momentum).add_(grad, 1 - step.dampening);
-    }
-    if (step.nesterov) {
-      master.add_(grad.add_(buffer, step.momentum), -step.lr);
-    } else {
-      master.add_(buffer, -step.lr);
-    }
-  }
-  grad.zero_();
-  write_compute_copy(range);
-}
-
-double sum_of_squares(const Tensor& values) {
-  if (values.device().is_cpu() && values.scalar_type() == at::kFloat && values.is_contiguous()) {
-    return sum_of_squares_loop(values.const_data_ptr<float>(), values.numel());
-  }
-  const Tensor doubles = values.to(at::kDouble);
-  return at::dot(doubles, doubles).item<double>();
 }
 
 }  // namespace stretto::kernels

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "stretto/kernels/cpu/half.h"
+
+namespace stretto::kernels {
+
+// Numbers of one AdamW step, worked out once in double.
+template <class R>
+struct AdamwConstants {
+  R lr_decay, beta1, beta2, eps, grad_scale, step_size, inverse_root_correction2;
+};
+
+// One pass: scale the gradient, update moments m and v and parameter p, zero the gradient. The ranges do not overlap.
+void adamw_loop(float* p, float* g, float* m, float* v, int64_t n, const AdamwConstants<float>& c);
+void adamw_loop(double* p, double* g, double* m, double* v, int64_t n, const AdamwConstants<double>& c);
+
+// What is left of the pass where gradient and moments are zeros: p *= c.lr_decay.
+void decay_loop(float* p, int64_t n, float lr_decay);
+void decay_loop(double* p, int64_t n, double lr_decay);
+
+void round_to_bf16_loop(const float* from, Bf16* to, int64_t n);
+
+}  // namespace stretto::kernels

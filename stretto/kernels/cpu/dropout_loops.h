@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+namespace stretto::kernels {
+
+// A row of a dropout mask: where it stands in Philox's counter, beside the column.
+struct RowCounter {
+  uint32_t position;
+  uint32_t sample_low;
+  uint32_t sample_high_and_stream;
+};
+
+inline RowCounter row_counter(int64_t sample, int64_t position, int64_t stream) {
+  const auto bits = static_cast<uint64_t>(sample);
+  return {static_cast<uint32_t>(position), static_cast<uint32_t>(bits),
+          static_cast<uint32_t>(bits >> 32) | static_cast<uint32_t>(stream) << 16};
+}
+
+// Elements whose random word is below `threshold` are dropped, the others multiplied by `scale`.
+struct Drop {
+  uint64_t key = 0;
+  uint32_t threshold = 0;
+  double scale = 1;
+};
+
+// out[column] = 0 or drop.scale.
+void dropout_loop(float* out, int64_t columns, RowCounter row, const Drop& drop);
+
+}  // namespace stretto::kernels

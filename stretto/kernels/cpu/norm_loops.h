@@ -1,0 +1,30 @@
+#pragma once
+
+#include "stretto/kernels/cpu/dropout_loops.h"
+#include "stretto/kernels/cpu/numbers.h"
+
+namespace stretto::kernels {
+
+// sum = residual + drop_before(sum + bias); out = drop_after(weight * (sum - mean) * rstd + offset), row by row.
+template <class T>
+struct NormCall {
+  int64_t rows, width;
+  const T *bias, *residual;  // or null
+  const T *weight, *offset;
+  double eps;
+  const int64_t *samples, *positions;  // of the rows, for dropout
+  Drop before, after;
+  T* sum;  // in: what is to be added to the residual; out: what was normalised
+  T* out;
+  Real<T>*mean, *rstd;  // [rows]
+  // Given for the backward pass, which reads sum, mean and rstd; null for the forward pass, which writes them.
+  const T* grad_out;
+  T* grad_sum;    // gradient of the residual
+  T* grad_input;  // of the sum's input: grad_sum through drop_before; null where nothing is dropped
+  Real<T>*grad_weight, *grad_offset, *grad_bias;  // [width], added to; grad_bias may be null
+};
+void norm_loop(const NormCall<float>& call);
+void norm_loop(const NormCall<Bf16>& call);
+void norm_loop(const NormCall<double>& call);
+
+}  // namespace stretto::kernels
