@@ -214,10 +214,10 @@ const Operation replaced_folder = {
 
 TEST(FileFaults, FolderIsWholeUnderItsNameWhateverFails) {
   EXPECT_EQ(replay_errors(staged_folder, {.error = ENOSPC}),
-            9);  // mkdir, twice open, write, fsync; rename, fsync
+            10);  // mkdir, fsync, twice open, write, fsync; rename, fsync
   EXPECT_EQ(replay_errors(removed_folder, {.error = EIO}), 5);  // rename, fsync, twice unlink, rmdir
   EXPECT_EQ(replay_errors(replaced_folder, {.error = EIO}),
-            12);  // mkdir, two files, rename, fsync, the old folder
+            13);  // mkdir, fsync, two files, rename, fsync, the old folder
 }
 
 TEST(FileFaults, FolderIsWholeUnderItsNameWhenTheProcessDies) {

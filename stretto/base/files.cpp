@@ -14,9 +14,13 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/temporary_name.h"
+#include "stretto/base/truncation_guard.h"
 
 namespace stretto {
 namespace {
+
+constexpr size_t most_unsized_bytes = size_t{256} << 20;  // of a pipe or device, which may never end
 
 [[noreturn]] void fail(const char* verb, const std::filesystem::path& path) {
   throw IoError("cannot {} {}: {}", verb, path.string(), std::strerror(errno));
@@ -28,11 +32,17 @@ Fd open_file(const std::filesystem::path& path, int flags, const char* verb) {
   return file;
 }
 
-size_t size_of(const Fd& file, const std::filesystem::path& path) {
+struct stat status_of(const Fd& file, const std::filesystem::path& path) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) fail("read", path);
   if (S_ISDIR(info.st_mode)) throw IoError("cannot read {}: it is a folder, a file is needed", path.string());
-  return static_cast<size_t>(info.st_size);
+  return info;
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "a socket";
 }
 
 // One write-like system call on `path`; a test may have set a fault for it.
@@ -41,9 +51,27 @@ auto change(const char* name, const std::filesystem::path& path, Perform perform
   return file_faults::call(name, path, 0, [&](size_t) { return perform(); });
 }
 
+// -1 with the reason in errno where it cannot be opened.
+Fd try_open_to_write(const std::filesystem::path& path, int flags) {
+  return Fd(change("open", path,
+                   [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644); }));
+}
+
 Fd open_to_write(const std::filesystem::path& path, int flags) {
-  Fd file(change("open", path,
-                 [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644); }));
+  Fd file = try_open_to_write(path, flags);
+  if (!file) fail("write", path);
+  return file;
+}
+
+// A file of its own in any case: what stands under the name, a link of somebody else's included, is removed and never
+// written through.
+Fd create_file(const std::filesystem::path& path) {
+  constexpr int flags = O_EXCL | O_NOFOLLOW;
+  Fd file = try_open_to_write(path, flags);
+  if (!file && errno == EEXIST) {
+    if (change("unlink", path, [&] { return ::unlink(path.c_str()); }) != 0) fail("write", path);
+    file = try_open_to_write(path, flags);
+  }
   if (!file) fail("write", path);
   return file;
 }
@@ -93,13 +121,22 @@ int rename_to_free_name(const std::filesystem::path& from, const std::filesystem
   return -1;
 }
 
+// Makes the name of a new folder last, where the folder above can be opened: it need not be readable.
+void sync_parent(const std::filesystem::path& folder) {
+  const Fd parent(::open(folder_of(folder).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent) sync(parent, folder_of(folder));
+}
+
 // The first folder on the way that could not be made, with the reason in errno; nothing when all are there.
 std::optional<std::filesystem::path> make_missing_folders(const std::filesystem::path& folder) {
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return std::nullopt;
   if (auto obstacle = make_missing_folders(folder.parent_path())) return obstacle;
   if (!folder.has_filename()) return std::nullopt;  // "a/b/" is b in a, made by now
-  if (change("mkdir", folder, [&] { return ::mkdir(folder.c_str(), 0777); }) == 0) return std::nullopt;
+  if (change("mkdir", folder, [&] { return ::mkdir(folder.c_str(), 0777); }) == 0) {
+    sync_parent(folder);
+    return std::nullopt;
+  }
   const int reason = errno;
   if (reason == EEXIST && std::filesystem::is_directory(folder, error))
     return std::nullopt;  // another process was first
@@ -128,8 +165,9 @@ void remove_tree(const std::filesystem::path& path) {
 
 std::string read_file(const std::filesystem::path& path) {
   const Fd file = open_file(path, O_RDONLY, "read");
+  const struct stat info = status_of(file, path);
   std::string content;
-  content.reserve(size_of(file, path));
+  if (S_ISREG(info.st_mode)) content.reserve(static_cast<size_t>(info.st_size));
   char chunk[1 << 16];
   while (true) {
     const ssize_t got = ::read(file.get(), chunk, sizeof chunk);
@@ -139,29 +177,37 @@ std::string read_file(const std::filesystem::path& path) {
       fail("read", path);
     }
     content.append(chunk, static_cast<size_t>(got));
+    if (!S_ISREG(info.st_mode) && content.size() > most_unsized_bytes) {
+      throw IoError("cannot read {}: it is {} that gives more than {} MiB; a file is needed", path.string(),
+                    kind_of(info.st_mode), most_unsized_bytes >> 20);
+    }
   }
 }
 
 void write_file_atomic(const std::filesystem::path& path,
                        const std::function<void(const WritePiece&)>& fill) {
-  const std::filesystem::path aside = with_suffix(path, ".tmp" + std::to_string(::getpid()));
-  FileWriter file(aside);
-  fill([&](std::string_view piece) { file.write(piece); });
-  file.finish();
+  const std::filesystem::path folder = folder_of(path);
+  remove_abandoned(folder);
+  const std::filesystem::path aside = temporary_name(path);
+  {
+    FileWriter file(aside);
+    fill([&](std::string_view piece) { file.write(piece); });
+    file.finish();
+  }
   if (change("rename", path, [&] { return ::rename(aside.c_str(), path.c_str()); }) != 0) {
     const int reason = errno;
     ::unlink(aside.c_str());
     errno = reason;
     fail("write", path);
   }
-  sync_folder(folder_of(path));
+  sync_folder(folder);
 }
 
 void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
   write_file_atomic(path, [&](const WritePiece& write) { write(content); });
 }
 
-FileWriter::FileWriter(const std::filesystem::path& path) : path_(path), fd_(open_to_write(path, O_TRUNC)) {}
+FileWriter::FileWriter(const std::filesystem::path& path) : path_(path), fd_(create_file(path)) {}
 
 FileWriter::~FileWriter() {
   if (fd_) change("unlink", path_, [this] { return ::unlink(path_.c_str()); });
@@ -247,18 +293,26 @@ MappedFile MappedFile::copy_on_write(const std::filesystem::path& path) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path, int protection) {
-  const Fd file = open_file(path, O_RDONLY, "read");
-  size_ = size_of(file, path);
+  const Fd file = open_file(path, O_RDONLY | O_NONBLOCK, "read");  // a pipe without a writer must not block
+  const struct stat info = status_of(file, path);
+  if (!S_ISREG(info.st_mode)) {
+    throw IoError("cannot read {}: it is {}; a file is needed, write the content to one first", path.string(),
+                  kind_of(info.st_mode));
+  }
+  size_ = static_cast<size_t>(info.st_size);
   if (size_ == 0) return;
   data_ = ::mmap(nullptr, size_, protection, MAP_PRIVATE, file.get(), 0);
   if (data_ == MAP_FAILED) {
     data_ = nullptr;
     fail("map", path);
   }
+  truncation_guard::watch(data_, size_, path);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (data_ == nullptr) return;
+  truncation_guard::forget(data_);
+  ::munmap(data_, size_);
 }
 
 void MappedFile::swap(MappedFile& other) noexcept {

@@ -1,18 +1,24 @@
 #include "stretto/base/files.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/base/temporary_name.h"
 
 namespace stretto {
 namespace {
 
 using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
 using testing::ThrowsMessage;
 
 auto entries(const std::filesystem::path& folder) {
@@ -151,6 +157,69 @@ TEST(Files, FolderHalfRemovedHasAnotherName) {
   make_folders(folder.path() / "a.removing" / "b");
   remove_folder(folder.path() / "a.removing");
   EXPECT_EQ(entries(folder.path()), 0);
+}
+
+// In a folder that others may write to, a link under a name that can be guessed would be written through.
+TEST(Files, LinksAreNeverWrittenThrough) {
+  const TempFolder folder;
+  const auto victim = folder.path() / "victim";
+  write_file_atomic(victim, "mine");
+  for (const std::string& name : {std::string("a"), "a.tmp" + std::to_string(::getpid())})
+    std::filesystem::create_symlink(victim, folder.path() / name);
+  write_file_atomic(folder.path() / "a", "new");
+  EXPECT_EQ(read_file(victim), "mine");
+  EXPECT_EQ(read_file(folder.path() / "a"), "new");
+  std::filesystem::create_symlink(victim, folder.path() / "b");
+  FileWriter file(folder.path() / "b");
+  file.write("new");
+  file.finish();
+  EXPECT_EQ(read_file(victim), "mine");
+  EXPECT_EQ(read_file(folder.path() / "b"), "new");
+}
+
+TEST(Files, TemporaryNamesCannotBeGuessed) {
+  EXPECT_NE(temporary_name("/x/a"), temporary_name("/x/a"));
+  EXPECT_THAT(temporary_name("/x/a").string(), StartsWith("/x/a.tmp" + std::to_string(::getpid()) + "-"));
+}
+
+// What a kill left behind goes with the next write into the folder; what a living process writes stays.
+TEST(Files, AbandonedTemporaryFilesAreRemoved) {
+  const TempFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    FileWriter file(temporary_name(folder.path() / "a"));
+    ::kill(::getpid(), SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(entries(folder.path()), 1);
+  FileWriter living(temporary_name(folder.path() / "c"));
+  write_file_atomic(folder.path() / "b", "x");
+  EXPECT_EQ(entries(folder.path()), 2);
+}
+
+TEST(Files, OnlyFilesAreMapped) {
+  const TempFolder folder;
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT([&] { MappedFile file(pipe); },
+              ThrowsMessage<IoError>(HasSubstr("it is a pipe; a file is needed")));
+  EXPECT_THAT([] { MappedFile file("/dev/zero"); },
+              ThrowsMessage<IoError>(HasSubstr("/dev/zero: it is a device; a file is needed")));
+  EXPECT_THAT([] { read_file("/dev/zero"); },
+              ThrowsMessage<IoError>(HasSubstr("it is a device that gives more than 256 MiB")));
+}
+
+TEST(Files, ATruncatedMappingIsNamed) {
+  const TempFolder folder;
+  const auto path = folder.path() / "data.tsv";
+  write_file_atomic(path, std::string(100'000, 'x'));
+  const auto read_after_truncation = [&] {
+    const MappedFile file(path);
+    std::filesystem::resize_file(path, 0);
+    ::_exit(file.text()[99'999]);
+  };
+  EXPECT_DEATH(read_after_truncation(),
+               "data.tsv: the file was truncated by another process while it was in use");
 }
 
 TEST(Files, HomeIsExpanded) {
