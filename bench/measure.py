@@ -1,4 +1,4 @@
-"""What the benchmarks share: programs run in turns on chosen cores, their memory watched, and one table of ratios."""
+"""Shared by the benchmarks: runs programs on selected cores, measures their memory, prints one table of ratios."""
 
 import dataclasses
 import itertools
@@ -36,7 +36,7 @@ def children_of(pid):
 
 
 def pss_of(pid):
-    """Proportional set size in MB: shared pages are divided among those who share them."""
+    """Proportional set size in MB: shared pages are divided by the number of processes that map them."""
     try:
         for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -47,8 +47,8 @@ def pss_of(pid):
 
 
 def run(command, cores=None, env=None, watch=""):
-    """Runs `command` on `cores`; watches the memory of processes whose command line contains `watch`. Ends the program
-    with the command's message where it fails."""
+    """Runs `command` on `cores` and records the peak memory of its children whose command line contains `watch`. Ends the
+    program with the command's message if it fails."""
     command = [str(word) for word in command]
     if cores:
         command = ["taskset", "-c", cores] + command
@@ -83,12 +83,12 @@ def run(command, cores=None, env=None, watch=""):
 
 
 def one_core():
-    """The first core that this process may use, as taskset wants it."""
+    """The first core that this process may use, as an argument of taskset."""
     return str(min(os.sched_getaffinity(0)))
 
 
 def tcmalloc():
-    """The library that doubles the speed of some Python programs, or None. libtcmalloc-minimal4 in Debian."""
+    """An allocator library that doubles the speed of some Python programs (Debian: libtcmalloc-minimal4), or None."""
     for folder in [f"/usr/lib/{platform.machine()}-linux-gnu", "/usr/lib64", "/usr/lib"]:
         found = pathlib.Path(folder) / "libtcmalloc_minimal.so.4"
         if found.exists():
@@ -101,7 +101,7 @@ def spread(values):
 
 
 def print_row(work, unit, ours, peer_name, theirs, higher_is_better, must=None, goal=None):
-    """One line of the table: medians, spread, and how many times better stretto is."""
+    """One line of the table: medians, spread, and the ratio in favour of stretto."""
     own, other = statistics.median(ours), statistics.median(theirs)
     above, below = (own, other) if higher_is_better else (other, own)
     ratio = above / below if below > 0 else float("inf")
@@ -113,14 +113,14 @@ def print_row(work, unit, ours, peer_name, theirs, higher_is_better, must=None, 
     record(row)
 
 
-def print_left_out(work, why):
-    """In place of a row that this machine cannot give."""
-    print(f"{work:34} left out: {why}", flush=True)
-    record({"work": work, "left_out": why})
+def print_skipped(work, why):
+    """Instead of a row that cannot be measured on this machine."""
+    print(f"{work:34} skipped: {why}", flush=True)
+    record({"work": work, "skipped": why})
 
 
 def record(row):
-    """For the table at the end (run.py)."""
+    """Saves a row for the table that run.py prints at the end."""
     results = os.environ.get("STRETTO_BENCH_RESULTS")
     if results:
         with open(results, "a", encoding="utf-8") as file:
@@ -132,21 +132,21 @@ def encoder(options_encoder):
                    pathlib.Path(os.environ.get("STRETTO_DEPS", ROOT / ".deps")) / "all-MiniLM-L6-v2"]:
         if folder and (pathlib.Path(folder) / "model.safetensors").exists():
             return pathlib.Path(folder).resolve()
-    sys.exit("no encoder: run `scripts/setup.sh demo`, or name its folder with STRETTO_ENCODER")
+    sys.exit("no encoder found: run `scripts/setup.sh demo`, or set STRETTO_ENCODER to a model folder")
 
 
-# Words a line of SST-2's train.tsv has: at 0, 5, .. 95 % of its lines. How even lengths are decides what padding costs.
+# Words per line of SST-2's train.tsv, at 0, 5, .. 95 % of its lines. The spread of lengths determines the cost of padding.
 SST2_WORDS = [1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 18, 21, 26]
 SST2_LONGEST, SST2_VOCABULARY = 52, 14000
 
 
 def training_file(folder, encoder_folder=None):
-    """SST-2's training file where STRETTO_DATA has it, else as many words a line from the encoder's vocabulary, drawn by
-    Zipf's law; as text<TAB>label with a header."""
+    """SST-2's training file if STRETTO_DATA has it, else lines of the same lengths with words of the encoder's vocabulary,
+    drawn by Zipf's law; text<TAB>label below a header."""
     data = os.environ.get("STRETTO_DATA")
     if data and (pathlib.Path(data) / "sst2/train.tsv").exists():
         return pathlib.Path(data) / "sst2/train.tsv"
-    print("STRETTO_DATA is not set: generated lines, as long as SST-2's, in its place", file=sys.stderr)
+    print("STRETTO_DATA is not set: using generated lines with the lengths of SST-2's", file=sys.stderr)
     vocabulary = (encoder(encoder_folder) / "vocab.txt").read_text(encoding="utf-8").split()
     words = [word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 1][:SST2_VOCABULARY]
     sums = list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))

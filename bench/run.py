@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the benchmarks one after the other and prints one table of all ratios at the end.
 
-Give names to run only some, and --quick for a single round of each: figures without a spread.
+Names as arguments run only these; --quick runs one round of each, without a spread.
 """
 
 import json
@@ -15,7 +15,7 @@ import tempfile
 FOLDER = pathlib.Path(__file__).resolve().parent
 PROGRAMS = FOLDER.parent / "build/release/bench"
 
-# Folder of the benchmark -> its arguments; each prints its rows through measure.print_row.
+# Folder of the benchmark -> its arguments; each prints its rows with measure.print_row.
 BENCHMARKS = {
     "start": [],
     "wordpiece": [],
@@ -40,8 +40,8 @@ def main():
     wanted = names or list(BENCHMARKS)
     unknown = set(wanted) - set(BENCHMARKS)
     if unknown:
-        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
-    print(f"{processor()}, {os.cpu_count()} cores; a machine that does other work gives other figures")
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; expected any of {', '.join(BENCHMARKS)}")
+    print(f"{processor()}, {os.cpu_count()} cores; results are valid only on an otherwise idle machine")
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
         environment = {**os.environ, "STRETTO_BENCH_RESULTS": results.name}
         failed = [name for name in wanted
@@ -50,8 +50,8 @@ def main():
         rows = [json.loads(line) for line in results]
     print("\n| work | unit | stretto | peer | peer's | ratio | must | goal |\n|---|---|---|---|---|---|---|---|")
     for row in rows:
-        if "left_out" in row:
-            print(f"| {row['work']} | left out: {row['left_out']} | | | | | | |")
+        if "skipped" in row:
+            print(f"| {row['work']} | skipped: {row['skipped']} | | | | | | |")
             continue
         must = "" if row["must"] is None else f"{row['must']:.3g}x {'met' if row['ratio'] >= row['must'] else 'MISSED'}"
         goal = "" if row["goal"] is None else f"{row['goal']:.3g}x"

@@ -51,7 +51,7 @@ WEIGHT_SCALE = {"large": 3.0}
 
 
 def random_model(config, seed, scale=1.0):
-    """A model none of whose parameters is all zeros or all ones, so that each can be got wrong visibly."""
+    """A model without parameters that are all zeros or all ones, so that an error in any of them shows."""
     config = BertConfig(**config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     config._attn_implementation = "eager"
     model = BertForSequenceClassification(config).eval()
@@ -128,7 +128,7 @@ def make_case(name, config, seed):
 
 
 def train(model, batches):
-    """20 steps as a fine-tuning script does them; returns what each step saw."""
+    """20 fine-tuning steps; returns the loss, gradient norm and learning rate of each."""
     no_decay = lambda name: name.endswith("bias") or "LayerNorm" in name
     named = list(model.named_parameters())
     optimizer = torch.optim.AdamW(

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/checkpoints/: checkpoints of small runs and the losses that the runs went on to have.
+"""Writes tests/golden/checkpoints/: checkpoints of small runs, and the losses of the steps that followed.
 
     python3 scripts/make_golden_checkpoints.py BUILD_FOLDER
 
-Later versions must resume these checkpoints and reproduce these losses, so run this only to add cases, with the build
-whose format is to be kept: it never overwrites a case that exists.
+Later versions must resume these checkpoints and reproduce these losses, so use this only to add cases; it does not overwrite
+existing ones.
 
 model/, train.tsv, dev.tsv   a BERT of one layer x 16 with dropout 0.1, and 37 and 11 rows of text: 5 steps per epoch
 <case>.yaml                  the recipe; its paths are relative to this folder
 <case>/step-00000003/        the checkpoint of 2 ranks in the middle of the first of 3 epochs
 <case>/metrics.jsonl         what the uninterrupted run logged in all 15 steps, without timings
-lite_<case>/step-00000001/   from `lite_laws saved_<case> 2`, which itself knows what the run must go on to compute
+lite_<case>/step-00000001/   from `lite_laws saved_<case> 2`, which computes the expected results itself
 """
 
 import json
@@ -72,7 +72,7 @@ def write_inputs():
 def write_case(build, name, settings):
     (GOLDEN / f"{name}.yaml").write_text(RECIPE % settings)
     with tempfile.TemporaryDirectory() as temporary:
-        # The run's checkpoint names no folder of this machine: all paths of the recipe are relative.
+        # All paths in the recipe are relative, so that the checkpoint contains none of this machine.
         subprocess.run(f"cp -r {GOLDEN}/model {GOLDEN}/*.tsv {GOLDEN}/{name}.yaml .", shell=True, check=True, cwd=temporary)
         subprocess.run([build / "bin" / "stretto", "train", f"{name}.yaml", "-N", "2", "--no-pin"], check=True, cwd=temporary)
         run = pathlib.Path(temporary) / "run"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what stretto/text is compared with, from Hugging Face's tokenizers (any recent version).
+"""Writes the expected results for the tests of stretto/text, with Hugging Face's tokenizers (any recent version).
 
   tables         stretto/text/unicode_tables.cpp: the character classes of tokenizers' Unicode crates
   golden         tests/golden/tokenizer/: a small vocabulary, hard cases, sums over all code points
@@ -38,7 +38,7 @@ def ranges_of(values):
 
 
 def classes():
-    """Finds each class by what tokenizers does to a text with the character in it."""
+    """Determines each class by how tokenizers processes a text that contains the character."""
     clean = normalizers.BertNormalizer(True, False, False, False)
     strip = normalizers.BertNormalizer(False, False, True, False)
     nfd = normalizers.NFD()
@@ -57,7 +57,7 @@ def classes():
             moves = lambda text: nfd.normalize_str(text) != text
             if moves("a" + last + c) or moves("a" + c + first):
                 found["reordered"].append(value)
-    # Cleaning keeps these three although they are control characters, and drops NUL for its own sake.
+    # Cleaning keeps these three although they are control characters, and removes NUL separately.
     found["control"] = sorted(set(found["control"]) | {0, 9, 10, 13})
     return found
 
@@ -118,7 +118,7 @@ def line_of(encoding):
 
 
 def small_vocabulary(lowercase):
-    """A vocabulary that tells characters apart: letters of several scripts, some syllables, marks, symbols."""
+    """A vocabulary that distinguishes characters: letters of several scripts, some syllables, marks, symbols."""
     words = "the a is in where world map not good bad film movie hello new york istanbul naive cafe strasse".split()
     pieces = "ing ed s er tion ly un re able ment al est ive hood".split()
     letters = [chr(c) for r in ((0x21, 0x7F), (0xA1, 0x180), (0x391, 0x3CA), (0x410, 0x460)) for c in range(*r)]
@@ -256,7 +256,7 @@ def random_text(random):
             continue
         low, high = [(0x61, 0x7B), (0x20, 0x7F), (0, 0x100), (0xC0, 0x250), (0x300, 0x370), (0, 0x3000), (0, 0x1E000)][kind - 1]
         text += chr(low + random.below(high - low))
-    # One in four moves to anywhere else; surrogates are no characters.
+    # One in four jumps to a random position; surrogates are not characters.
     if text and random.below(4) == 0:
         value = random.below(0x110000)
         text += chr(value - 0x800 if 0xD800 <= value < 0xE000 else value)
@@ -274,7 +274,7 @@ def write_sums(path, rows):
 
 
 def code_point_text(value):
-    """The character alone, between letters, between marks that reorder, and beside a token that wants to be a word."""
+    """The character alone, between letters, between marks that are reordered, and next to a token that must be a single word."""
     if 0xD800 <= value < 0xE000:
         return ""
     c = chr(value)
@@ -284,7 +284,7 @@ def code_point_text(value):
 
 
 def code_point_rows(tokenizers):
-    """One row for 1024 code points, 16 a text: normal form, ids and offsets."""
+    """One row for 1024 code points, 16 per text: normal form, ids and offsets."""
     columns = [tokenizers[name][0] for name in ("cased", "added", "options")]
     for block in range(0, 0x110000, 1024):
         texts = ["".join(map(code_point_text, range(start, start + 16))) for start in range(block, block + 1024, 16)]
@@ -348,7 +348,7 @@ def data_rows(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["tables", "golden", "data"])
-    parser.add_argument("folder", nargs="?", help="of the real data")
+    parser.add_argument("folder", nargs="?", help="folder of the real data")
     arguments = parser.parse_args()
     os.makedirs(GOLDEN, exist_ok=True)
     if arguments.what == "tables":

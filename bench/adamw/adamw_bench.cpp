@@ -12,9 +12,9 @@
 
 #include "stretto/optim/adamw.h"
 
-// adamw_bench: steps of AdamW over as many parameters as MiniLM has (22.7 M, fp32) on one core, in milliseconds, as JSON:
-// all of them; with word embeddings of which each step uses the rows of 430 words, drawn by Zipf's law of 14,000, as
-// batches of 32 sentences of SST-2 do; and copying one buffer of that size, in GB/s read and written.
+// adamw_bench: AdamW steps over the parameters of MiniLM (22.7 M, fp32) on one core, in milliseconds, as JSON: all of them; with
+// word embeddings of which each step uses the rows of 430 words, drawn from 14,000 by Zipf's law, like batches of 32 sentences
+// of SST-2; and copying one buffer of that size, in GB/s read and written.
 namespace stretto {
 namespace {
 
@@ -68,7 +68,7 @@ void measure() {
     sparse.optimizer->catch_up(0, touched);
     sparse.optimizer->step({.lr = 5e-5}, 1, {touched});
   };
-  const int repeats = 2000;  // an epoch of SST-2; what is left for later is in it
+  const int repeats = 2000;  // an epoch of SST-2, which includes the rows that catch up
   const auto start = std::chrono::steady_clock::now();
   for (int repeat = 0; repeat < repeats; ++repeat) step();
   sparse.optimizer->catch_up();

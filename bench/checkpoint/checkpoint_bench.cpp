@@ -7,9 +7,9 @@
 #include "stretto/comm/rank_threads.h"
 
 // checkpoint_bench FOLDER REPEATS "SHAPE SHAPE ..." saves and loads a state of three fp32 tensors of each
-// shape (384x384) with one rank, and prints JSON objects, one a line: seconds until the save is on disk,
-// until the load is done, and that an asynchronous save takes before it returns. run.py compares them with
-// torch.save and torch.load.
+// shape (384x384) with one rank, and prints one JSON object per line: seconds until the save is on disk,
+// until the load is done, and until an asynchronous save returns. run.py compares them with torch.save and
+// torch.load.
 namespace stretto {
 namespace {
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Saving and loading a training state: stretto against torch.save and torch.load, in turns.
+"""Saving and loading a training state: stretto versus torch.save and torch.load, alternately.
 
-Both write to the same disk, and both have the state on it when a save returns. Loading reads what was just written, so
-from the memory of the file system: it measures the programs, not the disk. stretto compares checksums while it loads.
+Both write to the same disk, and for both the state is on disk when save returns. Loading reads what was just written, from
+the page cache: it measures the programs, not the disk. stretto verifies checksums while it loads.
 """
 
 import argparse
@@ -21,7 +21,7 @@ PEER = pathlib.Path(__file__).with_name("torch_peer.py")
 
 
 def minilm_shapes(layers):
-    """The parameters of MiniLM (L6, hidden size 384); 6 layers make 22.7 million."""
+    """Shapes of the parameters of MiniLM (hidden size 384); 6 layers have 22.7 million."""
     layer = ["384x384", "384"] * 4 + ["384"] * 4 + ["1536x384", "1536", "384x1536", "384"]
     return ["30522x384", "512x384", "2x384", "384", "384"] + layer * layers + ["384x384", "384"]
 
@@ -53,7 +53,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=pathlib.Path, required=True, help="the program checkpoint_bench")
     parser.add_argument("--python", default=sys.executable, help="a Python with torch (default: this one)")
-    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("."), help="on the disk to measure")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("."), help="a folder on the disk to measure")
     parser.add_argument("--rounds", type=int, default=4, help="turns of each program")
     parser.add_argument("--repeats", type=int, default=5, help="saves and loads in a turn")
     parser.add_argument("--layers", type=int, default=6, help="fewer make a smaller state")
@@ -71,8 +71,8 @@ def main():
           f"{options.rounds * options.repeats} each")
     for name, ours_of in [("save", "save"), ("load", "load"), ("mapped load", "load")]:
         measure.print_row(f"checkpoint {name}", "s", values(ours, ours_of), "torch", values(theirs, name), False, 1)
-    print(f"an asynchronous save holds training up for "
-          f"{statistics.median(values(ours, 'asynchronous save')):.3f}")
+    print(f"an asynchronous save blocks training for "
+          f"{statistics.median(values(ours, 'asynchronous save')):.3f} s")
 
 
 if __name__ == "__main__":

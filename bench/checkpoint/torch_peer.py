@@ -1,6 +1,6 @@
-"""torch_peer.py FOLDER REPEATS "SHAPE SHAPE ...": what checkpoint_bench does, with torch.save and torch.load.
+"""torch_peer.py FOLDER REPEATS "SHAPE SHAPE ...": like checkpoint_bench, with torch.save and torch.load.
 
-As safe as stretto's save: a new file, fsync, rename, fsync of the folder. Loading ends when the values are in the tensors
+Saves as safely as stretto: a new file, fsync, rename, fsync of the folder. Loading ends when the values are in the tensors
 that training uses, once with torch.load's defaults and once with a mapped file.
 """
 

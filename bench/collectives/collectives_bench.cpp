@@ -9,9 +9,9 @@
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"
 
-// collectives_bench ROUNDS: one rank; `stretto launch` starts it once a rank. Times all_reduce of fp32 sums through
-// shared memory, on tensors in the segment and on others, and through Gloo, in turns, and prints JSON objects at rank 0:
-// the bytes, and for each round and way the median milliseconds of a call.
+// collectives_bench ROUNDS: one rank, started by `stretto launch`. Times all_reduce of fp32 sums, alternately through shared
+// memory, on tensors inside and outside the segment, and through Gloo. Rank 0 prints JSON objects: the bytes, and for each
+// round and method the median milliseconds per call.
 namespace stretto {
 namespace {
 
@@ -29,7 +29,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of one call on zeros, so that values stay what they are.
+// Milliseconds of one call, on zeros, so that values do not change.
 double median_milliseconds(Group& group, Tensor& tensor, int calls) {
   std::vector<double> times;
   for (int call = 0; call < calls; ++call) {

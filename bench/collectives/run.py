@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Summing gradients over the ranks of one host: stretto's shared memory against Gloo, in one program, in turns."""
+"""Reduction of gradients over the ranks of one host: stretto's shared memory versus Gloo, alternately in one program."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
-# Bytes -> how many times faster than Gloo it must be, and should be.
+# Bytes -> required and desired speed-up over Gloo.
 WANTED = {4 << 10: (None, None), 64 << 10: (20, 50), 1 << 20: (5, 10), 25 << 20: (5, 10), 100 << 20: (4, 8)}
 
 

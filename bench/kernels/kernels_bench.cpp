@@ -15,12 +15,12 @@
 #include "stretto/kernels/norm.h"
 #include "stretto/kernels/adamw.h"
 
-// Each kernel beside the ATen operators it stands for, forward and backward, in turns on one thread: the median of each
-// in milliseconds of CPU time and their ratio.
+// Each kernel and the ATen operators it replaces, forward and backward, alternately on one thread: the median of each in
+// milliseconds of CPU time, and their ratio.
 namespace stretto {
 namespace {
 
-// Of this thread's own time, so that other programs disturb less.
+// CPU time of this thread, which other programs disturb less.
 double now() {
   timespec time = {};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -123,7 +123,7 @@ void adamw(int64_t n) {
         at::_fused_adamw_({p}, {g}, {m}, {v}, {}, steps, 1e-3, 0.9, 0.999, 0.01, 1e-8, false, false);
         g.zero_();
       });
-  // Moves as many bytes as AdamW: four arrays read and written.
+  // Moves as many bytes as AdamW: reads and writes four arrays.
   report(
       "  beside copying as many bytes",
       [&] {

@@ -4,8 +4,8 @@
 #include "stretto/lite/lite.h"
 #include "stretto/parallel/arena.h"
 
-// What Lite costs: microseconds of a step around a model of one number, by Lite and by a bare loop that makes the same
-// collectives and the same optimizer step by hand. In turns; prints medians of rank 0 as JSON.
+// The overhead of Lite: microseconds per step of a model with one parameter, with Lite and with a bare loop that makes the same
+// collectives and the same optimizer step, alternately. Prints medians of rank 0 as JSON.
 //
 //   lite_bench [RANKS [STEPS]]
 namespace stretto {

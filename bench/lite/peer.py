@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Microseconds that Lightning Fabric and Accelerate add to a step around a model of one number.
+"""The overhead of Lightning Fabric and Accelerate: microseconds per step of a model with one parameter.
 
-Each is compared, in turns, with a bare loop over torch's DistributedDataParallel (one rank: over the module itself).
-Start with torchrun for several ranks. Prints a JSON object.
+Each is compared, alternately, with a bare loop over torch's DistributedDataParallel (on one rank: over the module itself).
+Use torchrun for several ranks. Prints a JSON object.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a step around a model of one number costs above a bare loop: stretto's Lite, Lightning Fabric, Accelerate."""
+"""Overhead per step, compared with a bare loop: stretto's Lite, Lightning Fabric, Accelerate."""
 
 import argparse
 import json
@@ -36,7 +36,7 @@ def main():
             for name in peers:
                 out = measure.run(peer_command(options.python, name, ranks), env={"OMP_NUM_THREADS": "1"}).out
                 theirs[name].append(json.loads(out.strip().splitlines()[-1]))
-        print(f"bare loops, {ranks} rank(s), us a step: stretto {measure.spread([row['bare_us'] for row in ours])}, "
+        print(f"bare loops, {ranks} rank(s), us per step: stretto {measure.spread([row['bare_us'] for row in ours])}, "
               f"torch {measure.spread([row['bare_us'] for rows in theirs.values() for row in rows])}")
         for name in peers:
             measure.print_row(f"step overhead, {ranks} rank(s)", "us", [row["overhead_us"] for row in ours], name,

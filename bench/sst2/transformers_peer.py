@@ -1,7 +1,7 @@
-"""SST-2 as recipes/sst2.yaml trains it, by transformers and torch.optim in one process: prints accuracy and samples/s.
+"""Fine-tunes on SST-2 like recipes/sst2.yaml, with transformers and torch.optim in one process: prints accuracy and samples/s.
 
-Settings are the recipe's on two ranks: batches of 64 alike in length, one epoch, AdamW at 5e-5 with decay 0.01 but for
-biases and norms, 6 % warm-up then linear decay, gradients clipped at 1.
+Settings are those of the recipe on two ranks: batches of 64 of similar lengths, one epoch, AdamW with lr 5e-5 and weight
+decay 0.01 (none for biases and norms), 6 % warm-up, then linear decay, gradients clipped to norm 1.
 """
 import argparse
 import csv
@@ -12,12 +12,12 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, get_linear_schedule_with_warmup
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--data", required=True, help="folder of sst2's train.tsv and dev.tsv")
+parser.add_argument("--data", required=True, help="folder with SST-2's train.tsv and dev.tsv")
 parser.add_argument("--encoder", required=True)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
 parser.add_argument("--batch-size", type=int, default=64)
-parser.add_argument("--max-steps", type=int, help="end early, for a figure of speed")
+parser.add_argument("--max-steps", type=int, help="end early, to measure only the speed")
 arguments = parser.parse_args()
 
 torch.set_num_threads(1)
@@ -41,7 +41,7 @@ def collate(samples):
 
 
 def batches_of(samples, size, window=50):
-    """Batches of samples alike in length, in an order that is random but for that."""
+    """Batches of samples of similar lengths, in random order."""
     order = random.sample(range(len(samples)), len(samples))
     for begin in range(0, len(order), size * window):
         alike = sorted(order[begin:begin + size * window], key=lambda index: len(samples[index][0]))

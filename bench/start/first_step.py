@@ -1,4 +1,4 @@
-"""One optimizer step of a tiny BERT under torchrun, by bare DDP or Accelerate; says so when it is done."""
+"""One optimizer step of a tiny BERT under torchrun, with bare DDP or Accelerate; prints a line when it is done."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From the command to the end of the first optimizer step, two ranks, a tiny model: stretto against torchrun."""
+"""Time from the command to the end of the first optimizer step, two ranks, a tiny model: stretto versus torchrun."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ PEER = pathlib.Path(__file__).with_name("first_step.py")
 
 
 def seconds_until(command, sign, env=None):
-    """Seconds until the program has written a line that holds `sign`; then waits for its end."""
+    """Returns the seconds until the program writes a line that contains `sign`, after waiting for its end."""
     start = time.monotonic()
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                env={**os.environ, **(env or {})})
@@ -67,7 +67,7 @@ def main():
         for how in ["ddp", "accelerate"]:
             measure.print_row("first step, 2 ranks", "s", times["stretto"], f"torchrun + {how}", times[how], False)
         best = min(times["stretto"])
-        print(f"first step: {best:.2f} s at best; at most 1.0 s is wanted, 0.6 s is the goal")
+        print(f"first step: best {best:.2f} s; required at most 1.0 s, goal 0.6 s")
 
 
 if __name__ == "__main__":

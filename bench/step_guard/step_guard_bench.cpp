@@ -7,8 +7,8 @@
 #include "stretto/kernels/sum_of_squares.h"
 #include "stretto/trainer/step_guard.h"
 
-// step_guard_bench: what it costs to look at a step before it is taken, with gradients of MiniLM's size (22.7 M, fp32) on
-// one core: the pass over the gradients, whose norm clipping and the log need anyway, and the judgement itself.
+// step_guard_bench: the cost of checking a step before it is taken, with gradients of MiniLM's size (22.7 M, fp32) on one core:
+// the pass over the gradients, whose norm clipping and the log need anyway, and the decision itself.
 namespace stretto {
 namespace {
 
@@ -34,7 +34,7 @@ void measure() {
   StepGuard guard(config);
   int64_t step = 0;
   const double judgement = median_microseconds([&] { guard.judge(1, sum > 0 ? 1 : 0, ++step, ""); });
-  fmt::print("pass over the gradients {:.2f} ms, judgement {:.2f} us\n", pass / 1000, judgement);
+  fmt::print("pass over the gradients {:.2f} ms, decision {:.2f} us\n", pass / 1000, judgement);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-"""Fine-tunes a BERT classifier as Python does it, for a limited time, and prints its speed as JSON.
+"""Fine-tunes a BERT classifier in Python for a limited time and prints its speed as JSON.
 
-  hf          transformers' Trainer: random batches padded to their longest, fused AdamW
+  hf          transformers' Trainer: random batches padded to the longest sample, fused AdamW
   accelerate  an Accelerate loop: the same batches, torch.optim.AdamW; under torchrun with more than one rank
-  tuned       the best Python found: batches alike in length (shared by all ranks), bf16 autocast, fused AdamW, bare DDP
+  tuned       the fastest Python loop found: batches of similar lengths (on all ranks), bf16 autocast, fused AdamW, bare DDP
 """
 
 import argparse
@@ -17,10 +17,10 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("how", choices=["hf", "accelerate", "tuned"])
 parser.add_argument("--train", required=True, help="text<TAB>label with a header line")
 parser.add_argument("--encoder", required=True)
-parser.add_argument("--config", help="a config.json: random weights of that shape in place of the encoder's")
+parser.add_argument("--config", help="a config.json: random weights of that shape instead of the encoder's")
 parser.add_argument("--precision", choices=["fp32", "bf16"], required=True)
 parser.add_argument("--batch-size", type=int, default=32)
-parser.add_argument("--seconds", type=float, default=20, help="of steps that count")
+parser.add_argument("--seconds", type=float, default=20, help="duration of the measured steps")
 parser.add_argument("--warmup-steps", type=int, default=3)
 options = parser.parse_args()
 
@@ -52,7 +52,7 @@ def read_samples():
 
 
 class Watch:
-    """Times steps until the time is up."""
+    """Measures steps until the time is up."""
 
     def __init__(self):
         self.times, self.steps, self.last = [], 0, time.perf_counter()

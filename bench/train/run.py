@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speed and memory of fine-tuning: stretto against transformers' Trainer, Accelerate and a tuned Python loop, in turns."""
+"""Speed and memory of fine-tuning: stretto versus transformers' Trainer, Accelerate and a tuned Python loop, alternately."""
 
 import argparse
 import dataclasses
@@ -46,14 +46,14 @@ CASES = [
 ]
 
 
-def left_out(case, options):
-    """Peers compute bf16 without such instructions at a tenth of their speed: nothing to measure, at great length."""
+def skipped(case, options):
+    """Without bf16 instructions, peers compute bf16 at a tenth of their speed: a long run for no information."""
     if options.only:
         return case.name not in options.only
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     if case.precision != "bf16" or "avx512_bf16" in flags or "amx_bf16" in flags or " bf16 " in flags:
         return False
-    measure.print_left_out(case.name, f"no bf16 instructions here (bench/train/run.py --only {case.name} runs it all the same)")
+    measure.print_skipped(case.name, f"this processor has no bf16 instructions (bench/train/run.py --only {case.name} runs it anyway)")
     return True
 
 
@@ -94,7 +94,7 @@ def peer_turn(case, peer, options, folder):
 
 
 def idle(python, imports, processes):
-    """MB of one of so many processes that import this and wait: they share the pages of libraries as ranks do."""
+    """MB of one of `processes` processes that run these imports and wait: they share the pages of libraries as ranks do."""
     waiting = [subprocess.Popen([python, "-c", f"{imports}; import sys; print(flush=True); sys.stdin.read()"],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(processes)]
     for process in waiting:
@@ -106,7 +106,7 @@ def idle(python, imports, processes):
 
 
 def libraries_alone(options, ranks):
-    """MB of a rank that only loads the libraries: of stretto's side, of the peers' side, where torchrun is one more."""
+    """MB of a rank that only loads the libraries: stretto's, and the peers', where torchrun is one more process."""
     rank_program = options.stretto.resolve().parent.parent / "libexec/stretto/stretto-rank"
     linked = subprocess.run(["ldd", rank_program], capture_output=True, text=True, check=True).stdout
     torch = next(line.split()[2] for line in linked.splitlines() if "libtorch_cpu.so" in line)
@@ -131,14 +131,14 @@ def measure_case(case, options):
                 theirs[index][1].append(pss)
             print(f"{case.name}: turn {turn + 1} of {options.rounds} done", file=sys.stderr)
         if case.ranks > 1:
-            measure.print_row(case.name, "% of a step in nothing but communication", communication, "(wanted at most)",
+            measure.print_row(case.name, "% of a step waiting for communication", communication, "(required at most)",
                               [6.0], False, 1, 2)
         for index, peer in enumerate(case.peers):
             name = peer.how + (" + tcmalloc" if peer.tcmalloc and measure.tcmalloc() else "")
             measure.print_row(case.name, "samples/s", ours, name, theirs[index][0], True, peer.must, peer.goal)
             if index == 0:
                 own_libraries, their_libraries = libraries_alone(options, case.ranks)
-                measure.print_row(case.name, "MB a rank", [mb - own_libraries for mb in memory], name,
+                measure.print_row(case.name, "MB per rank", [mb - own_libraries for mb in memory], name,
                                   [mb - their_libraries for mb in theirs[index][1]], False, 1 / 0.6, 1 / 0.4)
 
 
@@ -147,21 +147,21 @@ def main():
     parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
     parser.add_argument("--python", default=sys.executable, help="a Python with torch, transformers and accelerate")
     parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
-    parser.add_argument("--only", nargs="*", default=[], help=f"of {', '.join(case.name for case in CASES)}")
+    parser.add_argument("--only", nargs="*", default=[], help=f"some of {', '.join(case.name for case in CASES)}")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=40, help="of stretto in a turn; the first does not count")
-    parser.add_argument("--seconds", type=float, default=15, help="of a peer's steps in a turn")
+    parser.add_argument("--steps", type=int, default=40, help="steps of stretto per turn; the first is not measured")
+    parser.add_argument("--seconds", type=float, default=15, help="seconds of a peer's steps per turn")
     options = parser.parse_args()
     options.encoder = measure.encoder(options.encoder)
     measure.require_tools("taskset")
     unknown = set(options.only) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"no such case: {', '.join(unknown)}")
-    print("MB a rank are Pss above as many processes that only load the libraries")
+    print("MB per rank: Pss minus that of as many processes that only load the libraries")
     with tempfile.TemporaryDirectory(prefix="train-data-") as data:
         options.train = measure.training_file(pathlib.Path(data), options.encoder)
         for case in CASES:
-            if not left_out(case, options):
+            if not skipped(case, options):
                 measure_case(case, options)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""WordPiece on one core: `stretto tokenize` against Hugging Face tokenizers, whole programs, file to ids."""
+"""WordPiece on one core: `stretto tokenize` versus Hugging Face tokenizers, whole programs, from file to ids."""
 
 import argparse
 import pathlib

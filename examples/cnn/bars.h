@@ -4,7 +4,7 @@
 #include <torch/nn.h>
 #include <torch/optim.h>
 
-// Noisy pictures, 1 x 12 x 12, of a bar that lies or stands.
+// Noisy pictures, 1 x 12 x 12, of a horizontal or vertical bar.
 class Bars : public torch::data::datasets::Dataset<Bars> {
  public:
   explicit Bars(int64_t size) {
@@ -13,8 +13,8 @@ class Bars : public torch::data::datasets::Dataset<Bars> {
     labels_ = torch::arange(size).remainder(2);
     for (int64_t i = 0; i < size; ++i) {
       torch::Tensor picture = pictures_[i][0];
-      const int64_t place = i / 2 % 12;
-      (i % 2 == 0 ? picture[place] : picture.select(1, place)) += 0.5;
+      const int64_t position = i / 2 % 12;
+      (i % 2 == 0 ? picture[position] : picture.select(1, position)) += 0.5;
     }
   }
 

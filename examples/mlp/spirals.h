@@ -7,7 +7,7 @@
 #include <torch/nn.h>
 #include <torch/optim.h>
 
-// Points of the plane, each on one of two spirals: what is to be told from where it lies.
+// Points in the plane, each on one of two spirals; the label is the spiral.
 class Spirals : public torch::data::datasets::Dataset<Spirals> {
  public:
   explicit Spirals(size_t size) : size_(size) {}

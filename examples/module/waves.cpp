@@ -1,5 +1,5 @@
-// Tells four kinds of waves apart in noisy recordings of different lengths: a task that stretto knows nothing of, with a
-// data set, a model, a metric and a callback of its own. docs/guide/module.md explains it.
+// Classifies noisy recordings of waves, of different lengths, into four kinds: a task that is not part of stretto, with its own
+// dataset, model, metric and callback. docs/guide/module.md explains it.
 //
 //   stretto launch -N 2 module_waves waves.yaml [SECTION.KEY=VALUE ...]
 #include <numbers>
@@ -18,8 +18,7 @@ using at::Tensor;
 
 constexpr int64_t kinds = 4;  // sine, square, triangle, sawtooth
 
-// Recordings that are made up when they are asked for, from their number alone: each rank, each epoch and each resumed run
-// meets the same ones.
+// Recordings generated on demand, each from its number alone: the same for every rank, every epoch and every resumed run.
 class Waves : public stretto::data::SampleDataset {
  public:
   Waves(int64_t first, int64_t count) : SampleDataset(lengths(first, count)), first_(first) {}
@@ -35,7 +34,7 @@ class Waves : public stretto::data::SampleDataset {
                         : kind == 2 ? 4 * at::abs(phase - 0.5) - 1
                                     : 2 * phase - 1;
     return {{"signal", wave + 0.1 * at::randn(wave.sizes(), random)},
-            {"mask", at::ones_like(wave)},  // tells content from the zeros that batches are padded with
+            {"mask", at::ones_like(wave)},  // 1 for content, 0 for padding
             {"labels", at::scalar_tensor(kind, at::kLong)}};
   }
 
@@ -50,7 +49,7 @@ class Waves : public stretto::data::SampleDataset {
   int64_t first_;
 };
 
-// Two convolutions over time, the mean over what is no padding, a linear layer.
+// Two convolutions over time, the mean over everything but padding, a linear layer.
 struct WaveNet : torch::nn::Module {
   WaveNet() {
     register_module("first", first);
@@ -60,7 +59,7 @@ struct WaveNet : torch::nn::Module {
 
   // signal, mask [B, L] -> logits [B, kinds]
   Tensor forward(const Tensor& signal, const Tensor& mask) {
-    const auto type = head->weight.scalar_type();  // fp32, or what training.precision says
+    const auto type = head->weight.scalar_type();  // fp32, or as set by training.precision
     const Tensor keep = mask.to(type).unsqueeze(1);
     Tensor x = at::gelu(first(signal.to(type).unsqueeze(1))) * keep;
     x = at::gelu(second(x)) * keep;
@@ -83,7 +82,7 @@ class WaveTask : public stretto::Module {
     return stretto::nn::cross_entropy(logits, batch.at("labels"));
   }
 
-  // F1 is no mean over batches: it is worked out from all predictions together.
+  // F1 is not a mean over batches: it is computed from all predictions together.
   Tensor validation_step(const stretto::Batch& batch, stretto::StepContext&) override {
     const Tensor predicted = net_->forward(batch.at("signal"), batch.at("mask")).argmax(1);
     return at::stack({predicted, batch.at("labels")}, 1).to(at::kCPU, at::kDouble);
@@ -98,7 +97,7 @@ class WaveTask : public stretto::Module {
     return {{"accuracy", accuracy(confusion)}, {"f1_macro", f1_macro(confusion)}};
   }
 
-  // The last layer learns faster than what comes before it.
+  // The last layer has a higher learning rate than the others.
   stretto::OptimizerPlan configure_optimizers(stretto::OptimizerPlan plan) override {
     plan.groups = {{.pattern = "head.*", .lr_factor = 3}};
     return plan;
@@ -108,19 +107,21 @@ class WaveTask : public stretto::Module {
   std::shared_ptr<WaveNet> net_;
 };
 
-// Ends a run whose evaluations have stopped getting better.
+// Ends a run when f1_macro has not improved for several evaluations; also when a run that ended so is started again.
 class Patience : public stretto::Callback {
  public:
   explicit Patience(int64_t evaluations) : patience_(evaluations) {}
   std::string name() const override { return "patience"; }
 
+  void fit_start(stretto::FitContext& fit) override { stop_after_patience(fit); }
   void evaluation_end(stretto::FitContext& fit, const stretto::Metrics& metrics) override {
     if (metrics.at("f1_macro") > best_) {
       best_ = metrics.at("f1_macro");
       waited_ = 0;
-    } else if (++waited_ == patience_) {
-      fit.stop(fmt::format("f1_macro has not risen above {:.4f} for {} evaluations", best_, patience_));
+    } else {
+      ++waited_;
     }
+    stop_after_patience(fit);
   }
 
   void add_state(stretto::State& state) const override {
@@ -132,6 +133,11 @@ class Patience : public stretto::Callback {
   }
 
  private:
+  void stop_after_patience(stretto::FitContext& fit) const {
+    if (waited_ >= patience_)
+      fit.stop(fmt::format("f1_macro has not risen above {:.4f} for {} evaluations", best_, waited_));
+  }
+
   int64_t patience_;
   double best_ = -1;
   int64_t waited_ = 0;
@@ -145,7 +151,7 @@ int main(int count, char** arguments) {
     const std::vector<std::string> settings(arguments + 2, arguments + count);
     const stretto::Recipe recipe = stretto::load_recipe(arguments[1], settings);
     const stretto::Job job = stretto::join_job(recipe.training.device, "training.device");
-    torch::manual_seed(static_cast<uint64_t>(recipe.training.seed));  // for the model's first weights
+    torch::manual_seed(static_cast<uint64_t>(recipe.training.seed));  // for the initial weights
     const Waves train(0, 600), validation(600, 150);
     WaveTask task;
     stretto::Trainer trainer(recipe, *job.group, job.device);

@@ -5,10 +5,10 @@
 #include <torch/nn.h>
 #include <torch/optim.h>
 
-// Sentences of made-up words, padded; a word's tag tells whether an even word went directly before it.
+// Padded sentences of random words; a word's tag is 1 if the word before it is even.
 struct Sentences {
   torch::Tensor words;    // [B, T]
-  torch::Tensor tags;     // [B, T]; -100 where there is no word
+  torch::Tensor tags;     // [B, T]; -100 for padding
   torch::Tensor lengths;  // [B]
 };
 inline auto lite_fields(Sentences& batch) { return std::tie(batch.words, batch.tags, batch.lengths); }
@@ -46,7 +46,7 @@ struct TaggerImpl : torch::nn::Module {
 };
 TORCH_MODULE(Tagger);
 
-// The sum of all words' losses.
+// The sum of the losses of all words.
 inline torch::Tensor loss_sum(const torch::Tensor& scores, const torch::Tensor& tags) {
   const auto options =
       torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-100).reduction(torch::kSum);
@@ -54,7 +54,7 @@ inline torch::Tensor loss_sum(const torch::Tensor& scores, const torch::Tensor& 
 }
 inline double count_words(const torch::Tensor& tags) { return tags.ne(-100).sum().item<double>(); }
 
-// Mean loss a word over all sentences, as a line.
+// Mean loss per word over all sentences, as a line.
 inline std::string evaluate(Tagger model, const std::vector<Sentences>& data) {
   torch::NoGradGuard no_grad;
   double sum = 0, words = 0;

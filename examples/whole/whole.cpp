@@ -1,6 +1,6 @@
-// A whole program with Lite: what a loop has besides steps. See docs/guide/lite.md.
+// A complete program with Lite: accumulation, validation and checkpoints. See docs/guide/lite.md.
 //
-//   whole FOLDER EPOCHS     trains, or goes on from the checkpoints in FOLDER, up to so many epochs
+//   whole FOLDER EPOCHS     trains to EPOCHS epochs, starting from the newest checkpoint in FOLDER if there is one
 
 #include "../cnn/bars.h"
 
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   Net net;
   auto [model, optimizer] = lite.setup(net, torch::optim::AdamW(net->parameters(), 2e-3));
 
-  // After setup: models, optimizers, random numbers, and what this program wants to know again.
+  // After setup. Restores models, optimizers, random numbers, and this program's own values.
   int first = 1;
   double best = 0;
   if (const auto extra = lite.load(folder)) {
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     optimizer.set_lr(2e-3 / epoch);
     int64_t step = 0;
     for (auto& batch : train) {
-      // Gradients of two batches a step.
+      // Gradients of two batches per step.
       const bool steps = ++step % 2 == 0;
       const auto guard = lite.no_backward_sync(!steps);
       const auto loss = torch::nn::functional::cross_entropy(model->forward(batch.data), batch.target);
@@ -38,11 +38,11 @@ int main(int argc, char** argv) {
       optimizer.zero_grad();
     }
 
-    // Each rank sees its share of every batch; what all ranks have seen is a sum over them.
+    // Each rank sees its share of every batch; the totals are sums over the ranks.
     torch::NoGradGuard no_grad;
     double correct = 0, count = 0;
     for (auto& batch : test) {
-      if (lite.sample_count() == 0) continue;  // a stand-in: fewer samples than ranks
+      if (lite.sample_count() == 0) continue;  // a dummy batch: fewer samples than ranks
       correct += model->forward(batch.data).argmax(1).eq(batch.target).sum().item<double>();
       count += static_cast<double>(lite.sample_count());
     }
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     const double accuracy = correct / count;
     lite.print("epoch {} | {} of {} right", epoch, correct, count);
 
-    // Files of your own: one rank writes. Checkpoints: every rank calls save.
+    // Your own files are written by one rank; save() is called by every rank.
     if (accuracy > best && lite.is_global_zero()) torch::save(net, folder.string() + "-best.pt");
     best = std::max(best, accuracy);
     lite.save(folder, {.step = epoch, .extra = {{"epoch", epoch}, {"best", best}}, .keep_last = 2});

@@ -34,7 +34,7 @@ class ModuleProgram : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ModuleProgram, TrainsAlikeOnOneRankAndOnTwo) {
+TEST_F(ModuleProgram, OneAndTwoRanksTakeTheSameSteps) {
   for (const int ranks : {1, 2}) {
     const ShellResult result = train(std::to_string(ranks), ranks);
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -55,13 +55,24 @@ TEST_F(ModuleProgram, TrainsAlikeOnOneRankAndOnTwo) {
   EXPECT_GT(one.back()["eval_accuracy"], 0.4) << "guessing gives 0.25";
 }
 
-TEST_F(ModuleProgram, GoesOnBitForBit) {
+TEST_F(ModuleProgram, ResumesBitForBit) {
   ASSERT_EQ(train("whole", 2).exit_code, 0);
   const auto checkpoint = folder_.path() / "whole/checkpoints/step-00000030";
   const ShellResult resumed = train("resumed", 2, "resume=" + checkpoint.string());
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_TRUE(read_file(folder_.path() / "resumed/model/model.safetensors") ==
               read_file(folder_.path() / "whole/model/model.safetensors"));
+}
+
+// Patience stops the run after evaluations 2 to 4, none of which is better than the first.
+TEST_F(ModuleProgram, EarlyStoppingHoldsWhenTheRunIsStartedAgain) {
+  const std::string settings = "optimizer.lr=0 training.epochs=6";
+  for (int start = 1; start <= 2; ++start) {
+    const ShellResult result = train("run", 1, settings);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("for 3 evaluations"));
+    EXPECT_EQ(records("run").back().at("step"), 4 * 30) << "start " << start;
+  }
 }
 
 TEST_F(ModuleProgram, SettingsAreCheckedAsEverywhere) {
