@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "stretto/base/error.h"
+#include "stretto/cluster/socket.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"
 
@@ -31,7 +32,35 @@ void all_reduce(Group& group, int times) {
   while (true) group.all_reduce(tensor).wait();
 }
 
+// What each kind of collective gives on each rank, for values that tell the ranks apart.
+void check_collectives(Group& group) {
+  const int ranks = group.size(), rank = group.rank();
+  const auto expect = [&](const char* what, const at::Tensor& found, const at::Tensor& expected) {
+    if (!at::equal(found, expected)) throw stretto::DistributedError("rank {}: {} is wrong", rank, what);
+  };
+  const at::Tensor all = at::arange(1, ranks + 1, at::kFloat).repeat_interleave(1000);
+  at::Tensor sum = at::full({1000}, rank + 1.0f);
+  group.all_reduce(sum).wait();
+  expect("all_reduce", sum, at::full({1000}, static_cast<float>(ranks * (ranks + 1) / 2)));
+  at::Tensor gathered = at::empty({1000 * ranks});
+  group.all_gather(gathered, at::full({1000}, rank + 1.0f)).wait();
+  expect("all_gather", gathered, all);
+  at::Tensor reduced = at::empty({1000});
+  group.reduce_scatter(reduced, all.clone()).wait();
+  expect("reduce_scatter", reduced, at::full({1000}, static_cast<float>(ranks * (rank + 1))));
+  at::Tensor exchanged = at::empty({ranks});
+  group.all_to_all(exchanged, at::full({ranks}, rank + 1.0f)).wait();
+  expect("all_to_all", exchanged, at::arange(1, ranks + 1, at::kFloat));
+  at::Tensor given = at::full({1000}, static_cast<float>(rank));
+  group.broadcast(given, ranks - 1).wait();
+  expect("broadcast", given, at::full({1000}, static_cast<float>(ranks - 1)));
+  group.barrier();
+  fmt::print("{}\n", group.transport());
+}
+
 void run(Group& group, std::string_view mode, bool first_life) {
+  if (mode == "check") return check_collectives(group);
+
   const bool odd_one = group.rank() == 1;
   all_reduce(group, 17);
   if (mode == "run") {
@@ -59,7 +88,10 @@ int main(int, char** argv) {
   using namespace stretto;
   try {
     const auto me = cluster::read_rank_info();
-    Group group(argv[2], connect_store(me, 60s), me.rank, me.world_size);
+    GroupOptions options;
+    if (me.local_world_size < me.world_size)
+      options.address = cluster::address_towards({me.master_addr, me.master_port});
+    Group group(argv[2], connect_store(me, 60s), me.rank, me.world_size, options);
     run(group, argv[1], me.restart_count == 0);
     return 0;
   } catch (const Error& error) {

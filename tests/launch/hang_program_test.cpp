@@ -36,16 +36,13 @@ class HangingRun : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(HangingRun, AStoppedRankIsNamedAndAllEnd) {
-  BackgroundShell run(launch("--hang-timeout 1", "run"));
+  BackgroundShell run(launch("--hang-timeout 2", "run"));
   ASSERT_TRUE(eventually([&] { return children_of(run.pid(), "RANK=1").size() == 1; }));
   const pid_t rank = children_of(run.pid(), "RANK=1")[0], other = children_of(run.pid(), "RANK=0")[0];
-  // Longer than the timeout, in which it is not to be blamed for anything.
-  std::this_thread::sleep_for(std::chrono::seconds(3));
-  EXPECT_EQ(::kill(rank, 0), 0) << run.err();
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // longer than the timeout
+  ASSERT_TRUE(run.running()) << "a rank that works was taken for one that hangs:\n" << run.err();
   ::kill(rank, SIGSTOP);
-  const auto stopped_at = std::chrono::steady_clock::now();
-  const ShellResult result = run.wait();
-  EXPECT_LT(std::chrono::steady_clock::now() - stopped_at, std::chrono::seconds(6));
+  const ShellResult result = run.wait();  // gives up long before the deadline of the collectives, 600 s
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(
       result.err,

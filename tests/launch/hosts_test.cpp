@@ -1,0 +1,49 @@
+#include "tests/support/hosts.h"
+
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/strings.h"
+
+// Groups whose ranks are on several hosts, each with a network of its own.
+namespace stretto {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class Hosts : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  }
+  static ShellResult run(int hosts, int ranks_per_host, const std::string& mode) {
+    return shell(
+        on_hosts(hosts, ranks_per_host, fmt::format("exec {} {} {}", COLLECTIVE_PROBE, mode, GetParam())));
+  }
+};
+
+TEST_P(Hosts, EveryCollectiveReachesAllRanks) {
+  for (const int hosts : {2, 3}) {
+    const ShellResult result = run(hosts, 2, "check");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(split(trim(result.out), '\n'), SizeIs(2 * hosts)) << result.out;
+    const bool shared = std::string(GetParam()) == "shm";
+    EXPECT_THAT(result.out, HasSubstr(shared ? fmt::format("; gloo between {} hosts\n", hosts) : "gloo"));
+  }
+}
+
+TEST_P(Hosts, ARankThatDiesOnAnotherHostEndsAll) {
+  const ShellResult result = run(2, 2, "die");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, ContainsRegex("probe: rank 0: all_reduce \\[1024\\] float32 #17 of group world "));
+  EXPECT_THAT(result.err, ContainsRegex("probe: rank 3: all_reduce \\[1024\\] float32 #17 of group world "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Hosts, ::testing::Values("shm", "gloo"),
+                         [](const auto& backend) { return std::string(backend.param); });
+
+}  // namespace
+}  // namespace stretto
