@@ -21,13 +21,11 @@ bool read_debug(const Variables& variables) {
   return debug.has_value();
 }
 
+// Empty where there is none.
 std::string read_secret(const Variables& variables) {
   if (const auto secret = variables.find("STRETTO_SECRET")) return *secret;
   const auto path = variables.find("STRETTO_SECRET_FILE");
-  if (!path) {
-    throw ConfigError(
-        "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store lets nobody in without the job's secret");
-  }
+  if (!path) return "";
   const std::string content = read_file(*path);
   const std::string secret(trim(content));
   if (secret.empty()) throw ConfigError("environment: the file of STRETTO_SECRET_FILE, {}, is empty", *path);
@@ -51,6 +49,7 @@ RankInfo read_rank_info(const Getenv& getenv) {
     const auto open_mpi = slurm ? std::nullopt : read_open_mpi(getenv);
     info = slurm ? *slurm : open_mpi.value_or(info);
     info.compare_calls = compare_calls;
+    if (info.launched) info.secret = read_secret(variables);
     return info;
   }
   info.compare_calls = compare_calls;
@@ -71,9 +70,13 @@ RankInfo read_rank_info(const Getenv& getenv) {
   info.group_rank = variables.number_or_zero("GROUP_RANK", max_world_size);
   info.restart_count = variables.number_or_zero("TORCHELASTIC_RESTART_COUNT", max_world_size);
   info.agent_store = variables.find("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  info.secret = read_secret(variables);
   if (const auto store = variables.find("STRETTO_STORE")) {
     info.store = parse_endpoint(*store, "environment: STRETTO_STORE");
-    info.secret = read_secret(variables);
+    if (info.secret.empty()) {
+      throw ConfigError(
+          "environment: STRETTO_STORE is set but neither STRETTO_SECRET nor STRETTO_SECRET_FILE is; the store refuses connections without the job's secret");
+    }
     info.heartbeat = variables.find("STRETTO_HEARTBEAT").value_or("");
   }
   return info;

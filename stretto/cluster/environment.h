@@ -18,16 +18,15 @@ struct RankInfo {
   int restart_count = 0;     // how often the launcher has restarted the job
   bool launched = false;     // false: no launcher, one rank alone
 
-  // Where torch's own TCPStore is or will be. Empty for a rank alone.
-  std::string master_addr;
+  // Where the ranks meet unless `store` is set (see rendezvous.h). Empty for a rank alone.
+  std::string master_addr = {};
   int master_port = 0;
-  bool agent_store = false;  // true: torchrun itself hosts that TCPStore; false: rank 0 has to
+  bool agent_store = false;  // torchrun's agent holds a TCPStore there
 
-  // stretto's store; only under a launcher of stretto's.
-  std::optional<Endpoint> store;
-  std::string secret;
+  std::optional<Endpoint> store = {};  // the store of stretto's launcher
+  std::string secret = {};             // of the job's store; empty: none is set
 
-  std::string heartbeat;       // the launcher's FlightBoard; empty without one
+  std::string heartbeat = {};  // the launcher's FlightBoard; empty without one
   bool compare_calls = false;  // STRETTO_DEBUG=collectives: check that all ranks make the same calls
 };
 
@@ -39,7 +38,7 @@ std::optional<std::string> process_environment(const char* name);
 
 // Reads what torchrun and `stretto launch` alike tell their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
-// TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port) with STRETTO_SECRET or
+// TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or
 // STRETTO_SECRET_FILE, STRETTO_HEARTBEAT and STRETTO_DEBUG. Where none of them is set, what srun (SLURM_STEP_NUM_TASKS,
 // SLURM_PROCID, ...) or Open MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) tells several tasks. Else the process is one rank
 // alone (MASTER_ADDR and MASTER_PORT by themselves name nobody: some clusters set them everywhere). Throws

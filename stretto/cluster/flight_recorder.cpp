@@ -171,7 +171,8 @@ std::shared_ptr<FlightRecorder> FlightRecorder::open(const std::string& path, in
   const Header& header = header_of(recorder->memory_);
   if (header.magic != board_magic) throw IoError("{}: no flight record of this version's launcher", path);
   const uint64_t ranks = header.ranks;
-  if (rank < 0 || static_cast<uint64_t>(rank) >= ranks || size < board_bytes(ranks)) {
+  const uint64_t pages = (size - header_bytes) / sizeof(Page);
+  if (rank < 0 || static_cast<uint64_t>(rank) >= ranks || ranks > pages) {
     throw IoError("{}: a flight record of {} ranks has no page for rank {}", path, ranks, rank);
   }
   recorder->beat();

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstring>
-#include <memory>
 #include <thread>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -13,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -20,17 +22,66 @@
 namespace stretto::cluster {
 namespace {
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+// A socket address of any family.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  int family() const { return storage.ss_family; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
 
 template <class ErrorType>
-Addresses resolve(const Endpoint& where) {
+Address unix_address(const Endpoint& where) {
+  sockaddr_un address{};
+  if (where.host.size() > sizeof address.sun_path) throw ErrorType("{}: the name is too long", where.text());
+  address.sun_family = AF_UNIX;
+  where.host.copy(address.sun_path, where.host.size());
+  address.sun_path[0] = '\0';  // abstract
+  Address result;
+  std::memcpy(&result.storage, &address, sizeof address);
+  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + where.host.size());
+  return result;
+}
+
+// All addresses that a name stands for, in the system's order of preference; never none.
+template <class ErrorType>
+std::vector<Address> resolve(const Endpoint& where) {
+  if (where.is_unix()) return {unix_address<ErrorType>(where)};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int code = ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found);
   if (code != 0) throw ErrorType("{}: the host cannot be found: {}", where.text(), ::gai_strerror(code));
-  return {found, &::freeaddrinfo};
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    Address& address = addresses.emplace_back();
+    std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
+    address.size = entry->ai_addrlen;
+  }
+  ::freeaddrinfo(found);
+  return addresses;
+}
+
+Endpoint numeric_endpoint(const Address& address) {
+  if (address.family() == AF_UNIX) {
+    const auto& name = reinterpret_cast<const sockaddr_un&>(address.storage);
+    const size_t length = address.size - offsetof(sockaddr_un, sun_path);
+    return {length == 0 ? "@" : "@" + std::string(name.sun_path + 1, length - 1), 0};
+  }
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  const int code = ::getnameinfo(address.get(), address.size, host, sizeof host, port, sizeof port,
+                                 NI_NUMERICHOST | NI_NUMERICSERV);
+  if (code != 0) throw IoError("cannot read a socket's address: {}", ::gai_strerror(code));
+  return {host, static_cast<int>(parse_int(port).value_or(0))};
+}
+
+void require_own_user(const Fd& socket, const Endpoint& peer) {
+  const auto user = peer_user(socket);
+  if (!user || *user == ::geteuid()) return;
+  throw DistributedError(
+      "{}: user {} listens there, not user {}, who runs this process; another user has taken the name, choose another MASTER_PORT",
+      peer.text(), *user, ::geteuid());
 }
 
 // Waits until `events` are possible. False at the deadline.
@@ -46,8 +97,8 @@ bool wait_for(const Fd& socket, short events, Clock::time_point deadline) {
 }
 
 // One attempt. Returns 0 or the errno of the failure.
-int try_connect(const Fd& socket, const addrinfo& address, Clock::time_point deadline) {
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+int try_connect(const Fd& socket, const Address& address, Clock::time_point deadline) {
+  if (::connect(socket.get(), address.get(), address.size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (!wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
   int error = 0;
@@ -59,6 +110,7 @@ int try_connect(const Fd& socket, const addrinfo& address, Clock::time_point dea
 }  // namespace
 
 std::string Endpoint::text() const {
+  if (is_unix()) return host;
   const bool bracketed = host.find(':') != std::string::npos;
   return fmt::format("{}{}{}:{}", bracketed ? "[" : "", host, bracketed ? "]" : "", port);
 }
@@ -77,20 +129,31 @@ Endpoint parse_endpoint(std::string_view text, std::string_view what) {
 }
 
 Fd bind_socket(const Endpoint& where) {
-  const Addresses addresses = resolve<IoError>(where);
-  Fd socket(::socket(addresses->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Address address = resolve<IoError>(where)[0];
+  Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
+      ::bind(socket.get(), address.get(), address.size) != 0) {
     throw IoError("cannot bind a socket to {}: {}", where.text(), std::strerror(errno));
   }
   return socket;
 }
 
+std::optional<uid_t> peer_user(const Fd& socket) {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
+    return std::nullopt;
+  ucred peer{};
+  size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
 std::string address_towards(const Endpoint& peer) {
-  const Addresses addresses = resolve<DistributedError>(peer);
-  const Fd socket(::socket(addresses->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0)
+  const Address destination = resolve<DistributedError>(peer)[0];
+  const Fd socket(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), destination.get(), destination.size) != 0)
     throw DistributedError("{}: no way leads there: {}", peer.text(), std::strerror(errno));
   const std::string address = bound_endpoint(socket).host;
   const auto is_loopback = [](const std::string& host) {
@@ -101,32 +164,35 @@ std::string address_towards(const Endpoint& peer) {
 }
 
 Endpoint bound_endpoint(const Fd& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw IoError("cannot tell where a socket is bound: {}", std::strerror(errno));
-  }
-  const int code = ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port,
-                                 sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  if (code != 0) throw IoError("cannot tell where a socket is bound: {}", ::gai_strerror(code));
-  return {host, static_cast<int>(parse_int(port).value_or(0))};
+  Address address;
+  address.size = sizeof address.storage;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0)
+    throw IoError("cannot determine where a socket is bound: {}", std::strerror(errno));
+  return numeric_endpoint(address);
+}
+
+bool resolves_to(const Endpoint& where, const std::string& address) {
+  const auto addresses = resolve<DistributedError>(where);
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [&](const Address& one) { return numeric_endpoint(one).host == address; });
 }
 
 Fd connect_socket(const Endpoint& peer, Clock::time_point deadline) {
   constexpr auto pause = std::chrono::milliseconds(50);
-  const Addresses addresses = resolve<DistributedError>(peer);
+  const std::vector<Address> addresses = resolve<DistributedError>(peer);
   while (true) {
     int error = 0;
-    for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-      Fd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-      error = socket ? try_connect(socket, *address, deadline) : errno;
-      if (error == 0) {
-        set_no_delay(socket);
-        return socket;
-      }
+    for (const Address& address : addresses) {
+      Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      error = socket ? try_connect(socket, address, deadline) : errno;
+      if (error != 0) continue;
+      require_own_user(socket, peer);
+      set_no_delay(socket);
+      return socket;
     }
-    const bool may_come_up = error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
+    // EAGAIN: the queue of a Unix socket is full.
+    const bool may_come_up =
+        error == ECONNREFUSED || error == EAGAIN || error == EHOSTUNREACH || error == ENETUNREACH;
     if (!may_come_up || Clock::now() + pause >= deadline) {
       throw DistributedError("{}: cannot connect: {}", peer.text(), std::strerror(error));
     }

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include <sys/types.h>
 
 #include "stretto/base/fd.h"
 
@@ -10,19 +13,25 @@ namespace stretto::cluster {
 
 using Clock = std::chrono::steady_clock;
 
-// A TCP address: a name or number of a host, and a port (0: any free one, where one is to be bound).
+// A TCP address: a host name or number, and a port (0: any free one, where one is to be bound). Where `host` begins with
+// "@" it is the name of an abstract Unix socket instead (unix(7)), which only processes of this host's network namespace
+// reach, and `port` means nothing.
 struct Endpoint {
   std::string host;
   int port = 0;
-  std::string text() const;  // "127.0.0.1:29500", "[::1]:29500"
+  bool is_unix() const { return host.starts_with('@'); }
+  std::string text() const;  // "127.0.0.1:29500", "[::1]:29500", "@name"
 };
 
 // Reads "host:port" or "[host]:port". Throws ConfigError that begins with `what`.
 Endpoint parse_endpoint(std::string_view text, std::string_view what);
 
-// A TCP socket bound to `where` and not yet listening: the port is taken, yet a process that sets
-// SO_REUSEADDR, as servers do, can still bind and listen on it. Throws IoError.
+// A socket bound to `where` and not yet listening: a TCP port is taken, yet a process that sets SO_REUSEADDR, as servers
+// do, can still bind and listen on it. Throws IoError.
 Fd bind_socket(const Endpoint& where);
+
+// The user whose process is at the other end of a Unix socket (SO_PEERCRED); nothing for other sockets.
+std::optional<uid_t> peer_user(const Fd& socket);
 
 // The address a socket is bound to, as numbers. Throws IoError.
 Endpoint bound_endpoint(const Fd& socket);
@@ -31,10 +40,13 @@ Endpoint bound_endpoint(const Fd& socket);
 // up, the address on the way out. Throws DistributedError where no way leads there.
 std::string address_towards(const Endpoint& peer);
 
+// Whether `address`, as numbers, is one of those that `where` stands for.
+bool resolves_to(const Endpoint& where, const std::string& address);
+
 // The three below are for non-blocking sockets as connect_socket makes them. They return when all is done,
 // and throw DistributedError when the peer closed or `deadline` passed; the message begins with the peer's
 // address. connect_socket tries again until the deadline while the peer refuses, so that it may start a
-// little later.
+// little later; a Unix socket must be this user's.
 Fd connect_socket(const Endpoint& peer, Clock::time_point deadline);
 void send_all(const Fd& socket, const Endpoint& peer, std::string_view bytes, Clock::time_point deadline);
 std::string receive_exactly(const Fd& socket, const Endpoint& peer, size_t bytes, Clock::time_point deadline);

@@ -70,9 +70,8 @@ Reply StoreClient::exchange(const Request& request) {
   try {
     reply = exchange_on(connection, request, frame);
   } catch (const DistributedError& error) {
-    throw DistributedError(
-        "the rendezvous store at {} (keys: {}); it lives in the launcher, which may have ended", error.what(),
-        quoted(request.keys));
+    throw DistributedError("the rendezvous store at {} (keys: {}); it lives in {}, which may have ended",
+                           error.what(), quoted(request.keys), options_.host_process);
   }
   {
     const std::lock_guard lock(mutex_);

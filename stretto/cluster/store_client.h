@@ -21,6 +21,7 @@ struct StoreTimeout : DistributedError {
 struct StoreClientOptions {
   std::chrono::milliseconds connect_timeout{30'000};  // for the server to come up and greet
   std::chrono::milliseconds answer_timeout{30'000};  // for any reply, on top of the time a call asked to wait
+  const char* host_process = "the launcher";         // where the server runs, for messages
 };
 
 // A rank's side of the rendezvous store. Every call blocks until the server has answered, and throws

@@ -14,6 +14,7 @@ namespace stretto::cluster {
 namespace {
 
 std::string peer_text(const Fd& socket) {
+  if (peer_user(socket)) return "a local process";
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   char host[NI_MAXHOST], port[NI_MAXSERV];

@@ -1,6 +1,7 @@
 #include "stretto/cluster/store_server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -28,6 +29,8 @@ class StoreServer::Loop {
     if (::listen(listener_.get(), SOMAXCONN) != 0) throw IoError("cannot listen: {}", std::strerror(errno));
   }
 
+  size_t connections() const { return open_; }
+
   void stop() {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
@@ -52,6 +55,7 @@ class StoreServer::Loop {
       }
       std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
       if (watched[1].revents != 0) accept_one();
+      open_ = connections_.size();
     }
   }
 
@@ -78,7 +82,10 @@ class StoreServer::Loop {
 
   void accept_one() {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket) {
+    const auto user = socket ? peer_user(socket) : std::nullopt;
+    if (user && *user != ::geteuid()) {
+      refusals_.tell(fmt::format("a process of user {}", *user), "only this user's processes may connect");
+    } else if (socket) {
       if (connections_.size() >= options_.max_connections) make_room();
       set_no_delay(socket);
       const auto deadline = Clock::now() + options_.greeting_timeout;
@@ -105,6 +112,7 @@ class StoreServer::Loop {
   StoreTable table_{options_.limits};
   RefusalLog refusals_;
   std::vector<std::unique_ptr<StoreConnection>> connections_;
+  std::atomic<size_t> open_ = 0;  // connections, for other threads
 };
 
 StoreServer::StoreServer(Fd bound, std::string secret, StoreServerOptions options) {
@@ -113,6 +121,12 @@ StoreServer::StoreServer(Fd bound, std::string secret, StoreServerOptions option
   endpoint_ = bound_endpoint(bound);
   loop_ = std::make_unique<Loop>(std::move(bound), std::move(secret), options);
   thread_ = std::thread([this] { loop_->run(); });
+}
+
+void StoreServer::wait_until_unused(std::chrono::milliseconds at_most) const {
+  const auto deadline = Clock::now() + at_most;
+  while (loop_->connections() > 0 && Clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 StoreServer::~StoreServer() {

@@ -22,7 +22,7 @@ struct StoreServerOptions {
 // The job's rendezvous store: keys and values in this process's memory, served to clients that prove to know
 // the job's secret (see store_protocol.h). One thread serves all; it starts in the constructor and ends in
 // the destructor, which closes every connection. Who sends anything else than the protocol loses the
-// connection, with a warning in the log (see refusal_log.h).
+// connection, with a warning in the log (see refusal_log.h); on a Unix socket so does a process of another user.
 class StoreServer {
  public:
   // `bound` is a socket as bind_socket makes it. Throws ConfigError for an empty secret, IoError where the
@@ -33,6 +33,9 @@ class StoreServer {
   ~StoreServer();
 
   const Endpoint& endpoint() const { return endpoint_; }
+
+  // Returns once no client is connected any more, or after `at_most`.
+  void wait_until_unused(std::chrono::milliseconds at_most) const;
 
  private:
   class Loop;

@@ -21,14 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-// Processes of one boot that know each other by the same process ids.
-std::string this_host() {
-  std::array<char, 128> name{};
-  const ssize_t length = ::readlink("/proc/self/ns/pid", name.data(), name.size());
-  return std::string(trim(read_file("/proc/sys/kernel/random/boot_id"))) + " " +
-         std::string(name.data(), static_cast<size_t>(std::max<ssize_t>(0, length)));
-}
-
 std::vector<int> usable_cpus() {
   cpu_set_t set;
   std::vector<int> cpus;
@@ -39,11 +31,11 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
-// As far as all memory of the host, but so that all ranks' segments fit into a process's 128 TiB of addresses.
-size_t segment_limit(int ranks) {
+// All memory of the host, but so that the segments of its ranks fit into a process's 128 TiB of addresses.
+size_t segment_limit(size_t ranks_of_host) {
   const auto memory =
       static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  return std::min(memory, (size_t{32} << 40) / static_cast<size_t>(ranks));
+  return std::min(memory, (size_t{32} << 40) / ranks_of_host);
 }
 
 uint64_t random_token() {
@@ -51,56 +43,75 @@ uint64_t random_token() {
   return uint64_t{random()} << 32 | random();
 }
 
-// What every rank tells under a key of its own, read by all.
-std::vector<std::string> exchange(c10d::Store& store, const std::string& name, const std::string& mine,
-                                  int rank, int size, std::chrono::milliseconds deadline) {
-  const auto key = [&](int of) { return fmt::format("{}.{}", name, of); };
-  store.set(key(rank), mine);
-  std::vector<std::string> all;
-  for (int of = 0; of < size; ++of) {
-    store.wait({key(of)}, deadline);
-    all.push_back(store.get_to_str(key(of)));
-  }
-  return all;
-}
+// A group's ranks and the store in which they meet.
+struct Meeting {
+  c10d::Store& store;
+  int rank, size;
+  std::chrono::milliseconds deadline;
 
-HostTeam::Mate meet(int rank, const json& card) {
-  HostTeam::Mate mate{.rank = rank, .process = card.at("process")};
-  mate.mapping = SharedSegment::open(card.at("path"), card.at("limit"));
-  mate.data = mate.mapping->data();
-  if (reinterpret_cast<SharedControl*>(mate.data)->token != card.at("token").get<uint64_t>()) {
-    throw IoError("{} is another process's", card.at("path").get<std::string>());
+  // What every rank has set under its own key, in the order of ranks. The store may let strangers write: `Card` reads
+  // itself from JSON, and throws where that is not what ranks write.
+  template <class Card>
+  std::vector<Card> exchange(const std::string& name, const Card& mine) const {
+    std::vector<std::string> keys;
+    for (int of = 0; of < size; ++of) keys.push_back(fmt::format("{}.{}", name, of));
+    store.set(keys[static_cast<size_t>(rank)], json(mine).dump());
+    for (size_t begin = 0; begin < keys.size(); begin += keys_per_wait) {
+      const size_t end = std::min(keys.size(), begin + keys_per_wait);
+      store.wait({keys.begin() + static_cast<ptrdiff_t>(begin), keys.begin() + static_cast<ptrdiff_t>(end)},
+                 deadline);
+    }
+    std::vector<Card> all;
+    for (const std::string& key : keys) {
+      try {
+        all.push_back(json::parse(store.get_to_str(key)).get<Card>());
+      } catch (const json::exception&) {
+        throw DistributedError(
+            "the rendezvous store's key {} does not hold what a rank writes there: ranks of another version of stretto, or a stranger, use this store",
+            key);
+      }
+    }
+    return all;
   }
-  if (mate.process == ::getpid()) return mate;
-  mate.life = Fd(static_cast<int>(::syscall(SYS_pidfd_open, mate.process, 0)));
-  if (!mate.life)
-    throw IoError("cannot watch process {}: pidfd_open: {}", mate.process, std::strerror(errno));
+  static constexpr size_t keys_per_wait = 1024;
+};
+
+// Which host a rank runs on.
+struct Location {
+  std::string host;
+  pid_t process = 0;
+  std::vector<int> cpus = {};
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(Location, host, process, cpus)
+};
+
+// A rank's segment. `refusal`: why there is none; then the rest means nothing.
+struct Memory {
+  std::string refusal;
+  int fd = -1;
+  uint64_t token = 0;
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(Memory, refusal, fd, token)
+};
+
+// A rank of this host as this rank sees it.
+HostTeam::Mate open_mate(int rank, pid_t process, const Memory& memory, size_t room, size_t limit) {
+  HostTeam::Mate mate{.rank = rank, .process = process};
+  mate.mapping = SharedSegment::open(process, memory.fd, room, limit);
+  mate.data = mate.mapping->data();
+  mate.size = mate.mapping->size();
+  if (reinterpret_cast<SharedControl*>(mate.data)->token != memory.token)
+    throw IoError("descriptor {} of process {} is not the memory of rank {}", memory.fd, process, rank);
+  if (process == ::getpid()) return mate;
+  mate.life = Fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!mate.life) throw IoError("cannot watch process {}: pidfd_open: {}", process, std::strerror(errno));
   return mate;
 }
 
-HostTeam build_team(const std::vector<int>& ranks, int rank, const std::vector<json>& cards,
-                    std::shared_ptr<SharedSegment> own) {
-  std::vector<HostTeam::Mate> mates;
-  std::set<int> cpus;
-  for (const int of : ranks) {
-    const json& card = cards[static_cast<size_t>(of)];
-    cpus.insert(card.at("cpus").begin(), card.at("cpus").end());
-    if (of == rank) {
-      mates.push_back({.rank = rank, .process = ::getpid(), .data = own->data()});
-    } else {
-      mates.push_back(meet(of, card));
-    }
-  }
-  const auto me = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-  return HostTeam(std::move(own), std::move(mates), static_cast<int>(me), cpus.size() < ranks.size());
-}
-
-// Every host's ranks, by what they say their host is.
-std::vector<std::vector<int>> by_host(const std::vector<json>& cards) {
+// The ranks of each host, by the names that they gave it.
+std::vector<std::vector<int>> by_host(const std::vector<Location>& locations) {
   std::vector<std::vector<int>> hosts;
-  for (size_t rank = 0; rank < cards.size(); ++rank) {
+  for (size_t rank = 0; rank < locations.size(); ++rank) {
     const auto same = [&](const std::vector<int>& host) {
-      return cards[static_cast<size_t>(host[0])].at("host") == cards[rank].at("host");
+      return locations[static_cast<size_t>(host[0])].host == locations[rank].host;
     };
     auto found = std::find_if(hosts.begin(), hosts.end(), same);
     if (found == hosts.end()) found = hosts.emplace(hosts.end());
@@ -109,7 +120,21 @@ std::vector<std::vector<int>> by_host(const std::vector<json>& cards) {
   return hosts;
 }
 
+// "" where all have succeeded.
+std::string first_refusal(const std::vector<std::string>& refusals) {
+  const auto found = std::find_if(refusals.begin(), refusals.end(),
+                                  [](const std::string& refusal) { return !refusal.empty(); });
+  return found == refusals.end() ? "" : *found;
+}
+
 }  // namespace
+
+std::string this_host() {
+  std::array<char, 128> name{};
+  const ssize_t length = ::readlink("/proc/self/ns/pid", name.data(), name.size());
+  return std::string(trim(read_file("/proc/sys/kernel/random/boot_id"))) + " " +
+         std::string(name.data(), static_cast<size_t>(std::max<ssize_t>(0, length)));
+}
 
 HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Mate> mates, int me, bool crowded)
     : own_(std::move(own)), mates_(std::move(mates)), me_(me), crowded_(crowded) {}
@@ -117,7 +142,9 @@ HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Mate> mates, 
 HostTeam::~HostTeam() {
   if (!own_) return;  // moved from
   SharedControl& mine = control(me_);
-  if (mine.membership == Membership::member) mine.membership = Membership::left;
+  const bool failing = std::uncaught_exceptions() > exceptions_;
+  if (mine.membership == Membership::member)
+    mine.membership = failing ? Membership::unwound : Membership::left;
   announce(mine);
 }
 
@@ -129,6 +156,8 @@ std::string HostTeam::absence(int place) const {
       return std::string(theirs.failure, ::strnlen(theirs.failure, sizeof theirs.failure));
     case Membership::left:
       return fmt::format("rank {} has left the group", other.rank);
+    case Membership::unwound:
+      return fmt::format("rank {} (process {}) has failed; its output tells why", other.rank, other.process);
     case Membership::member:
       break;
   }
@@ -137,7 +166,9 @@ std::string HostTeam::absence(int place) const {
   return fmt::format("rank {} (process {}) has ended", other.rank, other.process);
 }
 
-void HostTeam::await_end(int place, std::chrono::milliseconds at_most) const {
+void HostTeam::await_end(int place) const {
+  const bool failing = control(place).membership == Membership::unwound;
+  const std::chrono::milliseconds at_most = failing ? std::chrono::seconds(30) : std::chrono::seconds(3);
   pollfd life = {.fd = mate(place).life.get(), .events = POLLIN, .revents = 0};
   if (mate(place).life) ::poll(&life, 1, static_cast<int>(at_most.count()));
 }
@@ -151,36 +182,57 @@ void HostTeam::report_failure(const std::string& why) {
 }
 
 Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room) {
-  json card = {{"host", options.host}, {"process", ::getpid()}, {"cpus", usable_cpus()}, {"refusal", ""}};
-  std::shared_ptr<SharedSegment> own;
-  try {
-    if (options.host.empty()) card["host"] = this_host();
-    own = SharedSegment::create(room, segment_limit(size));
-    card.update({{"path", own->path()}, {"limit", own->limit()}, {"token", random_token()}});
-    reinterpret_cast<SharedControl*>(own->data())->token = card.at("token").get<uint64_t>();
-  } catch (const IoError& error) {
-    card["refusal"] = fmt::format("rank {}: {}", rank, error.what());
-  }
-  Hosts hosts;
-  std::vector<json> cards;
-  for (const std::string& text : exchange(store, "hosts", card.dump(), rank, size, options.deadline)) {
-    cards.push_back(json::parse(text));
-    if (hosts.refusal.empty()) hosts.refusal = cards.back().at("refusal");
-  }
-  hosts.ranks = by_host(cards);
-  while (!std::count(hosts.ranks[hosts.mine].begin(), hosts.ranks[hosts.mine].end(), rank)) ++hosts.mine;
-  if (!hosts.refusal.empty()) return hosts;
-
+  const Meeting meeting = {store, rank, size, options.deadline};
   std::string refusal;
+  Location here = {.host = options.host, .process = ::getpid(), .cpus = usable_cpus()};
   try {
-    hosts.team = std::make_unique<HostTeam>(build_team(hosts.ranks[hosts.mine], rank, cards, own));
+    if (here.host.empty()) here.host = this_host();
   } catch (const IoError& error) {
     refusal = fmt::format("rank {}: {}", rank, error.what());
   }
-  for (const std::string& theirs : exchange(store, "hosts.met", refusal, rank, size, options.deadline)) {
-    if (hosts.refusal.empty()) hosts.refusal = theirs;
+  const auto locations = meeting.exchange("hosts", here);
+  Hosts hosts;
+  hosts.ranks = by_host(locations);
+  while (!std::count(hosts.ranks[hosts.mine].begin(), hosts.ranks[hosts.mine].end(), rank)) ++hosts.mine;
+  const std::vector<int>& ranks = hosts.ranks[hosts.mine];
+  const size_t limit = segment_limit(ranks.size());
+
+  std::shared_ptr<SharedSegment> own;
+  Memory memory = {.refusal = refusal};
+  try {
+    own = SharedSegment::create(room, limit);
+    memory.fd = own->fd();
+    memory.token = random_token();
+    reinterpret_cast<SharedControl*>(own->data())->token = memory.token;
+  } catch (const IoError& error) {
+    memory.refusal = fmt::format("rank {}: {}", rank, error.what());
   }
-  if (!hosts.refusal.empty()) hosts.team.reset();
+  const auto memories = meeting.exchange("hosts.memory", memory);
+  for (const Memory& other : memories) {
+    if (hosts.refusal.empty()) hosts.refusal = other.refusal;
+  }
+  if (!hosts.refusal.empty()) return hosts;
+
+  std::vector<HostTeam::Mate> mates;
+  std::set<int> cpus;
+  try {
+    for (const int of : ranks) {
+      const Location& there = locations[static_cast<size_t>(of)];
+      cpus.insert(there.cpus.begin(), there.cpus.end());
+      if (of == rank) {
+        mates.push_back({.rank = rank, .process = ::getpid(), .data = own->data(), .size = own->limit()});
+      } else {
+        mates.push_back(open_mate(of, there.process, memories[static_cast<size_t>(of)], room, limit));
+      }
+    }
+  } catch (const IoError& error) {
+    refusal = fmt::format("rank {}: {}", rank, error.what());
+  }
+  hosts.refusal = first_refusal(meeting.exchange("hosts.met", refusal));
+  if (!hosts.refusal.empty()) return hosts;
+  const auto me = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  hosts.team = std::make_unique<HostTeam>(std::move(own), std::move(mates), static_cast<int>(me),
+                                          cpus.size() < ranks.size());
   return hosts;
 }
 

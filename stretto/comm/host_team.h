@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,10 +26,14 @@ class HostTeam {
     Fd life = Fd();  // readable once the process has ended; none for ranks of this process
     std::unique_ptr<SharedMapping> mapping = nullptr;  // none for this rank itself
     std::byte* data = nullptr;                         // where its segment begins here
+    size_t size = 0;                                   // of the segment
+
+    // Whether these bytes of its segment exist. Offsets that another rank has written must pass this before use.
+    bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size && bytes <= size - offset; }
   };
   HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Mate> mates, int me, bool crowded);
 
-  // Tells the others that this rank takes part no more.
+  // Lets the others know that this rank has left, or that an exception has destroyed its group.
   ~HostTeam();
   HostTeam(HostTeam&&) = default;
 
@@ -45,8 +50,9 @@ class HostTeam {
   // ended can be read after this returned.
   std::string absence(int place) const;
 
-  // Until the process of an absent mate has ended, which may still have something to say of its own; at most so long.
-  void await_end(int place, std::chrono::milliseconds at_most) const;
+  // Returns once the process of an absent mate has ended, or after a time: whoever supervises the ranks should see the end
+  // of the rank that failed first.
+  void await_end(int place) const;
 
   // Lets the others know why this rank gives up.
   void report_failure(const std::string& why);
@@ -56,7 +62,11 @@ class HostTeam {
   std::vector<Mate> mates_;
   int me_;
   bool crowded_;
+  int exceptions_ = std::uncaught_exceptions();  // when it was made
 };
+
+// Names this host: equal for processes of one boot that see the same process ids. Throws IoError.
+std::string this_host();
 
 // Where the ranks of a group run.
 struct Hosts {
@@ -66,9 +76,9 @@ struct Hosts {
   std::string refusal;             // why there is no team, on any host: shared memory is not to be had
 };
 
-// Finds out, with the group's other ranks and through their store, who runs where, and lets the ranks of each host into
-// each other's memory; `room` bytes at the front of a segment are the caller's, zeroed, and begin with a SharedControl.
-// Throws what the store throws.
+// Finds out, with the group's other ranks and through their store, which rank runs on which host, and maps the memory of
+// this host's ranks; `room` bytes at the front of a segment are the caller's, zeroed, and begin with a SharedControl.
+// Throws what the store throws, and DistributedError where the store holds something that no rank writes.
 Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room);
 
 }  // namespace stretto

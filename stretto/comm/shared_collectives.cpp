@@ -25,9 +25,8 @@ constexpr auto spin_time = std::chrono::microseconds(100), crowded_spin_time = s
 // How often the life of others is looked at.
 constexpr std::chrono::milliseconds nap(100);
 
-// How long a rank that another has left waits before it gives up itself, until that one has ended and then some more:
-// whoever looks after the ranks shall see the end of the one that failed first.
-constexpr std::chrono::milliseconds time_to_end(3000);
+// How much longer than an absent rank a rank lives: whoever supervises the ranks should see the end of the one that failed
+// first.
 constexpr std::chrono::milliseconds grace(200);
 
 void relax() {
@@ -123,7 +122,7 @@ void SharedCollectives::sleep(const std::function<bool()>& finished, const std::
   theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   if (blocked && !absence.empty()) {
     if (!closing_) {
-      team_->await_end(mate, time_to_end);
+      team_->await_end(mate);
       std::this_thread::sleep_for(grace);
     }
     fail(absence);
@@ -226,12 +225,24 @@ void SharedCollectives::land_next() {
 void SharedCollectives::read_entries(SharedTask& task) {
   for (int place = 0; place < team_->size(); ++place) {
     task.entries.push_back(team_->control(place).entries[task.number % SharedControl::max_entries]);
-    const SharedCall& theirs = task.entries.back().call;
-    if (theirs == task.call()) continue;
+    const SharedEntry& entry = task.entries.back();
+    const SharedCall& theirs = entry.call;
+    if (theirs == task.call() && lies_in_segment(task, place, entry.offset)) continue;
+    if (theirs == task.call()) {
+      fail(fmt::format("rank {} shows data outside of its memory (offset {}): its control block is damaged",
+                       team_->mate(place).rank, entry.offset));
+    }
     fail(fmt::format(
         "rank {} called {}, rank {} called {}: all ranks must make the same calls in the same order",
         team_->mate(place).rank, describe(theirs), team_->mate(team_->me()).rank, describe(task.call())));
   }
+}
+
+// Staged data lie in slots, whose numbers cannot lead out of the segment.
+bool SharedCollectives::lies_in_segment(const SharedTask& task, int place, int64_t offset) const {
+  if (offset < 0) return true;
+  return static_cast<size_t>(offset) >= slots_begin && offset % task.element_bytes() == 0 &&
+         team_->mate(place).holds(static_cast<uint64_t>(offset), task.shown_bytes());
 }
 
 // Reduce-scatter: this rank's block, into what it takes. All-reduce: its slice of the piece, into all ranks' data.

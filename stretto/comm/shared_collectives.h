@@ -87,6 +87,7 @@ class SharedCollectives {
   void enter(SharedTask& task);
   bool stage(const SharedTask& task);
   void read_entries(SharedTask& task);
+  bool lies_in_segment(const SharedTask& task, int place, int64_t offset) const;
   void reduce_slice(const SharedTask& task, uint64_t piece);
   void copy_blocks(const SharedTask& task, uint64_t piece) const;
   std::byte* shown_by(const SharedTask& task, int place, uint64_t piece, int64_t block) const;

@@ -8,8 +8,9 @@
 
 namespace stretto {
 
-// What a rank shows the other ranks of its host, at the front of its segment. Only the rank itself writes, but for
-// `sleepers` and messages that are taken.
+// What a rank shows the other ranks of its host, at the front of its segment. Only the rank itself writes, except for
+// `sleepers` and the state of messages that are taken. Readers trust no number in it: they check each offset and size
+// against the segment before use, and a rank keeps what it needs back of its own in private memory.
 
 // What all ranks must agree on: plain numbers, since they lie in shared memory.
 struct SharedCall {
@@ -43,7 +44,8 @@ struct SharedMessage {
   uint64_t bytes;
 };
 
-enum class Membership : uint32_t { member, left, failed };
+// unwound: an exception destroyed the rank's group, so its process most likely ends with an error.
+enum class Membership : uint32_t { member, left, unwound, failed };
 
 // A collective's data are cut into pieces, which are numbered throughout a group's life. Collectives are entered, and
 // pieces made ready and done, in their order.
@@ -51,7 +53,7 @@ struct SharedControl {
   static constexpr size_t max_entries = 64;   // collectives entered and not yet complete
   static constexpr size_t max_messages = 64;  // posted and not yet taken
 
-  std::atomic<uint64_t> token;  // tells this segment from any other
+  std::atomic<uint64_t> token;  // distinguishes this segment from any other
 
   alignas(64) std::atomic<uint64_t> ready;  // so many pieces' data are there for the other ranks to read
   std::atomic<uint64_t> done;    // so many pieces the rank needs, and writes to its other ranks, no more

@@ -1,6 +1,8 @@
 #include "stretto/comm/shared_messages.h"
 
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "stretto/base/error.h"
 
@@ -8,6 +10,12 @@ namespace stretto {
 namespace {
 
 using MessageState = SharedMessage::State;
+
+// Of any number that a peer may have written.
+std::string dtype_text(at::ScalarType dtype) {
+  const auto number = static_cast<int>(dtype);
+  return number >= 0 && dtype < at::ScalarType::NumOptions ? c10::toString(dtype) : "an unknown type";
+}
 
 }  // namespace
 
@@ -36,22 +44,27 @@ bool SharedMessages::post(const Letter& letter) {
   const Tensor& tensor = letter.tensor;
   SharedControl& mine = team_.control(team_.me());
   SharedSegment& segment = *team_.segment();
-  SharedMessage* free = nullptr;
-  for (SharedMessage& message : mine.messages) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < mine.messages.size(); ++i) {
+    SharedMessage& message = mine.messages[i];
     if (message.state.load(std::memory_order_acquire) == MessageState::taken) {
-      if (message.bytes > 0) segment.give_back(message.offset, message.bytes);
+      const Extent extent = std::exchange(extents_[i], {});
+      if (extent.bytes > 0) segment.give_back(extent.offset, extent.bytes);
       message.state.store(MessageState::empty, std::memory_order_relaxed);
     }
-    if (message.state.load(std::memory_order_relaxed) == MessageState::empty) free = &message;
+    if (message.state.load(std::memory_order_relaxed) == MessageState::empty) found = i;
   }
-  if (free == nullptr) return false;
+  if (!found) return false;
+  SharedMessage* const free = &mine.messages[*found];
   free->to = letter.place;
   free->tag = letter.tag;
   free->dtype = static_cast<int32_t>(tensor.scalar_type());
   free->number = letter.number;
-  free->bytes = tensor.nbytes();
-  free->offset = free->bytes > 0 ? segment.take(free->bytes) : 0;
-  if (free->bytes > 0) std::memcpy(segment.data() + free->offset, tensor.const_data_ptr(), free->bytes);
+  const size_t bytes = tensor.nbytes(), offset = bytes > 0 ? segment.take(bytes) : 0;
+  if (bytes > 0) std::memcpy(segment.data() + offset, tensor.const_data_ptr(), bytes);
+  extents_[*found] = {offset, bytes};
+  free->bytes = bytes;
+  free->offset = offset;
   free->state.store(MessageState::posted, std::memory_order_release);
   announce(mine);
   return true;
@@ -63,17 +76,21 @@ bool SharedMessages::take(int place, int tag, uint64_t number, const Tensor& ten
         message.tag != tag || message.number != number) {
       continue;
     }
-    const size_t bytes = message.bytes;
+    const uint64_t bytes = message.bytes, offset = message.offset;
     const auto dtype = static_cast<at::ScalarType>(message.dtype);
     const bool fits = bytes == tensor.nbytes() && dtype == tensor.scalar_type();
-    if (fits && bytes > 0) {
-      std::memcpy(tensor.mutable_data_ptr(), team_.mate(place).data + message.offset, bytes);
-    }
+    const bool lies_in_segment = team_.mate(place).holds(offset, bytes);
+    if (fits && lies_in_segment && bytes > 0)
+      std::memcpy(tensor.mutable_data_ptr(), team_.mate(place).data + offset, bytes);
     message.state.store(MessageState::taken, std::memory_order_release);
     announce(team_.control(team_.me()));
+    if (!lies_in_segment) {
+      throw DistributedError("rank {} sent {} bytes outside of its memory: its control block is damaged",
+                             team_.mate(place).rank, bytes);
+    }
     if (!fits) {
       throw DistributedError("rank {} sent {} bytes of {}, and {} bytes of {} were to be received",
-                             team_.mate(place).rank, bytes, c10::toString(dtype), tensor.nbytes(),
+                             team_.mate(place).rank, bytes, dtype_text(dtype), tensor.nbytes(),
                              c10::toString(tensor.scalar_type()));
     }
     return true;

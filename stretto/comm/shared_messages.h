@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <utility>
@@ -35,11 +36,15 @@ class SharedMessages {
     uint64_t number;  // among those to `place` under `tag`
     Tensor tensor;
   };
+  struct Extent {  // of a posted message in this rank's segment
+    size_t offset = 0, bytes = 0;
+  };
   bool post(const Letter& letter);
 
   HostTeam& team_;
   std::map<std::pair<int, int>, uint64_t> sent_, received_;
   std::deque<Letter> waiting_;
+  std::array<Extent, SharedControl::max_messages> extents_{};
   uint64_t posted_ = 0;  // letters of all that were ever sent
 };
 

@@ -1,11 +1,13 @@
 #include "stretto/comm/shared_segment.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "stretto/base/error.h"
@@ -16,7 +18,33 @@ namespace {
 
 constexpr size_t page = 4096, huge_page = size_t{2} << 20;
 
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr std::string_view segment_name = "/memfd:stretto (deleted)";  // as /proc shows it
+
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+size_t largest_file() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return limit.rlim_cur;
+}
+
+std::string link_target(const std::string& path) {
+  std::array<char, 256> target{};
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  return {target.data(), static_cast<size_t>(std::max<ssize_t>(0, length))};
+}
+
+// Throws IoError unless `path`, of which `file` is open with O_PATH, can be a segment of a process of this user.
+void require_own_segment(const std::string& path, pid_t process, const Fd& file) {
+  struct stat owner = {}, found = {};
+  if (::stat(fmt::format("/proc/{}", process).c_str(), &owner) != 0 || ::fstat(file.get(), &found) != 0)
+    throw IoError("{}: {}", path, std::strerror(errno));
+  if (owner.st_uid != ::geteuid() || found.st_uid != ::geteuid())
+    throw IoError("{}: belongs to another user", path);
+  if (!S_ISREG(found.st_mode) || link_target(fmt::format("/proc/self/fd/{}", file.get())) != segment_name)
+    throw IoError("{}: is not a rank's shared memory", path);
+}
 
 }  // namespace
 
@@ -45,27 +73,35 @@ SharedMapping::~SharedMapping() { ::munmap(reserved_, size_ + huge_page); }
 std::shared_ptr<SharedSegment> SharedSegment::create(size_t fixed, size_t limit) {
   const std::shared_ptr<SharedSegment> segment(new SharedSegment);
   segment->file_ = Fd(::memfd_create("stretto", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  segment->file_size_ = round_up(fixed, huge_page);
-  if (!segment->file_ || ::ftruncate(segment->file_.get(), static_cast<off_t>(segment->file_size_)) != 0) {
+  limit = std::min(limit, largest_file()) / huge_page * huge_page;
+  if (limit < fixed) {
+    throw IoError(
+        "shared memory may be {} long, and {} are needed; raise the limit on file sizes (ulimit -f)",
+        human_bytes(static_cast<double>(limit)), human_bytes(static_cast<double>(fixed)));
+  }
+  if (!segment->file_ || ::ftruncate(segment->file_.get(), static_cast<off_t>(limit)) != 0 ||
+      ::fcntl(segment->file_.get(), F_ADD_SEALS, seals) != 0) {
     throw IoError("cannot make shared memory: {}", std::strerror(errno));
   }
-  ::fcntl(segment->file_.get(), F_ADD_SEALS, F_SEAL_SHRINK);  // nobody can cut it off under the others
-  limit = round_up(std::max(limit, segment->file_size_), huge_page);
   segment->mapping_ = std::make_unique<SharedMapping>(segment->file_, limit);
   segment->free_[round_up(fixed, page)] = limit;
   return segment;
 }
 
-std::unique_ptr<SharedMapping> SharedSegment::open(const std::string& path, size_t limit) {
-  const Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) throw IoError("{}: {}", path, std::strerror(errno));
+std::unique_ptr<SharedMapping> SharedSegment::open(pid_t process, int fd, size_t fixed, size_t limit) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", process, fd);
+  // O_PATH has no effect on what the path leads to, be it a device, a FIFO or a file of the user.
+  const Fd named(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!named) throw IoError("{}: {}", path, std::strerror(errno));
+  require_own_segment(path, process, named);
+  const Fd file(::open(fmt::format("/proc/self/fd/{}", named.get()).c_str(), O_RDWR | O_CLOEXEC));
   struct stat found = {};
-  if (::fstat(file.get(), &found) != 0 || found.st_size < static_cast<off_t>(huge_page))
-    throw IoError("{} is no rank's memory", path);
-  return std::make_unique<SharedMapping>(file, limit);
+  if (!file || ::fstat(file.get(), &found) != 0) throw IoError("{}: {}", path, std::strerror(errno));
+  const auto size = static_cast<size_t>(found.st_size);
+  if (::fcntl(file.get(), F_GET_SEALS) != seals || size < fixed || size > limit || size % huge_page != 0)
+    throw IoError("{}: is not a rank's shared memory", path);
+  return std::make_unique<SharedMapping>(file, size);
 }
-
-std::string SharedSegment::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), file_.get()); }
 
 Tensor SharedSegment::allocate(int64_t elements, at::ScalarType dtype) {
   const size_t bytes = static_cast<size_t>(elements) * c10::elementSize(dtype);
@@ -77,7 +113,8 @@ Tensor SharedSegment::allocate(int64_t elements, at::ScalarType dtype) {
 
 std::optional<size_t> SharedSegment::offset_of(const void* memory, size_t bytes) const {
   const auto address = reinterpret_cast<uintptr_t>(memory), start = reinterpret_cast<uintptr_t>(data());
-  if (address < start || address + bytes > start + limit()) return std::nullopt;
+  if (address < start || address - start > limit() || bytes > limit() - (address - start))
+    return std::nullopt;
   return address - start;
 }
 
@@ -89,21 +126,13 @@ size_t SharedSegment::take(size_t bytes) {
   for (const auto& range : free_) {
     const auto [from, end] = range;  // by value: it is about to be erased
     const size_t begin = round_up(from, alignment);
-    if (begin + bytes > end) continue;
-    if (begin + bytes > file_size_) {
-      const size_t grown = round_up(begin + bytes, huge_page);
-      if (::ftruncate(file_.get(), static_cast<off_t>(grown)) != 0) {
-        throw IoError("cannot get {} of shared memory: {}", human_bytes(static_cast<double>(bytes)),
-                      std::strerror(errno));
-      }
-      file_size_ = grown;
-    }
+    if (begin > end || bytes > end - begin) continue;
     free_.erase(from);
     if (begin > from) free_[from] = begin;
     if (begin + bytes < end) free_[begin + bytes] = end;
     return begin;
   }
-  throw IoError("cannot get {} of shared memory: {} a rank is all there may be",
+  throw IoError("cannot get {} of shared memory: the limit is {} per rank of this host",
                 human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(limit())));
 }
 

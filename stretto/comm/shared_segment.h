@@ -7,15 +7,17 @@
 #include <optional>
 #include <string>
 
+#include <sys/types.h>
+
 #include "stretto/base/fd.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
 
-// A file's first `bytes` as memory that is shared with whoever else maps it. The file may grow into them later.
+// A file's first `bytes` as memory that is shared with every process that maps it.
 class SharedMapping {
  public:
-  // Throws IoError.
+  // REQUIRES: the file has that size and keeps it. Throws IoError.
   SharedMapping(const Fd& file, size_t bytes);
   ~SharedMapping();
   SharedMapping(const SharedMapping&) = delete;
@@ -30,20 +32,23 @@ class SharedMapping {
   size_t size_ = 0;
 };
 
-// Memory of this rank that other processes of the host can map too. It is a memfd: it lies in no folder, /dev/shm's size
-// does not bound it, and it is gone with the last process that maps it, however that ended.
+// Memory of this rank that other processes of the host can map too. It is a memfd: it has no path, /dev/shm's size does not
+// limit it, and the kernel frees it with the last process that maps it, however that ended. Its size is sealed: nobody can
+// take away pages that another rank is about to read. Pages that were never written take no memory.
 //
-//   | fixed part | tensors ... | room to grow: addresses only, no memory |
+//   | fixed part | tensors ... | not used: addresses only |
 class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
  public:
-  // `fixed`: bytes at the front that are the caller's. `limit`: what the segment can grow to. Throws IoError.
+  // `fixed`: bytes at the front that are the caller's. `limit`: its size (RLIMIT_FSIZE may make it smaller). Throws IoError.
   static std::shared_ptr<SharedSegment> create(size_t fixed, size_t limit);
 
-  // Another rank's, by its path() and limit(). Throws IoError.
-  static std::unique_ptr<SharedMapping> open(const std::string& path, size_t limit);
+  // Another rank's, which is file descriptor `fd` (see fd()) of `process`. Both numbers may come from a stranger: only a
+  // sealed segment of a process of this user, at least `fixed` and at most `limit` bytes long, is mapped, and nothing else
+  // is even opened. Throws IoError.
+  static std::unique_ptr<SharedMapping> open(pid_t process, int fd, size_t fixed, size_t limit);
 
-  // Where another process of the same user finds it, as long as this one lives.
-  std::string path() const;
+  // Valid in other processes of this user as /proc/PID/fd/FD, as long as this process lives.
+  int fd() const { return file_.get(); }
 
   std::byte* data() const { return mapping_->data(); }
   size_t limit() const { return mapping_->size(); }
@@ -66,7 +71,6 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   Fd file_;
   std::unique_ptr<SharedMapping> mapping_;
   std::mutex mutex_;
-  size_t file_size_ = 0;
   std::map<size_t, size_t> free_;  // begin to end of each free range, none beside another
 };
 

@@ -33,8 +33,11 @@ std::string describe(const SharedCall& call) {
                                 "all_to_all", "gather",    "scatter",    "barrier"};
   const auto operation = static_cast<size_t>(call.operation);
   if (call.operation == static_cast<int32_t>(SharedOperation::barrier)) return "barrier";
+  const auto dtype = static_cast<at::ScalarType>(call.dtype);
+  const bool known = call.dtype >= 0 && call.dtype < static_cast<int32_t>(at::ScalarType::NumOptions) &&
+                     dtype != at::ScalarType::Undefined;
   return fmt::format("{} of {} {}{}", operation < names.size() ? names[operation] : "?", call.count,
-                     c10::getDtypeNames(static_cast<at::ScalarType>(call.dtype)).first, detail(call));
+                     known ? c10::getDtypeNames(dtype).first : "?", detail(call));
 }
 
 SharedTask::Pattern SharedTask::pattern_of(SharedOperation operation) {

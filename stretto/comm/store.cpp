@@ -1,5 +1,6 @@
 #include "stretto/comm/store.h"
 
+#include <exception>
 #include <memory>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -8,11 +9,14 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/rendezvous.h"
 #include "stretto/cluster/store_client.h"
+#include "stretto/cluster/store_server.h"
 
 namespace stretto {
 namespace {
 
+using cluster::Meeting;
 using Bytes = std::vector<uint8_t>;
 
 std::string_view view(const Bytes& bytes) {
@@ -20,17 +24,28 @@ std::string_view view(const Bytes& bytes) {
 }
 Bytes to_bytes(const std::string& text) { return Bytes(text.begin(), text.end()); }
 
-// stretto's store as c10d wants it.
+// stretto's store behind c10d's interface.
 class ClientStore : public c10d::Store {
  public:
-  ClientStore(std::shared_ptr<cluster::StoreClient> client, std::chrono::milliseconds timeout)
-      : c10d::Store(timeout), client_(std::move(client)) {}
+  // `server`: where this process hosts the store; else null.
+  ClientStore(std::shared_ptr<cluster::StoreClient> client, std::chrono::milliseconds timeout,
+              std::shared_ptr<cluster::StoreServer> server = nullptr)
+      : c10d::Store(timeout), server_(std::move(server)), client_(std::move(client)) {}
+
+  // Ranks that are a little behind must find the store alive. After a failure nobody needs it any more.
+  ~ClientStore() override {
+    client_.reset();
+    const bool failing = std::uncaught_exceptions() > 0;
+    if (server_ && server_.use_count() == 1 && !failing) server_->wait_until_unused(std::chrono::seconds(5));
+  }
+  ClientStore(const ClientStore&) = delete;
+  ClientStore& operator=(const ClientStore&) = delete;
 
   using c10d::Store::compareSet;
   using c10d::Store::set;
 
   c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<ClientStore>(client_, timeout_);
+    return c10::make_intrusive<ClientStore>(client_, timeout_, server_);
   }
   void set(const std::string& key, const Bytes& value) override { client_->set(key, view(value)); }
   Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
@@ -47,22 +62,71 @@ class ClientStore : public c10d::Store {
   }
 
  private:
+  std::shared_ptr<cluster::StoreServer> server_;
   std::shared_ptr<cluster::StoreClient> client_;
 };
 
-c10::intrusive_ptr<c10d::Store> torchrun_store(const cluster::RankInfo& info,
-                                               std::chrono::milliseconds timeout) {
+// Each start of the job uses keys of its own.
+std::string life_of(const cluster::RankInfo& info) {
+  return "stretto.restart" + std::to_string(info.restart_count);
+}
+
+// torchrun's TCPStore.
+c10::intrusive_ptr<c10d::Store> agent_store(const cluster::RankInfo& info,
+                                            std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(info.master_port);
-  options.isServer = info.rank == 0 && !info.agent_store;
-  options.numWorkers = info.world_size;
+  options.isServer = false;
   options.waitWorkers = false;
   options.timeout = timeout;
+  return c10::make_intrusive<c10d::TCPStore>(info.master_addr, options);
+}
+
+// Where the job's store listens; rank 0 starts it in `server`.
+cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
+                             std::chrono::milliseconds timeout,
+                             std::shared_ptr<cluster::StoreServer>& server) {
+  const auto host_at = [&](const cluster::Endpoint& where) {
+    server = std::make_shared<cluster::StoreServer>(cluster::bind_socket(where),
+                                                    cluster::store_secret(meeting, info));
+  };
+  if (meeting != Meeting::agent_secret) {
+    if (info.rank == 0) host_at(cluster::listening_endpoint(meeting, info));
+    return server ? server->endpoint() : cluster::store_endpoint(meeting, info);
+  }
+  // torchrun's TCPStore may be on another host than rank 0, and has the port.
+  const auto agent = agent_store(info, timeout);
+  const std::string key = life_of(info) + ".store";
+  if (info.rank > 0) return cluster::verify_endpoint(agent->get_to_str(key), info.secret, life_of(info));
+  host_at({cluster::address_towards({info.master_addr, info.master_port}), 0});
+  agent->set(key, cluster::sign_endpoint(server->endpoint(), info.secret, life_of(info)));
+  return server->endpoint();
+}
+
+c10::intrusive_ptr<c10d::Store> meet(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
+  const Meeting meeting = cluster::meeting_of(info);
+  if (meeting == Meeting::launcher_store) {
+    const cluster::StoreClientOptions options = {.connect_timeout = timeout};
+    auto client = std::make_shared<cluster::StoreClient>(*info.store, info.secret, options);
+    return c10::make_intrusive<ClientStore>(std::move(client), timeout);
+  }
+  const std::string warning = cluster::exposure(meeting, info);
+  if (info.rank == 0 && !warning.empty()) log::warning("{}", warning);
   try {
-    return c10::make_intrusive<c10d::TCPStore>(info.master_addr, options);
+    if (meeting == Meeting::agent_open) return agent_store(info, timeout);
+    std::shared_ptr<cluster::StoreServer> server;
+    const cluster::Endpoint where = find_store(meeting, info, timeout, server);
+    const cluster::StoreClientOptions options = {.connect_timeout = timeout, .host_process = "rank 0"};
+    auto client =
+        std::make_shared<cluster::StoreClient>(where, cluster::store_secret(meeting, info), options);
+    return c10::make_intrusive<ClientStore>(std::move(client), timeout, std::move(server));
   } catch (const std::exception& error) {
-    throw DistributedError("rank {}: no rendezvous at {}:{} (MASTER_ADDR, MASTER_PORT): {}", info.rank,
-                           info.master_addr, info.master_port, error.what());
+    throw DistributedError(
+        "rank {}: no rendezvous at MASTER_ADDR={}, MASTER_PORT={}: {}; {}", info.rank, info.master_addr,
+        info.master_port, error.what(),
+        info.rank == 0
+            ? "another job may use this port: choose another MASTER_PORT"
+            : "rank 0 hosts it: see its output, and give all ranks the same MASTER_ADDR, MASTER_PORT, WORLD_SIZE and STRETTO_SECRET");
   }
 }
 
@@ -81,19 +145,8 @@ std::shared_ptr<cluster::FlightRecorder> open_recorder(const cluster::RankInfo& 
 
 std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
   if (!info.launched) return memory_store();
-  // Each restart of the job begins with keys of its own.
-  const std::string generation = "stretto.restart" + std::to_string(info.restart_count);
-  c10::intrusive_ptr<c10d::Store> store;
-  if (info.store) {
-    cluster::StoreClientOptions options;
-    options.connect_timeout = timeout;
-    auto client = std::make_shared<cluster::StoreClient>(*info.store, info.secret, options);
-    store = c10::make_intrusive<ClientStore>(std::move(client), timeout);
-  } else {
-    store = torchrun_store(info, timeout);
-  }
   return std::make_shared<StoreHandle>(
-      StoreHandle{.store = c10::make_intrusive<c10d::PrefixStore>(generation, store),
+      StoreHandle{.store = c10::make_intrusive<c10d::PrefixStore>(life_of(info), meet(info, timeout)),
                   .recorder = open_recorder(info),
                   .compare_calls = info.compare_calls});
 }

@@ -18,9 +18,9 @@ struct StoreHandle {
   bool compare_calls = false;                              // GroupOptions::compare_calls for every group
 };
 
-// The rendezvous store of this job: stretto's own when its launcher started us, else torchrun's TCPStore
-// (rank 0 hosts it where torchrun's agent does not), else one in memory for a rank alone. Under stretto's
-// launcher this rank's collectives are recorded for it from here on.
+// The rendezvous store of this job, which cluster/rendezvous.h chooses: the launcher's, rank 0's or torchrun's; one in
+// memory for a rank alone. Where strangers can reach it, rank 0 logs one warning. Under stretto's launcher this rank's
+// collectives are recorded for it from here on. Throws DistributedError.
 std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout);
 
 // A store in this process's memory, for ranks that are threads.

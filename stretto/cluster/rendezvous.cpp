@@ -1,0 +1,79 @@
+#include "stretto/cluster/rendezvous.h"
+
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/log.h"
+#include "stretto/cluster/secret.h"
+
+namespace stretto::cluster {
+namespace {
+
+std::string to_hex(std::string_view bytes) {
+  std::string hex;
+  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return hex;
+}
+
+std::string endpoint_proof(const std::string& endpoint, const std::string& secret, const std::string& life) {
+  return to_hex(prove(secret, "stretto store address\n" + life + "\n" + endpoint));
+}
+
+}  // namespace
+
+Meeting meeting_of(const RankInfo& info) {
+  if (info.store) return Meeting::launcher_store;
+  if (info.local_world_size == info.world_size) return Meeting::local_socket;
+  if (info.agent_store) return info.secret.empty() ? Meeting::agent_open : Meeting::agent_secret;
+  return info.secret.empty() ? Meeting::open : Meeting::secret;
+}
+
+std::string exposure(Meeting meeting, const RankInfo& info) {
+  const auto warn = [&](std::string_view store) {
+    return fmt::format(
+        "the rendezvous store at {} ({}) asks for no secret: whoever can connect to it can stop this job or change what it computes; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks, or let only the job's hosts reach that port",
+        Endpoint{info.master_addr, info.master_port}.text(), store);
+  };
+  if (meeting == Meeting::open) return warn("of rank 0");
+  if (meeting == Meeting::agent_open) return warn("torchrun's TCPStore, on all interfaces of its host");
+  return "";
+}
+
+Endpoint store_endpoint(Meeting meeting, const RankInfo& info) {
+  if (meeting != Meeting::local_socket) return {info.master_addr, info.master_port};
+  const std::string job = fmt::format("{} {} {}", info.master_addr, info.master_port, info.restart_count);
+  return {fmt::format("@stretto-{}-{}-{:016x}", ::geteuid(), info.master_port, hash64(job)), 0};
+}
+
+Endpoint listening_endpoint(Meeting meeting, const RankInfo& info) {
+  const Endpoint master = store_endpoint(meeting, info);
+  if (meeting == Meeting::local_socket) return master;
+  const Endpoint here = {address_towards(master), info.master_port};
+  if (!resolves_to(master, here.host)) {
+    log::warning(
+        "environment: MASTER_ADDR={} is not an address of the host of rank 0 that others can reach; the rendezvous store listens on {}",
+        info.master_addr, here.text());
+  }
+  return here;
+}
+
+std::string store_secret(Meeting meeting, const RankInfo& info) {
+  const bool needs_none = meeting == Meeting::local_socket || meeting == Meeting::open;
+  return needs_none ? "no secret" : info.secret;
+}
+
+std::string sign_endpoint(const Endpoint& endpoint, const std::string& secret, const std::string& life) {
+  return endpoint.text() + " " + endpoint_proof(endpoint.text(), secret, life);
+}
+
+Endpoint verify_endpoint(const std::string& published, const std::string& secret, const std::string& life) {
+  const std::string endpoint = published.substr(0, published.find(' '));
+  if (!equal_in_constant_time(published, endpoint + " " + endpoint_proof(endpoint, secret, life))) {
+    throw DistributedError(
+        "the address of rank 0's rendezvous store was published by somebody who does not know this rank's secret; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks");
+  }
+  return parse_endpoint(endpoint, "the published address of the rendezvous store");
+}
+
+}  // namespace stretto::cluster

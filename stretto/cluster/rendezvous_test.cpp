@@ -1,0 +1,165 @@
+#include "stretto/cluster/rendezvous.h"
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "stretto/base/error.h"
+#include "stretto/cluster/store_client.h"
+#include "stretto/cluster/store_server.h"
+
+namespace stretto::cluster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+constexpr uid_t stranger = 65534;
+
+RankInfo on_hosts(int hosts) {
+  return {.world_size = 2 * hosts,
+          .local_world_size = 2,
+          .launched = true,
+          .master_addr = "127.0.0.1",
+          .master_port = 29500};
+}
+
+RankInfo changed(RankInfo info, const std::function<void(RankInfo&)>& change) {
+  change(info);
+  return info;
+}
+
+const auto agent = [](RankInfo& info) { info.agent_store = true; };
+const auto secret = [](RankInfo& info) { info.secret = "s"; };
+
+// Runs `body` in a process of another user; its exit code.
+int as_stranger(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool changed = ::setgid(stranger) == 0 && ::setuid(stranger) == 0;
+    ::_exit(changed ? body() : 99);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+Endpoint unix_endpoint(const char* name) { return {fmt::format("@stretto-test-{}-{}", name, ::getpid()), 0}; }
+
+TEST(Rendezvous, FollowsTheHostsTheAgentAndTheSecret) {
+  EXPECT_EQ(meeting_of(changed(on_hosts(2),
+                               [](RankInfo& info) {
+                                 info.store = Endpoint{"a", 1};
+                               })),
+            Meeting::launcher_store);
+  EXPECT_EQ(meeting_of(on_hosts(1)), Meeting::local_socket);
+  EXPECT_EQ(meeting_of(changed(on_hosts(1), agent)), Meeting::local_socket);
+  EXPECT_EQ(meeting_of(changed(on_hosts(1), secret)), Meeting::local_socket);
+  EXPECT_EQ(meeting_of(on_hosts(2)), Meeting::open);
+  EXPECT_EQ(meeting_of(changed(on_hosts(2), secret)), Meeting::secret);
+  EXPECT_EQ(meeting_of(changed(on_hosts(2), agent)), Meeting::agent_open);
+  EXPECT_EQ(meeting_of(changed(changed(on_hosts(2), agent), secret)), Meeting::agent_secret);
+}
+
+TEST(Rendezvous, OnlyAnOpenStoreIsWarnedOf) {
+  const RankInfo info = on_hosts(2);
+  for (const Meeting meeting :
+       {Meeting::launcher_store, Meeting::local_socket, Meeting::secret, Meeting::agent_secret}) {
+    EXPECT_EQ(exposure(meeting, info), "");
+  }
+  for (const Meeting meeting : {Meeting::open, Meeting::agent_open}) {
+    EXPECT_THAT(exposure(meeting, info), AllOf(HasSubstr("127.0.0.1:29500"), HasSubstr("asks for no secret"),
+                                               HasSubstr("set STRETTO_SECRET or STRETTO_SECRET_FILE")));
+  }
+}
+
+TEST(Rendezvous, JobsOfOneHostMeetAtDifferentSockets) {
+  const auto socket = [](const RankInfo& info) { return store_endpoint(Meeting::local_socket, info).text(); };
+  const RankInfo info = on_hosts(1);
+  EXPECT_THAT(socket(info), HasSubstr(fmt::format("@stretto-{}-29500-", ::geteuid())));
+  EXPECT_EQ(socket(info), socket(changed(info, [](RankInfo& other) { other.rank = 1; })));
+  EXPECT_NE(socket(info), socket(changed(info, [](RankInfo& other) { other.master_port = 29501; })));
+  EXPECT_NE(socket(info), socket(changed(info, [](RankInfo& other) { other.restart_count = 1; })));
+}
+
+TEST(Rendezvous, RankZeroListensOnTheAddressOfMasterAddrAlone) {
+  EXPECT_EQ(listening_endpoint(Meeting::open, on_hosts(2)).text(), "127.0.0.1:29500");
+  const RankInfo named =
+      changed(on_hosts(2), [](RankInfo& info) { info.master_addr = "no.such.host.invalid"; });
+  EXPECT_THROW(listening_endpoint(Meeting::open, named), DistributedError);
+}
+
+TEST(Rendezvous, APublishedAddressIsAcceptedFromWhoeverKnowsTheSecret) {
+  const std::string published = sign_endpoint({"::1", 4000}, "secret", "life 0");
+  EXPECT_EQ(verify_endpoint(published, "secret", "life 0").text(), "[::1]:4000");
+  for (const std::string& forged :
+       {std::string("[::1]:4000"), std::string(), sign_endpoint({"::1", 4000}, "other", "life 0"),
+        sign_endpoint({"::1", 4000}, "secret", "life 1"), "[::1]:4001" + published.substr(10)}) {
+    EXPECT_THROW(verify_endpoint(forged, "secret", "life 0"), DistributedError) << forged;
+  }
+}
+
+TEST(UnixStore, ServesThisUser) {
+  const StoreServer server(bind_socket(unix_endpoint("own")), "no secret");
+  EXPECT_EQ(server.endpoint().text(), unix_endpoint("own").text());
+  StoreClient a(server.endpoint(), "no secret"), b(server.endpoint(), "no secret");
+  a.set("k", "v");
+  EXPECT_EQ(b.get("k", 5s), "v");
+}
+
+TEST(UnixStore, RefusesOtherUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
+  const StoreServer server(bind_socket(unix_endpoint("server")), "no secret");
+  const int code = as_stranger([&] {
+    try {
+      StoreClient client(server.endpoint(), "no secret", {.connect_timeout = 5s});
+      client.set("hosts.1", "forged");
+      return 1;
+    } catch (const DistributedError&) {
+      return 0;
+    }
+  });
+  EXPECT_EQ(code, 0);
+  StoreClient client(server.endpoint(), "no secret");
+  EXPECT_FALSE(client.check({"hosts.1"}));
+}
+
+// Another user has taken the name first.
+TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
+  int ready[2], done[2];
+  ASSERT_EQ(::pipe(ready) + ::pipe(done), 0);
+  std::thread server([&] {
+    as_stranger([&] {
+      const Fd socket = bind_socket(unix_endpoint("taken"));
+      char byte = 0;
+      const bool listens = ::listen(socket.get(), 1) == 0 && ::write(ready[1], "x", 1) == 1;
+      return listens && ::read(done[0], &byte, 1) == 1 ? 0 : 1;
+    });
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  try {
+    connect_socket(unix_endpoint("taken"), Clock::now() + 5s);
+    ADD_FAILURE() << "trusted";
+  } catch (const DistributedError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("user 65534 listens there"), HasSubstr("another MASTER_PORT")));
+  }
+  ASSERT_EQ(::write(done[1], "x", 1), 1);
+  server.join();
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) ::close(fd);
+}
+
+TEST(UnixStore, ANameThatIsTakenIsRefused) {
+  const Fd first = bind_socket(unix_endpoint("twice"));
+  EXPECT_THROW(bind_socket(unix_endpoint("twice")), IoError);
+}
+
+TEST(UnixStore, ALongNameIsRefused) { EXPECT_THROW(bind_socket({"@" + std::string(200, 'x'), 0}), IoError); }
+
+}  // namespace
+}  // namespace stretto::cluster
