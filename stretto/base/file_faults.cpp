@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "stretto/base/error.h"
@@ -39,8 +40,9 @@ void arm(Fault fault) {
 }
 
 // REQUIRES: the lock is held.
-void look_at_environment() {
-  const char* text = std::getenv("STRETTO_FILE_FAULT");
+void look_for_fault() {
+  const auto function = reinterpret_cast<const char* (*)()>(::dlsym(RTLD_DEFAULT, fault_function));
+  const char* text = function == nullptr ? nullptr : function();
   const char* rank = std::getenv("RANK");
   std::optional<Fault> fault;
   if (text != nullptr) fault = parse(text, rank == nullptr ? "" : rank);
@@ -115,7 +117,7 @@ std::string Injection::hit() const {
 
 std::optional<Effect> next_call(const char* name, const std::filesystem::path& path) {
   const std::lock_guard lock(armed().mutex);
-  if (state == State::unknown) look_at_environment();
+  if (state == State::unknown) look_for_fault();
   if (state == State::off) return std::nullopt;
   const Fault& fault = armed().fault;
   if (path.native().find(fault.path) == std::string::npos) return std::nullopt;

@@ -15,8 +15,8 @@ namespace stretto::file_faults {
 
 // Faults for tests under everything that base/files writes. Its write-like system calls (open for writing,
 // write, fsync, rename, mkdir, unlink, rmdir, ftruncate) are counted from 1, and one of them can be made to
-// fail, to write less than asked, or to be where the process dies. Off unless a test or STRETTO_FILE_FAULT
-// asks; then a call pays one relaxed load.
+// fail, to write less than asked, or to be where the process dies. Off unless a test asks; then a call costs one relaxed
+// load.
 //
 // Replaying an operation with a fault at each of its calls:
 //   for (int64_t call = 1;; ++call) {
@@ -41,11 +41,17 @@ struct Fault {
   std::string path = {};  // only calls on paths that contain this count and are hit; empty: all
 };
 
-// Reads what the environment variable STRETTO_FILE_FAULT holds, for tests of whole programs:
+// Reads a fault as text, for tests of whole programs:
 //   EFFECT@CALL[+][:rank=R][:path=TEXT]      enospc@17   kill@12:rank=1   enospc@1+:path=checkpoints
 // EFFECT: enospc, edquot, eio, erofs, eacces, eintr, short, torn, kill (before the call), kill-after. "+" is
 // sticky. With rank=R there is a fault only where `rank` (the variable RANK; nothing in a launcher) is R.
 // Throws ConfigError.
+//
+// A program reads it from the function below, which no program of stretto defines: tests load a library that does before
+// all others (tests/support/file_fault.cpp, LD_PRELOAD), and it returns the variable STRETTO_FILE_FAULT. The variable
+// alone has no effect.
+inline constexpr const char* fault_function =
+    "stretto_file_fault";  // extern "C" const char* (); null: no fault
 std::optional<Fault> parse(std::string_view text, std::string_view rank);
 
 // The process's fault while this object lives; it replaces the environment's. REQUIRES: no other Injection
@@ -64,7 +70,7 @@ class Injection {
 // --- for base/files
 
 enum class State : uint8_t { unknown, off, on };
-extern std::atomic<State> state;  // unknown until the first call has looked at the environment
+extern std::atomic<State> state;  // unknown until the first call has looked for a fault
 
 // What befalls this call. Counts it; dies here for kill_before; sets errno where the effect is `error`.
 std::optional<Effect> next_call(const char* name, const std::filesystem::path& path);

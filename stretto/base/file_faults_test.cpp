@@ -1,6 +1,7 @@
 #include "stretto/base/file_faults.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <set>
 
@@ -12,6 +13,10 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+
+// As tests/support/file_fault.cpp, which whole programs load. This program exports it.
+extern "C" const char* stretto_file_fault();
+extern "C" const char* stretto_file_fault() { return std::getenv("STRETTO_FILE_FAULT"); }
 
 namespace stretto::file_faults {
 namespace {
@@ -253,7 +258,7 @@ TEST(FileFaults, EnvironmentSyntax) {
   }
 }
 
-TEST(FileFaults, EnvironmentIsReadAtTheFirstCall) {
+TEST(FileFaults, AreReadAtTheFirstCall) {
   const TempFolder folder;
   const auto in_a_new_process = [&](const char* fault) {
     ::setenv("STRETTO_FILE_FAULT", fault, 1);

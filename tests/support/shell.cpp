@@ -90,6 +90,10 @@ ShellResult BackgroundShell::wait(std::chrono::seconds patience) {
 
 ShellResult shell(const std::string& command) { return BackgroundShell(command).wait(); }
 
+std::string with_file_fault(const std::string& fault) {
+  return fmt::format("LD_PRELOAD={} STRETTO_FILE_FAULT={} ", FILE_FAULT_LIBRARY, fault);
+}
+
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable) {
   std::vector<pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

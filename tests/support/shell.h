@@ -44,6 +44,9 @@ class BackgroundShell {
 // Runs a command to its end.
 ShellResult shell(const std::string& command);
 
+// The prefix of a command whose programs get `fault` in what they write (stretto/base/file_faults.h).
+std::string with_file_fault(const std::string& fault);
+
 // Processes whose parent is `parent` and whose environment contains `variable` ("RANK=1"); all children with "".
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable = "");
 

@@ -88,6 +88,15 @@ TEST(TrainRendezvous, ARankWhosePeerDiesSaysSo) {
                               HasSubstr(") has ended")));
 }
 
+// What tests inject into files (with_file_fault) must need more than a variable that somebody has set.
+TEST(TrainRendezvous, AVariableAloneMakesNoWriteFail) {
+  const Workspace workspace;
+  const ShellResult result =
+      shell("STRETTO_FILE_FAULT=enospc@1+ " +
+            workspace.command("train", 1, "training.max_steps=1 output=" + workspace.path("run")));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 TEST(TrainRendezvous, HalfAnEnvironmentIsRefused) {
   const Workspace workspace;
   const ShellResult result = shell("RANK=0 " + workspace.command("train", 1));

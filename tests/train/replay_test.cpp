@@ -34,8 +34,8 @@ class Replay : public ::testing::TestWithParam<int> {
     }
   }
   ShellResult run(const std::string& fault) const {
-    return shell(fmt::format("STRETTO_FILE_FAULT={} {}", fault,
-                             workspace_.command("train", 1, settings_ + "output=" + workspace_.path("run"))));
+    return shell(with_file_fault(fault) +
+                 workspace_.command("train", 1, settings_ + "output=" + workspace_.path("run")));
   }
   void finish() const {
     const ShellResult finished = run("kill@1:rank=7");

@@ -441,7 +441,7 @@ TEST_F(Resume, AKilledRunHoldsItsFolderNoLongerThanItLives) {
 TEST_F(Resume, AFullDiskOfOneRankIsToldByAllAndTrainingGoesOn) {
   const std::string settings =
       "training.max_steps=6 checkpoint.every=2 evaluate.every=never output=" + path("run");
-  const ShellResult result = shell("STRETTO_FILE_FAULT=enospc@1+:rank=1:path=step-00000004 " +
+  const ShellResult result = shell(with_file_fault("enospc@1+:rank=1:path=step-00000004") +
                                    workspace_.command("train", 2, settings));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, AllOf(HasSubstr("the checkpoint of step 4 was not saved: rank 1: "),
@@ -456,7 +456,7 @@ TEST_F(Resume, ALastCheckpointThatFailsFailsTheRun) {
   const std::string settings =
       "training.max_steps=4 checkpoint.every=2 evaluate.every=never output=" + path("run");
   const ShellResult result =
-      shell("STRETTO_FILE_FAULT=enospc@1+:path=step-00000004 " + workspace_.command("train", 2, settings));
+      shell(with_file_fault("enospc@1+:path=step-00000004") + workspace_.command("train", 2, settings));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("the last checkpoint was not saved: "));
   EXPECT_EQ(newest("run"), 2);
