@@ -3,10 +3,10 @@ SETUP := scripts/setup.sh
 SOURCES := find $(wildcard stretto tests examples bench) -name '*.h' -o -name '*.cpp'
 DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 # A sanitizer's finding must fail the test. Leaks are not checked, because libtorch has some.
-ASAN_ENV := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build package test test-data test-asan test-tsan chaos bench demo format format-check lint check-torch-2.11 check-cuda clean
+.PHONY: help setup build package test test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -44,6 +44,11 @@ test-tsan: setup  ## the unit tests of the layers without libtorch with the thre
 	@$(if $(ALL),cmake --build build/tsan,xargs cmake --build build/tsan --target <build/tsan/torch_free_tests.txt)
 	@$(TSAN_ENV) scripts/test.sh build/tsan $(if $(ALL),,-L \
 	  "^($$(sed 's/^stretto_\(.*\)_test$$/\1/' build/tsan/torch_free_tests.txt | paste -sd'|'))\$$")
+
+fuzz: setup  ## mutated inputs for every parser, FUZZ_SECONDS=60 each, or ONLY="manifest config_json"
+	@cmake --preset fuzz >/dev/null
+	@cmake --build build/fuzz --target fuzz_targets
+	@scripts/fuzz.sh build/fuzz/fuzz $(or $(FUZZ_SECONDS),60) $(ONLY)
 
 chaos: build  ## kill a training run 1,000 times (KILLS=n); the weights must equal those of an uninterrupted run
 	@STRETTO_KILLS=$(or $(KILLS),1000) build/release/tests/train_program_test --gtest_filter='Kills.*'

@@ -1,0 +1,176 @@
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string_view>
+
+#include "tests/fuzz/coverage.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/mutate.h"
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+
+// Memory for one input is bounded, so that a length which a file only claims is found out.
+extern "C" const char* __asan_default_options() {
+  return "max_allocation_size_mb=1024:allocator_may_return_null=0:handle_abort=1:detect_leaks=0:abort_on_error=0";
+}
+extern "C" const char* __ubsan_default_options() { return "print_stacktrace=1:halt_on_error=1"; }
+extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
+
+namespace stretto::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr size_t max_bytes = size_t{64} << 10;
+constexpr unsigned seconds_per_input = 10;
+
+struct Settings {
+  double seconds = 0;  // 0: as many inputs as `runs` says
+  uint64_t runs = 1000;
+  uint64_t seed = 1;
+  std::vector<std::string> replayed = {};  // files; nothing else is run
+};
+
+// What runs now; for signal handlers.
+const std::string* current = nullptr;
+char finding_path[256] = "";
+
+// Only calls that signal handlers may make.
+void keep_current_input() {
+  if (current == nullptr) return;
+  const int file = ::open(finding_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const auto say = [](const char* text) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+  };
+  [[maybe_unused]] const ssize_t written = ::write(file, current->data(), current->size());
+  say("\nthe input is in ");
+  say(finding_path);
+  say("; pass it as an argument to run it alone\n");
+  current = nullptr;
+}
+
+void end_by_signal(int signal) {
+  if (signal == SIGALRM) {
+    constexpr std::string_view slow = "this input takes longer than 10 s\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, slow.data(), slow.size());
+  }
+  keep_current_input();
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void watch_for_signals(const std::string& name) {
+  std::snprintf(finding_path, sizeof finding_path, "%s.%d.input", name.c_str(), static_cast<int>(::getpid()));
+  ::signal(SIGALRM, end_by_signal);
+  if (__sanitizer_set_death_callback != nullptr) return __sanitizer_set_death_callback(keep_current_input);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::signal(signal, end_by_signal);
+}
+
+// Whether the input was refused. A finding ends the program.
+bool refuses(const std::string& input) {
+  current = &input;
+  ::alarm(seconds_per_input);
+  bool refused = false;
+  try {
+    run(input);
+  } catch (const Error&) {
+    refused = true;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "an exception that is no stretto::Error: {}\n", error.what());
+    keep_current_input();
+    std::_Exit(1);
+  }
+  ::alarm(0);
+  current = nullptr;
+  return refused;
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError("{}: cannot be read", path.string());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> starting_inputs() {
+  std::vector<std::string> inputs = seeds();
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(FUZZ_CORPUS, ignored))
+    inputs.push_back(content_of(entry.path()));
+  for (const std::string& input : inputs) {
+    refuses(input);
+    reached_something_new();
+  }
+  return inputs;
+}
+
+void fuzz(const std::string& name, const Settings& settings) {
+  std::mt19937_64 random(settings.seed);
+  std::vector<std::string> inputs = starting_inputs();
+  const auto begin = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  uint64_t runs = 0, refused = 0;
+  while (settings.seconds > 0 ? elapsed() < settings.seconds : runs < settings.runs) {
+    // Later inputs reach further.
+    const size_t chosen = inputs.size() - 1 - random() % (random() % inputs.size() + 1);
+    std::string input = mutate(inputs[chosen], inputs[random() % inputs.size()], max_bytes, random);
+    refused += refuses(input);
+    ++runs;
+    if (reached_something_new()) inputs.push_back(std::move(input));
+  }
+  fmt::print("{}: {} inputs in {:.1f} s, {:.0f} % refused, {} kept{}; seed {}; nothing found\n", name, runs,
+             elapsed(), runs == 0 ? 0.0 : 100.0 * static_cast<double>(refused) / static_cast<double>(runs),
+             inputs.size(), measured() ? "" : " (built without coverage)", settings.seed);
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (argument == "--seconds" && has_value) {
+      settings.seconds = std::stod(argv[++i]);
+    } else if (argument == "--runs" && has_value) {
+      settings.runs = std::stoull(argv[++i]);
+    } else if (argument == "--seed" && has_value) {
+      settings.seed = std::stoull(argv[++i]);
+    } else if (!argument.starts_with("--")) {
+      settings.replayed.emplace_back(argument);
+    } else {
+      throw ConfigError("usage: {} [--seconds N | --runs N] [--seed N] [FILE to run alone...]", argv[0]);
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+void require(bool holds, const char* rule) {
+  if (!holds) throw std::logic_error(rule);
+}
+
+int fuzz_main(int argc, char** argv) {
+  try {
+    const std::string name = std::filesystem::path(argv[0]).filename();
+    const Settings settings = parse(argc, argv);
+    watch_for_signals(name);
+    for (const std::string& path : settings.replayed) {
+      fmt::print("{}: {}\n", path, refuses(content_of(path)) ? "refused" : "accepted");
+    }
+    if (settings.replayed.empty()) fuzz(name, settings);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}
+
+}  // namespace stretto::fuzz
+
+int main(int argc, char** argv) { return stretto::fuzz::fuzz_main(argc, argv); }

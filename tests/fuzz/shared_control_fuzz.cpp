@@ -1,0 +1,113 @@
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "tests/fuzz/fuzz.h"
+
+#include "stretto/base/error.h"
+#include "stretto/comm/host_team.h"
+#include "stretto/comm/shared_collectives.h"
+#include "stretto/comm/shared_messages.h"
+#include "stretto/comm/store.h"
+
+// What a damaged rank leaves in its control block, read by its only peer.
+namespace stretto::fuzz {
+namespace {
+
+constexpr auto deadline = std::chrono::milliseconds(3);
+
+const SharedCall call = {.operation = static_cast<int32_t>(SharedOperation::all_reduce),
+                         .dtype = static_cast<int32_t>(at::kFloat),
+                         .reduce = 0,
+                         .root = 0,
+                         .count = 1000};
+
+// One collective and one message each, as the input.
+struct Forged {
+  uint64_t ready, done;
+  Membership membership;
+  SharedEntry entry;
+  uint32_t state;
+  int32_t to, tag, dtype;
+  uint64_t number, offset, bytes;
+};
+
+std::string bytes_of(const Forged& forged) { return {reinterpret_cast<const char*>(&forged), sizeof forged}; }
+
+Forged valid() {
+  Forged forged;
+  std::memset(&forged, 0, sizeof forged);
+  forged.ready = forged.done = 1;
+  forged.entry.call = call;
+  forged.entry.offset = -1;
+  forged.state = static_cast<uint32_t>(SharedMessage::State::posted);
+  forged.dtype = static_cast<int32_t>(at::kFloat);
+  forged.offset = SharedCollectives::room;
+  forged.bytes = 4000;
+  return forged;
+}
+
+void write(SharedControl& control, const std::string& input) {
+  Forged forged = valid();
+  std::memcpy(&forged, input.data(), std::min(input.size(), sizeof forged));
+  control.entries[0] = forged.entry;
+  SharedMessage& message = control.messages[0];
+  message.to = forged.to;
+  message.tag = forged.tag;
+  message.dtype = forged.dtype;
+  message.number = forged.number;
+  message.offset = forged.offset;
+  message.bytes = forged.bytes;
+  message.state = static_cast<SharedMessage::State>(forged.state);
+  control.done = forged.done;
+  control.membership = forged.membership;
+  control.ready = forged.ready;
+}
+
+// Two ranks that stay for all inputs; what one writes the other reads.
+struct Pair {
+  std::shared_ptr<StoreHandle> store = memory_store();
+  Hosts reader, forger;
+  Pair() {
+    GroupOptions options;
+    options.host = "fuzz";
+    auto other = std::async(std::launch::async, [&] {
+      return meet_hosts(*store->store, 1, 2, options, SharedCollectives::room);
+    });
+    reader = meet_hosts(*store->store, 0, 2, options, SharedCollectives::room);
+    forger = other.get();
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> seeds() {
+  Forged in_place = valid(), left = valid(), other_call = valid();
+  in_place.entry.offset = SharedCollectives::room;
+  left.ready = 0;
+  left.membership = Membership::left;
+  other_call.entry.call.operation = static_cast<int32_t>(SharedOperation::broadcast);
+  return {bytes_of(valid()), bytes_of(in_place), bytes_of(left), bytes_of(other_call)};
+}
+
+void run(const std::string& input) {
+  Pair pair;
+  write(pair.forger.team->control(1), input);
+  const Tensor tensor = at::ones({1000});
+  SharedMessages messages(*pair.reader.team);
+  std::string refusal;
+  try {
+    messages.take(1, 0, 0, tensor);
+  } catch (const DistributedError& error) {
+    refusal = error.what();
+  }
+  SharedCollectives collectives(std::move(pair.reader.team));
+  collectives.wait(collectives.start({.call = call,
+                                      .shown = tensor.const_data_ptr(),
+                                      .taken = tensor.mutable_data_ptr(),
+                                      .keep = {tensor}}),
+                   deadline);
+  if (!refusal.empty()) throw DistributedError("{}", refusal);
+}
+
+}  // namespace stretto::fuzz
