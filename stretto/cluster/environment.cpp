@@ -21,6 +21,14 @@ bool read_debug(const Variables& variables) {
   return debug.has_value();
 }
 
+std::chrono::seconds read_collective_timeout(const Variables& variables) {
+  constexpr int year = 365 * 24 * 3600, standard = 600;
+  const auto text = variables.find("STRETTO_COLLECTIVE_TIMEOUT");
+  if (!text) return std::chrono::seconds(standard);
+  const int seconds = variables.number("STRETTO_COLLECTIVE_TIMEOUT", *text, 0, year);
+  return std::chrono::seconds(seconds == 0 ? year : seconds);
+}
+
 // Empty where there is none.
 std::string read_secret(const Variables& variables) {
   if (const auto secret = variables.find("STRETTO_SECRET")) return *secret;
@@ -44,15 +52,18 @@ RankInfo read_rank_info(const Getenv& getenv) {
   const Variables variables(getenv, torchrun_identity);
   RankInfo info;
   const bool compare_calls = read_debug(variables);
+  const auto collective_timeout = read_collective_timeout(variables);
   if (variables.first_set() == nullptr) {
     const auto slurm = read_slurm(getenv);
     const auto open_mpi = slurm ? std::nullopt : read_open_mpi(getenv);
     info = slurm ? *slurm : open_mpi.value_or(info);
     info.compare_calls = compare_calls;
+    info.collective_timeout = collective_timeout;
     if (info.launched) info.secret = read_secret(variables);
     return info;
   }
   info.compare_calls = compare_calls;
+  info.collective_timeout = collective_timeout;
 
   info.launched = true;
   info.world_size = variables.need_number("WORLD_SIZE", 1, max_world_size);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,13 +9,13 @@
 
 namespace stretto::cluster {
 
-// Who this process is among the ranks of its job.
+// This process among the ranks of its job.
 struct RankInfo {
   int rank = 0;              // 0 .. world_size - 1
-  int world_size = 1;        // ranks of the job
+  int world_size = 1;        // number of ranks of the job
   int local_rank = 0;        // 0 .. local_world_size - 1, on this host
-  int local_world_size = 1;  // ranks on this host
-  int group_rank = 0;        // which host
+  int local_world_size = 1;  // number of ranks on this host
+  int group_rank = 0;        // index of this host
   int restart_count = 0;     // how often the launcher has restarted the job
   bool launched = false;     // false: no launcher, one rank alone
 
@@ -26,7 +27,9 @@ struct RankInfo {
   std::optional<Endpoint> store = {};  // the store of stretto's launcher
   std::string secret = {};             // of the job's store; empty: none is set
 
-  std::string heartbeat = {};  // the launcher's FlightBoard; empty without one
+  std::string heartbeat = {};                    // the launcher's FlightBoard; empty without one
+  std::chrono::seconds collective_timeout{600};  // STRETTO_COLLECTIVE_TIMEOUT
+
   bool compare_calls = false;  // STRETTO_DEBUG=collectives: check that all ranks make the same calls
 };
 
@@ -36,12 +39,12 @@ using Getenv = std::function<std::optional<std::string>(const char* name)>;
 // The process's own environment.
 std::optional<std::string> process_environment(const char* name);
 
-// Reads what torchrun and `stretto launch` alike tell their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
+// Reads what torchrun and `stretto launch` alike set for their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
 // TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or
-// STRETTO_SECRET_FILE, STRETTO_HEARTBEAT and STRETTO_DEBUG. Where none of them is set, what srun (SLURM_STEP_NUM_TASKS,
-// SLURM_PROCID, ...) or Open MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) tells several tasks. Else the process is one rank
-// alone (MASTER_ADDR and MASTER_PORT by themselves name nobody: some clusters set them everywhere). Throws
+// STRETTO_SECRET_FILE, STRETTO_HEARTBEAT, STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG. Where none of them is set, what srun (SLURM_STEP_NUM_TASKS,
+// SLURM_PROCID, ...) or Open MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) sets for several tasks. Else the process is one rank
+// alone (MASTER_ADDR and MASTER_PORT by themselves mean nothing: some clusters set them everywhere). Throws
 // ConfigError, naming the variable, where they are incomplete or contradict each other.
 RankInfo read_rank_info(const Getenv& getenv = process_environment);
 

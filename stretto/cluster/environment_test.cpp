@@ -109,6 +109,24 @@ TEST(Environment, OneTaskIsOneRankAlone) {
   EXPECT_FALSE(read({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}).launched);
 }
 
+TEST(Environment, TheDeadlineOfCollectivesIsASetting) {
+  using std::chrono::seconds;
+  EXPECT_EQ(read(torchrun()).collective_timeout, seconds(600));
+  EXPECT_EQ(read(with(torchrun(), {{"STRETTO_COLLECTIVE_TIMEOUT", "7200"}})).collective_timeout,
+            seconds(7200));
+  EXPECT_EQ(read(with(slurm(), {{"STRETTO_COLLECTIVE_TIMEOUT", "5"}})).collective_timeout, seconds(5));
+  EXPECT_GT(read(with(torchrun(), {{"STRETTO_COLLECTIVE_TIMEOUT", "0"}})).collective_timeout,
+            std::chrono::hours(1000));
+  EXPECT_THAT(refusal(with(torchrun(), {{"STRETTO_COLLECTIVE_TIMEOUT", "10m"}})),
+              HasSubstr("STRETTO_COLLECTIVE_TIMEOUT=\"10m\" is not a whole number"));
+}
+
+TEST(Environment, ASecretIsReadUnderEveryLauncher) {
+  EXPECT_EQ(read(torchrun()).secret, "");
+  EXPECT_EQ(read(with(torchrun(), {{"STRETTO_SECRET", "s"}})).secret, "s");
+  EXPECT_EQ(read(with(slurm(), {{"STRETTO_SECRET", "s"}})).secret, "s");
+}
+
 TEST(Environment, TorchrunInsideOfSlurmWins) {
   Variables both = torchrun();
   both.merge(slurm());

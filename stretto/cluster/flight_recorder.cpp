@@ -15,7 +15,7 @@
 namespace stretto::cluster {
 namespace {
 
-// A collective as it lies in shared memory.
+// A collective in shared memory.
 struct PackedCollective {
   uint64_t sequence, group_id;
   int64_t bytes, started;
@@ -25,9 +25,9 @@ struct PackedCollective {
 constexpr size_t packed_words = sizeof(PackedCollective) / sizeof(uint64_t);
 static_assert(sizeof(PackedCollective) % sizeof(uint64_t) == 0);
 
-// One place of the ring, in the manner of a sequence lock: `ticket` is 0 while the body is written, else the
-// number of the call, from 1, that it belongs to. Readers look at it before and after.
-// What they read of a newer body they read with acquire, so that they then see the newer ticket, or 0, too.
+// One entry of the ring, a sequence lock: `ticket` is 0 while the body is written, else the number of the call, from 1,
+// that it belongs to. Readers check it before and after. They read the body with acquire, so that a reader that sees part
+// of a newer body also sees the newer ticket, or 0.
 struct Slot {
   std::atomic<uint64_t> ticket;
   std::atomic<int64_t> waiting_since;
@@ -68,7 +68,7 @@ void pack(char (&to)[N], const std::string& text) {
   std::memcpy(to, text.data(), std::min(text.size(), N - 1));
 }
 
-// Whatever a broken rank has left there.
+// A damaged rank may have left no terminating zero.
 template <size_t N>
 std::string unpack(const char (&from)[N]) {
   return {from, ::strnlen(from, N)};
@@ -129,9 +129,10 @@ FlightBoard::FlightBoard(int ranks)
     : ranks_(ranks), fd_(::memfd_create("stretto flight record", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   const size_t size = board_bytes(static_cast<size_t>(ranks));
   if (!fd_ || ::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) {
-    throw IoError("cannot make shared memory for the flight record: {}", std::strerror(errno));
+    throw IoError("cannot allocate shared memory for the flight record: {}", std::strerror(errno));
   }
-  ::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);  // no rank can cut it off under the launcher
+  ::fcntl(fd_.get(), F_ADD_SEALS,
+          F_SEAL_SHRINK | F_SEAL_GROW);  // no rank can make it shorter while the launcher reads it
   memory_ = map_shared(fd_, size);
   header_of(memory_).ranks = static_cast<uint64_t>(ranks);
   header_of(memory_).magic = board_magic;
@@ -162,14 +163,15 @@ std::shared_ptr<FlightRecorder> FlightRecorder::open(const std::string& path, in
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) throw IoError("{}: {}", path, std::strerror(errno));
   const auto size = static_cast<size_t>(status.st_size);
-  if (size < board_bytes(1)) throw IoError("{}: no flight record of a launcher", path);
+  if (size < board_bytes(1)) throw IoError("{}: is not a flight record", path);
 
   const std::shared_ptr<FlightRecorder> recorder(new FlightRecorder);
   recorder->memory_ = map_shared(fd, size);
   recorder->size_ = size;
   recorder->rank_ = rank;
   const Header& header = header_of(recorder->memory_);
-  if (header.magic != board_magic) throw IoError("{}: no flight record of this version's launcher", path);
+  if (header.magic != board_magic)
+    throw IoError("{}: is not a flight record of this version of stretto", path);
   const uint64_t ranks = header.ranks;
   const uint64_t pages = (size - header_bytes) / sizeof(Page);
   if (rank < 0 || static_cast<uint64_t>(rank) >= ranks || ranks > pages) {
@@ -203,7 +205,7 @@ FlightRecorder::Call FlightRecorder::start(const Collective& collective) {
   return {shared_from_this(), ticket};
 }
 
-// A slot that more than two hundred later calls have taken over tells of this one no more.
+// After two hundred later calls the slot belongs to another call.
 void FlightRecorder::Call::waiting() const {
   if (!recorder_) return;
   Slot& slot = page_of(recorder_->memory_, recorder_->rank_).ring[ticket_ % flight_record_length];

@@ -11,10 +11,10 @@
 
 namespace stretto::cluster {
 
-// What a rank says about a collective when it starts one. Texts are cut to what a record holds: operation 15,
+// What a rank records about a collective when it starts one. Texts are cut to the size of their fields: operation 15,
 // shape 47, dtype 15, group 31 bytes.
 struct Collective {
-  uint64_t sequence = 0;  // the how manieth of its group, from 0
+  uint64_t sequence = 0;  // its index among the calls of its group, from 0
   uint64_t group_id = 0;  // the same for all members of one group and for no other; 0: between two ranks only
   int group_rank = 0;
   int group_size = 1;
@@ -25,32 +25,32 @@ struct Collective {
   int64_t bytes = 0;
 };
 
-// A collective as the record shows it. Times are nanoseconds of std::chrono::steady_clock, which all
-// processes of a host share; 0: not yet.
+// A collective in the record. Times are nanoseconds of std::chrono::steady_clock, which all processes of a host
+// share; 0: not yet.
 struct RecordedCollective {
   Collective call;
   int64_t started = 0;
-  int64_t waiting_since = 0;  // the rank can do nothing until it is done
+  int64_t waiting_since = 0;  // the rank waits for it
   int64_t ended = 0;
   bool failed = false;
 };
 
-// What a rank has left in the record.
+// A rank's part of the record.
 struct RankFlight {
-  int pid = 0;                                       // 0: its program keeps no record
-  int64_t progress = 0;                              // when it last started or ended something
-  uint64_t calls = 0;                                // collectives started in all
-  std::vector<RecordedCollective> collectives = {};  // the last of them, oldest first
+  int pid = 0;                                       // 0: its program writes no record
+  int64_t progress = 0;                              // when it last started or ended a call
+  uint64_t calls = 0;                                // number of collectives started
+  std::vector<RecordedCollective> collectives = {};  // the most recent ones, oldest first
 };
 
-inline constexpr size_t flight_record_length = 200;  // collectives kept a rank
+inline constexpr size_t flight_record_length = 200;  // collectives kept per rank
 
-// Nanoseconds of the clock of the record.
+// Now, in nanoseconds of the record's clock.
 int64_t record_time();
 
-// The launcher's side: memory that it shares with its ranks, so that it sees how far each has got even when
-// that rank is dead or stopped. It lies in no folder; ranks open it by `path()`, a file of this process in
-// /proc.
+// The launcher's side: memory that it shares with its ranks, so that it sees the progress of each even when that
+// rank is dead or stopped. It is a memfd; ranks open it by `path()`, a file of this process in /proc. Ranks can write anything
+// into it: what is read is bounded, but may be false.
 class FlightBoard {
  public:
   // Throws IoError.
@@ -61,9 +61,9 @@ class FlightBoard {
 
   std::string path() const;
   int ranks() const { return ranks_; }
-  int pid(int rank) const;  // as in RankFlight; cheap, as is the next
+  int pid(int rank) const;  // as in RankFlight; fast, as is progress()
   int64_t progress(int rank) const;
-  RankFlight read(int rank) const;  // while the rank goes on writing
+  RankFlight read(int rank) const;  // while the rank may write
 
  private:
   int ranks_;
@@ -74,13 +74,13 @@ class FlightBoard {
 // A rank's side: one page of the board. Thread-safe and lock-free; a call costs well under a microsecond.
 class FlightRecorder : public std::enable_shared_from_this<FlightRecorder> {
  public:
-  // Throws IoError where the file is none of a launcher's or has no page for this rank.
+  // Throws IoError where the file is not a launcher's record or has no page for this rank.
   static std::shared_ptr<FlightRecorder> open(const std::string& path, int rank);
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
   ~FlightRecorder();
 
-  // One collective, from its start to its end. Without a recorder it records nothing.
+  // One collective, from its start to its end. A default-constructed one records nothing.
   class Call {
    public:
     Call() = default;
@@ -96,7 +96,7 @@ class FlightRecorder : public std::enable_shared_from_this<FlightRecorder> {
   };
   Call start(const Collective& collective);
 
-  // The rank has got on, though not by a collective.
+  // Records progress that is not a collective.
   void beat();
 
  private:

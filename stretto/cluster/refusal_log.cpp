@@ -4,17 +4,17 @@
 
 namespace stretto::cluster {
 
-void RefusalLog::tell(const std::string& peer, const std::string& reason, Clock::time_point now) {
+void RefusalLog::add(const std::string& peer, const std::string& reason, Clock::time_point now) {
   constexpr int in_full = 20;
-  if (told_ >= in_full && now < quiet_until_) {
-    ++untold_;
+  if (logged_ >= in_full && now < quiet_until_) {
+    ++skipped_;
     return;
   }
   const std::string more =
-      untold_ > 0 ? fmt::format(" ({} others were closed since the last such line)", untold_) : "";
+      skipped_ > 0 ? fmt::format(" ({} others were closed since the last such line)", skipped_) : "";
   log::warning("store: closed the connection from {}: {}{}", peer, reason, more);
-  ++told_;
-  untold_ = 0;
+  ++logged_;
+  skipped_ = 0;
   quiet_until_ = now + std::chrono::minutes(1);
 }
 

@@ -131,11 +131,12 @@ TEST(UnixStore, RefusesOtherUsers) {
 // Another user has taken the name first.
 TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
+  const Endpoint taken = unix_endpoint("taken");
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready) + ::pipe(done), 0);
   std::thread server([&] {
     as_stranger([&] {
-      const Fd socket = bind_socket(unix_endpoint("taken"));
+      const Fd socket = bind_socket(taken);
       char byte = 0;
       const bool listens = ::listen(socket.get(), 1) == 0 && ::write(ready[1], "x", 1) == 1;
       return listens && ::read(done[0], &byte, 1) == 1 ? 0 : 1;
@@ -144,7 +145,7 @@ TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   try {
-    connect_socket(unix_endpoint("taken"), Clock::now() + 5s);
+    connect_socket(taken, Clock::now() + 5s);
     ADD_FAILURE() << "trusted";
   } catch (const DistributedError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("user 65534 listens there"), HasSubstr("another MASTER_PORT")));

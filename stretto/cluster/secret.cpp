@@ -13,7 +13,7 @@ namespace stretto::cluster {
 std::string random_bytes(size_t bytes) {
   std::string result(bytes, '\0');
   if (::RAND_bytes(reinterpret_cast<unsigned char*>(result.data()), static_cast<int>(bytes)) != 1) {
-    throw IoError("the operating system's random generator gave no bytes");
+    throw IoError("the operating system's random generator failed");
   }
   return result;
 }

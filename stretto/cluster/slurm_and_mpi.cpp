@@ -6,8 +6,8 @@
 namespace stretto::cluster {
 namespace {
 
-// Where rank 0 hosts the rendezvous: MASTER_ADDR and MASTER_PORT where the user set them, else `host`, and a port that all
-// ranks of `job` derive alike and those of other jobs most likely not.
+// Where rank 0 hosts the rendezvous: MASTER_ADDR and MASTER_PORT where the user set them, else `host`, and a port that is
+// the same for all ranks of `job` and most likely another for other jobs.
 void set_master(const Variables& variables, const std::string& host, const std::string& job, RankInfo& info) {
   info.master_addr = variables.find("MASTER_ADDR").value_or(host);
   const auto port = variables.find("MASTER_PORT");
@@ -54,7 +54,7 @@ std::optional<RankInfo> read_open_mpi(const Getenv& getenv) {
                         info.local_world_size);
   if (info.local_world_size < info.world_size && !variables.find("MASTER_ADDR")) {
     throw ConfigError(
-        "environment: MASTER_ADDR is not set, and mpirun does not tell the ranks which host is the first; pass it on: mpirun -x MASTER_ADDR=<the first host> ...");
+        "environment: MASTER_ADDR is not set, and mpirun does not set which host is the first; pass it: mpirun -x MASTER_ADDR=<the first host> ...");
   }
   const auto job = variables.find("PMIX_NAMESPACE");
   set_master(variables, "127.0.0.1", job ? *job : variables.find("OMPI_MCA_ess_base_jobid").value_or(""),
@@ -91,8 +91,8 @@ int tasks_of_node(const std::string& list, int node) {
     nodes += static_cast<int>(*repeat);
     if (node < nodes) return static_cast<int>(*tasks);
   }
-  throw ConfigError("environment: SLURM_STEP_TASKS_PER_NODE=\"{}\" does not say how many tasks node {} has",
-                    list, node);
+  throw ConfigError("environment: SLURM_STEP_TASKS_PER_NODE=\"{}\" has no number of tasks for node {}", list,
+                    node);
 }
 
 }  // namespace stretto::cluster

@@ -154,7 +154,7 @@ std::string address_towards(const Endpoint& peer) {
   const Address destination = resolve<DistributedError>(peer)[0];
   const Fd socket(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket || ::connect(socket.get(), destination.get(), destination.size) != 0)
-    throw DistributedError("{}: no way leads there: {}", peer.text(), std::strerror(errno));
+    throw DistributedError("{}: there is no route: {}", peer.text(), std::strerror(errno));
   const std::string address = bound_endpoint(socket).host;
   const auto is_loopback = [](const std::string& host) {
     return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -206,7 +206,7 @@ void send_all(const Fd& socket, const Endpoint& peer, std::string_view bytes, Cl
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<size_t>(sent));
     } else if (errno == EAGAIN) {
-      if (!wait_for(socket, POLLOUT, deadline)) throw DistributedError("{}: takes no data", peer.text());
+      if (!wait_for(socket, POLLOUT, deadline)) throw DistributedError("{}: does not read", peer.text());
     } else if (errno != EINTR) {
       throw DistributedError("{}: the connection broke: {}", peer.text(), std::strerror(errno));
     }
@@ -225,7 +225,7 @@ std::string receive_exactly(const Fd& socket, const Endpoint& peer, size_t bytes
       throw DistributedError("{}: closed the connection", peer.text());
     } else if (errno == EAGAIN) {
       if (!wait_for(socket, POLLIN, deadline))
-        throw DistributedError("{}: gave no answer in time", peer.text());
+        throw DistributedError("{}: did not answer in time", peer.text());
     } else if (errno != EINTR) {
       throw DistributedError("{}: the connection broke: {}", peer.text(), std::strerror(errno));
     }

@@ -36,8 +36,8 @@ std::optional<uid_t> peer_user(const Fd& socket);
 // The address a socket is bound to, as numbers. Throws IoError.
 Endpoint bound_endpoint(const Fd& socket);
 
-// The address of this host that `peer` would see; nothing is sent. On a host whose own name means 127.x, as Debian sets it
-// up, the address on the way out. Throws DistributedError where no way leads there.
+// The address of this host that `peer` would see; nothing is sent. On a host whose own name resolves to 127.x, as on Debian,
+// the address of its outgoing interface. Throws DistributedError where there is no route.
 std::string address_towards(const Endpoint& peer);
 
 // Whether `address`, as numbers, is one of those that `where` stands for.
@@ -51,7 +51,7 @@ Fd connect_socket(const Endpoint& peer, Clock::time_point deadline);
 void send_all(const Fd& socket, const Endpoint& peer, std::string_view bytes, Clock::time_point deadline);
 std::string receive_exactly(const Fd& socket, const Endpoint& peer, size_t bytes, Clock::time_point deadline);
 
-// Small messages must not wait for company (Nagle). Failure is harmless and ignored.
+// Sends small messages at once (no Nagle algorithm). Failure is harmless and ignored.
 void set_no_delay(const Fd& socket);
 
 // Milliseconds until `deadline` for poll(), rounded up; 0 when it has passed.

@@ -62,7 +62,7 @@ bool StoreClient::remove(const std::string& key) {
   return exchange({.operation = Operation::remove, .keys = {key}}).number != 0;
 }
 
-// A connection goes back to the idle ones only after a whole reply; one that failed half-way is closed.
+// A connection is reused only after a whole reply; one that failed is closed.
 Reply StoreClient::exchange(const Request& request) {
   const std::string frame = encode(request);
   Fd connection = take_connection();
@@ -79,7 +79,7 @@ Reply StoreClient::exchange(const Request& request) {
   }
   if (reply.status == Status::timed_out) {
     throw StoreTimeout(
-        "the rendezvous store at {}: waited {} ms in vain for {}; the rank that was to set it is late or has ended",
+        "the rendezvous store at {}: {} ms have passed without {}; the rank that sets it is late or has ended",
         server_.text(), request.number, quoted(request.keys));
   }
   if (reply.status == Status::refused) {
@@ -118,8 +118,7 @@ Fd StoreClient::connect() {
   const std::string greeting =
       receive_exactly(socket, server_, store_greeting.size() + nonce_bytes, deadline);
   if (!greeting.starts_with(store_greeting)) {
-    throw DistributedError("{}: what answers there is no rendezvous store of this version of stretto",
-                           server_.text());
+    throw DistributedError("{}: this is not a rendezvous store of this version of stretto", server_.text());
   }
   send_all(socket, server_, prove(secret_, greeting.substr(store_greeting.size())), deadline);
   if (receive_exactly(socket, server_, 1, deadline)[0] != store_accepted) {

@@ -13,24 +13,24 @@
 
 namespace stretto::cluster {
 
-// A key that was waited for did not come in time.
+// A key was not set in time.
 struct StoreTimeout : DistributedError {
   using DistributedError::DistributedError;
 };
 
 struct StoreClientOptions {
-  std::chrono::milliseconds connect_timeout{30'000};  // for the server to come up and greet
+  std::chrono::milliseconds connect_timeout{30'000};  // for the server to start and send its greeting
   std::chrono::milliseconds answer_timeout{30'000};  // for any reply, on top of the time a call asked to wait
   const char* host_process = "the launcher";         // where the server runs, for messages
 };
 
 // A rank's side of the rendezvous store. Every call blocks until the server has answered, and throws
-// DistributedError where it does not, refuses, or is gone. Keys are up to 4 KiB, values any bytes up to 16
-// MiB. Thread-safe: calls of several threads run side by side, each on a connection of its own (an idle one,
-// else a new one), so one that waits for a key holds up no other.
+// DistributedError where it refuses or does not answer. Keys are up to 4 KiB, values any bytes up to 16
+// MiB. Thread-safe: calls of several threads run concurrently, each on a connection of its own (an idle one,
+// else a new one), so that one that waits for a key does not delay the others.
 class StoreClient {
  public:
-  // Connects and proves to know `secret`.
+  // Connects and authenticates with `secret`.
   StoreClient(Endpoint server, std::string secret, StoreClientOptions options = {});
 
   void set(const std::string& key, std::string_view value);
@@ -41,14 +41,14 @@ class StoreClient {
   // Adds to the number kept as decimal text under `key`, 0 when there is none; returns the sum.
   int64_t add(const std::string& key, int64_t summand);
 
-  // Whether all keys are there now: a wait of no length.
+  // Whether all keys exist now.
   bool check(const std::vector<std::string>& keys);
 
   // Waits for all keys. Throws StoreTimeout.
   void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
 
   // Sets `key` to `desired` if its value is `expected`, or if it is missing and `expected` is empty. Returns
-  // the value that is there afterwards; `expected` when the key is still missing.
+  // the value afterwards; `expected` when the key is still missing.
   std::string compare_set(const std::string& key, std::string_view expected, std::string_view desired);
 
   // Returns whether there was such a key.

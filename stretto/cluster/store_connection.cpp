@@ -62,7 +62,7 @@ bool StoreConnection::retry(StoreTable& table) {
   if (closed() || phase_ == Phase::ready) return false;
   const bool late = Clock::now() >= deadline_;
   if (phase_ == Phase::greeting) {
-    if (late) drop("it did not prove in time to know the job's secret");
+    if (late) drop("it did not authenticate in time");
     return false;
   }
   try_answer(table);
@@ -142,7 +142,7 @@ void StoreConnection::flush() {
 }
 
 void StoreConnection::drop(const std::string& reason) {
-  refusals_->tell(peer_, reason);
+  refusals_->add(peer_, reason);
   socket_.reset();
 }
 

@@ -10,29 +10,27 @@
 
 namespace stretto::cluster {
 
-// One client of the store server, from its greeting to its end. Owned by the server's one thread; never
-// blocks.
+// One client of the store server, from its greeting to its end. Owned by the server's thread; never blocks.
 //
 //   greeting --right proof--> ready <--reply-- waiting (for keys of a get or a wait)
 //       |                       |  --------------->
 //       +--wrong, silent--> closed <-- malformed frame, end of the connection
 class StoreConnection {
  public:
-  // Greets at once; the client's proof must be here by `deadline`.
-  // `refusals` outlives it.
+  // Sends the greeting; the client must authenticate by `deadline`. REQUIRES: `refusals` outlives it.
   StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline, RefusalLog& refusals);
 
   int fd() const { return socket_.get(); }
   bool closed() const { return !socket_; }
   bool proved() const { return phase_ != Phase::greeting; }
-  short events() const;                // what poll() is to watch for
-  Clock::time_point deadline() const;  // when retry() is due though nothing has happened
+  short events() const;                // the events for poll()
+  Clock::time_point deadline() const;  // when retry() is due without an event
 
-  // To be called with what poll() found.
+  // To be called with the events that poll() returned.
   void serve(short events, StoreTable& table);
 
-  // Answers a waiting client whose keys have come or whose time is up; drops one that has not proved itself
-  // in time. Returns whether it answered: requests that stood behind that one may have changed the table.
+  // Answers a waiting client whose keys exist now or whose time is up; drops one that has not authenticated in
+  // time. Returns whether it answered: requests queued behind that one may have changed the table.
   bool retry(StoreTable& table);
 
   // Closes the connection, with a warning that names the peer and the reason.
@@ -54,7 +52,7 @@ class StoreConnection {
   std::string expected_proof_;
   Phase phase_ = Phase::greeting;
   Clock::time_point deadline_;
-  std::string in_;   // received, not yet understood
+  std::string in_;   // received, not yet decoded
   std::string out_;  // to be sent; while there is any, no further request is read
   Request request_;  // of the waiting client
 };

@@ -30,7 +30,7 @@ inline constexpr size_t max_value_bytes = size_t{16} << 20;
 inline constexpr size_t max_payload_bytes =
     2 * max_value_bytes + max_keys * (max_key_bytes + 4);  // compare_set holds two values, wait many keys
 
-// All that the store does; c10d::Store's other calls are made of these.
+// All operations of the store; c10d::Store's other calls are composed of these.
 enum class Operation : uint8_t { set, get, add, wait, compare_set, remove };
 
 struct Request {

@@ -65,7 +65,7 @@ class StoreServer::Loop {
     return room && Clock::now() >= accept_from_;
   }
 
-  // They stand in the order in which they came.
+  // Connections are in the order in which they were accepted.
   StoreConnection* oldest_unproved() const {
     for (const auto& connection : connections_) {
       if (!connection->proved()) return connection.get();
@@ -84,7 +84,7 @@ class StoreServer::Loop {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     const auto user = socket ? peer_user(socket) : std::nullopt;
     if (user && *user != ::geteuid()) {
-      refusals_.tell(fmt::format("a process of user {}", *user), "only this user's processes may connect");
+      refusals_.add(fmt::format("a process of user {}", *user), "only this user's processes may connect");
     } else if (socket) {
       if (connections_.size() >= options_.max_connections) make_room();
       set_no_delay(socket);
@@ -100,7 +100,7 @@ class StoreServer::Loop {
   void make_room() {
     StoreConnection* oldest = oldest_unproved();
     if (oldest == nullptr) return;
-    oldest->drop("it did not prove to know the job's secret while many others came");
+    oldest->drop("it had not authenticated when others needed the connection");
     std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
   }
 
@@ -116,7 +116,7 @@ class StoreServer::Loop {
 };
 
 StoreServer::StoreServer(Fd bound, std::string secret, StoreServerOptions options) {
-  if (secret.empty()) throw ConfigError("store: an empty secret would let everybody in; give it one");
+  if (secret.empty()) throw ConfigError("store: an empty secret would admit everybody; set one");
   ::fcntl(bound.get(), F_SETFL, O_NONBLOCK);  // a client may leave between poll() and accept()
   endpoint_ = bound_endpoint(bound);
   loop_ = std::make_unique<Loop>(std::move(bound), std::move(secret), options);

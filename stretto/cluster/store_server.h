@@ -12,17 +12,16 @@
 namespace stretto::cluster {
 
 struct StoreServerOptions {
-  // More wait in the kernel's queue until one closes; those that have not proved themselves make room at
-  // once.
+  // Further ones wait in the kernel's queue until one closes; those that have not authenticated are closed at once then.
   size_t max_connections = 1024;
-  std::chrono::milliseconds greeting_timeout{10'000};  // a client must have proved itself by then
+  std::chrono::milliseconds greeting_timeout{10'000};  // a client must have authenticated by then
   StoreLimits limits = {};
 };
 
 // The job's rendezvous store: keys and values in this process's memory, served to clients that prove to know
 // the job's secret (see store_protocol.h). One thread serves all; it starts in the constructor and ends in
-// the destructor, which closes every connection. Who sends anything else than the protocol loses the
-// connection, with a warning in the log (see refusal_log.h); on a Unix socket so does a process of another user.
+// the destructor, which closes every connection. A client that violates
+// the protocol is disconnected, with a warning in the log (see refusal_log.h); on a Unix socket so is a process of another user.
 class StoreServer {
  public:
   // `bound` is a socket as bind_socket makes it. Throws ConfigError for an empty secret, IoError where the

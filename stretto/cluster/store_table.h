@@ -14,13 +14,13 @@ struct StoreLimits {
   size_t bytes = size_t{256} << 20;  // of keys and values together
 };
 
-// The keys and values of a store, and what each request does to them: c10d's TCPStore's meaning of every
-// operation. Not thread-safe; the server's one thread owns it.
+// The keys and values of a store, and what each request does to them, as in c10d's TCPStore. Not thread-safe; the server's
+// thread owns it.
 class StoreTable {
  public:
   explicit StoreTable(StoreLimits limits = {}) : limits_(limits) {}
 
-  // Nothing for a get or a wait whose keys are not all there yet: ask again after the next change.
+  // Nothing for a get or a wait whose keys do not all exist yet: to be called again after the next change.
   std::optional<Reply> answer(const Request& request);
 
  private:

@@ -133,7 +133,7 @@ TEST_F(Store, WaitTimesOutAndTheClientStaysUsable) {
     FAIL();
   } catch (const StoreTimeout& error) {
     EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("waited 150 ms in vain for \"never\""), HasSubstr("127.0.0.1:")));
+                AllOf(HasSubstr("150 ms have passed without \"never\""), HasSubstr("127.0.0.1:")));
   }
   EXPECT_GE(Clock::now() - begin, 150ms);
   EXPECT_THROW(a.wait({"never"}, 0ms), StoreTimeout);
@@ -234,8 +234,8 @@ TEST(RefusalLog, StrangersCannotFillTheLog) {
   const Clock::time_point start{};
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 10'000; ++i)
-    refusals.tell("10.0.0.1 port 5", "it knocked", start + std::chrono::milliseconds(i));
-  refusals.tell("10.0.0.1 port 6", "it knocked", start + 2min);
+    refusals.add("10.0.0.1 port 5", "it knocked", start + std::chrono::milliseconds(i));
+  refusals.add("10.0.0.1 port 6", "it knocked", start + 2min);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 21);
   EXPECT_THAT(

@@ -10,7 +10,7 @@ namespace stretto::cluster {
 
 inline constexpr long long max_world_size = 1 << 20;
 
-// A launcher's variables. `identity`: those by which it is known that this launcher started the process.
+// A launcher's variables. `identity`: those that show that this launcher started the process.
 class Variables {
  public:
   Variables(const Getenv& getenv, std::span<const char* const> identity)
@@ -34,10 +34,10 @@ class Variables {
   std::span<const char* const> identity_;
 };
 
-// What srun tells the tasks of a step, where there are several; nothing elsewhere.
+// What srun sets for the tasks of a step, where there are several; nothing elsewhere.
 std::optional<RankInfo> read_slurm(const Getenv& getenv);
 
-// What Open MPI's mpirun tells its processes, where there are several; nothing elsewhere.
+// What Open MPI's mpirun sets for its processes, where there are several; nothing elsewhere.
 std::optional<RankInfo> read_open_mpi(const Getenv& getenv);
 
 // The first name of a list as Slurm writes it: "node[07-12,20],login" is node07.

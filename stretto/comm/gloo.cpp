@@ -1,4 +1,4 @@
-// libtorch's wheel holds Gloo but not its headers; Debian's libgloo-dev has headers that fit. This is the only file that
+// libtorch's wheel contains Gloo but not its headers; Debian's libgloo-dev has matching headers. This is the only file that
 // includes them.
 #define USE_C10D_GLOO
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>

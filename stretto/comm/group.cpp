@@ -1,8 +1,11 @@
 #include "stretto/comm/group.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
+
+#include <unistd.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -10,6 +13,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/comm/backends.h"
+#include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_memory.h"
 #include "stretto/comm/store.h"
 
@@ -107,6 +111,11 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
   if (backend != "shm" && backend != "gloo" && backend != "nccl") {
     throw ConfigError("\"{}\" is not a communication back end; possible: shm, gloo, nccl", backend);
   }
+  if (backend == "nccl" ? !options_.device.is_cuda() || !options_.device.has_index()
+                        : !options_.device.is_cpu()) {
+    throw ConfigError("back end {}: the device is {}; expected {}", backend, options_.device.str(),
+                      backend == "nccl" ? "a GPU with its index, for example cuda:0" : "cpu");
+  }
   try {
     if (backend == "shm") {
       const CpuTransport made = make_cpu_transport(store_->store, rank, size, options_);
@@ -134,7 +143,7 @@ Allocator Group::allocator() const {
 // What a call is, for messages and records.
 struct Group::Plan {
   const char* operation;
-  const Tensor& shown;      // whose shape and type tell all of it; undefined: none
+  const Tensor& shown;      // its shape and type describe the call; undefined: none
   std::string detail = {};  // what else all ranks must agree on
   bool collective = true;   // all ranks take part
 };
@@ -155,7 +164,7 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
     }
   }
   if (plan.collective && (options_.compare_calls || store_->compare_calls)) {
-    // In shared memory the others need this rank's help with what has begun, and it will be waiting elsewhere.
+    // In shared memory the others need this rank's part in what has begun, and it will be waiting elsewhere.
     if (backend_->shared) backend_->shared->waitForPendingWorks();
     compare_with_others(plan.operation + tensor, plan.detail, sequence);
   }
@@ -181,7 +190,7 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
   }
 }
 
-// A rank's key is read by all before any of them begins the next call, so the one before that can go.
+// All ranks read a rank's key before any of them begins the next call, so the one before that can be deleted.
 void Group::compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence) {
   const auto key = [&](uint64_t number, int rank) { return fmt::format("calls.{}.{}", number, rank); };
   const auto shown = [&](int rank, const std::string& theirs, const std::string& addition) {
@@ -197,11 +206,11 @@ void Group::compare_with_others(const std::string& call, const std::string& deta
       store.wait({key(sequence, rank)}, options_.deadline);
       theirs = store.get_to_str(key(sequence, rank));
     } catch (const std::exception& error) {
-      throw DistributedError("{}, rank {} did not say what it calls as #{} of group {}: {}",
+      throw DistributedError("{}, rank {} has not announced its call #{} of group {}: {}",
                              shown(rank_, call, ""), rank, sequence, options_.name, first_line(error.what()));
     }
     const std::string their_call = first_line(theirs.c_str()),
-                      their_detail = theirs.substr(their_call.size() + 1);
+                      their_detail = theirs.substr(std::min(theirs.size(), their_call.size() + 1));
     if (their_call == call && their_detail == detail) continue;
     const bool same = their_call == call;
     throw DistributedError("{}, {}, in group {}: all ranks must make the same calls in the same order",
@@ -308,9 +317,9 @@ Work Group::send(const Tensor& tensor, int destination, int tag) {
                });
 }
 
-Work Group::receive(Tensor tensor, int source, int tag) {
-  require_member("receive", source);
-  return start({.operation = "receive", .shown = tensor, .collective = false}, {tensor},
+Work Group::recv(Tensor tensor, int source, int tag) {
+  require_member("recv", source);
+  return start({.operation = "recv", .shown = tensor, .collective = false}, {tensor},
                [&](c10d::Backend& backend) {
                  std::vector<Tensor> tensors = {tensor};
                  return backend.recv(tensors, source, tag);
@@ -318,20 +327,30 @@ Work Group::receive(Tensor tensor, int source, int tag) {
 }
 
 void Group::barrier() {
-  start({"barrier", Tensor()}, {}, [](c10d::Backend& backend) { return backend.barrier(); }).wait();
+  c10d::BarrierOptions options;
+  if (device().is_cuda()) options.device_ids = {device().index()};
+  start({"barrier", Tensor()}, {}, [&](c10d::Backend& backend) { return backend.barrier(options); }).wait();
 }
 
-at::Device Group::device_of_bytes() const { return backend_name_ == "nccl" ? at::kCUDA : at::kCPU; }
+std::string Group::host() const {
+  if (!options_.host.empty()) return options_.host;
+  try {
+    return this_host();
+  } catch (const IoError&) {  // then ranks do not share memory either
+    std::array<char, 256> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    return name.data();
+  }
+}
 
 std::string Group::broadcast_bytes(std::string bytes, int source) {
-  const at::Device device = device_of_bytes();
-  Tensor length = at::tensor({static_cast<int64_t>(bytes.size())}, at::kLong).to(device);
+  Tensor length = at::tensor({static_cast<int64_t>(bytes.size())}, at::kLong).to(device());
   broadcast(length, source).wait();
   bytes.resize(static_cast<size_t>(length.item<int64_t>()));
   if (bytes.empty()) return bytes;
   Tensor content = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
   std::memcpy(content.data_ptr(), bytes.data(), bytes.size());
-  content = content.to(device);
+  content = content.to(device());
   broadcast(content, source).wait();
   content = content.to(at::kCPU);
   std::memcpy(bytes.data(), content.data_ptr(), bytes.size());
@@ -339,17 +358,16 @@ std::string Group::broadcast_bytes(std::string bytes, int source) {
 }
 
 std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
-  const at::Device device = device_of_bytes();
-  Tensor lengths = at::empty({size_}, at::TensorOptions(at::kLong).device(device));
-  all_gather(lengths, at::tensor({std::ssize(bytes)}, at::kLong).to(device)).wait();
+  Tensor lengths = at::empty({size_}, at::TensorOptions(at::kLong).device(device()));
+  all_gather(lengths, at::tensor({std::ssize(bytes)}, at::kLong).to(device())).wait();
   lengths = lengths.to(at::kCPU);
   const int64_t longest = lengths.max().item<int64_t>();
   std::vector<std::string> all(static_cast<size_t>(size_));
   if (longest == 0) return all;
   const Tensor mine = at::zeros({longest}, at::kByte);
   std::memcpy(mine.data_ptr(), bytes.data(), bytes.size());
-  Tensor contents = at::empty({size_ * longest}, at::TensorOptions(at::kByte).device(device));
-  all_gather(contents, mine.to(device)).wait();
+  Tensor contents = at::empty({size_ * longest}, at::TensorOptions(at::kByte).device(device()));
+  all_gather(contents, mine.to(device())).wait();
   contents = contents.to(at::kCPU);
   for (int64_t rank = 0; rank < size_; ++rank) {
     all[static_cast<size_t>(rank)].assign(static_cast<const char*>(contents.data_ptr()) + rank * longest,
@@ -359,11 +377,11 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
 }
 
 std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std::string& name) {
-  // The others may need this rank's help with what has begun here before they can come along.
+  // The others may need this rank's part in what has begun here before they get to this call.
   if (backend_->shared) backend_->shared->waitForPendingWorks();
   const std::string prefix = fmt::format("{}.{}.{}", options_.name, name, subgroups_++);
-  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
-  if (place == ranks.end()) return nullptr;
+  const auto position = std::find(ranks.begin(), ranks.end(), rank_);
+  if (position == ranks.end()) return nullptr;
   GroupOptions options = options_;
   options.name = name;
   return std::make_unique<Group>(backend_name_,
@@ -372,7 +390,7 @@ std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std:
                                      .path = store_->path + "/" + prefix,
                                      .recorder = store_->recorder,
                                      .compare_calls = store_->compare_calls}),
-                                 static_cast<int>(place - ranks.begin()), static_cast<int>(ranks.size()),
+                                 static_cast<int>(position - ranks.begin()), static_cast<int>(ranks.size()),
                                  options);
 }
 

@@ -13,14 +13,14 @@
 
 namespace stretto {
 
-// A collective under way. The tensors it reads and writes must stay as they are until wait() has returned.
+// A collective in progress. The tensors that it reads and writes must not change until wait() has returned.
 class [[nodiscard]] Work {
  public:
   Work() = default;
   Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep);
 
-  // Blocks until the result is there. Throws DistributedError naming the operation, its shape and this rank
-  // when a peer is gone or the group's deadline has passed.
+  // Blocks until the result is available. Throws DistributedError, with the operation, its shape and this rank, when a
+  // peer has ended or the group's deadline has passed.
   void wait();
 
  private:
@@ -29,29 +29,27 @@ class [[nodiscard]] Work {
   std::vector<Tensor> keep_;  // alive while the back end works on them
 };
 
-// Where ranks find each other before they can talk; made by store.h, opaque here to keep c10d out of this
-// header.
+// Where ranks find each other before they can communicate; made by store.h, opaque here to keep c10d out of this header.
 struct StoreHandle;
 
 struct GroupOptions {
-  // Of every collective. Longer than the launcher's --hang-timeout, which can tell more: who is missing, and
-  // why.
+  // Of every collective. Longer than the launcher's --hang-timeout, whose report says more: which rank is missing, and why.
   std::chrono::milliseconds deadline{600'000};
   std::string name = "world";         // for messages
-  std::string address = "127.0.0.1";  // the local address that peers reach this rank at (Gloo)
-  std::string host = "";              // ranks of one name share memory; "": found out from the system
+  std::string address = "127.0.0.1";  // the local address that peers connect to (Gloo)
+  std::string host = "";              // ranks with the same name share memory; "": determined from the system
+  at::Device device = at::kCPU;       // of this rank's tensors; nccl: the GPU with its index
 
-  // For debugging: before each collective all ranks tell each other, through the store, what they are about
-  // to call; where two differ, all throw DistributedError that names both calls instead of hanging or mixing
-  // up data.
+  // For debugging: before each collective all ranks exchange, through the store, what they are about to call; where two
+  // differ, all throw DistributedError with both calls instead of hanging or mixing up data.
   bool compare_calls = false;
 };
 
-// Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal
-// shapes and types; tensors must be contiguous. Calls return at once with the Work to wait for. Not
-// thread-safe. In shared memory a rank moves data only while it is inside of this group's calls: who waits for something
-// else in between, another group's message say, keeps the others waiting. Over several hosts, calls that differ between
-// hosts are found out by compare_calls alone.
+// Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal shapes and
+// types; tensors must be contiguous. Calls return at once with the Work to wait for. Not thread-safe. In shared memory a
+// rank moves data only while it is inside this group's calls: a rank that waits for something else in between, for example
+// another group's message, delays the others. Over several hosts, calls that differ between hosts are detected by
+// compare_calls alone.
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks of one
@@ -66,14 +64,20 @@ class Group {
   int size() const { return size_; }
   const std::string& backend() const { return backend_name_; }
 
-  // What the ranks talk through, and where it is not what `backend` stands for, why.
+  // Where tensors passed to this group live: the CPU, or this rank's GPU.
+  at::Device device() const { return options_.device; }
+
+  // The host of this rank: equal for ranks that can share memory, and for no others.
+  std::string host() const;
+
+  // The communication back end in use, and where it is not the one that `backend` stands for, why.
   const std::string& transport() const { return transport_; }
 
-  // How long this rank has been inside of this group's calls and their wait() so far: the part of communication that
-  // computing does not hide, waiting for slower ranks included.
+  // How long this rank has been inside this group's calls and their wait() so far: the part of communication that
+  // computation does not hide, waiting for slower ranks included.
   double seconds_inside() const { return *seconds_inside_; }
 
-  // Memory for tensors that are reduced again and again: where ranks share memory nothing is copied to send them.
+  // Memory for tensors that are reduced repeatedly: where ranks share memory nothing is copied to send them.
   Allocator allocator() const;
 
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum);  // in place
@@ -85,7 +89,7 @@ class Group {
   Work gather(Tensor output, const Tensor& input, int destination);  // output read at the destination only
   Work scatter(Tensor output, const Tensor& input, int source);      // input read at the source only
   Work send(const Tensor& tensor, int destination, int tag = 0);
-  Work receive(Tensor tensor, int source, int tag = 0);
+  Work recv(Tensor tensor, int source, int tag = 0);
   void barrier();
 
   // Any bytes from `source` to every rank: decisions, names, JSON.
@@ -94,8 +98,8 @@ class Group {
   // Every rank's bytes, in rank order, at every rank.
   std::vector<std::string> all_gather_bytes(const std::string& bytes);
 
-  // The group of `ranks` (of this group, ascending); null at ranks that are not in it. Every rank of this
-  // group must call it, in the same order as the others.
+  // The group of `ranks` (of this group), numbered in that order; null at ranks that are not in it. Every rank of this
+  // group must call it, in the same order as the others. Its ranks share memory where all of them are on one host.
   std::unique_ptr<Group> subgroup(const std::vector<int>& ranks, const std::string& name);
 
  private:
@@ -104,7 +108,6 @@ class Group {
   template <class Call>
   Work start(const Plan& plan, std::vector<Tensor> keep, const Call& call);
   void compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence);
-  at::Device device_of_bytes() const;
   void require_member(const char* operation, int rank) const;
   void require_multiple(const char* operation, const Tensor& large, const Tensor& small) const;
 
@@ -116,7 +119,7 @@ class Group {
   uint64_t sequence_ = 0;  // of the next collective
   uint64_t messages_ = 0;  // sends and receives, which not all ranks take part in
   int subgroups_ = 0;
-  std::shared_ptr<double> seconds_inside_ = std::make_shared<double>(0);  // works go on counting
+  std::shared_ptr<double> seconds_inside_ = std::make_shared<double>(0);  // works continue to count
 };
 
 }  // namespace stretto

@@ -86,13 +86,13 @@ TEST_P(AnyBackend, BytesAndBarrier) {
   }
 }
 
-TEST_P(AnyBackend, SendAndReceive) {
+TEST_P(AnyBackend, SendAndRecv) {
   run(2, [](Group& group) {
     Tensor tensor = filled(group.rank());
     if (group.rank() == 0) {
       group.send(tensor, 1, 7).wait();
     } else {
-      group.receive(tensor, 0, 7).wait();
+      group.recv(tensor, 0, 7).wait();
       EXPECT_EQ(tensor[0].item<float>(), 1);
     }
   });
@@ -105,12 +105,12 @@ TEST_P(AnyBackend, MoreMessagesThanThereIsRoomForAreSentWhileTheSenderWaitsForAn
     if (group.rank() == 0) {
       std::vector<Work> sends;
       for (int i = 0; i < messages; ++i) sends.push_back(group.send(at::full({3}, i), 1));
-      group.receive(reply, 1).wait();
+      group.recv(reply, 1).wait();
       for (Work& send : sends) send.wait();
     } else {
       for (int i = 0; i < messages; ++i) {
         Tensor message = at::zeros({3}, at::kLong);
-        group.receive(message, 0).wait();
+        group.recv(message, 0).wait();
         EXPECT_EQ(message[2].item<int64_t>(), i);
       }
       group.send(reply, 0).wait();
@@ -118,7 +118,7 @@ TEST_P(AnyBackend, MoreMessagesThanThereIsRoomForAreSentWhileTheSenderWaitsForAn
   });
 }
 
-TEST_P(AnyBackend, SubgroupsWorkBesideTheWhole) {
+TEST_P(AnyBackend, SubgroupsWorkConcurrentlyWithTheWhole) {
   run(4, [](Group& group) {
     const bool even = group.rank() % 2 == 0;
     const auto evens = group.subgroup({0, 2}, "evens");
@@ -167,7 +167,7 @@ TEST_P(AnyBackend, RanksThatDoNotExistAreRefused) {
       EXPECT_THROW(group.gather(two, one, rank), ConfigError);
       EXPECT_THROW(group.scatter(one, two, rank), ConfigError);
       EXPECT_THROW(group.send(one, rank), ConfigError);
-      EXPECT_THROW(group.receive(one, rank), ConfigError);
+      EXPECT_THROW(group.recv(one, rank), ConfigError);
     }
   });
 }
@@ -186,10 +186,10 @@ TEST_P(AnyBackend, MissingPeerEndsAtTheDeadline) {
 
 class ComparedCalls : public AnyBackend {
  protected:
-  // What each of two ranks that compare their calls is told.
+  // The message of each of two ranks that compare their calls.
   static std::vector<std::string> disagreement(const std::function<void(Group&)>& first,
                                                const std::function<void(Group&)>& second) {
-    std::vector<std::string> told(2, "nothing");
+    std::vector<std::string> messages(2, "nothing");
     GroupOptions options;
     options.deadline = std::chrono::seconds(20);
     options.compare_calls = true;
@@ -199,30 +199,31 @@ class ComparedCalls : public AnyBackend {
       try {
         (group.rank() == 0 ? first : second)(group);
       } catch (const DistributedError& error) {
-        told[static_cast<size_t>(group.rank())] = error.what();
+        messages[static_cast<size_t>(group.rank())] = error.what();
       }
     });
-    return told;
+    return messages;
   }
 };
 
-TEST_P(ComparedCalls, BothRanksAreToldWhatEachCalled) {
-  const auto told =
+TEST_P(ComparedCalls, BothRanksReportWhatEachCalled) {
+  const auto messages =
       disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
                    [](Group& group) { group.all_gather(at::empty({8}), at::ones({4})).wait(); });
   EXPECT_EQ(
-      told[0],
+      messages[0],
       "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world: all ranks must make the same calls in the same order");
-  EXPECT_THAT(told[1],
+  EXPECT_THAT(messages[1],
               ::testing::StartsWith(
                   "rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] float32 #17"));
 }
 
-TEST_P(ComparedCalls, WhatTheShapeDoesNotTellIsComparedToo) {
-  const auto told = disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
-                                 [](Group& group) { group.all_reduce(at::ones({8}), ReduceOp::max).wait(); });
+TEST_P(ComparedCalls, MoreThanTheShapeIsCompared) {
+  const auto messages =
+      disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
+                   [](Group& group) { group.all_reduce(at::ones({8}), ReduceOp::max).wait(); });
   EXPECT_THAT(
-      told[0],
+      messages[0],
       ::testing::StartsWith(
           "rank 1 called all_reduce [8] float32 #17 max, rank 0 called all_reduce [8] float32 #17 sum"));
   const auto roots = disagreement([](Group& group) { group.broadcast(at::ones({8}), 0).wait(); },
@@ -246,7 +247,7 @@ TEST_P(ComparedCalls, AMissingPeerIsNamed) {
       EXPECT_THAT(
           error.what(),
           ::testing::HasSubstr(
-              "rank 0 called all_reduce [8] float32 #0, rank 1 did not say what it calls as #0 of group world"));
+              "rank 0 called all_reduce [8] float32 #0, rank 1 has not announced its call #0 of group world"));
     }
   });
 }
@@ -258,7 +259,7 @@ TEST_P(ComparedCalls, EveryCallWorksWhereRanksAgree) {
   run(4, options, [&](Group& group) {
     Tensor message = filled(group.rank());
     if (group.rank() == 0) group.send(message, 1).wait();
-    if (group.rank() == 1) group.receive(message, 0).wait();
+    if (group.rank() == 1) group.recv(message, 0).wait();
     group.barrier();
     EXPECT_EQ(group.broadcast_bytes(group.rank() == 2 ? "decided" : "", 2), "decided");
     EXPECT_EQ(group.all_gather_bytes("x").size(), 4u);
@@ -287,7 +288,7 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
       if (rank == 0) {
         group.send(tensor, 1).wait();
       } else {
-        group.receive(tensor, 0).wait();
+        group.recv(tensor, 0).wait();
       }
       if (rank == 0) const Work never_waited_for = group.all_reduce(tensor);
       if (rank == 1) group.all_reduce(tensor).wait();
@@ -306,7 +307,7 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
   EXPECT_EQ(first[1].call.operation + first[1].call.group, "barrierboth");
   EXPECT_EQ(first[1].call.group_id, second[1].call.group_id);
   EXPECT_NE(first[1].call.group_id, call.group_id);
-  EXPECT_EQ(first[2].call.operation + second[2].call.operation, "sendreceive");
+  EXPECT_EQ(first[2].call.operation + second[2].call.operation, "sendrecv");
   EXPECT_EQ(first[2].call.group_id, 0u);
   EXPECT_EQ(first[3].call.sequence, 1u);
   EXPECT_EQ(first[3].waiting_since + first[3].ended, 0);

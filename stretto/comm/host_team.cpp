@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 #include <poll.h>
@@ -93,17 +94,17 @@ struct Memory {
 };
 
 // A rank of this host as this rank sees it.
-HostTeam::Mate open_mate(int rank, pid_t process, const Memory& memory, size_t room, size_t limit) {
-  HostTeam::Mate mate{.rank = rank, .process = process};
-  mate.mapping = SharedSegment::open(process, memory.fd, room, limit);
-  mate.data = mate.mapping->data();
-  mate.size = mate.mapping->size();
-  if (reinterpret_cast<SharedControl*>(mate.data)->token != memory.token)
+HostTeam::Peer open_peer(int rank, pid_t process, const Memory& memory, size_t room, size_t limit) {
+  HostTeam::Peer peer{.rank = rank, .process = process};
+  peer.mapping = SharedSegment::open(process, memory.fd, room, limit);
+  peer.data = peer.mapping->data();
+  peer.size = peer.mapping->size();
+  if (reinterpret_cast<SharedControl*>(peer.data)->token != memory.token)
     throw IoError("descriptor {} of process {} is not the memory of rank {}", memory.fd, process, rank);
-  if (process == ::getpid()) return mate;
-  mate.life = Fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
-  if (!mate.life) throw IoError("cannot watch process {}: pidfd_open: {}", process, std::strerror(errno));
-  return mate;
+  if (process == ::getpid()) return peer;
+  peer.life = Fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  if (!peer.life) throw IoError("cannot watch process {}: pidfd_open: {}", process, std::strerror(errno));
+  return peer;
 }
 
 // The ranks of each host, by the names that they gave it.
@@ -136,8 +137,8 @@ std::string this_host() {
          std::string(name.data(), static_cast<size_t>(std::max<ssize_t>(0, length)));
 }
 
-HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Mate> mates, int me, bool crowded)
-    : own_(std::move(own)), mates_(std::move(mates)), me_(me), crowded_(crowded) {}
+HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded)
+    : own_(std::move(own)), peers_(std::move(peers)), me_(me), crowded_(crowded) {}
 
 HostTeam::~HostTeam() {
   if (!own_) return;  // moved from
@@ -148,9 +149,9 @@ HostTeam::~HostTeam() {
   announce(mine);
 }
 
-std::string HostTeam::absence(int place) const {
-  const Mate& other = mate(place);
-  const SharedControl& theirs = control(place);
+std::string HostTeam::absence(int position) const {
+  const Peer& other = peer(position);
+  const SharedControl& theirs = control(position);
   switch (theirs.membership.load()) {
     case Membership::failed:
       return std::string(theirs.failure, ::strnlen(theirs.failure, sizeof theirs.failure));
@@ -166,11 +167,15 @@ std::string HostTeam::absence(int place) const {
   return fmt::format("rank {} (process {}) has ended", other.rank, other.process);
 }
 
-void HostTeam::await_end(int place) const {
-  const bool failing = control(place).membership == Membership::unwound;
+void HostTeam::await_end(int position) const {
+  const Fd& life = peer(position).life;
+  if (!life) return;
+  const bool failing = control(position).membership == Membership::unwound;
   const std::chrono::milliseconds at_most = failing ? std::chrono::seconds(30) : std::chrono::seconds(3);
-  pollfd life = {.fd = mate(place).life.get(), .events = POLLIN, .revents = 0};
-  if (mate(place).life) ::poll(&life, 1, static_cast<int>(at_most.count()));
+  constexpr std::chrono::milliseconds grace(200);
+  pollfd watched = {.fd = life.get(), .events = POLLIN, .revents = 0};
+  ::poll(&watched, 1, static_cast<int>(at_most.count()));
+  std::this_thread::sleep_for(grace);
 }
 
 void HostTeam::report_failure(const std::string& why) {
@@ -213,16 +218,16 @@ Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& opt
   }
   if (!hosts.refusal.empty()) return hosts;
 
-  std::vector<HostTeam::Mate> mates;
+  std::vector<HostTeam::Peer> peers;
   std::set<int> cpus;
   try {
     for (const int of : ranks) {
       const Location& there = locations[static_cast<size_t>(of)];
       cpus.insert(there.cpus.begin(), there.cpus.end());
       if (of == rank) {
-        mates.push_back({.rank = rank, .process = ::getpid(), .data = own->data(), .size = own->limit()});
+        peers.push_back({.rank = rank, .process = ::getpid(), .data = own->data(), .size = own->limit()});
       } else {
-        mates.push_back(open_mate(of, there.process, memories[static_cast<size_t>(of)], room, limit));
+        peers.push_back(open_peer(of, there.process, memories[static_cast<size_t>(of)], room, limit));
       }
     }
   } catch (const IoError& error) {
@@ -231,7 +236,7 @@ Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& opt
   hosts.refusal = first_refusal(meeting.exchange("hosts.met", refusal));
   if (!hosts.refusal.empty()) return hosts;
   const auto me = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-  hosts.team = std::make_unique<HostTeam>(std::move(own), std::move(mates), static_cast<int>(me),
+  hosts.team = std::make_unique<HostTeam>(std::move(own), std::move(peers), static_cast<int>(me),
                                           cpus.size() < ranks.size());
   return hosts;
 }

@@ -16,50 +16,52 @@
 
 namespace stretto {
 
-// The ranks of a group that run on one host, as one of them sees them. They are called by their place in the team, 0 ..
-// size() - 1, which is also the order of their ranks.
+// The ranks of a group that run on one host, as one of them sees them. They are numbered by their position in the team, 0 ..
+// size() - 1, in the order of their ranks.
 class HostTeam {
  public:
-  struct Mate {
+  struct Peer {
     int rank = 0;  // in the group
     pid_t process = 0;
     Fd life = Fd();  // readable once the process has ended; none for ranks of this process
     std::unique_ptr<SharedMapping> mapping = nullptr;  // none for this rank itself
-    std::byte* data = nullptr;                         // where its segment begins here
+    std::byte* data = nullptr;                         // the address of its segment
     size_t size = 0;                                   // of the segment
 
     // Whether these bytes of its segment exist. Offsets that another rank has written must pass this before use.
     bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size && bytes <= size - offset; }
   };
-  HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Mate> mates, int me, bool crowded);
+  HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded);
 
   // Lets the others know that this rank has left, or that an exception has destroyed its group.
   ~HostTeam();
   HostTeam(HostTeam&&) = default;
 
-  int size() const { return static_cast<int>(mates_.size()); }
+  int size() const { return static_cast<int>(peers_.size()); }
   int me() const { return me_; }
-  const Mate& mate(int place) const { return mates_[static_cast<size_t>(place)]; }
-  SharedControl& control(int place) const { return *reinterpret_cast<SharedControl*>(mate(place).data); }
+  const Peer& peer(int position) const { return peers_[static_cast<size_t>(position)]; }
+  SharedControl& control(int position) const {
+    return *reinterpret_cast<SharedControl*>(peer(position).data);
+  }
   const std::shared_ptr<SharedSegment>& segment() const { return own_; }
 
-  // More ranks than cores that they may run on: who waits had better sleep.
+  // There are more ranks than cores that they may run on, so that waiting ranks should sleep.
   bool crowded() const { return crowded_; }
 
-  // Why a mate will do nothing more: "rank 1 (process 123) has ended"; "" while it may. What it announced before it
-  // ended can be read after this returned.
-  std::string absence(int place) const;
+  // Why a peer will do nothing more: "rank 1 (process 123) has ended"; "" while it takes part. What it announced before it
+  // ended can be read afterwards.
+  std::string absence(int position) const;
 
-  // Returns once the process of an absent mate has ended, or after a time: whoever supervises the ranks should see the end
-  // of the rank that failed first.
-  void await_end(int place) const;
+  // Returns a moment after the process of an absent peer has ended, or after a time: whoever supervises the ranks should
+  // see the end of the rank that failed first.
+  void await_end(int position) const;
 
-  // Lets the others know why this rank gives up.
+  // Announces why this rank ends the group.
   void report_failure(const std::string& why);
 
  private:
   std::shared_ptr<SharedSegment> own_;
-  std::vector<Mate> mates_;
+  std::vector<Peer> peers_;
   int me_;
   bool crowded_;
   int exceptions_ = std::uncaught_exceptions();  // when it was made
@@ -73,7 +75,7 @@ struct Hosts {
   std::vector<std::vector<int>> ranks;  // of each host, ascending; hosts in the order of their first rank
   size_t mine = 0;
   std::unique_ptr<HostTeam> team;  // this host's
-  std::string refusal;             // why there is no team, on any host: shared memory is not to be had
+  std::string refusal;             // why there is no team, on any host
 };
 
 // Finds out, with the group's other ranks and through their store, which rank runs on which host, and maps the memory of

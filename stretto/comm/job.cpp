@@ -4,6 +4,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "stretto/base/error.h"
 #include "stretto/comm/store.h"
@@ -27,6 +28,11 @@ at::Device choose_device(const std::string& wanted, const std::string& setting, 
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
 }
 
+// Code that names no index ("cuda") then means this rank's GPU.
+void make_current(at::Device device) {
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+}
+
 std::string choose_backend(const std::string& wanted, at::Device device) {
   if (wanted == "auto") return device.is_cpu() ? "shm" : "nccl";
   if (device.is_cpu()) return wanted;
@@ -38,10 +44,11 @@ std::string choose_backend(const std::string& wanted, at::Device device) {
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend) {
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
   job.device = choose_device(device, setting, job.info.local_rank);
-  // stretto's launcher gives each rank its cores and says so; others leave them to be fought over.
-  const bool told = std::getenv("OMP_NUM_THREADS") != nullptr;
-  if (job.device.is_cpu() && job.info.local_world_size > 1 && !told) at::set_num_threads(1);
-  GroupOptions options;
+  make_current(job.device);
+  // stretto's launcher gives each rank its cores and sets the number of threads; under others ranks would compete for them.
+  const bool threads_are_set = std::getenv("OMP_NUM_THREADS") != nullptr;
+  if (job.device.is_cpu() && job.info.local_world_size > 1 && !threads_are_set) at::set_num_threads(1);
+  GroupOptions options = {.deadline = job.info.collective_timeout, .device = job.device};
   if (job.info.local_world_size < job.info.world_size)
     options.address = cluster::address_towards({job.info.master_addr, job.info.master_port});
   const auto store = connect_store(job.info, std::chrono::seconds(60));

@@ -8,16 +8,17 @@
 
 namespace stretto {
 
-// This process's place in its job: who it is, whom it talks to, which device it computes on.
+// This process in its job: its rank, its device, and the group of all ranks.
 struct Job {
   cluster::RankInfo info;
   at::Device device;
   std::unique_ptr<Group> group;
 };
 
-// Reads the launcher's environment, chooses the device ("auto", "cpu" or "cuda", as `setting` asks for it) and meets the
-// other ranks, to talk through `backend` ("auto" or "gloo"). Throws ConfigError, which begins with `setting`, for a device
-// that is not there.
+// Reads the launcher's environment, chooses the device and forms the group of all ranks, which communicates through
+// `backend` ("auto" or "gloo"). `device` is the value of `setting`: "cpu", "cuda" or "auto", which is cuda:<local rank> where
+// libtorch sees a GPU, else the CPU; that GPU becomes this thread's current device. Throws ConfigError, which begins with
+// `setting`, for a device that does not exist.
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend = "auto");
 
 }  // namespace stretto

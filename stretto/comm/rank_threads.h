@@ -6,9 +6,8 @@
 
 namespace stretto {
 
-// Runs `body` once a rank, each rank a thread of this process with its own member of one group (back end shm):
-// collectives and strategies can be tried without processes. Returns when all have ended; the first exception
-// is thrown again.
+// Runs `body` once per rank. Each rank is a thread of this process with its own member of one group (back end shm), so that
+// collectives and strategies can be tested without processes. Returns when all have ended; rethrows the first exception.
 void run_rank_threads(int ranks, const std::function<void(Group&)>& body);
 
 // As above, with groups of other options.

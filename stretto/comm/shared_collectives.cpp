@@ -18,16 +18,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// To be woken takes about 50 us: who waited that long may as well sleep. Where cores are short, spinning keeps the one
-// from running who is waited for.
+// Waking up takes about 50 us, so after waiting for longer a rank sleeps. Where there are more ranks than cores, spinning
+// would keep the awaited rank from running.
 constexpr auto spin_time = std::chrono::microseconds(100), crowded_spin_time = std::chrono::microseconds(2);
 
-// How often the life of others is looked at.
+// How often a sleeping rank checks that the awaited one is alive.
 constexpr std::chrono::milliseconds nap(100);
-
-// How much longer than an absent rank a rank lives: whoever supervises the ranks should see the end of the one that failed
-// first.
-constexpr std::chrono::milliseconds grace(200);
 
 void relax() {
 #if defined(__x86_64__)
@@ -49,10 +45,10 @@ SharedCollectives::SharedCollectives(std::unique_ptr<HostTeam> team, HostRail ra
 SharedCollectives::~SharedCollectives() {
   closing_ = true;
   try {
-    // The others may still count on what this rank has begun. They should not have to, so not for long.
+    // The others may still need what this rank has begun. A correct program leaves nothing, so not for long.
     const auto end = Clock::now() + std::chrono::seconds(1);
     if (failure_.empty()) {
-      drive([&] { return complete_ == queued_ || Clock::now() > end; }, [this] { return blocking_mate(); },
+      drive([&] { return complete_ == queued_ || Clock::now() > end; }, [this] { return blocking_peer(); },
             std::chrono::hours(1));
     }
   } catch (const DistributedError&) {
@@ -75,7 +71,7 @@ bool SharedCollectives::complete(uint64_t number) {
 }
 
 void SharedCollectives::wait(uint64_t number, std::chrono::milliseconds deadline) {
-  drive([&] { return complete_ >= number; }, [this] { return blocking_mate(); }, deadline);
+  drive([&] { return complete_ >= number; }, [this] { return blocking_peer(); }, deadline);
 }
 
 void SharedCollectives::drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
@@ -95,47 +91,46 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
       continue;
     }
     const auto now = Clock::now();
-    if (idle == 63) moved = now;  // a little earlier, in truth
+    if (idle == 63) moved = now;  // or a little earlier
     if (now - moved < spin) continue;
     if (now - begin > deadline) {
-      fail(fmt::format("rank {} has not taken part within {}", team_->mate(std::max(0, awaited())).rank,
+      fail(fmt::format("rank {} has not made this call within {} (STRETTO_COLLECTIVE_TIMEOUT)",
+                       team_->peer(std::max(0, awaited())).rank,
                        human_duration(std::chrono::duration<double>(deadline).count())));
     }
     sleep(finished, awaited);
   }
 }
 
-// Until the rank that is waited for announces something, or for a nap.
+// Until the awaited rank announces something, or for a nap.
 void SharedCollectives::sleep(const std::function<bool()>& finished, const std::function<int()>& awaited) {
-  const int mate = awaited();
-  if (mate < 0 && !travelling_.empty()) {
-    // Waiting for other hosts takes as long as they do, which is too long for the end.
-    closing_ ? std::this_thread::sleep_for(std::chrono::milliseconds(1)) : land_next();
+  const int peer = awaited();
+  if (peer < 0 && !in_flight_.empty()) {
+    // In the destructor a rank must not wait for other hosts without a limit.
+    closing_ ? std::this_thread::sleep_for(std::chrono::milliseconds(1)) : finish_next();
   }
-  if (mate < 0) return;
-  const std::string absence = team_->absence(mate);
-  SharedControl& theirs = team_->control(mate);
+  if (peer < 0) return;
+  const std::string absence = team_->absence(peer);
+  SharedControl& theirs = team_->control(peer);
   theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
   const uint32_t seen = theirs.events.load(std::memory_order_seq_cst);
-  const bool blocked = !finished() && awaited() == mate;
+  const bool blocked = !finished() && awaited() == peer;
   if (blocked && absence.empty()) sleep_until_announced(theirs, seen, nap);
   theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   if (blocked && !absence.empty()) {
-    if (!closing_) {
-      team_->await_end(mate);
-      std::this_thread::sleep_for(grace);
-    }
+    if (!closing_) team_->await_end(peer);
     fail(absence);
   }
 }
 
-// Moves everything that can be moved without waiting; whether there was anything.
+// Moves everything that can be moved without waiting; returns whether there was anything.
 bool SharedCollectives::advance() {
-  const bool readied = make_ready(), worked = work(), landed = land(), completed = complete_pieces();
-  return (meanwhile_ && meanwhile_()) || readied || worked || landed || completed;
+  const bool readied = make_ready(), worked = work(), finished = finish_reduced(),
+             completed = complete_pieces();
+  return (meanwhile_ && meanwhile_()) || readied || worked || finished || completed;
 }
 
-// Shows the others what this rank has, as far as there are staging slots.
+// Shows the others this rank's data, as far as there are staging slots.
 bool SharedCollectives::make_ready() {
   const uint64_t before = ready_;
   for (; to_make_ready_ != running_.end(); ++to_make_ready_) {
@@ -177,7 +172,7 @@ bool SharedCollectives::stage(const SharedTask& task) {
   return true;
 }
 
-// Does this rank's part on pieces that all have shown.
+// Does this rank's part of the pieces that all have shown.
 bool SharedCollectives::work() {
   const uint64_t before = begun_;
   while (to_work_on_ != running_.end() && all_past(begun_, &SharedControl::ready, known_ready_)) {
@@ -189,8 +184,8 @@ bool SharedCollectives::work() {
     if (++begun_ == task.end()) ++to_work_on_;
     if (rail_.rails == 0) {
       finish_piece();
-    } else if (travelling_.size() < begun_ - done_) {
-      travelling_.emplace_back();  // no data, nothing to wait for
+    } else if (in_flight_.size() < begun_ - done_) {
+      in_flight_.emplace_back();  // no data, so nothing to wait for
     }
   }
   return begun_ != before;
@@ -201,18 +196,18 @@ void SharedCollectives::finish_piece() {
   announce(mine_);
 }
 
-bool SharedCollectives::land() {
+bool SharedCollectives::finish_reduced() {
   const uint64_t before = done_;
-  while (!travelling_.empty() && (!travelling_.front().work || travelling_.front().work->isCompleted())) {
-    land_next();
+  while (!in_flight_.empty() && (!in_flight_.front().work || in_flight_.front().work->isCompleted())) {
+    finish_next();
   }
   return done_ != before;
 }
 
-// Waits for the slice that has travelled longest, and writes it into all ranks' data.
-void SharedCollectives::land_next() {
-  const Travelling slice = std::move(travelling_.front());
-  travelling_.pop_front();
+// Waits for the slice that was sent first, and writes it into all ranks' data.
+void SharedCollectives::finish_next() {
+  const InFlight slice = std::move(in_flight_.front());
+  in_flight_.pop_front();
   try {
     if (slice.work) slice.work->wait();
   } catch (const std::exception& error) {
@@ -223,26 +218,26 @@ void SharedCollectives::land_next() {
 }
 
 void SharedCollectives::read_entries(SharedTask& task) {
-  for (int place = 0; place < team_->size(); ++place) {
-    task.entries.push_back(team_->control(place).entries[task.number % SharedControl::max_entries]);
+  for (int position = 0; position < team_->size(); ++position) {
+    task.entries.push_back(team_->control(position).entries[task.number % SharedControl::max_entries]);
     const SharedEntry& entry = task.entries.back();
     const SharedCall& theirs = entry.call;
-    if (theirs == task.call() && lies_in_segment(task, place, entry.offset)) continue;
+    if (theirs == task.call() && lies_in_segment(task, position, entry.offset)) continue;
     if (theirs == task.call()) {
       fail(fmt::format("rank {} shows data outside of its memory (offset {}): its control block is damaged",
-                       team_->mate(place).rank, entry.offset));
+                       team_->peer(position).rank, entry.offset));
     }
     fail(fmt::format(
         "rank {} called {}, rank {} called {}: all ranks must make the same calls in the same order",
-        team_->mate(place).rank, describe(theirs), team_->mate(team_->me()).rank, describe(task.call())));
+        team_->peer(position).rank, describe(theirs), team_->peer(team_->me()).rank, describe(task.call())));
   }
 }
 
 // Staged data lie in slots, whose numbers cannot lead out of the segment.
-bool SharedCollectives::lies_in_segment(const SharedTask& task, int place, int64_t offset) const {
+bool SharedCollectives::lies_in_segment(const SharedTask& task, int position, int64_t offset) const {
   if (offset < 0) return true;
   return static_cast<size_t>(offset) >= slots_begin && offset % task.element_bytes() == 0 &&
-         team_->mate(place).holds(static_cast<uint64_t>(offset), task.shown_bytes());
+         team_->peer(position).holds(static_cast<uint64_t>(offset), task.shown_bytes());
 }
 
 // Reduce-scatter: this rank's block, into what it takes. All-reduce: its slice of the piece, into all ranks' data.
@@ -256,8 +251,9 @@ void SharedCollectives::reduce_slice(const SharedTask& task, uint64_t piece) {
   }
   std::vector<const void*> in;
   std::vector<void*> out;
-  for (int place = 0; place < size; ++place) {
-    std::byte* data = shown_by(task, place, piece, task.block_each() ? me : 0) + begin * task.element_bytes();
+  for (int position = 0; position < size; ++position) {
+    std::byte* data =
+        shown_by(task, position, piece, task.block_each() ? me : 0) + begin * task.element_bytes();
     in.push_back(data);
     if (!task.block_each()) out.push_back(data);
   }
@@ -265,27 +261,27 @@ void SharedCollectives::reduce_slice(const SharedTask& task, uint64_t piece) {
   const auto op = static_cast<ReduceOp>(task.call().reduce);
   const auto dtype = static_cast<at::ScalarType>(task.call().dtype);
   if (rail_.rails == 0) return kernels::reduce(op, dtype, in, out, end - begin);
-  Travelling slice{.sum = at::empty({end - begin}, dtype), .to = std::move(out)};
+  InFlight slice{.sum = at::empty({end - begin}, dtype), .to = std::move(out)};
   kernels::reduce(op, dtype, in, std::array{slice.sum.mutable_data_ptr()}, end - begin);
   if (end > begin) slice.work = all_reduce(*rail_.backend, slice.sum, op);
-  travelling_.push_back(std::move(slice));
+  in_flight_.push_back(std::move(slice));
 }
 
 void SharedCollectives::copy_blocks(const SharedTask& task, uint64_t piece) const {
-  for (int place = 0; place < team_->size(); ++place) {
-    if (!task.is_shown_by(place)) continue;
-    std::byte* to = task.taken(piece, task.from_root() ? 0 : place);
-    const std::byte* from = shown_by(task, place, piece, task.block_each() ? team_->me() : 0);
+  for (int position = 0; position < team_->size(); ++position) {
+    if (!task.is_shown_by(position)) continue;
+    std::byte* to = task.taken(piece, task.from_root() ? 0 : position);
+    const std::byte* from = shown_by(task, position, piece, task.block_each() ? team_->me() : 0);
     if (to != from) std::memcpy(to, from, task.bytes(piece));
   }
 }
 
-// Takes notice of pieces that all are done with.
+// Counts the pieces that all ranks are done with.
 bool SharedCollectives::complete_pieces() {
   const uint64_t before = complete_;
   while (complete_ < done_ && all_past(complete_, &SharedControl::done, known_done_)) {
     const SharedTask& task = running_.front();
-    if (task.staged && task.is_all_reduce()) {  // the sum stands in the slot
+    if (task.staged && task.is_all_reduce()) {  // the sum is in the slot
       std::memcpy(task.taken(complete_, 0), shown_by(task, team_->me(), complete_, 0), task.bytes(complete_));
     }
     if (++complete_ < task.end()) continue;
@@ -295,35 +291,35 @@ bool SharedCollectives::complete_pieces() {
   return complete_ != before;
 }
 
-std::byte* SharedCollectives::slot(int place, uint64_t number) const {
-  return team_->mate(place).data + slots_begin + number % slots * slot_bytes;
+std::byte* SharedCollectives::slot(int position, uint64_t number) const {
+  return team_->peer(position).data + slots_begin + number % slots * slot_bytes;
 }
 
-std::byte* SharedCollectives::shown_by(const SharedTask& task, int place, uint64_t piece,
+std::byte* SharedCollectives::shown_by(const SharedTask& task, int position, uint64_t piece,
                                        int64_t block) const {
-  const SharedEntry& entry = task.entries[static_cast<size_t>(place)];
-  if (entry.offset >= 0) return team_->mate(place).data + entry.offset + task.offset(piece, block);
-  return slot(place, entry.first_slot + (piece - task.first())) + task.slot_offset(block);
+  const SharedEntry& entry = task.entries[static_cast<size_t>(position)];
+  if (entry.offset >= 0) return team_->peer(position).data + entry.offset + task.offset(piece, block);
+  return slot(position, entry.first_slot + (piece - task.first())) + task.slot_offset(block);
 }
 
-// Whether `counter` of every rank has passed `piece`; `known` spares reading what does not change back.
+// Whether `counter` of every rank has passed `piece`; `known` saves reads, since counters only grow.
 bool SharedCollectives::all_past(uint64_t piece, Counter counter, std::vector<uint64_t>& known) const {
-  for (size_t place = 0; place < known.size(); ++place) {
-    if (known[place] > piece) continue;
-    known[place] = (team_->control(static_cast<int>(place)).*counter).load(std::memory_order_acquire);
-    if (known[place] <= piece) return false;
+  for (size_t position = 0; position < known.size(); ++position) {
+    if (known[position] > piece) continue;
+    known[position] = (team_->control(static_cast<int>(position)).*counter).load(std::memory_order_acquire);
+    if (known[position] <= piece) return false;
   }
   return true;
 }
 
-// Who keeps the oldest piece from being complete; -1: nobody on this host does any more.
-int SharedCollectives::blocking_mate() {
+// The position of the rank that the oldest piece waits for; -1: none on this host.
+int SharedCollectives::blocking_peer() {
   const bool mine_is_done = done_ > complete_;
   if (!mine_is_done && begun_ > complete_) return -1;
-  for (int place = 0; place < team_->size(); ++place) {
-    const SharedControl& theirs = team_->control(place);
+  for (int position = 0; position < team_->size(); ++position) {
+    const SharedControl& theirs = team_->control(position);
     if ((mine_is_done ? theirs.done : theirs.ready).load(std::memory_order_acquire) <= complete_)
-      return place;
+      return position;
   }
   return -1;
 }

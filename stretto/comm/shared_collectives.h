@@ -15,23 +15,23 @@
 
 namespace stretto {
 
-// How a rank's slices travel between hosts: through a back end that it forms with one rank of each other host. There are
-// as many rails as the host with the fewest ranks has ranks; ranks whose place is beyond sum nothing.
+// How slices are reduced between hosts: a back end that a rank forms with one rank of each other host. There are as many
+// rails as the host with the fewest ranks has ranks; ranks with a higher position sum nothing.
 struct HostRail {
-  c10::intrusive_ptr<c10d::Backend> backend = nullptr;  // none on a single host, and beyond
+  c10::intrusive_ptr<c10d::Backend> backend = nullptr;  // none on a single host, and for higher positions
   int rails = 0;                                        // 0: a single host
 };
 
 // Collectives of the ranks of one host through their shared memory, without a thread of their own: data are moved
-// whenever a rank calls in. Tensors inside a rank's segment are read and written by the others where they lie; others
+// whenever a rank makes a call. The other ranks read and write tensors inside a rank's segment in place; other tensors
 // pass through staging slots at the front of the segment.
 //
 // An all-reduce by three ranks:                        rank 0        rank 1        rank 2
 //   each shows its data                              | a0 a1 a2 |  | b0 b1 b2 |  | c0 c1 c2 |
 //   each sums one slice, in the order of the ranks,  | s0       |  |    s1    |  |       s2 |
-//   and writes it into all: everywhere the same bits | s0 s1 s2 |  | s0 s1 s2 |  | s0 s1 s2 |
+//   and writes it into all: the same bits everywhere   | s0 s1 s2 |  | s0 s1 s2 |  | s0 s1 s2 |
 //
-// Over several hosts, slices are also summed between hosts before they are written; only all_reduce is then there.
+// Over several hosts, slices are also summed between hosts before they are written; only all_reduce is available then.
 class SharedCollectives {
  public:
   // Bytes at the front of a segment.
@@ -40,12 +40,12 @@ class SharedCollectives {
   static constexpr size_t room = slots_begin + slots * slot_bytes;
 
   explicit SharedCollectives(std::unique_ptr<HostTeam> team, HostRail rail = {});
-  // Waits a moment for what was never waited for.
+  // Waits up to a second for calls that were never waited for.
   ~SharedCollectives();
   SharedCollectives(const SharedCollectives&) = delete;
   SharedCollectives& operator=(const SharedCollectives&) = delete;
 
-  // Moves what can be moved now, and returns: a number for wait(). REQUIRES: for reductions, kernels::can_reduce.
+  // Moves what can be moved now, and returns a number for wait(). REQUIRES: for reductions, kernels::can_reduce.
   // Throws DistributedError when the group has failed.
   uint64_t start(SharedTask::Request request);
 
@@ -55,22 +55,22 @@ class SharedCollectives {
   void wait_for_all(std::chrono::milliseconds deadline) { wait(queued_, deadline); }
   bool complete(uint64_t number);
 
-  // The same for anything else that a rank waits for: takes part in what has begun until `finished`, which it asks again
-  // and again. `awaited`: the place of the rank that it depends on, -1 when it does not any more.
+  // The same for anything else that a rank waits for: takes part in what has begun until `finished` returns true; it is
+  // called repeatedly. `awaited`: the position of the rank that it depends on, -1 for none.
   void drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
              std::chrono::milliseconds deadline);
 
-  // What else to move whenever this rank waits: true where something was.
+  // What else to move whenever this rank waits; returns whether anything moved.
   void meanwhile(std::function<bool()> move) { meanwhile_ = std::move(move); }
 
-  // Gives up, for all ranks.
+  // Ends the group for all ranks: theirs and this rank's calls throw from now on.
   [[noreturn]] void fail(const std::string& why);
 
   HostTeam& team() { return *team_; }
 
  private:
   using Queue = std::list<SharedTask>;
-  struct Travelling {  // a slice on its way between hosts
+  struct InFlight {  // a slice that is being reduced between hosts
     Tensor sum = {};
     std::vector<void*> to = {};
     c10::intrusive_ptr<c10d::Work> work = {};
@@ -80,20 +80,20 @@ class SharedCollectives {
   bool advance();
   bool make_ready();
   bool work();
-  bool land();
-  void land_next();
+  bool finish_reduced();
+  void finish_next();
   void finish_piece();
   bool complete_pieces();
   void enter(SharedTask& task);
   bool stage(const SharedTask& task);
   void read_entries(SharedTask& task);
-  bool lies_in_segment(const SharedTask& task, int place, int64_t offset) const;
+  bool lies_in_segment(const SharedTask& task, int position, int64_t offset) const;
   void reduce_slice(const SharedTask& task, uint64_t piece);
   void copy_blocks(const SharedTask& task, uint64_t piece) const;
-  std::byte* shown_by(const SharedTask& task, int place, uint64_t piece, int64_t block) const;
-  std::byte* slot(int place, uint64_t number) const;
+  std::byte* shown_by(const SharedTask& task, int position, uint64_t piece, int64_t block) const;
+  std::byte* slot(int position, uint64_t number) const;
   bool all_past(uint64_t piece, Counter counter, std::vector<uint64_t>& known) const;
-  int blocking_mate();
+  int blocking_peer();
   void sleep(const std::function<bool()>& finished, const std::function<int()>& awaited);
 
   std::unique_ptr<HostTeam> team_;
@@ -107,11 +107,11 @@ class SharedCollectives {
   Queue::iterator to_make_ready_, to_work_on_;
   // Pieces are numbered throughout: complete_ <= done_ <= begun_ <= ready_ <= queued_.
   uint64_t queued_ = 0, ready_ = 0, begun_ = 0, done_ = 0, complete_ = 0;
-  std::deque<Travelling> travelling_;  // begun and not done
+  std::deque<InFlight> in_flight_;  // begun and not done
   uint64_t calls_entered_ = 0, calls_complete_ = 0;
   uint64_t slots_used_ = 0;
   std::array<uint64_t, slots> slot_free_{};         // once so many pieces are complete
-  std::vector<uint64_t> known_ready_, known_done_;  // of the others' counters: what was last read
+  std::vector<uint64_t> known_ready_, known_done_;  // the others' counters as last read
 };
 
 }  // namespace stretto

@@ -12,7 +12,7 @@ namespace stretto {
 // `sleepers` and the state of messages that are taken. Readers trust no number in it: they check each offset and size
 // against the segment before use, and a rank keeps what it needs back of its own in private memory.
 
-// What all ranks must agree on: plain numbers, since they lie in shared memory.
+// What all ranks must agree on. Plain numbers, since they are in shared memory.
 struct SharedCall {
   int32_t operation;
   int32_t dtype;
@@ -36,10 +36,10 @@ struct SharedMessage {
   enum class State : uint32_t { empty, posted, taken };
 
   std::atomic<State> state;
-  int32_t to;  // place in the team
+  int32_t to;  // position in the team
   int32_t tag;
   int32_t dtype;
-  uint64_t number;  // among those of this sender with this receiver and tag
+  uint64_t number;  // among this sender's messages with this receiver and tag
   uint64_t offset;
   uint64_t bytes;
 };
@@ -55,22 +55,22 @@ struct SharedControl {
 
   std::atomic<uint64_t> token;  // distinguishes this segment from any other
 
-  alignas(64) std::atomic<uint64_t> ready;  // so many pieces' data are there for the other ranks to read
-  std::atomic<uint64_t> done;    // so many pieces the rank needs, and writes to its other ranks, no more
-  std::atomic<uint32_t> events;  // changes after each change of the two above and of membership
+  alignas(64) std::atomic<uint64_t> ready;  // pieces whose data the other ranks may read
+  std::atomic<uint64_t> done;    // pieces that the rank neither reads nor writes any more, here or elsewhere
+  std::atomic<uint32_t> events;  // counts changes of the two above and of membership
   std::atomic<Membership> membership;
   alignas(64) std::atomic<uint32_t> sleepers;  // other ranks that sleep until `events` changes
-  char failure[448];                           // why, where membership is failed; written before
+  char failure[448];                           // the reason where membership is failed; written first
   alignas(64) std::array<SharedEntry, max_entries> entries;  // the n-th collective at n % max_entries
   alignas(64) std::array<SharedMessage, max_messages> messages;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
-// After a change that other ranks may wait for: counts it and wakes those that sleep.
+// To be called after a change that other ranks may wait for: counts it and wakes those that sleep.
 void announce(SharedControl& mine);
 
-// Sleeps until `theirs` announces something after `seen` (its events) was read, or `timeout` is over. May return
-// early. REQUIRES: sleepers has been counted up before `seen` was read.
+// Sleeps until `theirs` announces a change after `seen` (its events) was read, or until `timeout`. May return early.
+// REQUIRES: sleepers was incremented before `seen` was read.
 void sleep_until_announced(SharedControl& theirs, uint32_t seen, std::chrono::milliseconds timeout);
 
 }  // namespace stretto

@@ -28,11 +28,11 @@ class CollectiveWork : public c10d::Work {
   uint64_t number_;
 };
 
-// A message to or from `place`; `move` posts or takes it where that can be done, and says whether it is.
+// A message to or from `peer`; `move` posts or takes it where possible, and returns whether it has.
 class MessageWork : public c10d::Work {
  public:
-  MessageWork(Exchange exchange, int place, std::function<bool()> move)
-      : exchange_(std::move(exchange)), place_(place), move_(std::move(move)) {
+  MessageWork(Exchange exchange, int peer, std::function<bool()> move)
+      : exchange_(std::move(exchange)), peer_(peer), move_(std::move(move)) {
     isCompleted();
   }
   bool isCompleted() override {
@@ -40,14 +40,14 @@ class MessageWork : public c10d::Work {
     return !move_;
   }
   bool wait(std::chrono::milliseconds) override {
-    exchange_->collectives.drive([this] { return isCompleted(); }, [this] { return place_; },
+    exchange_->collectives.drive([this] { return isCompleted(); }, [this] { return peer_; },
                                  exchange_->deadline);
     return true;
   }
 
  private:
   Exchange exchange_;
-  int place_;
+  int peer_;
   std::function<bool()> move_;
 };
 
@@ -68,11 +68,11 @@ ReduceOp from_c10d(const c10d::ReduceOp& op) {
 
 Tensor only_one(const std::vector<Tensor>& tensors) {
   if (tensors.size() != 1)
-    throw DistributedError("a collective takes one tensor a rank, not {}", tensors.size());
+    throw DistributedError("a collective takes one tensor per rank, not {}", tensors.size());
   return tensors[0];
 }
 
-// The tensor that these are the equal parts of, end to end, in their order.
+// The tensor whose equal parts, in order, these are.
 Tensor joined(const std::vector<Tensor>& parts) {
   const int64_t elements = parts.at(0).numel();
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -100,9 +100,9 @@ SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::millisec
       exchange_(std::make_shared<SharedExchange>(std::move(team), std::move(rail), deadline)),
       gloo_(std::move(gloo)) {}
 
-// Where a collective goes that shared memory does not do alone. What was begun there is finished before: the others may
-// wait for this rank's help with it, and it will be waiting in Gloo.
-c10d::Backend* SharedMemory::elsewhere() {
+// The back end of collectives that shared memory alone does not perform. What was begun in shared memory is finished first:
+// the others may need this rank's part in it, and this rank is about to wait in Gloo.
+c10d::Backend* SharedMemory::fallback() {
   if (gloo_) waitForPendingWorks();
   return gloo_.get();
 }
@@ -142,7 +142,7 @@ SharedMemory::WorkPtr SharedMemory::allreduce(std::vector<Tensor>& tensors,
 
 SharedMemory::WorkPtr SharedMemory::broadcast(std::vector<Tensor>& tensors,
                                               const c10d::BroadcastOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->broadcast(tensors, options);
+  if (auto* gloo = fallback()) return gloo->broadcast(tensors, options);
   const Tensor tensor = only_one(tensors);
   const bool mine = options.rootRank == getRank();
   return start(SharedOperation::broadcast, tensor.numel(), mine ? tensor : Tensor(), mine ? Tensor() : tensor,
@@ -151,13 +151,13 @@ SharedMemory::WorkPtr SharedMemory::broadcast(std::vector<Tensor>& tensors,
 
 SharedMemory::WorkPtr SharedMemory::_allgather_base(Tensor& output, Tensor& input,
                                                     const c10d::AllgatherOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->_allgather_base(output, input, options);
+  if (auto* gloo = fallback()) return gloo->_allgather_base(output, input, options);
   return start(SharedOperation::all_gather, input.numel(), input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::_reduce_scatter_base(Tensor& output, Tensor& input,
                                                          const c10d::ReduceScatterOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->_reduce_scatter_base(output, input, options);
+  if (auto* gloo = fallback()) return gloo->_reduce_scatter_base(output, input, options);
   return start(SharedOperation::reduce_scatter, output.numel(), input, output, 0, &options.reduceOp);
 }
 
@@ -165,20 +165,20 @@ SharedMemory::WorkPtr SharedMemory::alltoall_base(Tensor& output, Tensor& input,
                                                   std::vector<int64_t>& output_sizes,
                                                   std::vector<int64_t>& input_sizes,
                                                   const c10d::AllToAllOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->alltoall_base(output, input, output_sizes, input_sizes, options);
+  if (auto* gloo = fallback()) return gloo->alltoall_base(output, input, output_sizes, input_sizes, options);
   if (!output_sizes.empty() || !input_sizes.empty())
     throw DistributedError("all_to_all takes equal pieces only");
   return start(SharedOperation::all_to_all, input.numel() / getSize(), input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::barrier(const c10d::BarrierOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->barrier(options);
+  if (auto* gloo = fallback()) return gloo->barrier(options);
   return start(SharedOperation::barrier, 0, Tensor(), Tensor());
 }
 
 SharedMemory::WorkPtr SharedMemory::gather(std::vector<std::vector<Tensor>>& outputs,
                                            std::vector<Tensor>& inputs, const c10d::GatherOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->gather(outputs, inputs, options);
+  if (auto* gloo = fallback()) return gloo->gather(outputs, inputs, options);
   const Tensor input = only_one(inputs);
   const bool mine = options.rootRank == getRank();
   return start(SharedOperation::gather, input.numel(), input, mine ? joined(outputs.at(0)) : Tensor(),
@@ -188,7 +188,7 @@ SharedMemory::WorkPtr SharedMemory::gather(std::vector<std::vector<Tensor>>& out
 SharedMemory::WorkPtr SharedMemory::scatter(std::vector<Tensor>& outputs,
                                             std::vector<std::vector<Tensor>>& inputs,
                                             const c10d::ScatterOptions& options) {
-  if (auto* gloo = elsewhere()) return gloo->scatter(outputs, inputs, options);
+  if (auto* gloo = fallback()) return gloo->scatter(outputs, inputs, options);
   const Tensor output = only_one(outputs);
   const bool mine = options.rootRank == getRank();
   return start(SharedOperation::scatter, output.numel(), mine ? joined(inputs.at(0)) : Tensor(), output,
@@ -204,7 +204,7 @@ SharedMemory::WorkPtr SharedMemory::send(std::vector<Tensor>& tensors, int desti
 
 SharedMemory::WorkPtr SharedMemory::recv(std::vector<Tensor>& tensors, int source, int tag) {
   if (gloo_) return gloo_->recv(tensors, source, tag);
-  const uint64_t number = exchange_->messages.number_received(source, tag);
+  const uint64_t number = exchange_->messages.next_number(source, tag);
   return c10::make_intrusive<MessageWork>(
       exchange_, source, [exchange = exchange_, source, tag, number, tensor = only_one(tensors)] {
         return exchange->messages.take(source, tag, number, tensor);
@@ -220,7 +220,7 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
   }
   const auto gloo = make_gloo(store, rank, size, options);
   if (!hosts.refusal.empty()) {
-    return {gloo, nullptr, fmt::format("gloo, since shared memory is not to be had: {}", hosts.refusal)};
+    return {gloo, nullptr, fmt::format("gloo, since there is no shared memory: {}", hosts.refusal)};
   }
   const std::string between = fmt::format("gloo between {} hosts", hosts.ranks.size());
   if (static_cast<size_t>(size) == hosts.ranks.size()) return {gloo, nullptr, between};

@@ -13,7 +13,7 @@
 
 namespace stretto {
 
-// What the works of a group hold on to, beside the group itself.
+// What a group and its works share.
 struct SharedExchange {
   SharedExchange(std::unique_ptr<HostTeam> team, HostRail rail, std::chrono::milliseconds deadline)
       : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {
@@ -25,8 +25,8 @@ struct SharedExchange {
   std::chrono::milliseconds deadline;
 };
 
-// Shared memory as a back end of c10d. Where ranks run on several hosts, all_reduce uses shared memory inside of each and
-// `rail` between them, and everything else goes through `gloo`, which is null on a single host.
+// Shared memory as a back end of c10d. Where ranks run on several hosts, all_reduce uses shared memory inside each and
+// `rail` between them, and everything else uses `gloo`, which is null on a single host.
 class SharedMemory : public c10d::Backend {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -35,10 +35,10 @@ class SharedMemory : public c10d::Backend {
   SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
                c10::intrusive_ptr<c10d::Backend> gloo);
 
-  // Of tensors that collectives read and write where they lie.
+  // Of tensors that collectives read and write in place.
   Allocator allocator() const;
 
-  // Everything begun by this rank.
+  // All calls of this rank so far.
   void waitForPendingWorks() override { exchange_->collectives.wait_for_all(exchange_->deadline); }
 
   const std::string getBackendName() const override { return "shm"; }
@@ -61,21 +61,22 @@ class SharedMemory : public c10d::Backend {
   WorkPtr start(SharedOperation operation, int64_t count, const Tensor& shown, const Tensor& taken,
                 int root = 0, const c10d::ReduceOp* reduce = nullptr);
 
-  c10d::Backend* elsewhere();
+  c10d::Backend* fallback();
 
   std::shared_ptr<SharedExchange> exchange_;
   c10::intrusive_ptr<c10d::Backend> gloo_;
 };
 
-// What a group of ranks on CPUs talks through.
+// The communication back end of a group of ranks on CPUs.
 struct CpuTransport {
   c10::intrusive_ptr<c10d::Backend> backend;
   c10::intrusive_ptr<SharedMemory> shared;  // the same, where it is shared memory
   std::string description;                  // "shared memory, 2 ranks on this host"
 };
 
-// Shared memory between the ranks of a host and Gloo between hosts; Gloo alone where each host has one rank, and where
-// shared memory is not to be had, which the description then explains. Every rank of the group must call it. Throws what the store and Gloo throw.
+// Shared memory between the ranks of a host and Gloo between hosts; Gloo alone where each host has one rank, or where there
+// is no shared memory, for the reason in the description. Every rank of the group must call it. Throws what the store and
+// Gloo throw.
 CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 const GroupOptions& options);
 

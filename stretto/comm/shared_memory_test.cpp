@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kByte,
                                at::kChar,  at::kShort,  at::kInt,      at::kLong};
 
-// The same at every rank that asks for it: what `rank` brings. Sums of these are rounded.
-Tensor brought_by(int rank, int64_t n, at::ScalarType dtype) {
+// What `rank` contributes, computed equally by every rank. Sums of these are rounded.
+Tensor contribution_of(int rank, int64_t n, at::ScalarType dtype) {
   const Tensor numbers = at::arange(n, at::kInt).mul_(2 * rank + 3).remainder_(101);
   return at::isFloatingType(dtype) ? (numbers.to(dtype) - 40) / 7 : numbers.to(dtype);
 }
@@ -29,8 +29,8 @@ Tensor brought_by(int rank, int64_t n, at::ScalarType dtype) {
 // Summed in the order of ranks, 16-bit types in fp32.
 Tensor sum_of_all(int ranks, int64_t n, at::ScalarType dtype) {
   const bool narrow = dtype == at::kBFloat16 || dtype == at::kHalf;
-  Tensor sum = brought_by(0, n, dtype).to(narrow ? at::kFloat : dtype, false, /*copy=*/true);
-  for (int rank = 1; rank < ranks; ++rank) sum.add_(brought_by(rank, n, dtype));
+  Tensor sum = contribution_of(0, n, dtype).to(narrow ? at::kFloat : dtype, false, /*copy=*/true);
+  for (int rank = 1; rank < ranks; ++rank) sum.add_(contribution_of(rank, n, dtype));
   return sum.to(dtype);
 }
 
@@ -66,7 +66,7 @@ class SharedOperations : public ::testing::TestWithParam<Setting> {
 
 TEST_P(SharedOperations, AllReduceIsTheSumInTheOrderOfRanks) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
-    Tensor tensor = placed(group, brought_by(group.rank(), n, dtype));
+    Tensor tensor = placed(group, contribution_of(group.rank(), n, dtype));
     group.all_reduce(tensor).wait();
     EXPECT_TRUE(at::equal(tensor, sum_of_all(ranks(), n, dtype)));
   });
@@ -75,18 +75,18 @@ TEST_P(SharedOperations, AllReduceIsTheSumInTheOrderOfRanks) {
 TEST_P(SharedOperations, ReduceScatter) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
     Tensor output = placed(group, at::zeros({n}, dtype));
-    const Tensor input = placed(group, brought_by(group.rank(), n * ranks(), dtype));
+    const Tensor input = placed(group, contribution_of(group.rank(), n * ranks(), dtype));
     group.reduce_scatter(output, input).wait();
     const Tensor sum = sum_of_all(ranks(), n * ranks(), dtype);
     EXPECT_TRUE(at::equal(output, sum.slice(0, n * group.rank(), n * (group.rank() + 1))));
-    EXPECT_TRUE(at::equal(input, brought_by(group.rank(), n * ranks(), dtype)));
+    EXPECT_TRUE(at::equal(input, contribution_of(group.rank(), n * ranks(), dtype)));
   });
 }
 
 TEST_P(SharedOperations, AllGatherAndGather) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
     std::vector<Tensor> all;
-    for (int rank = 0; rank < ranks(); ++rank) all.push_back(brought_by(rank, n, dtype));
+    for (int rank = 0; rank < ranks(); ++rank) all.push_back(contribution_of(rank, n, dtype));
     const Tensor input = placed(group, all[static_cast<size_t>(group.rank())]);
     Tensor output = placed(group, at::zeros({n * ranks()}, dtype));
     group.all_gather(output, input).wait();
@@ -101,26 +101,27 @@ TEST_P(SharedOperations, AllGatherAndGather) {
 TEST_P(SharedOperations, BroadcastAndScatter) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
     const int root = ranks() - 1;
-    Tensor tensor = placed(group, brought_by(group.rank(), n, dtype));
+    Tensor tensor = placed(group, contribution_of(group.rank(), n, dtype));
     group.broadcast(tensor, root).wait();
-    EXPECT_TRUE(at::equal(tensor, brought_by(root, n, dtype)));
-    const Tensor input = placed(group, brought_by(group.rank(), n * ranks(), dtype));
+    EXPECT_TRUE(at::equal(tensor, contribution_of(root, n, dtype)));
+    const Tensor input = placed(group, contribution_of(group.rank(), n * ranks(), dtype));
     Tensor output = placed(group, at::zeros({n}, dtype));
     group.scatter(output, input, root).wait();
     EXPECT_TRUE(at::equal(
-        output, brought_by(root, n * ranks(), dtype).slice(0, n * group.rank(), n * (group.rank() + 1))));
+        output,
+        contribution_of(root, n * ranks(), dtype).slice(0, n * group.rank(), n * (group.rank() + 1))));
   });
 }
 
 TEST_P(SharedOperations, AllToAll) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
-    const Tensor input = placed(group, brought_by(group.rank(), n * ranks(), dtype));
+    const Tensor input = placed(group, contribution_of(group.rank(), n * ranks(), dtype));
     Tensor output = placed(group, at::zeros({n * ranks()}, dtype));
     group.all_to_all(output, input).wait();
     std::vector<Tensor> expected;
     for (int rank = 0; rank < ranks(); ++rank) {
       expected.push_back(
-          brought_by(rank, n * ranks(), dtype).slice(0, n * group.rank(), n * (group.rank() + 1)));
+          contribution_of(rank, n * ranks(), dtype).slice(0, n * group.rank(), n * (group.rank() + 1)));
     }
     EXPECT_TRUE(at::equal(output, at::cat(expected)));
   });
@@ -184,15 +185,15 @@ TEST(SharedMemory, ManyCallsInFlightAreWaitedForInAnyOrder) {
 
 TEST(SharedMemory, MessagesKeepTheirOrderUnderEachTag) {
   run_rank_threads(2, [](Group& group) {
-    constexpr int messages = 90;  // more than there is room for
+    constexpr int messages = 90;  // more than fit
     if (group.rank() == 0) {
       for (int i = 0; i < messages; ++i) group.send(at::full({i}, i), 1, i % 3).wait();
-      return;  // what it sent outlives it
+      return;  // what it sent outlives its group
     }
     for (int tag = 0; tag < 3; ++tag) {
       for (int i = tag; i < messages; i += 3) {
         Tensor tensor = at::zeros({i}, at::kLong);
-        group.receive(tensor, 0, tag).wait();
+        group.recv(tensor, 0, tag).wait();
         EXPECT_TRUE(at::equal(tensor, at::full({i}, i)));
       }
     }
@@ -203,34 +204,34 @@ TEST(SharedMemory, AMessageOfAnotherSizeIsRefused) {
   run_rank_threads(2, [](Group& group) {
     if (group.rank() == 0) return group.send(at::ones({4}), 1).wait();
     try {
-      group.receive(at::ones({5}), 0).wait();
+      group.recv(at::ones({5}), 0).wait();
       FAIL();
     } catch (const DistributedError& error) {
       EXPECT_THAT(error.what(),
-                  HasSubstr("rank 0 sent 16 bytes of Float, and 20 bytes of Float were to be received"));
+                  HasSubstr("rank 0 sent 16 bytes of Float, but this rank receives 20 bytes of Float"));
     }
   });
 }
 
-TEST(SharedMemory, DifferentCallsAreNamedWithoutBeingAskedFor) {
-  std::vector<std::string> told(2);
+TEST(SharedMemory, DifferentCallsAreNamed) {
+  std::vector<std::string> messages(2);
   run_rank_threads(2, [&](Group& group) {
     try {
       Tensor output = at::empty({8});
       if (group.rank() == 0) group.all_reduce(output).wait();
       if (group.rank() == 1) group.all_gather(output, at::ones({4})).wait();
     } catch (const DistributedError& error) {
-      told[static_cast<size_t>(group.rank())] = error.what();
+      messages[static_cast<size_t>(group.rank())] = error.what();
     }
   });
-  for (const std::string& text : told) {
+  for (const std::string& text : messages) {
     EXPECT_THAT(text, HasSubstr("all_reduce of 8 float32"));
     EXPECT_THAT(text, HasSubstr("all_gather of 4 float32"));
     EXPECT_THAT(text, HasSubstr("all ranks must make the same calls in the same order"));
   }
 }
 
-TEST(SharedMemory, CallsThatDifferInTheirRootAloneAreTold) {
+TEST(SharedMemory, CallsThatDifferInTheirRootAloneAreNamed) {
   run_rank_threads(2, [&](Group& group) {
     try {
       group.broadcast(at::ones({8}), group.rank()).wait();
@@ -248,7 +249,7 @@ TEST(SharedMemory, ARankThatLeftIsNamedAtOnceAndByAll) {
   run_rank_threads(3, options, [](Group& group) {
     group.barrier();
     if (group.rank() == 1) return;
-    for (int attempt = 0; attempt < 2; ++attempt) {  // a group that has failed stays so
+    for (int attempt = 0; attempt < 2; ++attempt) {  // a failed group stays failed
       try {
         group.all_reduce(at::ones({2})).wait();
         ADD_FAILURE() << "rank " << group.rank() << " should have failed";
@@ -315,7 +316,7 @@ TEST(SharedMemory, GroupsLeaveNothingBehind) {
   EXPECT_EQ(shared_mappings(), 0u);
 }
 
-// Ranks as threads that say they run on the hosts of these names.
+// Ranks as threads that claim to run on hosts with these names.
 void run_on_hosts(const std::vector<std::string>& hosts, const std::function<void(Group&)>& body) {
   const auto store = memory_store();
   std::vector<std::thread> threads;
@@ -340,8 +341,8 @@ TEST(Hosts, RanksAloneOnTheirHostsUseGloo) {
   });
 }
 
-// Two and more ranks a host, also of different numbers; data in place and staged, in several pieces, and other calls
-// between that go around shared memory.
+// Two or more ranks per host, also different numbers; data in place and staged, in several pieces, and other calls in
+// between that do not use shared memory.
 TEST(Hosts, AllReduceGoesThroughBoth) {
   for (const std::vector<std::string>& names :
        {std::vector<std::string>{"a", "b", "a", "b"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
@@ -353,7 +354,7 @@ TEST(Hosts, AllReduceGoesThroughBoth) {
       for (const int64_t n : {0, 1, 1000, 300'001}) {
         tensors.push_back(group.rank() % 2 == 0 ? group.allocator()(n, at::kDouble, at::kCPU)
                                                 : at::empty({n}, at::kDouble));
-        tensors.back().copy_(brought_by(group.rank(), n, at::kDouble));
+        tensors.back().copy_(contribution_of(group.rank(), n, at::kDouble));
         works.push_back(group.all_reduce(tensors.back()));
       }
       group.barrier();
@@ -369,7 +370,7 @@ TEST(Hosts, AllReduceGoesThroughBoth) {
   }
 }
 
-TEST(Hosts, OneHostIsSaid) {
+TEST(Hosts, OneHostIsReported) {
   run_on_hosts({"a", "a", "a"},
                [](Group& group) { EXPECT_EQ(group.transport(), "shared memory, 3 ranks on this host"); });
 }

@@ -19,8 +19,8 @@ std::string dtype_text(at::ScalarType dtype) {
 
 }  // namespace
 
-uint64_t SharedMessages::send(int place, int tag, const Tensor& tensor) {
-  waiting_.push_back({place, tag, sent_[{place, tag}]++, tensor});
+uint64_t SharedMessages::send(int peer, int tag, const Tensor& tensor) {
+  waiting_.push_back({peer, tag, sent_[{peer, tag}]++, tensor});
   const uint64_t number = posted_ + waiting_.size();
   flush();
   return number;
@@ -40,8 +40,8 @@ bool SharedMessages::flush() {
   return posted_ != before;
 }
 
-bool SharedMessages::post(const Letter& letter) {
-  const Tensor& tensor = letter.tensor;
+bool SharedMessages::post(const Outgoing& outgoing) {
+  const Tensor& tensor = outgoing.tensor;
   SharedControl& mine = team_.control(team_.me());
   SharedSegment& segment = *team_.segment();
   std::optional<size_t> found;
@@ -56,10 +56,10 @@ bool SharedMessages::post(const Letter& letter) {
   }
   if (!found) return false;
   SharedMessage* const free = &mine.messages[*found];
-  free->to = letter.place;
-  free->tag = letter.tag;
+  free->to = outgoing.peer;
+  free->tag = outgoing.tag;
   free->dtype = static_cast<int32_t>(tensor.scalar_type());
-  free->number = letter.number;
+  free->number = outgoing.number;
   const size_t bytes = tensor.nbytes(), offset = bytes > 0 ? segment.take(bytes) : 0;
   if (bytes > 0) std::memcpy(segment.data() + offset, tensor.const_data_ptr(), bytes);
   extents_[*found] = {offset, bytes};
@@ -70,8 +70,8 @@ bool SharedMessages::post(const Letter& letter) {
   return true;
 }
 
-bool SharedMessages::take(int place, int tag, uint64_t number, const Tensor& tensor) {
-  for (SharedMessage& message : team_.control(place).messages) {
+bool SharedMessages::take(int peer, int tag, uint64_t number, const Tensor& tensor) {
+  for (SharedMessage& message : team_.control(peer).messages) {
     if (message.state.load(std::memory_order_acquire) != MessageState::posted || message.to != team_.me() ||
         message.tag != tag || message.number != number) {
       continue;
@@ -79,18 +79,18 @@ bool SharedMessages::take(int place, int tag, uint64_t number, const Tensor& ten
     const uint64_t bytes = message.bytes, offset = message.offset;
     const auto dtype = static_cast<at::ScalarType>(message.dtype);
     const bool fits = bytes == tensor.nbytes() && dtype == tensor.scalar_type();
-    const bool lies_in_segment = team_.mate(place).holds(offset, bytes);
+    const bool lies_in_segment = team_.peer(peer).holds(offset, bytes);
     if (fits && lies_in_segment && bytes > 0)
-      std::memcpy(tensor.mutable_data_ptr(), team_.mate(place).data + offset, bytes);
+      std::memcpy(tensor.mutable_data_ptr(), team_.peer(peer).data + offset, bytes);
     message.state.store(MessageState::taken, std::memory_order_release);
     announce(team_.control(team_.me()));
     if (!lies_in_segment) {
       throw DistributedError("rank {} sent {} bytes outside of its memory: its control block is damaged",
-                             team_.mate(place).rank, bytes);
+                             team_.peer(peer).rank, bytes);
     }
     if (!fits) {
-      throw DistributedError("rank {} sent {} bytes of {}, and {} bytes of {} were to be received",
-                             team_.mate(place).rank, bytes, dtype_text(dtype), tensor.nbytes(),
+      throw DistributedError("rank {} sent {} bytes of {}, but this rank receives {} bytes of {}",
+                             team_.peer(peer).rank, bytes, dtype_text(dtype), tensor.nbytes(),
                              c10::toString(tensor.scalar_type()));
     }
     return true;

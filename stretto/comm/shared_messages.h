@@ -9,43 +9,43 @@
 
 namespace stretto {
 
-// Messages between two ranks of one host; what was posted outlives its sender. The n-th that a rank sends to another under
-// a tag is the n-th that this one takes from it under that tag, whatever goes on under other tags.
+// Messages between two ranks of one host; a posted message outlives its sender's group. For each tag, messages from one rank
+// to another are received in the order in which they were sent, independently of other tags.
 class SharedMessages {
  public:
   explicit SharedMessages(HostTeam& team) : team_(team) {}
 
-  // Sends `tensor`, which stays as it is until sent() says so of the number that this returns: it is copied to where
-  // `place` can read it, once not too many messages have been left untaken. Throws IoError when there is no memory.
-  uint64_t send(int place, int tag, const Tensor& tensor);
+  // Sends `tensor`, which must not change until sent() is true for the number that this returns: it is copied into shared
+  // memory once there are not too many messages that were not received. Throws IoError when there is no memory.
+  uint64_t send(int peer, int tag, const Tensor& tensor);
   bool sent(uint64_t number);
 
-  // Sends what waits for room, in its order; whether there was anything to do and room for it.
+  // Posts messages that wait for room, in their order; returns whether any was posted.
   bool flush();
 
-  // The number of the next message from `place` under `tag`.
-  uint64_t number_received(int place, int tag) { return received_[{place, tag}]++; }
+  // The number of the next message from `peer` under `tag`.
+  uint64_t next_number(int peer, int tag) { return received_[{peer, tag}]++; }
 
-  // Copies the message of that number into `tensor`; false when it is not there yet. Throws DistributedError where it is of
+  // Copies the message of that number into `tensor`; false when it has not arrived yet. Throws DistributedError where it has
   // another size or type.
-  bool take(int place, int tag, uint64_t number, const Tensor& tensor);
+  bool take(int peer, int tag, uint64_t number, const Tensor& tensor);
 
  private:
-  struct Letter {
-    int place, tag;
-    uint64_t number;  // among those to `place` under `tag`
+  struct Outgoing {
+    int peer, tag;
+    uint64_t number;  // among those to `peer` under `tag`
     Tensor tensor;
   };
   struct Extent {  // of a posted message in this rank's segment
     size_t offset = 0, bytes = 0;
   };
-  bool post(const Letter& letter);
+  bool post(const Outgoing& outgoing);
 
   HostTeam& team_;
   std::map<std::pair<int, int>, uint64_t> sent_, received_;
-  std::deque<Letter> waiting_;
+  std::deque<Outgoing> waiting_;
   std::array<Extent, SharedControl::max_messages> extents_{};
-  uint64_t posted_ = 0;  // letters of all that were ever sent
+  uint64_t posted_ = 0;  // of all that were ever sent
 };
 
 }  // namespace stretto

@@ -64,8 +64,8 @@ SharedMapping::SharedMapping(const Fd& file, size_t bytes) : size_(bytes) {
     ::munmap(reserved_, size_ + huge_page);
     throw error;
   }
-  ::madvise(data_, size_, MADV_HUGEPAGE);  // an optimisation: refusal by the kernel changes nothing else
-  ::madvise(data_, size_, MADV_DONTDUMP);  // nor does one rank's core dump need to hold all ranks' memory
+  ::madvise(data_, size_, MADV_HUGEPAGE);  // an optimisation, which the kernel may refuse
+  ::madvise(data_, size_, MADV_DONTDUMP);  // one rank's core dump need not hold all ranks' memory
 }
 
 SharedMapping::~SharedMapping() { ::munmap(reserved_, size_ + huge_page); }
@@ -139,7 +139,7 @@ size_t SharedSegment::take(size_t bytes) {
 void SharedSegment::give_back(size_t begin, size_t bytes) {
   const std::lock_guard lock(mutex_);
   bytes = round_up(bytes, page);
-  // Whoever gets these addresses next finds zeros.
+  // The next tensor at these addresses must be zeroed.
   ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
               static_cast<off_t>(bytes));
   size_t end = begin + bytes;

@@ -53,16 +53,15 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   std::byte* data() const { return mapping_->data(); }
   size_t limit() const { return mapping_->size(); }
 
-  // A zeroed 1-D tensor inside; it keeps the segment alive, and its memory goes back when it is dropped. Thread-safe.
+  // A zeroed 1-D tensor inside; it keeps the segment alive, and its memory is given back when it is destroyed. Thread-safe.
   // Throws IoError when the limit is reached.
   Tensor allocate(int64_t elements, at::ScalarType dtype);
 
-  // The same as bytes, which begin so far from the segment's begin. What is not given back goes with the segment.
-  // Thread-safe.
+  // The same as bytes; returns their offset in the segment. Thread-safe.
   size_t take(size_t bytes);
   void give_back(size_t begin, size_t bytes);
 
-  // How far from the segment's begin these bytes lie; nothing where they do not lie inside.
+  // The offset of these bytes in the segment; nothing where they are not inside.
   std::optional<size_t> offset_of(const void* memory, size_t bytes) const;
 
  private:
@@ -71,7 +70,7 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   Fd file_;
   std::unique_ptr<SharedMapping> mapping_;
   std::mutex mutex_;
-  std::map<size_t, size_t> free_;  // begin to end of each free range, none beside another
+  std::map<size_t, size_t> free_;  // begin to end of each free range; adjacent ranges are merged
 };
 
 }  // namespace stretto

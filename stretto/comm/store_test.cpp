@@ -142,9 +142,10 @@ TEST_F(UnderAnAgent, ASecretMakesItPublishAnAddressOnly) {
 TEST(StoreOfRanks, RankZerosStoreOutlivesItForRanksThatAreBehind) {
   const int port = free_port();
   auto [zero, one] = connect_both(rank_of_two(0, 1, port), rank_of_two(1, 1, port));
-  auto late = std::async(std::launch::async, [store = std::exchange(one, nullptr)] {
+  auto late = std::async(std::launch::async, [store = std::exchange(one, nullptr)]() mutable {
     std::this_thread::sleep_for(200ms);
-    return store->store->get_to_str("from.0");
+    const auto read = std::exchange(store, nullptr);
+    return read->store->get_to_str("from.0");
   });
   zero.reset();
   EXPECT_EQ(late.get(), "zero");

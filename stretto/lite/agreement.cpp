@@ -73,7 +73,7 @@ void Agreement::announce(const Announcement& a) {
     return;
   }
   if (group_.backend() == "nccl") {
-    const Tensor there = mine_.to(at::kCUDA);
+    const Tensor there = mine_.to(group_.device());
     Tensor result = at::empty(all_.sizes(), there.options());
     work_ = group_.all_gather(result, there);
     work_.wait();

@@ -10,6 +10,7 @@
 
 namespace {
 
+using stretto::ConfigError;
 using stretto::Group;
 using namespace std::chrono_literals;
 
@@ -71,6 +72,8 @@ void run(Group& group, std::string_view mode, bool first_life) {
     wait_for_ever();
   } else if (mode == "die" && odd_one) {
     std::abort();
+  } else if (mode == "throw" && odd_one) {
+    throw ConfigError("the first mistake");
   } else if (mode == "differ") {
     at::Tensor output = at::empty({8});
     (odd_one ? group.all_gather(output, at::ones({4})) : group.all_reduce(output)).wait();
@@ -86,8 +89,10 @@ void run(Group& group, std::string_view mode, bool first_life) {
 // the first says.
 int main(int, char** argv) {
   using namespace stretto;
+  int rank = 0;
   try {
     const auto me = cluster::read_rank_info();
+    rank = me.rank;
     GroupOptions options;
     if (me.local_world_size < me.world_size)
       options.address = cluster::address_towards({me.master_addr, me.master_port});
@@ -96,6 +101,7 @@ int main(int, char** argv) {
     return 0;
   } catch (const Error& error) {
     fmt::print(stderr, "probe: {}\n", error.what());
+    if (argv[1] == std::string_view("throw")) std::this_thread::sleep_for(rank == 1 ? 5s : 0s);
     return error.exit_code();
   }
 }

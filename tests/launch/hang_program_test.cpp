@@ -79,6 +79,15 @@ TEST_P(HangingRun, WithoutATimeoutNobodyIsJudged) {
   EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
 }
 
+// Its group is gone seconds before its process is; the others must not end, and be blamed, in between.
+TEST(SharedMemoryRun, ARankThatFailsAndEndsLaterIsNamed) {
+  const ShellResult result = shell(stretto + " launch -N 2 --no-pin -- " + probe + " throw shm");
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("probe: the first mistake"), ContainsRegex("rank 1 \\(process [0-9]+\\) ")));
+  EXPECT_THAT(result.err, Not(ContainsRegex("error: rank 0 \\(process")));
+}
+
 TEST_P(HangingRun, ADeadRankLeavesItsRecord) {
   BackgroundShell run(launch("", "die"));
   const ShellResult result = run.wait();
