@@ -179,7 +179,7 @@ TEST(Environment, HalfSetSlurmAndOpenMpiAreRefused) {
   }
   EXPECT_THAT(refusal(with(slurm(), {{"SLURM_PROCID", "5"}})), HasSubstr("SLURM_PROCID=5 does not fit"));
   EXPECT_THAT(refusal(with(slurm(), {{"SLURM_NODEID", "3"}})),
-              HasSubstr("does not say how many tasks node 3 has"));
+              HasSubstr("has no number of tasks for node 3"));
   EXPECT_THAT(refusal(with(open_mpi(), {{"MASTER_ADDR", ""}})), HasSubstr("mpirun -x MASTER_ADDR="));
   EXPECT_THAT(refusal(with(open_mpi(), {{"OMPI_COMM_WORLD_LOCAL_RANK", ""}})),
               HasSubstr("OMPI_COMM_WORLD_LOCAL_RANK is not set although OMPI_COMM_WORLD_SIZE is"));

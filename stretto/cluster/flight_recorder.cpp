@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -68,11 +69,17 @@ void pack(char (&to)[N], const std::string& text) {
   std::memcpy(to, text.data(), std::min(text.size(), N - 1));
 }
 
-// A damaged rank may have left no terminating zero.
+// A damaged rank may have left no terminating zero, and bytes that are no text: they go to terminals and JSON.
 template <size_t N>
 std::string unpack(const char (&from)[N]) {
-  return {from, ::strnlen(from, N)};
+  std::string text(from, ::strnlen(from, N));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
 }
+
+int64_t magnitude(int64_t time) { return time == INT64_MIN ? INT64_MAX : std::abs(time); }
 
 std::array<uint64_t, packed_words> pack_collective(const Collective& call, int64_t now) {
   PackedCollective packed{};
@@ -114,7 +121,7 @@ std::optional<std::pair<uint64_t, RecordedCollective>> read_slot(const Slot& slo
                                                        .bytes = packed.bytes},
                                               .started = packed.started,
                                               .waiting_since = waiting_since,
-                                              .ended = ended < 0 ? -ended : ended,
+                                              .ended = magnitude(ended),
                                               .failed = ended < 0});
 }
 

@@ -2,8 +2,11 @@
 
 #include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -118,9 +121,27 @@ TEST(FlightRecorder, WhatIsNoneIsRefused) {
   const TempFolder folder;
   const std::string path = folder.path() / "other";
   write_file_atomic(path, "short");
-  EXPECT_THAT(refusal(path, 0), HasSubstr("no flight record of a launcher"));
+  EXPECT_THAT(refusal(path, 0), HasSubstr("is not a flight record"));
   write_file_atomic(path, std::string(1 << 20, 'x'));
-  EXPECT_THAT(refusal(path, 0), HasSubstr("no flight record of this version's launcher"));
+  EXPECT_THAT(refusal(path, 0), HasSubstr("is not a flight record of this version of stretto"));
+}
+
+TEST(FlightRecorder, ARankMayWriteAnyBytes) {
+  const FlightBoard board(1);
+  const Fd file(::open(board.path().c_str(), O_RDWR | O_CLOEXEC));
+  struct stat status {};
+  ASSERT_EQ(::fstat(file.get(), &status), 0);
+  for (const char byte : {'\x80', '\xff', '\x1b', '\0'}) {
+    const std::string forged(static_cast<size_t>(status.st_size), byte);
+    ASSERT_EQ(::pwrite(file.get(), forged.data(), forged.size(), 0), status.st_size);
+    const RankFlight flight = board.read(0);
+    EXPECT_EQ(flight.collectives.empty(), byte == '\0');
+    for (const RecordedCollective& entry : flight.collectives) {
+      EXPECT_EQ(entry.call.operation, std::string(16, '?'));
+      EXPECT_GE(entry.ended, 0);
+    }
+  }
+  EXPECT_THROW(FlightRecorder::open(board.path(), 0), IoError) << "nothing is left of its header";
 }
 
 TEST(FlightRecorder, WithoutOneNothingIsRecorded) {

@@ -151,16 +151,28 @@ std::optional<uid_t> peer_user(const Fd& socket) {
 }
 
 std::string address_towards(const Endpoint& peer) {
-  const Address destination = resolve<DistributedError>(peer)[0];
-  const Fd socket(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), destination.get(), destination.size) != 0)
-    throw DistributedError("{}: there is no route: {}", peer.text(), std::strerror(errno));
-  const std::string address = bound_endpoint(socket).host;
   const auto is_loopback = [](const std::string& host) {
     return host == "localhost" || host == "::1" || host.starts_with("127.");
   };
-  constexpr const char* outside = "192.0.2.1";  // an address for documentation (RFC 5737): no host has it
-  return is_loopback(address) && !is_loopback(peer.host) ? address_towards({outside, peer.port}) : address;
+  int error = 0;
+  for (const Address& destination : resolve<DistributedError>(peer)) {
+    const Fd socket(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket || ::connect(socket.get(), destination.get(), destination.size) != 0) {
+      error = errno;
+      continue;
+    }
+    const std::string address = bound_endpoint(socket).host;
+    if (!is_loopback(address) || is_loopback(peer.host)) return address;
+    constexpr const char* outside = "192.0.2.1";  // an address for documentation (RFC 5737): no host has it
+    try {
+      return address_towards({outside, peer.port});
+    } catch (const DistributedError&) {
+      throw DistributedError(
+          "{}: means {} on its own host, and there is no default route; use the address by which other hosts reach it",
+          peer.text(), address);
+    }
+  }
+  throw DistributedError("{}: there is no route: {}", peer.text(), std::strerror(error));
 }
 
 Endpoint bound_endpoint(const Fd& socket) {

@@ -329,7 +329,7 @@ TEST(StoreClientStart, AnotherKindOfServerIsNamed) {
     const StoreClient client(where, "s");
     ADD_FAILURE();
   } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("is no rendezvous store of this version"));
+    EXPECT_THAT(error.what(), HasSubstr("is not a rendezvous store of this version"));
   }
   stranger.join();
 }

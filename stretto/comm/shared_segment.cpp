@@ -132,8 +132,9 @@ size_t SharedSegment::take(size_t bytes) {
     if (begin + bytes < end) free_[begin + bytes] = end;
     return begin;
   }
-  throw IoError("cannot get {} of shared memory: the limit is {} per rank of this host",
-                human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(limit())));
+  throw IoError(
+      "cannot get {} of shared memory: the limit is {} per rank of this host, its memory; start fewer ranks per host",
+      human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(limit())));
 }
 
 void SharedSegment::give_back(size_t begin, size_t bytes) {

@@ -50,8 +50,10 @@ void run(const std::string& input) {
   const RankFlight flight = board.read(0);
   require(flight.collectives.size() <= flight_record_length, "a record has so many entries at most");
   for (const RecordedCollective& entry : flight.collectives) {
-    require(entry.call.operation.size() < 16 && entry.call.shape.size() < 48,
-            "texts end where their places do");
+    require(entry.call.operation.size() <= 16 && entry.call.shape.size() <= 48,
+            "texts end with their fields");
+    require(entry.ended >= 0, "times are not negative");
+    for (const char c : entry.call.group) require(c >= ' ' && c <= '~', "texts are printable");
   }
 
   const Fd stranger(::memfd_create("fuzz", MFD_CLOEXEC));
