@@ -1,5 +1,7 @@
 #include "stretto/archive/folder.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,8 +41,8 @@ class Folder : public ::testing::Test {
     return steps_of(superseded(list_checkpoints(temp_.path()), retention));
   }
   static std::vector<int64_t> steps_of(const std::vector<Checkpoint>& checkpoints) {
-    std::vector<int64_t> steps;
-    for (const Checkpoint& checkpoint : checkpoints) steps.push_back(checkpoint.step);
+    std::vector<int64_t> steps(checkpoints.size());
+    std::ranges::transform(checkpoints, steps.begin(), &Checkpoint::step);
     return steps;
   }
   std::string verify_error(int64_t step) const {
