@@ -42,9 +42,9 @@ void run(int ranks, int steps) {
   };
 
   Scale bare;
-  Arena arena(collect_tensors(bare).trained, Precision::fp32, plain_memory());
+  Arena arena(collect_tensors(bare).trainable, {}, plain_memory());
   const auto sgd = optim::sgd({.lr = 1e-6});
-  sgd->bind(arena.buffers(), arena.optimizer_pieces(), plain_memory());
+  sgd->bind(arena.owned_buffers(), arena.owned_pieces(), plain_memory());
   const Tensor mine = at::zeros({9}, at::kDouble), all = at::zeros({group.size(), 9}, at::kDouble);
   const Tensor weight = at::full({}, 1.0 / group.size());
   const auto by_hand = [&] {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ std::string human_duration(double seconds);
 
 // 1536 -> "1.5 KiB".
 std::string human_bytes(double bytes);
+
+// counted(1, "rank") -> "1 rank"; counted(2, "rank") -> "2 ranks".
+std::string counted(int64_t count, std::string_view noun);
 
 // `word` as a shell takes it for one word: in quotes where it holds more than letters, digits and a few signs.
 std::string shell_word(std::string_view word);

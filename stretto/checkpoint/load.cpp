@@ -122,4 +122,21 @@ archive::Manifest load(const std::filesystem::path& checkpoint, State& state) {
   return manifest;
 }
 
+std::optional<std::filesystem::path> choose(
+    Group& group, const std::function<std::optional<archive::Checkpoint>()>& choose) {
+  std::string chosen;
+  if (group.rank() == 0) {
+    if (const auto found = choose()) chosen = found->path;
+  }
+  chosen = group.broadcast_bytes(chosen, 0);
+  if (chosen.empty()) return std::nullopt;
+  return chosen;
+}
+
+std::set<std::string> tensor_names(const archive::Manifest& manifest) {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : manifest.tensors) names.insert(name);
+  return names;
+}
+
 }  // namespace stretto::checkpoint

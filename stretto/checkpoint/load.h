@@ -1,8 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
 
+#include "stretto/archive/folder.h"
 #include "stretto/archive/manifest.h"
+#include "stretto/comm/group.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto::checkpoint {
@@ -12,5 +18,12 @@ namespace stretto::checkpoint {
 // the piece is. Throws DataError naming the tensor where the checkpoint is of another model, and the file where it is
 // damaged.
 archive::Manifest load(const std::filesystem::path& checkpoint, State& state);
+
+// The checkpoint that `choose` finds at rank 0, at every rank; what it throws there ends the others too. Collective.
+std::optional<std::filesystem::path> choose(
+    Group& group, const std::function<std::optional<archive::Checkpoint>()>& choose);
+
+// The names of its tensors.
+std::set<std::string> tensor_names(const archive::Manifest& manifest);
 
 }  // namespace stretto::checkpoint

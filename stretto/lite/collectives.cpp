@@ -1,6 +1,6 @@
 #include "stretto/base/error.h"
 #include "stretto/lite/lite.h"
-#include "stretto/lite/random.h"
+#include "stretto/parallel/random_state.h"
 
 // What a Lite program's ranks tell each other by its own wish.
 namespace stretto {
@@ -52,7 +52,7 @@ void Lite::barrier() { agreement_.meet({.act = Act::collective}); }
 
 void Lite::seed_everything(uint64_t seed) {
   at::manual_seed(seed);
-  if (!models_.empty()) lite::separate_random_numbers(global_rank());
+  if (!models_.empty()) separate_random_numbers(global_rank());
 }
 
 std::unique_ptr<Autocast> Lite::autocast() {

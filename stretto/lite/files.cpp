@@ -1,11 +1,8 @@
-#include <cstring>
-
 #include "stretto/archive/folder.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/lite/lite.h"
-#include "stretto/lite/random.h"
 
 // What a Lite program keeps in files.
 namespace stretto {
@@ -16,49 +13,32 @@ std::string numbered(const char* what, size_t number) {
   return number == 0 ? what : fmt::format("{}{}", what, number);
 }
 
-void put_bytes(Tensor& tensor, const std::string& bytes) {
-  tensor = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-}
-
-std::string get_bytes(const Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 }  // namespace
 
-// Random numbers are an entry for each of the ranks that wrote, held by that rank alone.
-State Lite::state(const std::set<std::string>* stored, int writers) {
+State Lite::state(const std::set<std::string>* stored, int random_writers) {
   State state;
   for (lite::Model& model : models_) {
-    const std::string prefix = numbered("model", model.number()) + ".";
-    if (Arena* arena = model.arena()) {
-      for (const auto& parameter : arena->parameters()) {
-        state.tensors.push_back(
-            whole_entry(prefix + parameter.info.name, parameter.info.tensor.sizes().vec(),
-                        arena->buffers().master.slice(0, parameter.begin, parameter.end)));
-      }
+    const std::string prefix = numbered("model", model.number());
+    if (Engine* engine = model.engine()) {
+      engine->add_model_state(state, prefix);
+      continue;
     }
-    for (const auto& [name, tensor] : model.tensors().constant)
-      state.tensors.push_back(whole_entry(prefix + name, tensor.sizes().vec(), tensor.detach()));
+    model.synchronise_buffers();
+    for (const NamedTensorList* tensors : {&model.tensors().frozen, &model.tensors().buffers}) {
+      for (const auto& [name, tensor] : *tensors)
+        state.tensors.push_back(whole_entry(prefix + "." + name, tensor.sizes().vec(), tensor.detach()));
+    }
   }
   for (size_t i = 0; i < optimizers_.size(); ++i)
     optimizers_[i]->add_state(state, numbered("optimizer", i), stored);
-  put_bytes(random_state_, lite::random_state());
-  for (int rank = 0; rank < writers; ++rank) {
-    Entry entry = whole_entry(fmt::format("random.{}", rank), random_state_.sizes().vec(), random_state_);
-    entry.replicated = false;
-    if (rank != global_rank()) entry.pieces.clear();
-    state.tensors.push_back(std::move(entry));
-  }
+  random_.add_state(state, global_rank(), random_writers);
   return state;
 }
 
 std::filesystem::path Lite::save(const std::filesystem::path& folder, const SaveOptions& options) {
   agreement_.meet({.act = lite::Act::save, .number = options.step});
   for (lite::Model& model : models_) {
-    model.synchronise_buffers();
-    model.compare_replicas();
+    if (model.engine() != nullptr) model.engine()->compare_replicas();
   }
   auto& writer = writers_[folder];
   if (!writer) {
@@ -79,39 +59,31 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
 
 std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   agreement_.meet({.act = lite::Act::load});
-  // Rank 0 looks and all do as it says; what it throws ends the others too.
-  std::string chosen;
-  if (is_global_zero()) {
-    if (std::filesystem::exists(folder / archive::manifest_name)) {
-      archive::verify(folder);
-      chosen = folder;
-    } else if (const auto newest = archive::newest_good(folder)) {
-      chosen = newest->path;
-    }
-  }
-  chosen = group().broadcast_bytes(chosen, 0);
-  if (chosen.empty()) return std::nullopt;
+  const auto chosen = checkpoint::choose(group(), [&]() -> std::optional<archive::Checkpoint> {
+    if (!std::filesystem::exists(folder / archive::manifest_name)) return archive::newest_good(folder);
+    archive::verify(folder);
+    return archive::Checkpoint{archive::read_manifest(folder).step, folder};
+  });
+  if (!chosen) return std::nullopt;
 
-  const archive::Manifest manifest = archive::read_manifest(chosen);
+  const archive::Manifest manifest = archive::read_manifest(*chosen);
   if (!manifest.scalars.contains("extra")) {
-    throw DataError("load: {} is no checkpoint of a Lite program; `stretto train` goes on with it", chosen);
+    throw DataError("load: {} is not a checkpoint of a Lite program; `stretto train` continues it",
+                    chosen->string());
   }
-  std::set<std::string> stored;
-  for (const auto& [name, entry] : manifest.tensors) stored.insert(name);
-  State table = state(&stored, manifest.world_size);
-  checkpoint::load(chosen, table);
+  const std::set<std::string> stored = checkpoint::tensor_names(manifest);
+  State table = state(&stored, RandomState::writers(stored));
+  checkpoint::load(*chosen, table);
   for (lite::Model& model : models_) {
-    if (model.arena() != nullptr) {
-      model.arena()->refresh_compute();
-      model.zero_grad();  // gradients of other weights
-    }
-    model.compare_replicas();
+    if (model.engine() == nullptr) continue;
+    model.engine()->resume_model();
+    model.zero_grad();  // gradients of other weights
   }
   for (size_t i = 0; i < optimizers_.size(); ++i) optimizers_[i]->resume(table, numbered("optimizer", i));
-  if (global_rank() < manifest.world_size) lite::set_random_state(get_bytes(random_state_));
+  random_.resume(global_rank());
   const auto epochs = table.scalars.at("loaders").get<std::vector<int64_t>>();
   loop_.resume(epochs);
-  log::info("loaded     {}", chosen);
+  log::info("loaded     {}", chosen->string());
   return table.scalars.at("extra");
 }
 

@@ -4,16 +4,13 @@
 #include <cmath>
 
 #include <ATen/autocast_mode.h>
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/dropout.h>
-#include <torch/nn/modules/rnn.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
-#include "stretto/lite/random.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
+#include "stretto/parallel/random_state.h"
 
 namespace stretto {
 namespace {
@@ -36,30 +33,6 @@ void find_layers(const torch::nn::Module& module, const std::string& name, Layer
   }
   for (const auto& child : module.named_children())
     find_layers(*child.value(), name.empty() ? child.key() : name + "." + child.key(), kinds);
-}
-
-// Whether it is one of these layers, and its probability of dropping is not zero.
-template <class... Layers>
-bool is_dropout(const torch::nn::Module& module) {
-  const auto drops = [&](const auto* layer) { return layer != nullptr && layer->options.p() > 0; };
-  return (... || drops(dynamic_cast<const Layers*>(&module)));
-}
-template <class... Layers>
-bool is_recurrent_dropout(const torch::nn::Module& module) {
-  const auto drops = [&](const auto* layer) { return layer != nullptr && layer->options.dropout() > 0; };
-  return (... || drops(dynamic_cast<const Layers*>(&module)));
-}
-
-bool has_torch_dropout(const torch::nn::Module& module) {
-  using namespace torch::nn;
-  if (is_dropout<DropoutImpl, Dropout2dImpl, Dropout3dImpl, AlphaDropoutImpl, FeatureAlphaDropoutImpl>(
-          module))
-    return true;
-  if (is_recurrent_dropout<RNNImpl, LSTMImpl, GRUImpl, MultiheadAttentionImpl>(module)) return true;
-  for (const auto& child : module.children()) {
-    if (has_torch_dropout(*child)) return true;
-  }
-  return false;
 }
 
 // Of the names and shapes of its parameters; exact as a double.
@@ -95,7 +68,9 @@ Lite::~Lite() {
   }
 }
 
-lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCounts& counts) {
+lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCounts& counts,
+                             std::unique_ptr<optim::Optimizer> optimizer) {
+  if (counts.own > 0 && optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
   for (const lite::Model& model : models_) {
     if (&model.module() == &module)
       throw ConfigError("setup: this model was set up before, as model {}", model.number());
@@ -114,7 +89,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   }
   const auto number = static_cast<int64_t>(models_.size());
   agreement_.meet({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
-  if (models_.empty()) lite::separate_random_numbers(global_rank());
+  if (models_.empty()) separate_random_numbers(global_rank());
 
   LayerKinds layers;
   find_layers(module, "", layers);
@@ -130,15 +105,18 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
                   "cannot be mixed with other layers (such as {}) in one model; set them up as two models, or",
                   layers.other));
   }
-  collect_tensors(module);  // refuses by name what torch would refuse to move
   auto& movable = const_cast<torch::nn::Module&>(module);
+  collect_tensors(movable);  // refuses by name what torch would refuse to move
   movable.to(job_.device);
-  lite::Model& model = models_.emplace_back(static_cast<size_t>(number), movable, *job_.group,
-                                            lite::ModelOptions{.precision = copies ? Precision::bf16
-                                                                            : bf16 ? Precision::fp32
-                                                                                   : settings_.precision,
-                                                               .bucket_bytes = settings_.bucket_bytes,
-                                                               .skips_unused = counts.torch > 0});
+  const Precision precision = bf16 && !copies ? Precision::fp32 : settings_.precision;
+  lite::Model& model = models_.emplace_back(
+      static_cast<size_t>(number), movable, *job_.group,
+      lite::ModelOptions{.engine = {.strategy = settings_.strategy,
+                                    .precision = precision,
+                                    .bucket_bytes = settings_.bucket_bytes,
+                                    .lazy_rows = false},  // programs may look at any weight at any time
+                         .skips_unused = counts.torch > 0},
+      std::move(optimizer));
   agreement_.set_models(models_.size());
   if (bf16 && !copies) loop_.set_autocast(at::kBFloat16);
 
@@ -148,7 +126,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   log::info("{}", model.describe(compute));
   if (world_size() > 1 && has_torch_dropout(module))
     log::info(
-        "dropout    torch::nn::Dropout draws from each rank's own random numbers: results depend on the ranks");
+        "dropout    torch::nn::Dropout draws from each rank's own generator: results depend on the world size");
   return model;
 }
 
@@ -159,18 +137,15 @@ lite::Model& Lite::find(const torch::nn::Module& module) {
   throw ConfigError("Lite: this model was not set up; call setup(model, optimizer) first");
 }
 
-LiteOptimizer Lite::add_optimizer(lite::Model& model, std::unique_ptr<optim::Optimizer> optimizer) {
-  if (optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
-  if (model.arena() == nullptr)
-    throw ConfigError("setup: model {} has no parameter to train", model.number());
-  optimizers_.push_back(lite::arena_optimizer(model, std::move(optimizer)));
+LiteOptimizer Lite::add_optimizer(lite::Model& model) {
+  model.engine("setup");
+  optimizers_.push_back(lite::engine_optimizer(model));
   return LiteOptimizer(*optimizers_.back());
 }
 
 LiteOptimizer Lite::add_optimizer(lite::Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer) {
   if (optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
-  if (model.arena() == nullptr)
-    throw ConfigError("setup: model {} has no parameter to train", model.number());
+  model.engine("setup");
   optimizers_.push_back(lite::torch_optimizer(model, std::move(optimizer)));
   return LiteOptimizer(*optimizers_.back());
 }
@@ -289,19 +264,16 @@ void Lite::refuse_strangers(const std::vector<Tensor>& leaves) {
 }
 
 double Lite::clip(lite::Model& model, const ClipOptions& options) {
-  if (model.arena() == nullptr)
-    throw ConfigError("clip_gradients: model {} has no parameter to train", model.number());
+  Engine& engine = model.engine("clip_gradients");
   model.require_gradients("clip_gradients");
-  Tensor grad = model.arena()->buffers().grad;
-  const double norm = model.gradient_norm();
+  const double norm = engine.gradient_norm();
   if (!std::isfinite(norm)) {
     throw Error(
         "clip_gradients: the gradient of {} is not finite: lower the learning rate, or look at the batch",
-        model.first_nonfinite());
+        engine.first_nonfinite());
   }
-  // As torch's clip_grad_norm_: the limit over the norm plus a little.
-  if (options.max_norm > 0 && norm > options.max_norm) grad.mul_(options.max_norm / (norm + 1e-6));
-  if (options.clip_val > 0) grad.clamp_(-options.clip_val, options.clip_val);
+  if (const double scale = clip_scale(norm, options.max_norm); scale != 1) engine.scale_gradients(scale);
+  if (options.clip_val > 0) engine.clamp_gradients(options.clip_val);
   return norm;
 }
 

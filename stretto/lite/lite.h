@@ -24,6 +24,7 @@
 #include "stretto/lite/model.h"
 #include "stretto/lite/optimizer.h"
 #include "stretto/lite/ranks.h"
+#include "stretto/parallel/random_state.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/tensor/safetensors.h"
 
@@ -263,9 +264,10 @@ class Lite {
     int own = 0;
     int torch = 0;
   };
-  lite::Model& add_model(const torch::nn::Module& module, const OptimizerCounts& counts);
+  lite::Model& add_model(const torch::nn::Module& module, const OptimizerCounts& counts,
+                         std::unique_ptr<optim::Optimizer> optimizer);
   lite::Model& find(const torch::nn::Module& module);
-  LiteOptimizer add_optimizer(lite::Model& model, std::unique_ptr<optim::Optimizer> optimizer);
+  LiteOptimizer add_optimizer(lite::Model& model);  // the engine's own
   LiteOptimizer add_optimizer(lite::Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer);
   template <class O>
   LiteOptimizer bind(lite::Model& model, O&& optimizer);
@@ -283,7 +285,7 @@ class Lite {
   std::deque<lite::Model> models_;
   std::vector<std::unique_ptr<lite::OptimizerBackend>> optimizers_;
   std::map<std::filesystem::path, std::unique_ptr<checkpoint::Writer>> writers_;
-  Tensor random_state_;  // in memory that can be saved from and loaded into
+  RandomState random_;
   int no_sync_ = 0;
   bool autocast_was_used_ = false;  // since the last backward
   bool said_equal_weights_ = false;
@@ -296,7 +298,13 @@ auto Lite::setup(M&& model, Optimizers&&... optimizers) {
   constexpr int own =
       (0 + ... + int{std::same_as<std::remove_cvref_t<Optimizers>, std::unique_ptr<optim::Optimizer>>});
   constexpr int given = sizeof...(Optimizers);
-  lite::Model& added = add_model(lite::module_of(model), {own, given - own});
+  std::unique_ptr<optim::Optimizer> optimizer;  // stretto's own, which the model's engine keeps
+  [[maybe_unused]] const auto take = [&](auto&& each) {
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(each)>, std::unique_ptr<optim::Optimizer>>)
+      optimizer = std::move(each);
+  };
+  (take(std::forward<Optimizers>(optimizers)), ...);
+  lite::Model& added = add_model(lite::module_of(model), {own, given - own}, std::move(optimizer));
   // A module itself stays the caller's; handles are given back by value.
   constexpr bool is_module = std::derived_from<std::remove_cvref_t<M>, torch::nn::Module>;
   static_assert(
@@ -316,7 +324,7 @@ template <class O>
 LiteOptimizer Lite::bind(lite::Model& model, O&& optimizer) {
   using Type = std::remove_cvref_t<O>;
   if constexpr (std::same_as<Type, std::unique_ptr<optim::Optimizer>>) {
-    return add_optimizer(model, std::move(optimizer));
+    return add_optimizer(model);
   } else if constexpr (!std::derived_from<Type, torch::optim::Optimizer>) {
     return add_optimizer(model, std::shared_ptr<torch::optim::Optimizer>(std::forward<O>(optimizer)));
   } else if constexpr (std::is_lvalue_reference_v<O>) {

@@ -4,8 +4,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/lite/random.h"
-#include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/random_state.h"
+#include "stretto/parallel/replicas.h"
 
 namespace stretto::lite {
 

@@ -2,51 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/base/strings.h"
+#include "stretto/parallel/replicas.h"
 
 namespace stretto::lite {
 namespace {
 
-void collect_buffers(const torch::nn::Module& module, std::vector<Tensor>& buffers) {
-  for (const auto& item : module.named_buffers(/*recurse=*/false)) {
-    if (item.value().defined()) buffers.push_back(item.value());
-  }
-  for (const auto& child : module.named_children()) collect_buffers(*child.value(), buffers);
-}
-
-std::vector<int64_t> versions(const std::vector<Tensor>& tensors) {
-  std::vector<int64_t> result;
-  for (const Tensor& tensor : tensors) result.push_back(static_cast<int64_t>(tensor._version()));
-  return result;
-}
-
-// Rank 0's values for all, one message a type.
-void broadcast(Group& group, const std::vector<Tensor>& tensors) {
-  if (group.size() == 1) return;
-  at::NoGradGuard no_grad;
-  std::map<at::ScalarType, std::vector<Tensor>> by_type;
-  for (const Tensor& tensor : tensors) by_type[tensor.scalar_type()].push_back(tensor.detach());
-  for (const auto& [type, alike] : by_type) {
-    std::vector<Tensor> flat;
-    for (const Tensor& tensor : alike) flat.push_back(tensor.reshape({-1}));
-    Tensor values = at::cat(flat);
-    group.broadcast(values, 0).wait();
-    int64_t begin = 0;
-    for (const Tensor& tensor : alike) {
-      tensor.copy_(values.slice(0, begin, begin + tensor.numel()).view_as(tensor));
-      begin += tensor.numel();
-    }
-  }
-}
-
-// Lite converts nobody's parameters: a module in another type than `precision` is a slip.
+// Lite converts nobody's parameters: a module in another dtype than `precision` is a mistake.
 void require_dtype(const ModuleTensors& tensors, Precision precision) {
   const at::ScalarType wanted = master_dtype(precision);
-  for (const NamedParameter& parameter : tensors.trained) {
+  for (const NamedParameter& parameter : tensors.trainable) {
     if (parameter.tensor.scalar_type() == wanted) continue;
     throw ConfigError(
         "setup: parameter {} is {}, but the run's precision needs {} parameters; call model->to(torch::{}) before setup, or set precision = \"{}\"",
@@ -58,46 +25,57 @@ void require_dtype(const ModuleTensors& tensors, Precision precision) {
 
 }  // namespace
 
-Model::Model(size_t number, torch::nn::Module& module, Group& group, const ModelOptions& options)
+Model::Model(size_t number, torch::nn::Module& module, Group& group, const ModelOptions& options,
+             std::unique_ptr<optim::Optimizer> optimizer)
     : number_(number),
       module_(module),
       kept_(module.weak_from_this().lock()),
       group_(group),
-      options_(options),
-      tensors_(collect_tensors(module)) {
-  for (NamedParameter& parameter : tensors_.trained)
-    parameter.sparse = false;  // programs may look at all of it
-  require_dtype(tensors_, options.precision);
-  collect_buffers(module, buffers_);
-  if (tensors_.trained.empty()) {
-    std::vector<Tensor> constant;
-    for (const auto& [name, tensor] : tensors_.constant) constant.push_back(tensor);
-    broadcast(group, constant);
+      options_(options) {
+  ModuleTensors tensors = collect_tensors(module);
+  require_dtype(tensors, options.engine.precision);
+  if (tensors.trainable.empty()) {
+    frozen_ = std::move(tensors);
+    broadcast_tensors(group, frozen_.frozen);
+    broadcast_tensors(group, frozen_.buffers);
     return;
   }
-  arena_.emplace(tensors_.trained, options.precision, plain_memory(), group.allocator());
-  engine_ = std::make_unique<DataParallel>(*arena_, group, options.bucket_bytes);
-  if (options.precision == Precision::bf16) {
-    at::NoGradGuard no_grad;
-    for (auto& [name, tensor] : tensors_.constant) {
-      if (tensor.is_floating_point()) tensor.set_data(tensor.to(at::kBFloat16));
-    }
-  }
-  engine_->synchronise_start(tensors_.constant);
-  used_.resize(arena_->parameters().size(), 0);
-  buffer_versions_ = versions(buffers_);
+  engine_ = std::make_unique<Engine>(module, group, options.engine, std::move(optimizer));
+  used_.resize(engine_->arena().parameters().size(), 0);
+}
+
+Engine& Model::engine(const std::string& what) const {
+  if (engine_) return *engine_;
+  throw ConfigError("{}: model {} has no trainable parameter", what, number_);
+}
+
+void Model::synchronise_buffers() {
+  if (engine_) return engine_->synchronise_buffers();
+  broadcast_tensors(group_, frozen_.buffers);
+}
+
+std::string Model::describe(const std::string& compute) const {
+  const std::string title = fmt::format("model {}", number_);
+  if (engine_) return engine_->describe(title, compute);
+  return fmt::format("{:<11}no trainable parameters; {} frozen tensors, {} buffers", title, frozen_.frozen.size(),
+                     frozen_.buffers.size());
+}
+
+void Model::abort_backward() {
+  engine_->reducer().abort_backward();
+  gradients_were_zeroed();
 }
 
 bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   if (!engine_) return false;
-  uses_ = engine_->count_uses(loss, &others);
+  uses_ = engine_->reducer().count_uses(loss, &others);
   if (std::ranges::none_of(uses_, [](int uses) { return uses > 0; })) return false;
   if (window_.open && fingerprint() != window_.fingerprint) {
     throw Error(
         "backward: the parameters of model {} were changed since its last backward under no_backward_sync, so that the ranks may differ now; the last backward before a step must be outside of it, and zero_grad() of Lite's optimizer comes before any other change",
         number_);
   }
-  const size_t dropped = arena_->rebind_dropped_gradients();
+  const size_t dropped = engine_->arena().rebind_dropped_gradients();
   if (dropped == used_.size()) {  // somebody's zero_grad()
     window_ = {};
     reduced_ = false;
@@ -109,15 +87,15 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
 }
 
 void Model::end_backward(bool synchronises) {
-  engine_->end_backward(synchronises);
+  engine_->reducer().end_backward();
   if (!synchronises) window_.fingerprint = fingerprint();
 }
 
 // Of two elements of each parameter, on CPU: a step changes some of them. Torch's optimizers leave no other trace.
 uint64_t Model::fingerprint() const {
-  if (!arena_->buffers().master.device().is_cpu()) return 0;
+  if (!engine_->arena().buffers().master.device().is_cpu()) return 0;
   std::vector<uint16_t> elements;
-  for (const auto& parameter : arena_->parameters()) {
+  for (const auto& parameter : engine_->arena().parameters()) {
     const auto bytes = static_cast<size_t>(parameter.info.tensor.nbytes());
     if (bytes == 0) continue;
     const size_t middle = bytes / 4 * 2;
@@ -135,8 +113,8 @@ void Model::extend_window(std::optional<double> count) {
         "backward: a mean (Tensor) and a sum with its count (Loss) cannot be accumulated into one step's gradients; give backward the same kind until the step");
   }
   if (reduced_) {
-    held_ = arena_->buffers().grad.clone();
-    arena_->buffers().grad.zero_();
+    held_ = engine_->arena().buffers().grad.clone();
+    engine_->arena().buffers().grad.zero_();
     reduced_ = false;
   }
   window_.open = true;
@@ -145,8 +123,8 @@ void Model::extend_window(std::optional<double> count) {
 
 void Model::finish(double count, bool has_unused, double loss) {
   last_loss_ = loss;
-  engine_->wait();
-  Tensor grad = arena_->buffers().grad;
+  engine_->finish_reduction();
+  Tensor grad = engine_->arena().buffers().grad;
   if (window_.count) {
     if (count <= 0) {
       throw DataError("backward: the losses of all ranks count {} samples: there is nothing to divide by",
@@ -165,13 +143,13 @@ void Model::finish(double count, bool has_unused, double loss) {
 void Model::drop_unused() {
   Tensor used = at::from_blob(used_.data(), {static_cast<int64_t>(used_.size())}, at::kByte).clone();
   if (group_.size() > 1) {
-    used = used.to(arena_->buffers().grad.device());
+    used = used.to(engine_->arena().buffers().grad.device());
     group_.all_reduce(used, ReduceOp::max).wait();
     used = used.to(at::kCPU);
   }
   for (size_t i = 0; i < used_.size(); ++i) {
     if (used.const_data_ptr<uint8_t>()[i] != 0) continue;
-    Tensor parameter = arena_->parameters()[i].info.tensor;
+    Tensor parameter = engine_->arena().parameters()[i].info.tensor;
     parameter.mutable_grad() = Tensor();
   }
 }
@@ -180,24 +158,22 @@ bool Model::has_unused() const {
   return options_.skips_unused && std::ranges::any_of(used_, [](uint8_t used) { return used == 0; });
 }
 
-bool Model::buffers_changed() const { return versions(buffers_) != buffer_versions_; }
-
 void Model::zero_grad() {
-  arena_->rebind_dropped_gradients();
-  arena_->buffers().grad.zero_();
-  gradients_were_taken();
+  engine_->arena().rebind_dropped_gradients();
+  engine_->arena().buffers().grad.zero_();
+  gradients_were_zeroed();
 }
 
 void Model::zero_grad(const std::set<size_t>& parameters) {
-  arena_->rebind_dropped_gradients();
+  engine_->arena().rebind_dropped_gradients();
   for (const size_t index : parameters) {
-    const auto& parameter = arena_->parameters()[index];
-    arena_->buffers().grad.slice(0, parameter.begin, parameter.end).zero_();
+    const auto& parameter = engine_->arena().parameters()[index];
+    engine_->arena().buffers().grad.slice(0, parameter.begin, parameter.end).zero_();
     used_[index] = 0;
   }
 }
 
-void Model::gradients_were_taken() {
+void Model::gradients_were_zeroed() {
   window_ = {};
   reduced_ = false;
   held_ = Tensor();
@@ -211,30 +187,6 @@ void Model::require_gradients(const std::string& what) const {
         what, number_);
   }
   if (!reduced_) throw Error("{}: model {} has no gradients; call backward of Lite first", what, number_);
-}
-
-void Model::synchronise_buffers() {
-  broadcast(group_, buffers_);
-  buffer_versions_ = versions(buffers_);
-}
-
-void Model::compare_replicas() const {
-  if (engine_) engine_->compare_replicas();
-}
-
-std::string Model::describe(const std::string& compute) const {
-  const char* master = master_dtype(options_.precision) == at::kDouble ? "fp64" : "fp32";
-  const size_t frozen = tensors_.constant.size() - buffers_.size();
-  std::string text =
-      fmt::format("model {}    {} trained parameters in {} tensors; {} frozen, {} buffers", number_,
-                  arena_ ? arena_->trained_elements() : 0, tensors_.trained.size(), frozen, buffers_.size());
-  if (!arena_) return text;
-  const auto bytes = static_cast<double>(arena_->buffers().master.nbytes());
-  text += fmt::format(
-      "\ntypes      compute {} | parameters {} | gradient {} | reduce {}, in {} bucket{}\nmemory     {} a rank for parameters and as much for gradients; the optimizer's state comes on top",
-      compute, master, master, master, engine_->buckets(), engine_->buckets() == 1 ? "" : "s",
-      human_bytes(bytes));
-  return text;
 }
 
 }  // namespace stretto::lite

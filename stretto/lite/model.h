@@ -8,29 +8,31 @@
 
 #include <torch/nn/module.h>
 
-#include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/engine.h"
 
 namespace stretto::lite {
 
 struct ModelOptions {
-  Precision precision = Precision::fp32;  // of the arena
-  double bucket_bytes = 0;
-  bool skips_unused = false;  // its optimizers leave parameters without a gradient alone (torch::optim)
+  EngineOptions engine;
+  bool skips_unused = false;  // its optimizers pass over parameters without a gradient (torch::optim)
 };
 
-// A module that was set up: its parameters in the arena, its gradients reduced over the ranks during backward. Between
-// two backwards `parameter.grad()` is the mean over the global batch, as it would be on one rank.
+// A module that was set up: an engine, and what its gradients stand for between two calls of backward. After one that
+// synchronises, `parameter.grad()` is the mean over the global batch, as it would be on one rank.
 class Model {
  public:
-  // Collective: gives every rank rank 0's parameters and buffers. `number` counts the models of the program.
-  Model(size_t number, torch::nn::Module& module, Group& group, const ModelOptions& options);
+  // Collective: gives every rank rank 0's parameters and buffers. `number` counts the models of the program. `optimizer`
+  // may be null.
+  Model(size_t number, torch::nn::Module& module, Group& group, const ModelOptions& options,
+        std::unique_ptr<optim::Optimizer> optimizer);
 
   size_t number() const { return number_; }
   const torch::nn::Module& module() const { return module_; }
-  Arena* arena() { return arena_ ? &*arena_ : nullptr; }  // null where nothing is trained
-  const ModuleTensors& tensors() const { return tensors_; }
-  const ModelOptions& options() const { return options_; }
-  bool holds(const Tensor& tensor) const { return engine_ && engine_->holds(tensor); }
+  // Throws ConfigError that begins with `what` where the model has no trainable parameter.
+  Engine& engine(const std::string& what) const;
+  Engine* engine() const { return engine_.get(); }  // null where nothing is trainable
+  const ModuleTensors& tensors() const { return engine_ ? engine_->tensors() : frozen_; }
+  bool holds(const Tensor& tensor) const { return engine_ && engine_->reducer().holds(tensor); }
 
   // --- one backward, in this order
 
@@ -40,36 +42,35 @@ class Model {
   // The gradients to come belong with those since the last backward that synchronised. `count`: what the loss, a sum, is
   // to be divided by; nothing where it is a mean.
   void extend_window(std::optional<double> count);
-  void begin_backward(bool synchronises) { engine_->begin_backward(std::move(uses_), synchronises); }
+  void begin_backward(bool synchronises) {
+    engine_->reducer().begin_backward(std::move(uses_), synchronises);
+  }
   void end_backward(bool synchronises);
-  void abort_backward() { engine_->abort_backward(); }
+  void abort_backward();  // after an exception: the gradients are zeros
   // After a backward that synchronises: `count` is the divisor of all ranks' sums, `loss` the global mean.
   void finish(double count, bool has_unused, double loss);
 
   // Of the backwards since the last one that synchronised.
   double window_count() const { return window_.count.value_or(0); }
   bool has_unused() const;
-  bool buffers_changed() const;
 
   // --- between backwards
 
   bool is_clean() const { return !window_.open && !reduced_; }  // gradients are zeros
   double last_loss() const { return last_loss_; }
   void zero_grad();
-  void zero_grad(const std::set<size_t>& parameters);  // of these, by their places in the arena
+  void zero_grad(const std::set<size_t>& parameters);  // of these, by their index in the arena
   // Throws where gradients are missing, or were not yet synchronised.
   void require_gradients(const std::string& what) const;
-  void gradients_were_taken();  // by an optimizer that leaves zeros
+  void gradients_were_zeroed();  // by an optimizer
 
-  // L2 norm over all parameters.
-  double gradient_norm() const { return engine_->gradient_norm(); }
-  std::string first_nonfinite() const { return engine_->first_nonfinite(); }
-
-  void synchronise_buffers();  // every rank gets rank 0's
-  void compare_replicas() const;
-
-  // Lines for the start: sizes and types.
+  // The lines that a run prints at its start; `compute` names the dtype of computation.
   std::string describe(const std::string& compute) const;
+
+  // --- buffers, also of a model without trainable parameters
+
+  bool buffers_changed() const { return engine_ && engine_->buffers_changed(); }
+  void synchronise_buffers();  // every rank gets rank 0's
 
  private:
   struct Window {
@@ -86,11 +87,8 @@ class Model {
       kept_;  // the same, where it is somebody's shared_ptr: it must outlive this
   Group& group_;
   ModelOptions options_;
-  ModuleTensors tensors_;
-  std::vector<Tensor> buffers_;
-  std::vector<int64_t> buffer_versions_;
-  std::optional<Arena> arena_;
-  std::unique_ptr<DataParallel> engine_;
+  ModuleTensors frozen_;  // where there is no engine
+  std::unique_ptr<Engine> engine_;
   std::vector<int> uses_;      // by the loss at hand
   std::vector<uint8_t> used_;  // since gradients were last zeroed
   Window window_;

@@ -10,20 +10,18 @@
 namespace stretto::lite {
 namespace {
 
-class ArenaOptimizer : public OptimizerBackend {
+class EngineOptimizer : public OptimizerBackend {
  public:
-  ArenaOptimizer(Model& model, std::unique_ptr<optim::Optimizer> optimizer)
-      : model_(model), optimizer_(std::move(optimizer)), lr_(optimizer_->base_rates().lr) {
-    optimizer_->bind(model.arena()->buffers(), model.arena()->optimizer_pieces(), plain_memory());
-  }
+  explicit EngineOptimizer(Model& model)
+      : model_(model), engine_(*model.engine()), lr_(engine_.optimizer()->base_rates().lr) {}
 
   void zero_grad() override {
     if (!model_.is_clean()) model_.zero_grad();
   }
   void step() override {
-    model_.require_gradients(optimizer_->name() + ": step");
-    optimizer_->step({.lr = lr_}, 1);
-    model_.gradients_were_taken();
+    model_.require_gradients(engine_.optimizer()->name() + ": step");
+    engine_.step({.lr = lr_}, /*grad_scale=*/1);
+    model_.gradients_were_zeroed();
     forget_casts();
   }
   Tensor step(const std::function<Tensor()>& closure) override {
@@ -35,31 +33,31 @@ class ArenaOptimizer : public OptimizerBackend {
   void set_lr(double lr) override { lr_ = lr; }
   std::vector<torch::optim::OptimizerParamGroup>& param_groups() override {
     throw Error("{}: an optimizer of stretto's has no param_groups; set_lr() sets its learning rate",
-                optimizer_->name());
+                engine_.optimizer()->name());
   }
 
   void add_state(State& state, const std::string& prefix, const Names*) override {
-    optimizer_->add_state(state, prefix);
+    engine_.optimizer()->add_state(state, prefix);
     state.scalars[prefix]["lr"] = lr_;
   }
   void resume(const State& state, const std::string& prefix) override {
-    optimizer_->resume(state, prefix);
+    engine_.optimizer()->resume(state, prefix);
     state.scalars.at(prefix).at("lr").get_to(lr_);
   }
 
  private:
   Model& model_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
+  Engine& engine_;
   double lr_;
 };
 
 class TorchOptimizer : public OptimizerBackend {
  public:
   TorchOptimizer(Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer)
-      : model_(model), optimizer_(std::move(optimizer)) {
+      : model_(model), arena_(model.engine()->arena()), optimizer_(std::move(optimizer)) {
     std::map<const void*, size_t> places;
-    for (size_t i = 0; i < model.arena()->parameters().size(); ++i)
-      places[model.arena()->parameters()[i].info.tensor.unsafeGetTensorImpl()] = i;
+    for (size_t i = 0; i < arena_.parameters().size(); ++i)
+      places[arena_.parameters()[i].info.tensor.unsafeGetTensorImpl()] = i;
     for (const auto& group : optimizer_->param_groups()) {
       for (const Tensor& parameter : group.params()) {
         if (!parameter.requires_grad()) continue;
@@ -75,7 +73,7 @@ class TorchOptimizer : public OptimizerBackend {
   }
 
   void zero_grad() override {
-    mine_.size() == model_.arena()->parameters().size() ? model_.zero_grad() : model_.zero_grad(mine_);
+    mine_.size() == arena_.parameters().size() ? model_.zero_grad() : model_.zero_grad(mine_);
   }
   void step() override {
     model_.require_gradients("step");
@@ -99,22 +97,23 @@ class TorchOptimizer : public OptimizerBackend {
     return optimizer_->param_groups();
   }
   void add_state(State& state, const std::string& prefix, const Names* stored) override {
-    add_torch_state(*optimizer_, *model_.arena(), state, prefix, stored);
+    add_torch_state(*optimizer_, arena_, state, prefix, stored);
   }
   void resume(const State& state, const std::string& prefix) override {
-    resume_torch_state(*optimizer_, *model_.arena(), state, prefix);
+    resume_torch_state(*optimizer_, arena_, state, prefix);
   }
 
  private:
   Model& model_;
+  const Arena& arena_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  std::set<size_t> mine_;  // the parameters it steps, by their places in the arena
+  std::set<size_t> mine_;  // the parameters it steps, by their index in the arena
 };
 
 }  // namespace
 
-std::unique_ptr<OptimizerBackend> arena_optimizer(Model& model, std::unique_ptr<optim::Optimizer> optimizer) {
-  return std::make_unique<ArenaOptimizer>(model, std::move(optimizer));
+std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model) {
+  return std::make_unique<EngineOptimizer>(model);
 }
 
 std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,

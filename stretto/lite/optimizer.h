@@ -13,7 +13,7 @@
 
 namespace stretto::lite {
 
-// What stands behind an optimizer that was set up: one of stretto's, which steps the arena in one pass, or any
+// What stands behind an optimizer that was set up: one of stretto's, which the engine keeps, or any
 // torch::optim::Optimizer.
 class OptimizerBackend {
  public:
@@ -31,8 +31,8 @@ class OptimizerBackend {
   virtual void resume(const State& state, const std::string& prefix) = 0;
 };
 
-// Binds stretto's optimizer to the model's arena.
-std::unique_ptr<OptimizerBackend> arena_optimizer(Model& model, std::unique_ptr<optim::Optimizer> optimizer);
+// The optimizer of the model's engine.
+std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model);
 
 // Keeps a torch optimizer, which may be the caller's own. Throws ConfigError where it steps a tensor that is no
 // parameter of the model.

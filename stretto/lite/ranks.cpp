@@ -99,8 +99,8 @@ Settings check(const LiteOptions& options) {
     throw ConfigError("Lite: num_nodes = {} must not be negative", options.num_nodes);
   if (!(options.bucket_mb > 0)) throw ConfigError("Lite: bucket_mb = {} must be above 0", options.bucket_mb);
   std::string precision = options.precision;
+  Strategy strategy;
   if (options.strategy != "auto") {
-    Strategy strategy;
     try {
       strategy = parse_strategy(options.strategy);
     } catch (const ConfigError& error) {
@@ -113,6 +113,7 @@ Settings check(const LiteOptions& options) {
         "Lite: precision = \"{}\" needs loss scaling, which this version does not have; use bf16", precision);
   }
   Settings settings;
+  settings.strategy = strategy.kind;
   settings.device = canonical("accelerator", options.accelerator,
                               {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}},
                               "auto, cpu, cuda (gpu)");

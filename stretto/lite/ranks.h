@@ -22,6 +22,7 @@ namespace lite {
 // The options as they are meant: Fabric's other names replaced, what cannot be honoured refused in words (ConfigError).
 struct Settings {
   std::string device;
+  std::string strategy = "ddp";  // a row of parallel/sharding.h
   Precision precision = Precision::fp32;
   double bucket_bytes = 0;
 };

@@ -1,5 +1,7 @@
 #include "stretto/parallel/arena.h"
 
+#include <algorithm>
+
 #include "stretto/base/error.h"
 
 namespace stretto {
@@ -7,71 +9,112 @@ namespace {
 
 constexpr int64_t alignment = 16;  // elements: 64 bytes of fp32, a cache line
 
-int64_t aligned(int64_t elements) { return (elements + alignment - 1) / alignment * alignment; }
+int64_t round_up(int64_t elements, int64_t multiple) {
+  return (elements + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
-Arena::Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator,
+Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const Allocator& allocator,
              const Allocator& grad_allocator) {
   if (parameters.empty())
     throw ConfigError("the model has no parameter to train: all are frozen or there are none");
-  int64_t offset = 0;
+  int64_t end = 0;
   for (NamedParameter& info : parameters) {
     const int64_t size = info.tensor.numel();
-    trained_elements_ += size;
-    if (units_.empty() || units_.back().name != info.unit) units_.push_back({info.unit, offset, offset});
-    parameters_.push_back({std::move(info), offset, offset + size, nullptr, nullptr});
-    offset += aligned(size);
-    units_.back().end = offset;
+    trainable_elements_ += size;
+    if (units_.empty() || units_.back().name != info.unit) units_.push_back({info.unit, end, end});
+    parameters_.push_back({std::move(info), end, end + size, nullptr, nullptr});
+    end = units_.back().end = end + round_up(size, alignment);
   }
+  if (options.optimizer == Held::sharded) {
+    if (options.placement == optim::Placement::flat) end = round_up(end, alignment * options.shards);
+    cut_shards(options, end);
+    owned_ = shards_[static_cast<size_t>(options.shard)];
+  } else {
+    shards_ = {{0, end}};
+    owned_ = shards_[0];
+  }
+
   const at::Device device = parameters_[0].info.tensor.device();
-  buffers_.master = allocator(offset, master_dtype(precision), device);
-  buffers_.grad = grad_allocator(offset, master_dtype(precision), device);
-  if (compute_dtype(precision) != master_dtype(precision)) {
-    buffers_.compute = allocator(offset, compute_dtype(precision), device);
-  }
+  const at::ScalarType master = master_dtype(options.precision), compute = compute_dtype(options.precision);
+  buffers_.grad = grad_allocator(end, master, device);
+  if (compute != master) buffers_.compute = allocator(end, compute, device);
+  buffers_.master = allocator(compute != master ? owned_.size() : end, master, device);
   for (Parameter& parameter : parameters_) {
     if (parameter.info.sparse) use_small_pages(buffers_.grad.slice(0, parameter.begin, parameter.end));
     bind(parameter);
   }
 }
 
+// Equal parts where any element may be a boundary, else the nearest beginning of a parameter before.
+void Arena::cut_shards(const ArenaOptions& options, int64_t end) {
+  const auto boundary = [&](int64_t shard) {
+    const int64_t ideal = end * shard / options.shards;
+    if (options.placement == optim::Placement::flat || shard == options.shards) return ideal;
+    const auto after = std::ranges::upper_bound(parameters_, ideal, {}, &Parameter::begin);
+    return std::prev(after)->begin;
+  };
+  for (int shard = 0; shard < options.shards; ++shard)
+    shards_.push_back({boundary(shard), boundary(shard + 1)});
+}
+
 void Arena::bind(Parameter& parameter) {
   at::NoGradGuard no_grad;
   Tensor tensor = parameter.info.tensor;
-  const auto view = [&](const Tensor& buffer) {
-    return buffer.slice(0, parameter.begin, parameter.end).view(tensor.sizes());
-  };
-  view(buffers_.master).copy_(tensor.detach());
-  const Tensor values = view(buffers_.compute.defined() ? buffers_.compute : buffers_.master);
-  if (buffers_.compute.defined()) values.copy_(tensor.detach());
-  tensor.set_data(values);
+  const Tensor flat = tensor.detach().reshape({-1});
+  const Range held = master_is_sharded() ? owned_ : Range{0, elements()};
+  const Range mine = held & Range{parameter.begin, parameter.end};
+  buffers_.master.slice(0, mine.begin - held.begin, mine.end - held.begin)
+      .copy_(flat.slice(0, mine.begin - parameter.begin, mine.end - parameter.begin));
+  const Tensor values = parameter_values().slice(0, parameter.begin, parameter.end);
+  values.copy_(flat);
+  tensor.set_data(values.view(tensor.sizes()));
   tensor.mutable_grad() = grad_view(parameter);
   parameter.data = tensor.data_ptr();
   parameter.grad = tensor.grad().data_ptr();
 }
 
-std::vector<optim::ParameterPiece> Arena::optimizer_pieces() const {
+optim::Buffers Arena::owned_buffers() const {
+  const auto owned = [&](const Tensor& buffer) {
+    return buffer.defined() && buffer.numel() == elements() ? buffer.slice(0, owned_.begin, owned_.end)
+                                                            : buffer;
+  };
+  return {owned(buffers_.master), owned(buffers_.grad), owned(buffers_.compute)};
+}
+
+std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
   std::vector<optim::ParameterPiece> pieces;
   for (const Parameter& parameter : parameters_) {
+    const Range mine = owned_ & Range{parameter.begin, parameter.end};
+    if (mine.size() == 0) continue;
     const NamedParameter& info = parameter.info;
     pieces.push_back({.name = info.name,
                       .shape = info.tensor.sizes().vec(),
-                      .begin = parameter.begin,
-                      .end = parameter.end,
-                      .weight_decay = info.decay,
+                      .first = mine.begin - parameter.begin,
+                      .begin = mine.begin - owned_.begin,
+                      .end = mine.end - owned_.begin,
+                      .weight_decay = info.weight_decay,
                       .lr_factor = info.lr_factor,
-                      .row_width = info.sparse ? info.tensor.size(1) : 0});
+                      .row_width = info.sparse ? info.tensor.size(1) : 0,
+                      .replicated = shards_.size() == 1});
   }
   return pieces;
 }
 
-Tensor Arena::master_view(const Parameter& parameter) const {
-  return buffers_.master.slice(0, parameter.begin, parameter.end).view(parameter.info.tensor.sizes());
+Entry Arena::master_entry(const Parameter& parameter, std::string name) const {
+  const Range held = master_is_sharded() ? owned_ : Range{0, elements()};
+  const Range mine = held & Range{parameter.begin, parameter.end};
+  Entry entry = flat_entry(std::move(name), parameter.info.tensor.sizes().vec(), mine.begin - parameter.begin,
+                           buffers_.master.slice(0, mine.begin - held.begin, mine.end - held.begin));
+  entry.replicated = !master_is_sharded();
+  return entry;
 }
 
 void Arena::refresh_compute() {
-  if (buffers_.compute.defined()) buffers_.compute.copy_(buffers_.master);
+  if (!buffers_.compute.defined()) return;
+  const optim::Buffers owned = owned_buffers();
+  owned.compute.copy_(owned.master);
 }
 
 Tensor Arena::grad_view(const Parameter& parameter) const {

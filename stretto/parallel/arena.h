@@ -1,29 +1,39 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "stretto/optim/optimizer.h"
 #include "stretto/parallel/parameters.h"
+#include "stretto/parallel/sharding.h"
 #include "stretto/tensor/memory.h"
+#include "stretto/tensor/state.h"
 
 namespace stretto {
 
-// All trained parameters of a model in a few flat buffers. After construction each parameter is a view of `compute` (or
-// of `master`, where the model computes in the master's type) and its gradient a view of `grad`, so that autograd
+struct ArenaOptions {
+  Precision precision = Precision::fp32;
+  Held optimizer = Held::replicated;  // of optimizer state, and of master where there is a compute copy
+  int shards = 1;                     // ranks that share the sharded buffers
+  int shard = 0;                      // which of them this rank is
+  optim::Placement placement = optim::Placement::flat;  // where a boundary between shards may lie
+};
+
+// The trainable parameters of a model in a few flat buffers. After construction each parameter is a view of `compute` (or
+// of `master`, where the model computes in the master's dtype) and its gradient a view of `grad`, so that autograd
 // accumulates in place and reductions, norms and optimizer steps are arithmetic on ranges.
 //
 //   parameters   | w0      | b0 | w1            | b1 |       in registration order, each begins on a cache line
 //   master       [ fp32 .................................. ]
 //   grad         [ fp32 .................................. ]
-//   compute      [ bf16 .................................. ]  bf16 runs only
-//   units        |-- "" --|------- "encoder.layer.0" -----|  what will be gathered and released together
+//   compute      [ bf16 .................................. ]  only where it differs from master
+//   units        |-- "" --|------- "encoder.layer.0" -----|  one per block
+//   shards       |-- rank 0 -----|-- rank 1 --------------|  parts of the whole, as equal as the placement allows
 class Arena {
  public:
   struct Parameter {
     NamedParameter info;
-    int64_t begin;  // elements of the buffers
+    int64_t begin;  // elements of the arena
     int64_t end;
     void* data;  // where the parameter and its gradient must lie
     void* grad;
@@ -34,27 +44,39 @@ class Arena {
     int64_t end;
   };
 
-  // Moves `parameters` in. They keep their identity (hooks, optimizers and modules that hold them stay valid); frozen
-  // and other tensors stay outside. Gradients may lie in memory of another kind than the rest. REQUIRES: all are on one
-  // device.
-  Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator,
+  // Moves `parameters` in. They keep their identity: hooks, optimizers and modules that hold them stay valid. Gradients
+  // may lie in memory of another kind than the rest. REQUIRES: all are on one device. Throws ConfigError without
+  // parameters.
+  Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const Allocator& allocator,
         const Allocator& grad_allocator);
-  Arena(std::vector<NamedParameter> parameters, Precision precision, const Allocator& allocator)
-      : Arena(std::move(parameters), precision, allocator, allocator) {}
+  Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const Allocator& allocator)
+      : Arena(std::move(parameters), options, allocator, allocator) {}
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Unit>& units() const { return units_; }
+  int64_t elements() const { return buffers_.grad.numel(); }
+  int64_t trainable_elements() const { return trainable_elements_; }
+
+  // grad and compute: all elements. master: all, or this rank's part where master_is_sharded().
   const optim::Buffers& buffers() const { return buffers_; }
-  int64_t elements() const { return buffers_.master.numel(); }
-  int64_t trained_elements() const { return trained_elements_; }
+  bool master_is_sharded() const { return buffers_.master.numel() != elements(); }
+  const Tensor& parameter_values() const {
+    return buffers_.compute.defined() ? buffers_.compute : buffers_.master;
+  }
 
-  // What an optimizer steps: each parameter by itself, all of it on every rank.
-  std::vector<optim::ParameterPiece> optimizer_pieces() const;
+  // What each rank's optimizer steps, by shard; one range of all elements where nothing is sharded. And this rank's.
+  const std::vector<Range>& shards() const { return shards_; }
+  const Range& owned() const { return owned_; }
 
-  // The parameter's values at master precision, shaped as the parameter.
-  Tensor master_view(const Parameter& parameter) const;
+  // What an optimizer binds to: the owned range of each buffer, and what of each parameter lies in it.
+  optim::Buffers owned_buffers() const;
+  std::vector<optim::ParameterPiece> owned_pieces() const;
 
-  // Rewrites the compute copy from master: after master has been written from outside.
+  // This rank's part of a parameter, as an entry of the state table that refers to the living master weights. The entry
+  // is replicated where master is.
+  Entry master_entry(const Parameter& parameter, std::string name) const;
+
+  // Rewrites the compute copy of what this rank owns from master: after master has been written from outside.
   void refresh_compute();
 
   // Throws by name when a parameter or its gradient no longer lies in the arena: something replaced it (Module::to,
@@ -66,6 +88,7 @@ class Arena {
   size_t rebind_dropped_gradients();
 
  private:
+  void cut_shards(const ArenaOptions& options, int64_t end);
   void bind(Parameter& parameter);
   Tensor grad_view(const Parameter& parameter) const;
   void verify_data(const Parameter& parameter) const;
@@ -73,8 +96,10 @@ class Arena {
 
   std::vector<Parameter> parameters_;
   std::vector<Unit> units_;
+  std::vector<Range> shards_;
+  Range owned_ = {};
   optim::Buffers buffers_;
-  int64_t trained_elements_ = 0;
+  int64_t trainable_elements_ = 0;
 };
 
 }  // namespace stretto

@@ -1,6 +1,9 @@
 #include "stretto/parallel/parameters.h"
 
+#include <cmath>
 #include <unordered_set>
+
+#include <fnmatch.h>
 
 #include "stretto/base/error.h"
 #include "stretto/nn/block_observer.h"
@@ -33,7 +36,7 @@ class Collector {
     for (const auto& item : module.named_parameters(/*recurse=*/false))
       add(module, prefix, unit, item.key(), item.value());
     for (const auto& item : module.named_buffers(/*recurse=*/false)) {
-      if (item.value().defined()) result.constant.emplace_back(prefix + item.key(), item.value());
+      if (item.value().defined()) result.buffers.emplace_back(prefix + item.key(), item.value());
     }
     for (const auto& child : module.named_children()) visit(*child.value(), prefix + child.key() + ".", unit);
   }
@@ -43,37 +46,85 @@ class Collector {
            const std::string& name, const Tensor& tensor) {
     if (!tensor.defined()) return;
     if (!seen_.insert(tensor.unsafeGetTensorImpl()).second) {
-      for (NamedParameter& known : result.trained) {
-        if (known.tensor.is_same(tensor)) known.sparse = false;  // tied: not only looked up
+      for (NamedParameter& known : result.trainable) {
+        if (known.tensor.is_same(tensor))
+          known.sparse = false;  // tied: used in other ways than looking rows up
       }
       return;
     }
     const std::string full_name = prefix + name;
     if (!tensor.requires_grad()) {
-      result.constant.emplace_back(full_name, tensor);
+      result.frozen.emplace_back(full_name, tensor);
       return;
     }
     check_trainable(full_name, tensor,
-                    result.trained.empty() ? tensor.device() : result.trained[0].tensor.device());
+                    result.trainable.empty() ? tensor.device() : result.trainable[0].tensor.device());
     const auto* table = dynamic_cast<const nn::Embedding*>(&owner);
-    result.trained.push_back({.name = full_name,
-                              .unit = unit,
-                              .tensor = tensor,
-                              .decay = nn::has_weight_decay(owner, name),
-                              .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight) &&
-                                        tensor.device().is_cpu(),
-                              .row_hook = table == nullptr ? nullptr : table->hook});
+    result.trainable.push_back({.name = full_name,
+                                .unit = unit,
+                                .tensor = tensor,
+                                .weight_decay = nn::has_weight_decay(owner, name),
+                                .sparse = table != nullptr && table->sparse &&
+                                          tensor.is_same(table->weight) && tensor.device().is_cpu(),
+                                .row_hook = table == nullptr ? nullptr : table->hook});
   }
 
   std::unordered_set<const void*> seen_;
 };
 
-}  // namespace
+// The index of the first group that `name` matches, or the number of groups.
+size_t group_of(const std::string& name, const std::vector<ParameterGroup>& groups) {
+  size_t i = 0;
+  while (i < groups.size() && ::fnmatch(groups[i].pattern.c_str(), name.c_str(), 0) != 0) ++i;
+  return i;
+}
 
-ModuleTensors collect_tensors(const torch::nn::Module& module) {
+void require_members(const std::vector<NamedParameter>& trainable,
+                     const std::vector<ParameterGroup>& groups) {
+  std::vector<int> members(groups.size() + 1, 0);
+  for (const NamedParameter& parameter : trainable) ++members[group_of(parameter.name, groups)];
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!std::isfinite(groups[i].lr_factor) || groups[i].lr_factor < 0) {
+      throw ConfigError("configure_optimizers: the lr_factor of \"{}\" is {}; it must be at least 0",
+                        groups[i].pattern, groups[i].lr_factor);
+    }
+    if (members[i] > 0) continue;
+    std::vector<std::string> names;
+    for (const NamedParameter& parameter : trainable) {
+      if (names.size() < 8) names.push_back(parameter.name);
+    }
+    throw ConfigError(
+        "configure_optimizers: no trainable parameter matches \"{}\", or all that do follow an earlier group; parameters are named {}{}",
+        groups[i].pattern, fmt::join(names, ", "), trainable.size() > names.size() ? ", ..." : "");
+  }
+}
+
+ModuleTensors collect(const torch::nn::Module& module) {
   Collector collector;
   collector.visit(module, "", "");
   return std::move(collector.result);
+}
+
+}  // namespace
+
+ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups) {
+  ModuleTensors tensors = collect(module);
+  require_members(tensors.trainable, groups);
+  bool freezes = false;
+  for (NamedParameter& parameter : tensors.trainable) {
+    const size_t i = group_of(parameter.name, groups);
+    if (i == groups.size() || !groups[i].frozen) continue;
+    parameter.tensor.set_requires_grad(false);
+    freezes = true;
+  }
+  if (freezes) tensors = collect(module);
+  for (NamedParameter& parameter : tensors.trainable) {
+    const size_t i = group_of(parameter.name, groups);
+    if (i == groups.size()) continue;
+    parameter.lr_factor = groups[i].lr_factor;
+    parameter.weight_decay = groups[i].weight_decay.value_or(parameter.weight_decay);
+  }
+  return tensors;
 }
 
 }  // namespace stretto

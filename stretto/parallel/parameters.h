@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -11,25 +13,38 @@
 
 namespace stretto {
 
-// A parameter as the arena sees it.
+// Settings for the parameters whose name in the root module matches `pattern`: "encoder.layer.0.*", where * stands for
+// any text and ? for one character.
+struct ParameterGroup {
+  std::string pattern;
+  double lr_factor = 1;                   // multiplies the schedule's learning rate; at least 0
+  std::optional<bool> weight_decay = {};  // unset: applies to all but biases and weights of norms
+  bool frozen = false;                    // not trained: no gradient, no memory for one
+};
+
+// A trainable parameter. Its global shape is tensor.sizes(), at offset 0: no strategy splits the compute copy yet.
 struct NamedParameter {
-  std::string name;  // its first, where it is tied
+  std::string name;  // the first one, where it is tied
   std::string unit;  // path of the innermost block (nn/block_observer.h) that holds it; "" outside of blocks
   Tensor tensor;
-  bool decay;  // weight decay applies: no bias, no weight of a norm
+  bool weight_decay;
   double lr_factor = 1;
-  bool sparse = false;  // a table whose rows may be reduced and stepped one by one (nn::Embedding)
+  bool sparse = false;  // a lookup table whose rows may be reduced and stepped separately (nn::Embedding)
   std::shared_ptr<nn::RowHook> row_hook = nullptr;  // of a sparse table: notifies of the rows in use
 };
 
-// A module's tensors by how data parallelism treats them. Tied parameters appear once.
+using NamedTensorList = std::vector<std::pair<std::string, Tensor>>;
+
+// A module's tensors by how the engine treats them. Tied parameters appear once.
 struct ModuleTensors {
-  std::vector<NamedParameter> trained;  // dense float parameters with gradients, in registration order
-  std::vector<std::pair<std::string, Tensor>>
-      constant;  // frozen parameters and buffers: broadcast, never reduced
+  std::vector<NamedParameter> trainable;  // dense floating-point parameters, in registration order
+  NamedTensorList frozen;                 // parameters without a gradient: equal on all ranks, never reduced
+  NamedTensorList buffers;  // may be written by each rank's forward; rank 0's are the ones that count
 };
 
-// Throws ConfigError by name for parameters that cannot be trained (complex, sparse, on several devices).
-ModuleTensors collect_tensors(const torch::nn::Module& module);
+// Applies `groups` to the parameters of `module`, each parameter following the first group that matches it, and sorts
+// the module's tensors. Sets requires_grad of parameters that a group freezes. Throws ConfigError by name for
+// parameters that cannot be trained (complex, sparse layout, several devices) and for a group that no parameter follows.
+ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups = {});
 
 }  // namespace stretto

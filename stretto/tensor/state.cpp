@@ -11,4 +11,15 @@ Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data) {
   return entry;
 }
 
+Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data) {
+  const int64_t elements = data.numel();
+  Entry entry = whole_entry(std::move(name), std::move(shape), std::move(data));
+  if (elements == 0) entry.pieces.clear();
+  for (Piece& piece : entry.pieces) {
+    piece.flat_begin = first;
+    piece.flat_end = first + elements;
+  }
+  return entry;
+}
+
 }  // namespace stretto

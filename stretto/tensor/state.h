@@ -40,4 +40,8 @@ struct State {
 // The entry of a tensor that every rank holds whole. REQUIRES: data is contiguous, with as many elements as shape.
 Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data);
 
+// The entry of a tensor of which this rank holds the row-major elements from `first` on, as many as `data` has (none: it
+// holds no piece).
+Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data);
+
 }  // namespace stretto

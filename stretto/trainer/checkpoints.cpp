@@ -87,42 +87,32 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
       checkpoint.string(), differences, fmt::join(differing, ", "));
 }
 
-// Rank 0 looks and all do as it says; what it throws ends the others too.
-bool Checkpoints::load(State& state) {
-  std::string chosen;
-  if (group_.rank() == 0) {
-    const auto checkpoint = choose();
-    if (checkpoint) chosen = checkpoint->path;
-  }
-  chosen = group_.broadcast_bytes(chosen, 0);
-  if (chosen.empty()) return false;
-  load_from(chosen, state);
-  return true;
+std::optional<State> Checkpoints::load(const Describe& describe) {
+  const auto chosen = checkpoint::choose(group_, [&] { return choose(); });
+  if (!chosen) return std::nullopt;
+  return load_from(*chosen, describe);
 }
 
-void Checkpoints::roll_back(State& state, const std::string& reason) {
+State Checkpoints::roll_back(const Describe& describe, const std::string& reason) {
   if (writer_) writer_->finish();
-  std::string chosen;
-  if (group_.rank() == 0) {
-    const auto checkpoint = archive::newest_good(folder_);
-    if (checkpoint) chosen = checkpoint->path;
-  }
-  chosen = group_.broadcast_bytes(chosen, 0);
-  if (chosen.empty()) throw Error("{}; there is no checkpoint to go back to yet", reason);
+  const auto chosen = checkpoint::choose(group_, [&] { return archive::newest_good(folder_); });
+  if (!chosen) throw Error("{}; there is no checkpoint to go back to yet", reason);
   log::warning("{}; going back to the last checkpoint, with the learning rate x {:g}", reason,
                recipe_.training.rollback_lr_factor);
-  load_from(chosen, state);
+  return load_from(*chosen, describe);
 }
 
-void Checkpoints::load_from(const std::filesystem::path& checkpoint, State& state) {
+State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Describe& describe) {
   const archive::Manifest manifest = archive::read_manifest(checkpoint);
   require_same_settings(manifest, checkpoint);
+  State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
   checkpoint::load(checkpoint, state);
   last_epochs_ = state.scalars.at("place").value("epochs", 0.0);
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
-            manifest.world_size == group_.size() ? ""
-                                                 : fmt::format(" ({} rank{} wrote it)", manifest.world_size,
-                                                               manifest.world_size == 1 ? "" : "s"));
+            manifest.world_size == group_.size()
+                ? ""
+                : fmt::format(" (written by {})", counted(manifest.world_size, "rank")));
+  return state;
 }
 
 Requests Checkpoints::ask() const {

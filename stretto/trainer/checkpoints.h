@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -16,13 +17,16 @@ class Checkpoints {
  public:
   Checkpoints(const Recipe& recipe, Group& group);
 
-  // Loads what the recipe says to resume from into `state`; false where the run begins anew. Throws ConfigError where there
-  // is nothing although there must be, or the settings differ, and DataError where no checkpoint is whole.
-  bool load(State& state);
+  // Describes the living state as the checkpoint to load has it: `random_writers` is TrainingRun::state()'s.
+  using Describe = std::function<State(int random_writers)>;
 
-  // Loads the newest checkpoint of this run into `state`, after the save under way. Throws Error, with `reason`, where
-  // there is none.
-  void roll_back(State& state, const std::string& reason);
+  // Loads what the recipe says to resume from into the state that is described; nothing where the run starts from the
+  // beginning. Throws ConfigError where there is nothing although there must be, or the settings differ, and DataError
+  // where no checkpoint is whole.
+  std::optional<State> load(const Describe& describe);
+
+  // Loads the newest checkpoint of this run, after the save under way. Throws Error, with `reason`, where there is none.
+  State roll_back(const Describe& describe, const std::string& reason);
 
   // What this rank was asked for before a step: by signals, and at rank 0 by the clock.
   Requests ask() const;
@@ -38,7 +42,7 @@ class Checkpoints {
 
  private:
   std::optional<archive::Checkpoint> choose() const;
-  void load_from(const std::filesystem::path& checkpoint, State& state);
+  State load_from(const std::filesystem::path& checkpoint, const Describe& describe);
   void require_same_settings(const archive::Manifest& manifest,
                              const std::filesystem::path& checkpoint) const;
 

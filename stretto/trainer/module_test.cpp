@@ -206,7 +206,7 @@ struct Planned : Regression {
     plan.schedule = optim::constant();
     plan.groups = {{.pattern = "first.weight", .frozen = true},
                    {.pattern = "*.bias", .lr_factor = 0},
-                   {.pattern = "second.*", .lr_factor = 0.5, .decay = false}};
+                   {.pattern = "second.*", .lr_factor = 0.5, .weight_decay = false}};
     return plan;
   }
 };
@@ -253,11 +253,11 @@ TEST_F(SeamTest, LossesThatCannotBeLearntFromAreRefused) {
   const auto message = [&](auto module, const char* text) {
     EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(HasSubstr(text)));
   };
-  message(Wrong<0>(), "training_step gave a loss without a graph");
-  message(Wrong<1>(), "training_step gave [3] Double as loss; the sum over the batch is needed, one number");
-  message(Wrong<2>(), "training_step gave no tensor as loss");
+  message(Wrong<0>(), "training_step returned a loss that does not require grad");
+  message(Wrong<1>(), "training_step returned [3] Double as the loss; the sum over the batch is needed, one number");
+  message(Wrong<2>(), "training_step returned no tensor as the loss");
   message(Wrong<3>(), "step 1: the global batch has no label to learn from");
-  message(Wrong<4>(), "training_step gave -1 as the loss's count");
+  message(Wrong<4>(), "training_step returned -1 as the loss's count");
   message(Wrong<5>(), "log(\"loss\"): the Trainer writes loss itself");
   message(Wrong<6>(), "a weight of -1 is not possible");
 }
@@ -291,7 +291,7 @@ TEST_F(SeamTest, ModulesThatCannotBeTrainedAreRefused) {
   };
   message([&] { fit<Modelless>(1); }, "the module has no model: register it in the constructor");
   message([&] { fit<TwoModels>(1); }, "model() was called twice");
-  message([&] { fit<WrongPlan<0>>(1); }, "no trained parameter matches \"third.*\"");
+  message([&] { fit<WrongPlan<0>>(1); }, "no trainable parameter matches \"third.*\"");
   message([&] { fit<WrongPlan<0>>(1); }, "named first.weight, first.bias, second.weight, second.bias");
   message([&] { fit<WrongPlan<1>>(1); }, "matches \"first.*\", or all that do follow an earlier group");
   message([&] { fit<WrongPlan<2>>(1); }, "the lr_factor of \"*\" is -1");

@@ -6,6 +6,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/parallel/replicas.h"
 #include "stretto/trainer/trainer.h"
 
 namespace stretto {

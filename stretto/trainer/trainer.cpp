@@ -44,7 +44,7 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& 
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value)) continue;
     throw Error(
-        "step {}: the evaluation's {} ({}) is not finite: the weights have left the range of numbers. Lower optimizer.lr or set training.max_grad_norm",
+        "step {}: the evaluation's {} ({}) is not finite: the weights overflowed. Lower optimizer.lr or set training.max_grad_norm",
         step, name, value);
   }
   return metrics;
@@ -56,17 +56,18 @@ class Fit {
   Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, const data::Dataset& train,
       const data::Dataset* validation, Callbacks& callbacks, std::vector<std::shared_ptr<Tracker>> trackers);
   FitResult run();
-  void catch_up() { run_.catch_up(); }
+  void catch_up() { run_.engine().catch_up(); }
 
  private:
   bool main_rank() const { return group_.rank() == 0; }
   bool over() const { return run_.steps_done() >= run_.total_steps() || !result_.ended_by.empty(); }
-  State describe_state();
+  State describe_state(int random_writers);
   void resume(const State& state);
   void begin();
   void roll_back(const std::string& reason);
   void after(const StepReport& report);
   void evaluate_model(const StepReport& report);
+  void save_model();
   void tell(const StepReport& report) { step_log_.write(report, run_.take_logged()); }
   void end_if_asked();
 
@@ -104,8 +105,8 @@ Fit::Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, 
   }
 }
 
-State Fit::describe_state() {
-  State state = run_.state();
+State Fit::describe_state(int random_writers) {
+  State state = run_.state(random_writers);
   step_log_.add_state(state);
   best_.add_state(state);
   callbacks_.add_state(state);
@@ -116,11 +117,12 @@ void Fit::resume(const State& state) {
   run_.resume(state);
   step_log_.resume(state);
   callbacks_.resume(state);
-  run_.compare_replicas();
 }
 
 void Fit::begin() {
-  if (State state = describe_state(); checkpoints_.load(state)) {
+  const auto describe = [this](int random_writers) { return describe_state(random_writers); };
+  if (const auto loaded = checkpoints_.load(describe)) {
+    const State& state = *loaded;
     resume(state);
     const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
     if (!group_.broadcast_bytes(has_model, 0).empty())
@@ -131,29 +133,36 @@ void Fit::begin() {
   log::info("{}", run_.describe());
   step_log_.begin(run_.steps_done(), run_.total_steps());
   callbacks_.place(run_);
-  callbacks_.context().catch_up = [this] { run_.catch_up(); };
+  callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
   callbacks_.tell("fit_start", &Callback::fit_start);
   end_if_asked();
 }
 
 void Fit::roll_back(const std::string& reason) {
   step_log_.pause();
-  State state = describe_state();
-  checkpoints_.roll_back(state, reason);
+  const State state =
+      checkpoints_.roll_back([this](int random_writers) { return describe_state(random_writers); }, reason);
   resume(state);
   best_.go_back(state);
   step_log_.begin(run_.steps_done(), run_.total_steps());
 }
 
+// All ranks, as the weights may have to be gathered; rank 0 writes.
+void Fit::save_model() {
+  const NamedTensors weights = run_.engine().weights();
+  if (main_rank()) folder_->save_model(module_, weights);
+}
+
 void Fit::evaluate_model(const StepReport& report) {
   step_log_.pause();
-  run_.catch_up();
+  run_.engine().catch_up();
+  run_.engine().synchronise_buffers();
   const int64_t batch_size = recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
   const Metrics metrics = evaluate_and_share(module_, *validation_, group_, batch_size, device_, report.step);
   step_log_.write_evaluation(report, metrics);
   const bool keep = best_.improves(metrics, report.epoch + 1);
   log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");
-  if (keep && main_rank()) folder_->save_model(module_, run_.weights());
+  if (keep) save_model();
   callbacks_.context().evaluation = metrics;
   callbacks_.tell<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
 }
@@ -171,13 +180,13 @@ void Fit::after(const StepReport& report) {
   result_.samples += report.samples;
   callbacks_.place(run_, report.epoch);
   step_log_.add(report);
-  if (callbacks_.read_parameters()) run_.catch_up();
+  if (callbacks_.read_parameters()) run_.engine().catch_up();
   callbacks_.tell<const StepReport&>("step_end", &Callback::step_end, report);
   if (report.requests.end) end_if_asked();
   if (step_log_.due(report, over())) tell(report);
   if (validation_ != nullptr && (report.epoch_ends || over())) evaluate_model(report);
   if (report.epoch_ends) {
-    run_.catch_up();
+    run_.engine().catch_up();
     callbacks_.tell("epoch_end", &Callback::epoch_end);
   }
   if (report.epoch_ends && !over()) {
@@ -186,8 +195,8 @@ void Fit::after(const StepReport& report) {
   }
   result_.stopped = report.requests.stop && !over();
   if (!checkpoints_.due(report, over())) return;
-  run_.compare_replicas();
-  checkpoints_.save(describe_state(), report, over() || result_.stopped, best_.score());
+  run_.engine().compare_replicas();
+  checkpoints_.save(describe_state(group_.size()), report, over() || result_.stopped, best_.score());
   callbacks_.tell("checkpoint_saved", &Callback::checkpoint_saved);
 }
 
@@ -209,8 +218,8 @@ FitResult Fit::run() {
   }
   step_log_.pause();
   checkpoints_.finish();
-  if (validation_ == nullptr && main_rank() && !result_.stopped) folder_->save_model(module_, run_.weights());
-  run_.catch_up();
+  if (validation_ == nullptr && !result_.stopped) save_model();
+  run_.engine().catch_up();
   callbacks_.tell("fit_end", &Callback::fit_end);
   result_.steps = run_.steps_done();
   result_.seconds = seconds_since(start);

@@ -25,6 +25,13 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .rank = group.rank()};
 }
 
+EngineOptions engine_options(const TrainingConfig& training, std::vector<ParameterGroup> groups) {
+  return {.strategy = training.strategy,
+          .precision = parse_precision(training.precision),
+          .bucket_bytes = training.bucket_mb * 1024 * 1024,
+          .groups = std::move(groups)};
+}
+
 OptimizerPlan ask_for_plan(const Recipe& recipe, Module& module) {
   OptimizerPlan plan = module.configure_optimizers(plan_of(recipe));
   if (plan.optimizer == nullptr) throw ConfigError("configure_optimizers gave a plan without an optimizer");
@@ -34,16 +41,17 @@ OptimizerPlan ask_for_plan(const Recipe& recipe, Module& module) {
 
 void require_loss(const Loss& loss) {
   if (!loss.sum.defined() || loss.sum.numel() != 1) {
-    throw ShapeError("training_step gave {} as loss; the sum over the batch is needed, one number",
+    throw ShapeError("training_step returned {} as the loss; the sum over the batch is needed, one number",
                      loss.sum.defined() ? describe(loss.sum) : "no tensor");
   }
   if (!loss.sum.requires_grad()) {
     throw Error(
-        "training_step gave a loss without a graph, from which nothing can be learnt: it was detached, read by item(), computed under NoGradGuard, or no trained parameter takes part in it");
+        "training_step returned a loss that does not require grad: it was detached, read by item(), computed under NoGradGuard, or no trainable parameter takes part in it");
   }
   if (!std::isfinite(loss.count) || loss.count < 0) {
-    throw Error("training_step gave {} as the loss's count; it is the number of samples or tokens in the sum",
-                loss.count);
+    throw Error(
+        "training_step returned {} as the loss's count; it is the number of samples or tokens in the sum",
+        loss.count);
   }
 }
 
@@ -61,25 +69,13 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       dataset_(dataset),
       group_(group),
       device_(device),
-      tensors_((module.root().to(device), collect_tensors(module.root(), plan.groups, *plan.optimizer))),
-      arena_(tensors_.trained, parse_precision(recipe.training.precision), plain_memory(), group.allocator()),
-      engine_(arena_, group, recipe.training.bucket_mb * 1024 * 1024),
-      optimizer_(std::move(plan.optimizer)),
-      cursor_(dataset, batch_options(recipe.training, plan_, group)),
+      engine_((module.root().to(device), module.root()), group, engine_options(training_, plan.groups),
+              std::move(plan.optimizer)),
       schedule_(std::move(plan.schedule)),
+      cursor_(dataset, batch_options(training_, plan_, group)),
       guard_(training_) {
-  schedule_->start(optimizer_->base_rates(), count_total_steps());
-  at::NoGradGuard no_grad;
-  for (auto& [name, tensor] : tensors_.constant) {
-    if (!tensor.is_floating_point()) continue;
-    tensor.set_data(tensor.to(compute_dtype(parse_precision(recipe.training.precision))));
-  }
-  engine_.synchronise_start(tensors_.constant);
-  optimizer_->bind(arena_.buffers(), arena_.optimizer_pieces(), plain_memory());
-  for (size_t table = 0; table < engine_.tables().size(); ++table) {
-    engine_.tables()[table]->on_read(
-        [this, table](std::span<const int64_t> rows) { optimizer_->catch_up(table, rows); });
-  }
+  schedule_->start(engine_.optimizer()->base_rates(), count_total_steps());
+  separate_random_numbers(group.rank());
   module.root().train();
 }
 
@@ -119,13 +115,6 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logge
   return total;
 }
 
-double TrainingRun::clip_scale(double count, double norm) const {
-  const double mean_norm = norm / count;
-  const bool clips = training_.max_grad_norm > 0 && mean_norm > training_.max_grad_norm;
-  // As torch's clip_grad_norm_: the limit over the norm plus a little.
-  return clips ? training_.max_grad_norm / (mean_norm + 1e-6) / count : 1 / count;
-}
-
 // Which rank's own loss is not finite, and the first parameter whose reduced gradient is not.
 std::string TrainingRun::find_culprit(const Loss& mine) const {
   std::string culprit;
@@ -161,7 +150,7 @@ StepReport TrainingRun::step(const Requests& asked) {
                                   asked.stop ? 1.0 : 0,    asked.end ? 1.0 : 0, logged.empty() ? 0.0 : 1};
   {
     RECORD_USER_SCOPE(phase::wait);
-    engine_.finish(totals);
+    engine_.finish_reduction(totals);
   }
   const auto [loss_sum, count, save_requests, stop_requests, end_requests, logging_ranks] = totals;
   if (count <= 0) {
@@ -174,15 +163,13 @@ StepReport TrainingRun::step(const Requests& asked) {
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1, finite ? "" : find_culprit(mine))) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
-      optimizer_->step(rates, clip_scale(count, norm), engine_.touched_rows());
-      engine_.gradients_were_taken();
+      engine_.step(rates, clip_scale(norm / count, training_.max_grad_norm) / count);
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;
       break;
     }
     case StepGuard::Verdict::skip:
-      engine_.zero_gradients();
-      optimizer_->skip_step();
+      engine_.skip_step();
       report.taken = false;
       break;
     case StepGuard::Verdict::rollback:
@@ -190,7 +177,7 @@ StepReport TrainingRun::step(const Requests& asked) {
       report.rollback = guard_.reason();
       return report;
   }
-  arena_.verify();
+  engine_.verify();
   cursor_.advance();
   report.epoch_ends = cursor_.epoch_begins();
   report.requests = {save_requests > 0, stop_requests > 0, end_requests > 0};
@@ -216,32 +203,12 @@ Metrics TrainingRun::take_logged() {
   return logged_.take();
 }
 
-void TrainingRun::compare_replicas() {
-  catch_up();
-  engine_.compare_replicas();
-}
-
-NamedTensors TrainingRun::weights() {
-  catch_up();
-  NamedTensors weights;
-  for (const auto& parameter : arena_.parameters())
-    weights[parameter.info.name] = arena_.master_view(parameter);
-  for (const auto& [name, tensor] : tensors_.constant) weights[name] = tensor.detach();
-  return weights;
-}
-
-State TrainingRun::state() {
+State TrainingRun::state(int random_writers) {
   collect_logged();
-  catch_up();
   State state;
-  for (const auto& parameter : arena_.parameters()) {
-    state.tensors.push_back(whole_entry("model." + parameter.info.name, parameter.info.tensor.sizes().vec(),
-                                        arena_.buffers().master.slice(0, parameter.begin, parameter.end)));
-  }
-  optimizer_->add_state(state, "optimizer");
-  for (const auto& [name, tensor] : tensors_.constant) {
-    state.tensors.push_back(whole_entry("model." + name, tensor.sizes().vec(), tensor.detach()));
-  }
+  engine_.add_model_state(state);
+  engine_.optimizer()->add_state(state, "optimizer");
+  random_.add_state(state, group_.rank(), random_writers);
   guard_.add_state(state);
   state.scalars["logged"] = logged_.to_json();
   if (const nlohmann::json schedule = schedule_->state(); !schedule.is_null())
@@ -252,40 +219,36 @@ State TrainingRun::state() {
 
 void TrainingRun::resume(const State& state) {
   cursor_.resume(state);
-  arena_.refresh_compute();
+  engine_.resume_model();
+  engine_.optimizer()->resume(state, "optimizer");
+  random_.resume(group_.rank());
   guard_.resume(state);
   logged_.from_json(group_.rank() == 0 ? state.scalars.at("logged") : nlohmann::json::object());
   logged_somewhere_ = false;
-  optimizer_->resume(state, "optimizer");
   if (state.scalars.contains("scheduler")) schedule_->resume(state.scalars.at("scheduler"));
   schedule_->set_total_steps(count_total_steps());
 }
 
 std::string TrainingRun::describe() const {
-  const Precision precision = parse_precision(training_.precision);
-  const std::string master = precision == Precision::fp64 ? "fp64" : "fp32";
-  const bool widened = precision == Precision::bf16 && device_.is_cpu() && !nn::cpu_has_bf16();
-  const auto buffer_bytes = static_cast<double>(arena_.buffers().master.nbytes());
-  const double compute_bytes = arena_.buffers().compute.defined() ? arena_.buffers().compute.nbytes() : 0;
-  const auto state_bytes = static_cast<double>(optimizer_->state_bytes());
-  const double total = buffer_bytes * 2 + state_bytes + compute_bytes;
+  const bool widened = engine_.precision() == Precision::bf16 && device_.is_cpu() && !nn::cpu_has_bf16();
+  const std::string compute =
+      training_.precision +
+      (widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "");
   return fmt::format(
-      "model      {} trained parameters in {} units, {} gradient buckets\n"
-      "types      compute {}{} | master {} | gradient {} | reduce {}\n"
+      "{}\n"
       "comm       {}\n"
-      "memory     {} a rank: master {}, gradient {}, compute copy {}, {} {}; activations come on top\n"
-      "batch      {} samples a step = {} a rank x {} ranks x {} accumulation steps\n"
-      "run        {} steps, {} per epoch; {} samples, {} tokens",
-      arena_.trained_elements(), arena_.units().size(), engine_.buckets(), training_.precision,
-      widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "",
-      master, master, master, group_.transport(), human_bytes(total), human_bytes(buffer_bytes),
-      human_bytes(buffer_bytes), human_bytes(compute_bytes), optimizer_->name(), human_bytes(state_bytes),
+      "batch      {} samples per step = {} per rank x {} x {}\n"
+      "run        {} steps, {} per epoch; {} samples, {} tokens{}",
+      engine_.describe("model", compute), group_.transport(),
       plan_.global_batch_size > 0
           ? std::to_string(plan_.global_batch_size)
-          : fmt::format("as many as fit {} tokens a rank", training_.max_tokens.value_or(0)),
-      plan_.batch_size > 0 ? std::to_string(plan_.batch_size) : "a share", plan_.ranks,
-      plan_.grad_accumulation_steps, total_steps(), steps_per_epoch(), dataset_.size(),
-      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}));
+          : fmt::format("as many as fit {} tokens per rank", training_.max_tokens.value_or(0)),
+      plan_.batch_size > 0 ? std::to_string(plan_.batch_size) : "a share", counted(plan_.ranks, "rank"),
+      counted(plan_.grad_accumulation_steps, "accumulation step"), total_steps(), steps_per_epoch(),
+      dataset_.size(), std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      group_.size() > 1 && has_torch_dropout(module_.root())
+          ? "\ndropout    torch::nn::Dropout draws from each rank's own generator: results depend on the world size"
+          : "");
 }
 
 }  // namespace stretto

@@ -1,4 +1,4 @@
-#include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/reducer.h"
 
 #include <array>
 #include <limits>
@@ -15,6 +15,7 @@ namespace stretto {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // A block used twice (tied weights), one used once, one that is never used, one frozen.
 struct Net : torch::nn::Module {
@@ -50,7 +51,7 @@ Tensor inputs() { return at::arange(40, at::kDouble).view({8, 5}) / 40; }
 Tensor expected_gradients() {
   Net net;
   net.to(at::kDouble);
-  Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
+  Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
   net.forward(inputs()).backward();
   return arena.buffers().grad.clone();
 }
@@ -70,19 +71,19 @@ TEST_P(Reduction, EqualsOneRankThatSawEverything) {
   run_rank_threads(setting.ranks, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
-    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
-    DataParallel engine(arena, group, setting.bucket_bytes);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, setting.bucket_bytes);
     for (int step = 0; step < 2; ++step) {
       const auto parts = inputs().chunk(setting.ranks * setting.micro_batches);
       for (int micro = 0; micro < setting.micro_batches; ++micro) {
         const Tensor part = parts[static_cast<size_t>(micro * setting.ranks + group.rank())];
-        engine.backward(net.forward(part, setting.checkpointed), micro + 1 == setting.micro_batches);
+        reducer.backward(net.forward(part, setting.checkpointed), micro + 1 == setting.micro_batches);
       }
       std::array<double, 2> totals = {1, 2};
-      engine.finish(totals);
+      reducer.finish(totals);
       EXPECT_THAT(totals, ::testing::ElementsAre(setting.ranks, 2 * setting.ranks));
       EXPECT_LT((arena.buffers().grad - expected).abs().max().item<double>(), 1e-12);
-      EXPECT_NEAR(engine.gradient_norm(), expected.norm().item<double>(), 1e-10);
+      EXPECT_NEAR(std::sqrt(reducer.sum_of_squares()), expected.norm().item<double>(), 1e-10);
       arena.verify();
       arena.buffers().grad.zero_();
     }
@@ -125,95 +126,80 @@ TEST_P(SparseTable, IsReducedByTheRowsThatAnyRankTouched) {
   run_rank_threads(GetParam(), [&](Group& group) {
     Words net;
     net.to(at::kDouble);
-    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
-    DataParallel engine(arena, group, 30);
-    ASSERT_EQ(engine.tables().size(), 1);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, 30);
+    ASSERT_EQ(reducer.tables().size(), 1);
     const auto parts = ids.chunk(2 * group.size());
     for (int step = 0; step < 2; ++step) {
-      engine.backward(net.forward(parts[static_cast<size_t>(group.rank())]), false);
-      engine.backward(net.forward(parts[static_cast<size_t>(group.rank() + group.size())]), true);
+      reducer.backward(net.forward(parts[static_cast<size_t>(group.rank())]), false);
+      reducer.backward(net.forward(parts[static_cast<size_t>(group.rank() + group.size())]), true);
       std::array<double, 1> ranks = {1};
-      engine.finish(ranks);
+      reducer.finish(ranks);
       EXPECT_EQ(ranks[0], group.size());
-      EXPECT_THAT(engine.tables()[0]->rows(), ::testing::ElementsAre(3, 4, 8, 9, 17, 18, 21, 22, 30, 31));
+      EXPECT_THAT(reducer.tables()[0]->rows(), ::testing::ElementsAre(3, 4, 8, 9, 17, 18, 21, 22, 30, 31));
       double squares = 0;
       for (const Tensor& parameter : whole.parameters())
         squares += parameter.grad().square().sum().item<double>();
-      EXPECT_NEAR(engine.gradient_norm(), std::sqrt(squares), 1e-10);
+      EXPECT_NEAR(std::sqrt(reducer.sum_of_squares()), std::sqrt(squares), 1e-10);
       for (size_t i = 0; i < whole.parameters().size(); ++i) {
         EXPECT_LT((net.parameters()[i].grad() - whole.parameters()[i].grad()).abs().max().item<double>(),
                   1e-12);
       }
-      engine.zero_gradients();
+      reducer.zero_gradients();
       EXPECT_EQ(arena.buffers().grad.abs().max().item<double>(), 0);
-      EXPECT_TRUE(engine.touched_rows()[0].empty());
+      EXPECT_TRUE(reducer.touched_rows()[0].empty());
     }
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable, ::testing::Values(1, 2, 4));
 
-TEST(DataParallel, ASparseTableThatIsUsedOtherwiseIsNamed) {
+TEST(Reducer, ASparseTableThatIsUsedOtherwiseIsNamed) {
   run_rank_threads(1, [](Group& group) {
     Words net;
-    Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
-    DataParallel engine(arena, group, 1e6);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32}, plain_memory());
+    Reducer reducer(arena, group, 1e6);
     const Tensor loss = net.dense(at::tensor({1, 2}, at::kLong));
-    EXPECT_THAT([&] { engine.backward(loss, true); },
+    EXPECT_THAT([&] { reducer.backward(loss, true); },
                 ::testing::ThrowsMessage<Error>(
                     AllOf(HasSubstr("table.weight is used by"), HasSubstr("without sparse tables"))));
   });
 }
 
-TEST(DataParallel, ARankWithoutAnyRowTakesPart) {
+TEST(Reducer, ARankWithoutAnyRowTakesPart) {
   run_rank_threads(2, [](Group& group) {
     Words net;
-    Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
-    DataParallel engine(arena, group, 1e6);
-    engine.backward(group.rank() == 0 ? Tensor() : net.forward(at::tensor({5}, at::kLong)), true);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32}, plain_memory());
+    Reducer reducer(arena, group, 1e6);
+    reducer.backward(group.rank() == 0 ? Tensor() : net.forward(at::tensor({5}, at::kLong)), true);
     std::array<double, 1> ranks = {1};
-    engine.finish(ranks);
-    EXPECT_THAT(engine.tables()[0]->rows(), ::testing::ElementsAre(5, 6));
+    reducer.finish(ranks);
+    EXPECT_THAT(reducer.tables()[0]->rows(), ::testing::ElementsAre(5, 6));
     EXPECT_GT(net.table->weight.grad()[6].abs().max().item<double>(), 0);
   });
 }
 
-TEST(DataParallel, ARankWithoutSamplesTakesPart) {
+TEST(Reducer, ARankWithoutSamplesTakesPart) {
   const Tensor expected = expected_gradients();
   run_rank_threads(2, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
-    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
-    DataParallel engine(arena, group, 64);
-    engine.backward(group.rank() == 0 ? net.forward(inputs()) : Tensor(), true);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, 64);
+    reducer.backward(group.rank() == 0 ? net.forward(inputs()) : Tensor(), true);
     std::array<double, 1> ranks = {1};
-    engine.finish(ranks);
+    reducer.finish(ranks);
     EXPECT_EQ(ranks[0], 2);
     EXPECT_LT((arena.buffers().grad - expected).abs().max().item<double>(), 1e-12);
   });
 }
 
-TEST(DataParallel, StartGivesEveryRankTheFirstOnesWeights) {
-  run_rank_threads(2, [&](Group& group) {
-    Net net;
-    {
-      at::NoGradGuard no_grad;
-      for (Tensor& parameter : net.parameters()) parameter.fill_(group.rank() + 1);
-    }
-    const ModuleTensors tensors = collect_tensors(net);
-    Arena arena(tensors.trained, Precision::fp32, plain_memory());
-    DataParallel engine(arena, group, 1e6);
-    engine.synchronise_start(tensors.constant);
-    for (const Tensor& parameter : net.parameters()) EXPECT_EQ(parameter.min().item<float>(), 1);
-  });
-}
-
-TEST(DataParallel, BackwardAroundTheEngineIsRefused) {
+TEST(Reducer, BackwardAroundTheEngineIsRefused) {
   run_rank_threads(1, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
-    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
-    DataParallel engine(arena, group, 1e6);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, 1e6);
     try {
       net.forward(inputs()).backward();
       FAIL() << "loss.backward() should have been refused";
@@ -223,15 +209,15 @@ TEST(DataParallel, BackwardAroundTheEngineIsRefused) {
   });
 }
 
-TEST(DataParallel, UndeclaredCheckpointParametersAreRefusedByName) {
+TEST(Reducer, UndeclaredCheckpointParametersAreRefusedByName) {
   run_rank_threads(1, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
-    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
-    DataParallel engine(arena, group, 1e6);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, 1e6);
     const auto block = [&](const Tensor& x) { return net.once->forward(x); };
     try {
-      engine.backward(nn::activation_checkpoint(block, inputs(), {}).sum(), true);
+      reducer.backward(nn::activation_checkpoint(block, inputs(), {}).sum(), true);
       FAIL() << "a gradient added after its reduction should have been refused";
     } catch (const std::exception& error) {
       EXPECT_THAT(error.what(), HasSubstr("the gradient of once."));
@@ -239,38 +225,36 @@ TEST(DataParallel, UndeclaredCheckpointParametersAreRefusedByName) {
   });
 }
 
-TEST(DataParallel, NonFiniteGradientsAreNamed) {
+TEST(Reducer, NonFiniteGradientsAreNamed) {
   run_rank_threads(1, [&](Group& group) {
     Net net;
-    Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
-    DataParallel engine(arena, group, 1e6);
-    EXPECT_EQ(engine.first_nonfinite(), "");
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32}, plain_memory());
+    Reducer reducer(arena, group, 1e6);
+    EXPECT_EQ(reducer.first_nonfinite(), "");
     net.once->bias.mutable_grad()[2] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_EQ(engine.first_nonfinite(), "once.bias");
-    EXPECT_FALSE(std::isfinite(engine.gradient_norm()));
+    EXPECT_EQ(reducer.first_nonfinite(), "once.bias");
+    EXPECT_FALSE(std::isfinite(std::sqrt(reducer.sum_of_squares())));
   });
 }
 
 TEST(Arena, UnitsDecayAndFrozenParameters) {
   Net net;
   const ModuleTensors tensors = collect_tensors(net);
-  EXPECT_EQ(tensors.trained.size(), 6u);
-  EXPECT_EQ(tensors.constant.size(), 2u);
-  Arena arena(tensors.trained, Precision::bf16, plain_memory());
+  EXPECT_EQ(tensors.trainable.size(), 6u);
+  EXPECT_EQ(tensors.frozen.size(), 2u);
+  Arena arena(tensors.trainable, {.precision = Precision::bf16}, plain_memory());
   EXPECT_EQ(net.once->weight.scalar_type(), at::kBFloat16);
   EXPECT_EQ(net.once->weight.grad().scalar_type(), at::kFloat);
-  EXPECT_EQ(arena.trained_elements(), 3 * 30);
-  const auto pieces = arena.optimizer_pieces();
-  ASSERT_EQ(pieces.size(), 6u);
-  EXPECT_EQ(pieces[0].name, "tied.weight");
-  EXPECT_EQ(pieces[0].end - pieces[0].begin, 25);
+  EXPECT_EQ(arena.trainable_elements(), 3 * 30);
+  const auto pieces = arena.owned_pieces();
+  ASSERT_EQ(pieces.size(), 6u);  // weight (decayed) and bias (not) by turns
   EXPECT_TRUE(pieces[0].weight_decay);
   EXPECT_FALSE(pieces[1].weight_decay);
 }
 
 TEST(Arena, ReplacedTensorsAreRefusedByName) {
   Net net;
-  Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+  Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32}, plain_memory());
   arena.verify();
   net.once->weight.mutable_grad() = Tensor();
   try {
@@ -280,7 +264,7 @@ TEST(Arena, ReplacedTensorsAreRefusedByName) {
     EXPECT_THAT(error.what(), HasSubstr("the gradient of once.weight was replaced or dropped"));
   }
   Net other;
-  Arena second(collect_tensors(other).trained, Precision::fp32, plain_memory());
+  Arena second(collect_tensors(other).trainable, {.precision = Precision::fp32}, plain_memory());
   other.to(at::kDouble);
   try {
     second.verify();
@@ -292,7 +276,7 @@ TEST(Arena, ReplacedTensorsAreRefusedByName) {
 
 TEST(Arena, DroppedGradientsAreBoundAgainAsZeros) {
   Net net;
-  Arena arena(collect_tensors(net).trained, Precision::fp32, plain_memory());
+  Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp32}, plain_memory());
   arena.buffers().grad.fill_(1);
   EXPECT_EQ(arena.rebind_dropped_gradients(), 0u);
   net.once->weight.mutable_grad() = Tensor();
@@ -307,20 +291,84 @@ TEST(Arena, DroppedGradientsAreBoundAgainAsZeros) {
   EXPECT_THROW(arena.rebind_dropped_gradients(), Error);
 }
 
-TEST(DataParallel, CountsUsesAndNamesForeignLeaves) {
+TEST(Reducer, CountsUsesAndNamesForeignLeaves) {
   run_rank_threads(1, [&](Group& group) {
     Net net;
     net.to(at::kDouble);
-    Arena arena(collect_tensors(net).trained, Precision::fp64, plain_memory());
-    DataParallel engine(arena, group, 1e6);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, 1e6);
     const Tensor foreign = at::ones({5}, at::kDouble).requires_grad_();
     std::vector<Tensor> others;
-    const auto uses = engine.count_uses(net.forward(inputs()) + foreign.sum(), &others);
+    const auto uses = reducer.count_uses(net.forward(inputs()) + foreign.sum(), &others);
     EXPECT_EQ(std::count(uses.begin(), uses.end(), 0), 2) << "weight and bias of the unused layer";
     ASSERT_EQ(others.size(), 1u);
     EXPECT_TRUE(others[0].is_same(foreign));
-    EXPECT_TRUE(engine.holds(net.once->weight));
-    EXPECT_FALSE(engine.holds(foreign));
+    EXPECT_TRUE(reducer.holds(net.once->weight));
+    EXPECT_FALSE(reducer.holds(foreign));
+  });
+}
+
+TEST(Arena, ShardsShareAllElementsAndCutTensorsWhereTheyMay) {
+  for (const auto placement : {optim::Placement::flat, optim::Placement::whole_tensor}) {
+    std::vector<std::pair<std::string, int64_t>> owned;  // name, elements, of all shards
+    for (int shard = 0; shard < 3; ++shard) {
+      Net net;
+      Arena arena(collect_tensors(net).trainable,
+                  {.precision = Precision::bf16,
+                   .optimizer = Held::sharded,
+                   .shards = 3,
+                   .shard = shard,
+                   .placement = placement},
+                  plain_memory());
+      EXPECT_TRUE(arena.master_is_sharded());
+      EXPECT_EQ(arena.buffers().master.numel(), arena.owned().size());
+      EXPECT_EQ(arena.owned_buffers().grad.numel(), arena.owned().size());
+      for (const auto& piece : arena.owned_pieces()) {
+        EXPECT_FALSE(piece.replicated);
+        if (!owned.empty() && owned.back().first == piece.name) {
+          EXPECT_EQ(placement, optim::Placement::flat);
+          EXPECT_EQ(piece.first, owned.back().second);
+          owned.back().second += piece.end - piece.begin;
+        } else {
+          EXPECT_EQ(piece.first, 0);
+          owned.emplace_back(piece.name, piece.end - piece.begin);
+        }
+      }
+      if (placement == optim::Placement::flat) {
+        EXPECT_EQ(arena.owned().size() * 3, arena.elements());
+      }
+    }
+    EXPECT_THAT(owned, ::testing::ElementsAre(Pair("tied.weight", 25), Pair("tied.bias", 5),
+                                              Pair("once.weight", 25), Pair("once.bias", 5),
+                                              Pair("unused.weight", 25), Pair("unused.bias", 5)));
+  }
+}
+
+TEST(Reducer, ABackwardThatThrowsLeavesItUsable) {
+  struct Throws : torch::autograd::Function<Throws> {
+    static Tensor forward(torch::autograd::AutogradContext*, const Tensor& x) { return x.clone(); }
+    static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                   const torch::autograd::variable_list&) {
+      throw Error("the layer failed");
+    }
+  };
+  const Tensor expected = expected_gradients();
+  run_rank_threads(2, [&](Group& group) {
+    Net net;
+    net.to(at::kDouble);
+    Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64}, plain_memory());
+    Reducer reducer(arena, group, 64);
+    for (const bool last : {false, true}) {
+      // `tied` is used behind the layer that fails, and before it: its bucket has been neither reduced nor left out yet.
+      const Tensor y = Throws::apply(at::tanh(net.tied->forward(inputs())));
+      EXPECT_THROW(reducer.backward(net.once->forward(y).sum(), last), Error);
+      EXPECT_EQ(reducer.phase(), Reducer::Phase::idle);
+      EXPECT_EQ(arena.buffers().grad.abs().max().item<double>(), 0);
+    }
+    const auto parts = inputs().chunk(2);
+    reducer.backward(net.forward(parts[static_cast<size_t>(group.rank())]), true);
+    reducer.finish();
+    EXPECT_LT((arena.buffers().grad - expected).abs().max().item<double>(), 1e-12);
   });
 }
 
@@ -328,11 +376,13 @@ TEST(CollectTensors, RefusesWhatCannotBeTrained) {
   struct Complex : torch::nn::Module {
     Complex() { register_parameter("z", at::zeros({2}, at::kComplexFloat)); }
   };
-  EXPECT_THROW(collect_tensors(Complex()), ConfigError);
+  Complex complex;
+  EXPECT_THROW(collect_tensors(complex), ConfigError);
   struct Frozen : torch::nn::Module {
     Frozen() { register_parameter("w", at::zeros({2}), /*requires_grad=*/false); }
   };
-  EXPECT_THROW(Arena(collect_tensors(Frozen()).trained, Precision::fp32, plain_memory()), ConfigError);
+  Frozen frozen;
+  EXPECT_THROW(Arena(collect_tensors(frozen).trainable, {}, plain_memory()), ConfigError);
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+#include "stretto/parallel/engine.h"
+
+#include <array>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/nn/layers.h"
+#include "stretto/optim/optim.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Net : torch::nn::Module {
+  explicit Net(double seed = 1) {
+    first = register_module("first", std::make_shared<nn::Linear>(6, 7));
+    last = register_module("last", std::make_shared<nn::Linear>(7, 3));
+    frozen = register_parameter("frozen", at::full({3}, seed), /*requires_grad=*/false);
+    mean = register_buffer("mean", at::full({3}, seed));
+    at::NoGradGuard no_grad;
+    at::Generator random = at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
+    for (Tensor& parameter : parameters()) {
+      if (parameter.requires_grad()) parameter.normal_(0, 0.5, random);
+    }
+  }
+  Tensor forward(const Tensor& x) {
+    return (last->forward(at::tanh(first->forward(x.to(first->weight.scalar_type())))) - frozen)
+        .square()
+        .sum();
+  }
+  std::shared_ptr<nn::Linear> first, last;
+  Tensor frozen, mean;
+};
+
+Tensor inputs(int64_t step) { return at::sin(at::arange(36, at::kFloat).view({6, 6}) + step); }
+
+// What some steps leave, and the state after them by entry: rank 0's part of what is replicated, all parts of the rest.
+struct Trained {
+  NamedTensors weights;
+  std::map<std::string, int64_t> held;  // elements that this rank holds, by kind of entry
+  int64_t optimizer_bytes = 0;
+};
+
+Trained train(Group& group, const EngineOptions& options, int steps) {
+  Net net;
+  Engine engine(net, group, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
+  for (int step = 0; step < steps; ++step) {
+    const auto parts = inputs(step).chunk(group.size());
+    engine.backward(net.forward(parts[static_cast<size_t>(group.rank())]), /*last_micro_batch=*/true);
+    engine.finish_reduction();
+    engine.step({.lr = 0.05}, clip_scale(engine.gradient_norm(), 1));
+    engine.verify();
+    EXPECT_EQ(engine.arena().buffers().grad.abs().max().item<float>(), 0);
+  }
+  engine.compare_replicas();
+  Trained result;
+  for (const auto& [name, tensor] : engine.weights()) result.weights[name] = tensor.clone();
+  State state;
+  engine.add_model_state(state);
+  engine.optimizer()->add_state(state, "optimizer");
+  for (const Entry& entry : state.tensors) {
+    for (const Piece& piece : entry.pieces)
+      result.held[entry.name.substr(0, entry.name.find('.', 10))] += piece.data.numel();
+  }
+  result.optimizer_bytes = engine.memory().optimizer;
+  return result;
+}
+
+class Strategies : public ::testing::TestWithParam<std::tuple<std::string, const char*, int>> {};
+
+TEST_P(Strategies, TrainAsOneRankDoes) {
+  const auto& [strategy, precision, ranks] = GetParam();
+  const EngineOptions options = {
+      .strategy = strategy, .precision = parse_precision(precision), .bucket_bytes = 64};
+  Trained alone;
+  run_rank_threads(1, [&](Group& group) {
+    EngineOptions ddp = options;
+    ddp.strategy = "ddp";
+    alone = train(group, ddp, 6);
+  });
+  run_rank_threads(ranks, [&](Group& group) {
+    const Trained together = train(group, options, 6);
+    const double tolerance = options.precision == Precision::bf16 ? 0.02 : 1e-5;
+    for (const auto& [name, expected] : alone.weights) {
+      EXPECT_TRUE(at::allclose(together.weights.at(name).to(at::kFloat), expected.to(at::kFloat), tolerance,
+                               tolerance))
+          << name;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Strategies,
+                         ::testing::Combine(::testing::Values("ddp", "zero1"),
+                                            ::testing::Values("fp32", "bf16", "fp64"),
+                                            ::testing::Values(1, 2, 3)));
+
+TEST(Engine, AShardedOptimizerHoldsItsPartOnly) {
+  int64_t whole = 0;
+  run_rank_threads(1, [&](Group& group) { whole = train(group, {}, 1).optimizer_bytes; });
+  run_rank_threads(2, [&](Group& group) {
+    const Trained trained = train(group, {.strategy = "zero1", .precision = Precision::bf16}, 1);
+    EXPECT_LE(trained.optimizer_bytes, whole / 2 + 2 * 64);
+    const int64_t all = 6 * 7 + 7 + 7 * 3 + 3;
+    EXPECT_LT(trained.held.at("optimizer.exp_avg"), all);
+    EXPECT_GT(trained.held.at("optimizer.exp_avg"), all / 4);
+  });
+}
+
+TEST(Engine, StartsWithRankZerosTensors) {
+  run_rank_threads(2, [](Group& group) {
+    Net net(group.rank() + 1);
+    Engine engine(net, group, {}, nullptr);
+    const Net first(1);
+    EXPECT_TRUE(at::equal(net.first->weight, first.first->weight));
+    EXPECT_TRUE(at::equal(net.frozen, first.frozen));
+    EXPECT_TRUE(at::equal(net.mean, first.mean));
+  });
+}
+
+TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
+  run_rank_threads(2, [](Group& group) {
+    Net net;
+    Engine engine(net, group, {}, optim::sgd({}));
+    EXPECT_FALSE(engine.buffers_changed());
+    net.mean.fill_(10 + group.rank());
+    EXPECT_TRUE(engine.buffers_changed());
+    EXPECT_EQ(engine.weights().at("mean").max().item<float>(), 10);
+    net.mean.fill_(20 + group.rank());
+    State state;
+    engine.add_model_state(state);
+    EXPECT_EQ(net.mean.max().item<float>(), 20);
+  });
+}
+
+TEST(Engine, DivergedRanksAreNamed) {
+  run_rank_threads(2, [](Group& group) {
+    Net net;
+    Engine engine(net, group, {}, nullptr);
+    engine.compare_replicas();
+    if (group.rank() == 1) engine.arena().buffers().master[3] += 1;
+    EXPECT_THAT(
+        [&] { engine.compare_replicas(); },
+        ::testing::ThrowsMessage<DistributedError>(HasSubstr("rank 1 holds other parameters than rank 0")));
+  });
+}
+
+TEST(Sharding, UnknownStrategiesAreNamedWithTheNearest) {
+  EXPECT_EQ(find_sharding("ddp").optimizer, Held::replicated);
+  EXPECT_THAT([] { find_sharding("zero11"); },
+              ::testing::ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("did you mean \"zero1\""), HasSubstr("available: ddp"))));
+  EXPECT_THROW(register_sharding({.name = "ddp"}), ConfigError);
+}
+
+TEST(Engine, AShardedStrategyNeedsAnOptimizerOfStrettos) {
+  run_rank_threads(1, [](Group& group) {
+    Net net;
+    EXPECT_THROW(Engine(net, group, {.strategy = "zero1"}, nullptr), ConfigError);
+  });
+}
+
+}  // namespace
+}  // namespace stretto
