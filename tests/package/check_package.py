@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Packages of stretto as those who unpack them find them.
+"""Checks packages of stretto.
 
-  check_package.py --stage BUILD     the tree of a package, moved away from where it was installed (part of make test)
-  check_package.py PACKAGE...        .tar.gz and .deb files, unpacked (make package does this with what it has made)
+  check_package.py --stage BUILD     the tree of a package, moved after installation (part of make test)
+  check_package.py PACKAGE...        .tar.gz and .deb files, unpacked (part of make package)
 
-Each is unpacked into a new folder and must find all libraries there or in the system, hold no path of the build, and
-train a tiny classifier on two ranks. Ends with 77 where nothing could be checked for want of a tool.
+Each is unpacked into a new folder and must find all libraries there or in the system, contain no path of the build, and
+train a tiny classifier on two ranks. Ends with 77 (skipped) if a tool for the check is missing.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def require(condition, message):
 
 
 def run(*command, folder, **variables):
-    """What a command prints, in an environment that knows of no other stretto or libtorch."""
+    """Output of a command, in an environment without another stretto or libtorch."""
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -49,7 +49,7 @@ def run(*command, folder, **variables):
 
 
 def libraries(program, folder):
-    """(name, path) of all shared libraries that a program loads."""
+    """(name, path) of each shared library that a program loads."""
     return re.findall(r"^\t(\S+) => (.*?)(?: \(0x\w+\))?$", run("ldd", program, folder=folder), re.MULTILINE)
 
 
@@ -57,22 +57,22 @@ def check_libraries(root, brings_all):
     for program in root / "bin/stretto", root / "libexec/stretto/stretto-rank":
         path = re.search(r"R(?:UN)?PATH.*\[(.*)\]", run("readelf", "-d", program, folder=root))
         require(path and all(part.startswith("$ORIGIN/") for part in path[1].split(":")),
-                f"{program} looks for libraries in {path and path[1]}; only places relative to itself are expected")
+                f"{program} searches for libraries in {path and path[1]}; expected only folders relative to itself")
         for name, found in libraries(program, root):
             inside = pathlib.Path(os.path.realpath(found)).is_relative_to(root)
             system = found.startswith(("/lib", "/usr/lib"))
             allowed = inside or GLIBC.fullmatch(pathlib.Path(name).name) or (system and not brings_all)
             require(allowed, f"{program} loads {name} from {found}, which is not part of the package")
-            require("torch" not in name or inside, f"{program} loads {name} from {found}, not the package's own")
+            require("torch" not in name or inside, f"{program} loads {name} from {found}, not from the package")
 
 
 def check_texts(root, build_paths):
-    """No path of the build is left in what other programs read."""
+    """CMake and pkg-config files must contain no path of the build."""
     texts = [*(root / "lib/cmake").rglob("*.cmake"), *(root / "lib/pkgconfig").glob("*.pc")]
-    require(len(texts) >= 4, f"{root} holds no CMake package or no pkg-config file")
+    require(len(texts) >= 4, f"{root} contains no CMake package or no pkg-config file")
     for text in texts:
         for path in build_paths:
-            require(str(path) not in text.read_text(), f"{text} holds {path}, a folder of the build")
+            require(str(path) not in text.read_text(), f"{text} contains {path}, a folder of the build")
     for link in filter(pathlib.Path.is_symlink, root.rglob("*")):
         require(link.resolve().is_relative_to(root) or os.readlink(link).startswith("/usr/include/"),
                 f"{link} points to {os.readlink(link)}, outside the package")
@@ -129,22 +129,22 @@ def main(arguments):
     options = parser.parse_args(arguments)
     for tool in "ldd", "readelf":
         if not shutil.which(tool):
-            print(f"Skipped: there is no {tool} on this system")
+            print(f"Skipped: {tool} is not installed")
             return SKIPPED
     if options.stage:
         build = options.stage.resolve()
         if (torch_of(build) / "lib/libtorch_cuda.so").exists():
-            print("Skipped: packages are made of CPU builds, and this is one with CUDA")
+            print("Skipped: this is a CUDA build, and packages are made from CPU builds")
             return SKIPPED
         check_stage(build)
     for package in options.packages:
         if package.suffix == ".deb" and not shutil.which("dpkg-deb"):
-            print(f"Skipped: there is no dpkg-deb to unpack {package.name} with")
+            print(f"Skipped: dpkg-deb, which unpacks {package.name}, is not installed")
             continue
         with tempfile.TemporaryDirectory(prefix="stretto-unpacked-") as folder:
             root = unpack(package, pathlib.Path(folder).resolve())
             check_tree(root, package.suffix != ".deb", [SOURCE])
-        print(f"{package.name}: unpacked elsewhere, it finds its libraries and trains")
+        print(f"{package.name}: finds its libraries and trains after unpacking")
     return 0
 
 

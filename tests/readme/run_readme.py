@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the shell blocks of a page (README.md, a guide) that are marked as tests, in order, as one reader would.
+"""Runs the shell blocks of a page (README.md, a guide) that are marked as tests, in order.
 
-A marked block is a ```sh fence right after a comment line <!-- test: name -->. All blocks of one run share one new
-empty folder, so that a later block can use what an earlier one made. `stretto` is on PATH, STRETTO_ROOT names the
-repository, STRETTO_BUILD the build folder, STRETTO_DATA is unset, and STRETTO_ENCODER names a tiny encoder with random
-weights that stands in for the pre-trained one: commands run as shown, and what they print means nothing. Ends with 1
-where a block fails, with 77 (skipped) where there is no page or no marked block.
+A marked block is a ```sh fence after a comment line <!-- test: name -->. All blocks of a page share a new empty folder, so a
+block can use the files of earlier ones. `stretto` is on PATH, STRETTO_ROOT is the repository, STRETTO_BUILD the build folder,
+STRETTO_DATA is unset, and STRETTO_ENCODER is a tiny encoder with random weights in place of the pre-trained one: commands run
+as shown, but their results are meaningless. Ends with 1 if a block fails, with 77 (skipped) if there is no page or no marked
+block.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Block:
 
 
 def marked_blocks(text, file):
-    """The marked blocks of a markdown text; ValueError where a mark has no ```sh block or a name comes twice."""
+    """The marked blocks of a markdown text; ValueError if a mark has no ```sh block or a name is used twice."""
     lines = text.splitlines()
     blocks = []
     for index, line in enumerate(lines):
@@ -54,7 +54,7 @@ def marked_blocks(text, file):
 
 
 def make_encoder(root, folder):
-    """An encoder of the Hugging Face layout in `folder`: committed random weights, and letters for a vocabulary."""
+    """Writes an encoder in Hugging Face layout to `folder`: committed random weights, and letters as vocabulary."""
     golden = root / "tests/golden/bert/old_names"
     folder.mkdir()
     for name in ["config.json", "model.safetensors"]:
@@ -66,13 +66,13 @@ def make_encoder(root, folder):
 
 
 def run_block(block, folder, environment):
-    """Exit status and whole output of a block."""
+    """Exit status and complete output of a block."""
     try:
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.script], cwd=folder, env=environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired as expired:
-        return 124, (expired.stdout or b"").decode(errors="replace") + f"\nstill ran after {TIMEOUT_SECONDS} s\n"
+        return 124, (expired.stdout or b"").decode(errors="replace") + f"\nstill running after {TIMEOUT_SECONDS} s\n"
     return done.returncode, done.stdout
 
 

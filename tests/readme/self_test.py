@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run_readme.py itself: it runs what is marked, and a block that fails makes it fail."""
+"""Tests run_readme.py: it runs marked blocks, and fails if a block fails."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ import run_readme
 
 class RunReadme(unittest.TestCase):
     def run_text(self, text):
-        """Exit status and printed text for a README of that content (None: no README)."""
+        """Exit status and output for a README with this content (None: no README)."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "bin").mkdir()
