@@ -8,7 +8,7 @@ namespace {
 
 template <class T>
 ActivationCall<T> activation_call(Curve curve, const Tensor& x, const Tensor& bias) {
-  if (x.dim() != 2) throw ShapeError("activation: {} are no rows; [T, C] is needed", describe(x));
+  if (x.dim() != 2) throw ShapeError("activation: x is {}; expected rows [T, C]", describe(x));
   require_sizes("activation: bias", bias, {x.size(1)});
   ActivationCall<T> call = {};
   call.curve = curve;

@@ -12,7 +12,7 @@ Tensor activate(Curve curve, const Tensor& x, const Tensor& bias);
 Tensor activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
                          const Tensor& bias_sum);
 
-// The same through ATen operators, with their gradients.
+// The same with ATen operators and autograd.
 Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias);
 
 }  // namespace stretto::kernels

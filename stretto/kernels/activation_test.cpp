@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, ActivationKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 1e-2}));
 
-// Activations that have run away are still numbers, and the right ones.
+// Large inputs give finite and correct results.
 TEST(ActivationKernel, HugeValuesSaturate) {
   for_each_target([] {
     const Tensor x =
@@ -61,7 +61,7 @@ TEST(ActivationKernel, HugeValuesSaturate) {
   });
 }
 
-// Far from 0, and where erf is nearly 1, numbers stay as good as ATen's.
+// Far from 0, where erf is nearly 1, results are as accurate as ATen's.
 TEST(ActivationKernel, GeluIsAccurateEverywhere) {
   for_each_target([] {
     const Tensor x = at::linspace(-14, 14, 100001, at::kFloat).view({1, -1});

@@ -37,7 +37,7 @@ void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const T
   grad.zero_();
 }
 
-// The bf16 copy is written while the weights are still in the cache.
+// Writes the bf16 copy while the weights are still in the cache.
 void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                  const AdamwConstants<float>& c) {
   constexpr int64_t at_once = 2048;

@@ -21,17 +21,17 @@ void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp
 // A row of a table [rows, width] that steps have left out because its gradient was zero.
 struct IdleRow {
   int64_t row;
-  size_t first;  // of the steps that it has not been through
+  size_t first;  // index of the first step that has not been applied to it
   bool moments;  // false: its moments are zeros
 };
 
-// Takes each row through steps[first], steps[first + 1], ... with a gradient of zero: to the bit what adamw() makes of it
-// then. `table` and the moments are those of the whole table, on CPU; its gradient is not looked at. Moments that are
-// zeros are not touched. REQUIRES: eps > 0.
+// Applies steps[first], steps[first + 1], ... to each row with a gradient of zero; the result is bitwise equal to adamw()'s.
+// `table` and the moments are those of the whole table, on CPU; its gradient is not read. Moments that are zero are not
+// written. REQUIRES: eps > 0.
 void adamw_idle_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                      int64_t width, std::span<const IdleRow> rows, std::span<const AdamwStep> steps);
 
-// adamw() of these rows alone. On CPU.
+// adamw() for these rows only. On CPU.
 void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t width,
                 std::span<const int64_t> rows, const AdamwStep& step);
 

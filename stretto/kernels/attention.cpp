@@ -8,7 +8,7 @@
 namespace stretto::kernels {
 namespace {
 
-// The rows of `tensor` are those of the sequences, end to end.
+// Throws unless `bounds` covers exactly the rows of `tensor`.
 void require_bounds(const char* what, const Tensor& tensor, const Tensor& bounds, int64_t sequences) {
   require_sizes("attention: bounds", bounds, {sequences + 1});
   const int64_t* bound = memory_of<int64_t>(bounds);

@@ -4,17 +4,17 @@
 
 namespace stretto::kernels {
 
-// Attention within the sequences of a packed batch. Queries may be fewer than keys: query i of a sequence stands at
-// position i of it, whatever is asked for.
+// Attention within the sequences of a packed batch. There may be fewer queries than keys: query i of a sequence is at
+// position i of the sequence.
 struct AttentionSequences {
   Tensor query_bounds;  // [B + 1] int64: sequence b's queries are rows query_bounds[b] .. query_bounds[b + 1]
-  Tensor key_bounds;    // [B + 1] int64: and its keys and values these rows
+  Tensor key_bounds;    // [B + 1] int64: the same for keys and values
   Tensor samples;       // [B] int64: dataset index of each sequence, which keys dropout
 };
 
 struct AttentionResult {
   Tensor rows;         // [queries, heads, D]
-  Tensor log_sum_exp;  // [queries, heads] fp32 (fp64 for fp64): what the backward pass needs besides
+  Tensor log_sum_exp;  // [queries, heads] fp32 (fp64 for fp64): saved for the backward pass
 };
 
 struct AttentionGradients {
@@ -30,8 +30,7 @@ AttentionGradients attention_backward(const Tensor& grad, const AttentionResult&
                                       const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
                                       const Dropout& dropout);
 
-// The same through ATen operators, with their gradients, on sequences padded to the longest: for other devices, and what
-// the kernel is tested against.
+// The same with ATen operators and autograd, on padded sequences: for other devices, and as the reference of tests.
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionSequences& sequences, const Dropout& dropout);
 

@@ -37,7 +37,7 @@ Inputs make_inputs(const std::vector<int64_t>& queries, const std::vector<int64_
   return inputs;
 }
 
-// The reference sees the same numbers at higher precision.
+// The reference computes the same values at higher precision.
 void compare(const Inputs& inputs, const Dropout& dropout, const Precision& wanted) {
   const auto wide = wanted.dtype == at::kDouble ? at::kDouble : at::kFloat;
   const auto leaf = [&](const Tensor& x) { return x.to(wide).detach().clone().requires_grad_(); };
@@ -94,7 +94,7 @@ TEST(AttentionKernel, RefusesWhatDoesNotFit) {
   refuses(inputs);
 }
 
-// One key takes all the weight, so gradients of q and k are rounding: finite is all that can be asked of them.
+// One key has all the weight, so gradients of q and k are rounding errors: only check that they are finite.
 TEST(AttentionKernel, HugeScoresStayFinite) {
   for_each_target([] {
     Inputs inputs = make_inputs({70}, {70}, 1, 8, at::kFloat);

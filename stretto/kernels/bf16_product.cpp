@@ -2,7 +2,7 @@
 
 #include "stretto/kernels/cpu/tensor_loops.h"
 
-// Exported by the libtorch_cpu of PyTorch's wheels, which hold MKL; null in builds without it.
+// Exported by libtorch_cpu of PyTorch's wheels, which contain MKL; null in builds without it.
 extern "C" __attribute__((weak)) void cblas_gemm_bf16bf16f32(int layout, int transpose_a, int transpose_b,
                                                              int m, int n, int k, float alpha, const void* a,
                                                              int lda, const void* b, int ldb, float beta,

@@ -8,7 +8,7 @@ namespace stretto::kernels {
 // on CPU: fp32, fp64, or bf16 (computed in fp32); labels [N] int64 in [0, C) or `ignored`.
 struct CrossEntropy {
   Tensor sum;         // a scalar: fp32, fp64 for fp64
-  Tensor normaliser;  // [N, 2], what the backward pass needs
+  Tensor normaliser;  // [N, 2], saved for the backward pass
 };
 CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t ignored);
 
@@ -16,7 +16,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, int64_t i
 Tensor cross_entropy_backward(double grad_sum, const Tensor& logits, const Tensor& labels, int64_t ignored,
                               const Tensor& normaliser);
 
-// The sum through ATen operators, with their gradients, on any device.
+// The sum with ATen operators and autograd, on any device.
 Tensor cross_entropy_reference(const Tensor& logits, const Tensor& labels, int64_t ignored);
 
 }  // namespace stretto::kernels

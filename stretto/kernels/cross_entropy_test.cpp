@@ -45,7 +45,7 @@ TEST(CrossEntropyKernel, HugeLogitsOverflowNothing) {
   });
 }
 
-// Only differences of logits count, however large they are themselves.
+// The result depends on differences of logits only, however large the logits are.
 TEST(CrossEntropyKernel, LargeLogitsLoseNothing) {
   for_each_target([] {
     const Tensor small = at::tensor({0.f, 1.f, -2.f, 0.5f}).view({1, 4}), labels = at::tensor({2}, at::kLong);

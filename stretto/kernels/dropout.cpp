@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t philox_m0 = 0xD2511F53, philox_m1 = 0xCD9E8D57;
 constexpr uint32_t philox_w0 = 0x9E3779B9, philox_w1 = 0xBB67AE85;
 
-// Never 0, which stands for no dropout.
+// Never 0, which means no dropout.
 uint32_t drop_threshold(double p) {
   return static_cast<uint32_t>(std::clamp<long long>(std::llround(p * 4294967296.0), 1, 0xffffffff));
 }
@@ -62,7 +62,7 @@ Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p
   Tensor c3 = spread(rows.samples.bitwise_right_shift(32)).bitwise_or(streams.bitwise_left_shift(16));
   int64_t key0 = static_cast<int64_t>(key & word), key1 = static_cast<int64_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    // A 64-bit product wraps to the right bits; its upper word comes back by a shift whose sign bits are cut off.
+    // The 64-bit product wraps to the right bits; the shift's sign bits are masked off the upper word.
     const Tensor product0 = c0 * static_cast<int64_t>(philox_m0);
     const Tensor product1 = c2 * static_cast<int64_t>(philox_m1);
     const Tensor high0 = product0.bitwise_right_shift(32).bitwise_and(word);

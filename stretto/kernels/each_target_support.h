@@ -6,7 +6,7 @@
 
 #include "stretto/tensor/tensor.h"
 
-// The first decides what the second declares.
+// The first configures the second.
 // clang-format off
 #include "stretto/kernels/cpu/simd_targets.h"
 #include <hwy/highway.h>
@@ -26,16 +26,16 @@ inline void for_each_target(const std::function<void()>& check) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// What tests run over: a type, and the largest difference that it may make.
+// A type, and the tolerance with which tests compare results of it.
 struct Precision {
   at::ScalarType dtype;
   double tolerance;
 };
 
-// Largest difference, relative to the largest value that is wanted.
-inline double difference(const at::Tensor& found, const at::Tensor& wanted) {
-  const double scale = wanted.abs().max().item<double>();
-  return (found.to(at::kDouble) - wanted.to(at::kDouble)).abs().max().item<double>() /
+// Largest difference, relative to the largest expected value.
+inline double difference(const at::Tensor& found, const at::Tensor& expected) {
+  const double scale = expected.abs().max().item<double>();
+  return (found.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>() /
          (scale > 0 ? scale : 1);
 }
 

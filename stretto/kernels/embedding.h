@@ -11,14 +11,14 @@ struct Lookup {
   Tensor ids, table;
 };
 
-// The sum of several lookups of as many rows [T, H], in one pass. Contiguous tables of one type on CPU: fp32, fp64, or
+// The sum of several lookups of T rows each, [T, H], in one pass. Contiguous tables of one type on CPU: fp32, fp64, or
 // bf16, which is summed in fp32 and rounded once.
 Tensor row_sum(const std::vector<Lookup>& lookups);
 
 // sums[ids[t]] += grad[t], in the order of t. grad [T, H], sums [V, H]: fp32 (fp64 for fp64), contiguous.
 void add_rows(const Tensor& grad, const Tensor& ids, const Tensor& sums);
 
-// The same as row_sum through ATen operators, with their gradients, on any device.
+// row_sum with ATen operators and autograd, on any device.
 Tensor row_sum_reference(const std::vector<Lookup>& lookups);
 
 }  // namespace stretto::kernels

@@ -8,8 +8,8 @@
 
 namespace stretto::kernels {
 
-// While it lives this thread takes numbers below the smallest normal one for zero. The moments of a weight that has no
-// gradient for some hundred steps come down to there, where processors are a hundred times slower.
+// While it lives, denormal numbers are treated as zero on this thread. The moments of a weight without gradient become
+// denormal after some hundred steps, and arithmetic on denormals is up to a hundred times slower.
 class FlushDenormals {
  public:
   FlushDenormals(const FlushDenormals&) = delete;

@@ -4,13 +4,13 @@
 
 namespace stretto::kernels {
 
-// Whether loops for this kind of tensor exist; ATen serves the others.
+// Whether there are loops for this device and type; ATen is used for the others.
 inline bool has_loops(const Tensor& x) {
   const auto dtype = x.scalar_type();
   return x.device().is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kDouble);
 }
 
-// The type in which numbers of `dtype` are summed: fp32, also for bf16; fp64 for fp64.
+// The type in which sums over `dtype` are accumulated: fp64 for fp64, else fp32.
 inline at::ScalarType computed_type(at::ScalarType dtype) {
   return dtype == at::kDouble ? at::kDouble : at::kFloat;
 }

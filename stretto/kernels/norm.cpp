@@ -7,7 +7,7 @@ namespace stretto::kernels {
 namespace {
 
 void require_fit(const Tensor& x, const Norm& norm) {
-  if (x.dim() != 2) throw ShapeError("norm: {} are no rows; [T, C] is needed", describe(x));
+  if (x.dim() != 2) throw ShapeError("norm: x is {}; expected rows [T, C]", describe(x));
   const int64_t rows = x.size(0), width = x.size(1);
   require_sizes("norm: weight", norm.weight, {width});
   require_sizes("norm: offset", norm.offset, {width});

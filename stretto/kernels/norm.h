@@ -4,24 +4,25 @@
 
 namespace stretto::kernels {
 
-// Dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] as one pass over memory:
+// Dropout, residual and LayerNorm (Ba et al. 2016) of rows [T, C] in one pass over memory:
 //   sum = residual + dropout_before(x + bias);   out = dropout_after(weight * (sum - mean) / sqrt(variance + eps) + offset)
 struct Norm {
   Tensor bias, residual;  // [C] and [T, C], or undefined
   Tensor weight, offset;  // [C]
   double eps = 0;
-  Tensor samples, positions;  // [T] int64: each row's, which key dropout; undefined where both p are 0
+  Tensor samples,
+      positions;  // [T] int64: of each row, the key of its dropout mask; undefined where both p are 0
   Dropout before, after;
 };
 
 struct NormResult {
   Tensor out;         // [T, C]
-  Tensor sum;         // [T, C]: what was normalised
+  Tensor sum;         // [T, C]: the input of the normalisation
   Tensor mean, rstd;  // [T] fp32 (fp64 for fp64)
 };
 
-// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU. The sum is
-// written over x.
+// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU. x is
+// overwritten with the sum.
 NormResult norm_rows(const Tensor& x, const Norm& norm);
 
 // Sums over rows of parameter gradients, in fp32 (fp64 for fp64): added to.
@@ -37,7 +38,7 @@ struct NormGradients {
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums);
 
-// The same through ATen operators, with their gradients; x is left alone.
+// The same with ATen operators and autograd; x is not modified.
 Tensor norm_rows_reference(const Tensor& x, const Norm& norm);
 
 }  // namespace stretto::kernels

@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// One range of parameters with all that an optimizer step touches; 1-D tensors of equal length. `compute` is undefined
+// What an optimizer step reads and writes of one range of parameters; 1-D tensors of equal length. `compute` is undefined
 // where the model computes in the master's own type.
 struct OptimizerRange {
   Tensor master;   // fp32 or fp64

@@ -2,7 +2,7 @@
 
 namespace stretto {
 
-// How values of several ranks become one.
+// The operator of a reduction.
 enum class ReduceOp { sum, product, min, max };
 
 }  // namespace stretto

@@ -7,7 +7,7 @@
 namespace stretto::kernels {
 namespace {
 
-// Inlined into the functions below: a template cannot be compiled for several processors itself.
+// Inlined into the functions below: target_clones does not apply to templates.
 template <class Real>
 STRETTO_INLINE void adamw_body(Real* __restrict p, Real* __restrict g, Real* __restrict m, Real* __restrict v,
                                int64_t n, const AdamwConstants<Real> c) {

@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// Numbers of one AdamW step, worked out once in double.
+// Coefficients of one AdamW step, computed once in double.
 template <class R>
 struct AdamwConstants {
   R lr_decay, beta1, beta2, eps, grad_scale, step_size, inverse_root_correction2;
@@ -14,7 +14,7 @@ struct AdamwConstants {
 void adamw_loop(float* p, float* g, float* m, float* v, int64_t n, const AdamwConstants<float>& c);
 void adamw_loop(double* p, double* g, double* m, double* v, int64_t n, const AdamwConstants<double>& c);
 
-// What is left of the pass where gradient and moments are zeros: p *= c.lr_decay.
+// The same where gradient and moments are zero: p *= lr_decay.
 void decay_loop(float* p, int64_t n, float lr_decay);
 void decay_loop(double* p, int64_t n, double lr_decay);
 

@@ -11,9 +11,9 @@
 
 #include "stretto/kernels/cpu/simd-inl.h"
 
-// Attention by tiles of tile_queries x tile_keys scores that stay in the first cache. The forward pass keeps a running
-// maximum and sum a row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1) and saves only the
-// logarithm of the sum; the backward pass computes the weights again from it (Dao et al. 2022, algorithm 4).
+// Attention by tiles of tile_queries x tile_keys scores that stay in the L1 cache. The forward pass keeps a running
+// maximum and sum per row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1) and saves only the
+// logarithm of the sum; the backward pass recomputes the weights from it (Dao et al. 2022, algorithm 4).
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 

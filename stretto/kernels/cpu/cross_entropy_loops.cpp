@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-// A NaN among the numbers may go unseen here; the sum of exponentials shows it.
+// May miss a NaN; the sum of exponentials propagates it.
 template <class T>
 HWY_INLINE Real<T> largest(const T* row, int64_t n) {
   using R = Real<T>;
@@ -33,7 +33,7 @@ HWY_INLINE Real<T> largest(const T* row, int64_t n) {
   return most;
 }
 
-// log(sum(exp(row - most))). Parts of a row are summed apart and then in double, so that rows of a whole vocabulary lose nothing.
+// log(sum(exp(row - most))). Blocks of a row are summed in fp32 and added up in double, which stays exact for large vocabularies.
 template <class T>
 HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n, Real<T> most) {
   using R = Real<T>;

@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// Cross entropy of rows of logits: log(sum(exp(logits[row]))) - logits[row][label]. Rows with the label `ignored` count nothing.
+// Cross entropy of rows of logits: log(sum(exp(logits[row]))) - logits[row][label]. Rows with the label `ignored` are skipped.
 template <class T>
 struct CrossEntropyCall {
   int64_t rows, classes;

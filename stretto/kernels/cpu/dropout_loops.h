@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// A row of a dropout mask: where it stands in Philox's counter, beside the column.
+// A row of a dropout mask: the words of Philox's counter other than the column.
 struct RowCounter {
   uint32_t position;
   uint32_t sample_low;

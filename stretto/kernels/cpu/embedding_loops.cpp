@@ -5,7 +5,7 @@
 namespace stretto::kernels {
 namespace {
 
-// Columns at a time, so that the sums stay in the first cache.
+// Columns per block, so that the sums stay in the L1 cache.
 constexpr int64_t at_once = 512;
 
 template <class T>

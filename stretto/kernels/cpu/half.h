@@ -5,7 +5,7 @@
 
 namespace stretto::kernels {
 
-// 16-bit floating-point numbers as bits: what the loops know of c10::BFloat16 and c10::Half.
+// c10::BFloat16 and c10::Half without libtorch: their bits.
 struct Bf16 {
   uint16_t bits;
 };
@@ -13,8 +13,8 @@ struct F16 {
   uint16_t bits;
 };
 
-// For plain loops: numbers as they are computed with, and back, to the nearest, ties to even, as ATen rounds. Always
-// inlined, so that they are compiled for the processor of the loop.
+// Conversion to the type that plain loops compute in, and back with ATen's rounding: to nearest, ties to even. Always
+// inlined, so that they are compiled for the target of the loop.
 #define STRETTO_INLINE inline __attribute__((always_inline))
 
 STRETTO_INLINE float widen(Bf16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-constexpr int64_t drop_columns = 256;  // masks are drawn for so many columns at a time
+constexpr int64_t drop_columns = 256;  // columns of a mask generated at once
 
 // Row by row. What is kept of a row between its passes is computed numbers, filled up with zeros to whole vectors.
 template <class T>
@@ -59,7 +59,7 @@ class NormRows {
       if (residual != nullptr) value = hn::Add(value, load_some(d, residual + c, width - c));
       store_some(d, value, sums + c, width - c);
       if (sizeof(T) < sizeof(R))
-        value = load_some(d, sums + c, width - c);  // as the backward pass will see it
+        value = load_some(d, sums + c, width - c);  // rounded as the backward pass reads it
       hn::StoreU(value, d, x + c);
       total = hn::Add(total, value);
     }
@@ -116,7 +116,7 @@ class NormRows {
     }
   }
 
-  // Gradients of parameters are summed over so many rows at a time, which keeps their rounding small.
+  // Rows per partial sum of parameter gradients, which limits rounding errors.
   static constexpr int64_t rows_a_sum = 128;
   void begin_sums() { zero(grad_weight_, 3 * row_); }
   void end_sums() {

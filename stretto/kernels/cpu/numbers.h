@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// What numbers of a type are computed in: sums and elementary functions of bf16 numbers are fp32.
+// The type that loops over T compute in: fp32 for bf16.
 template <class T>
 struct Computed {
   using Real = float;

@@ -8,9 +8,9 @@
 namespace stretto::kernels {
 namespace {
 
-// Templates cannot be compiled for several processors themselves; all of them are inlined into the functions below.
+// Inlined into the functions below: target_clones does not apply to templates.
 
-// Whole numbers wrap around.
+// Integers wrap around.
 template <ReduceOp op, class T>
 STRETTO_INLINE T combine(T x, T y) {
   if constexpr (op == ReduceOp::min) return x < y || x != x ? x : y;
@@ -23,7 +23,7 @@ STRETTO_INLINE T combine(T x, T y) {
   }
 }
 
-// Block by block, so that what is summed up stays in the innermost cache.
+// Block by block, so that partial sums stay in the L1 cache.
 template <ReduceOp op, class T>
 STRETTO_INLINE void reduce_by(const ReduceOperands<T>& operands) {
   using Wide = decltype(widen(T()));

@@ -8,7 +8,7 @@
 namespace stretto::kernels {
 
 // For each of `n` elements: in[0] op in[1] op ... in[ins - 1], in this order, to every out[0 .. outs - 1]. The 16-bit
-// types are reduced in fp32 and rounded once, whole numbers wrap around, a NaN stays one. An `out` may be one of the
+// types are reduced in fp32 and rounded once, integers wrap around, NaN propagates. An `out` may be one of the
 // `in`; otherwise they do not overlap.
 template <class T>
 struct ReduceOperands {

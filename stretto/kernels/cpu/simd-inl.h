@@ -1,4 +1,4 @@
-// Included once for each processor by the loops: what they share. (Highway's way of saying "once a target".)
+// What the loops share. Included once per target (Highway's foreach_target.h).
 #if defined(STRETTO_KERNELS_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STRETTO_KERNELS_SIMD_INL_H
 #undef STRETTO_KERNELS_SIMD_INL_H
@@ -69,14 +69,14 @@ HWY_INLINE float number(Bf16 value) {
   return result;
 }
 
-// The standard library's templates are kept out: an instance that was compiled for a newer processor could be the one
-// that the linker keeps for the whole program.
+// No templates of the standard library: the linker could keep the instance compiled for a newer processor for the whole
+// program.
 template <class R>
 HWY_INLINE void zero(R* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = 0;
 }
 
-// The next `left` numbers of a row, or a vector full of them where there are more; zeros fill the vector up.
+// Up to a vector of the next `left` numbers of a row, padded with zeros.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load_some(D d, const T* from, int64_t left) {
   if (left >= static_cast<int64_t>(hn::Lanes(d))) return load(d, from);
@@ -93,7 +93,7 @@ HWY_INLINE void store_some(D d, hn::Vec<D> values, T* to, int64_t left) {
   for (int64_t i = 0; i < left; ++i) to[i] = some[i];
 }
 
-// A whole row to computed numbers, filled up with zeros, and back.
+// A whole row to the type it is computed in, padded with zeros, and back.
 template <class T>
 HWY_INLINE void load_row(const T* from, int64_t n, Real<T>* to) {
   const Lanes<Real<T>> d;

@@ -8,9 +8,9 @@
 
 namespace stretto::kernels {
 
-// Between tensors and the bare loops.
+// From tensors to the loops.
 
-// Calls f with a number of the type as which the loops know `dtype`. REQUIRES: has_loops.
+// Calls f with a value of the type by which the loops represent `dtype`. REQUIRES: has_loops.
 template <class F>
 void with_loop_type(at::ScalarType dtype, const F& f) {
   if (dtype == at::kFloat) return f(float{});
@@ -18,7 +18,7 @@ void with_loop_type(at::ScalarType dtype, const F& f) {
   f(Bf16{});
 }
 
-// The type of tensors that the loops know as T.
+// The dtype of tensors that the loops represent by T.
 template <class T>
 inline constexpr at::ScalarType type_of = c10::CppTypeToScalarType<T>::value;
 template <>
@@ -35,11 +35,11 @@ T* memory_of(const Tensor& tensor) {
   return static_cast<T*>(tensor.data_ptr());
 }
 
-// Loops read memory without looking at sizes. Throws ShapeError unless `tensor` is undefined or has `wanted`.
-inline void require_sizes(const char* what, const Tensor& tensor, at::IntArrayRef wanted) {
-  if (!tensor.defined() || tensor.sizes() == wanted) return;
+// Loops do not check sizes. Throws ShapeError unless `tensor` is undefined or has the sizes `expected`.
+inline void require_sizes(const char* what, const Tensor& tensor, at::IntArrayRef expected) {
+  if (!tensor.defined() || tensor.sizes() == expected) return;
   throw ShapeError("{} is {}, but {} is what the other operands need", what, describe(tensor),
-                   describe(wanted));
+                   describe(expected));
 }
 
 Drop drop_of(const Dropout& dropout);
