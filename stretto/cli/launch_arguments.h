@@ -12,6 +12,7 @@ namespace stretto::cli {
 struct LaunchArguments {
   int ranks = 0;  // 0: not given
   bool no_pin = false;
+  bool oversubscribe = false;  // start more ranks than memory can hold
   int max_restarts = 0;
   double grace = 60;          // seconds
   double hang_timeout = 300;  // seconds

@@ -3,8 +3,10 @@
 #include <optional>
 
 #include "stretto/archive/run_lock.h"
+#include "stretto/cli/memory_need.h"
 #include "stretto/cli/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
+#include "stretto/host/memory.h"
 #include "stretto/launch/launch.h"
 
 namespace stretto::cli {
@@ -16,6 +18,7 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   options.flight_record = recipe.output / "flight_record.json";
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
+  if (!arguments.launch.oversubscribe) require_memory(recipe, verb, options.ranks, host::available_memory());
   if (verb != Verb::test) resolve_batch(recipe.training, options.ranks, recipe.origins);
   const RecipeHandover handover(arguments, recipe);
   options.environment = handover.environment();

@@ -13,6 +13,7 @@ void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
   verb.add_option("--strat,--strategy", arguments.strategy, "Short for --set training.strategy=NAME")
       ->type_name("NAME");
   add_launch_arguments(verb, arguments.launch);
+  verb.add_flag("--oversubscribe", arguments.launch.oversubscribe, "Start more ranks than memory can hold");
   verb.footer("Settings of a recipe, by section:\n\n" + recipe_help());
 }
 

@@ -10,6 +10,7 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/host/memory.h"
 
 namespace stretto::host {
 namespace {
@@ -94,8 +95,8 @@ Machine look_at_machine(const std::filesystem::path& root) {
   machine.memory_available = kilobytes_of(meminfo, "MemAvailable");
   if (const auto limit = parse_double(trim(text_of(root / "sys/fs/cgroup/memory.max")))) {
     machine.memory = std::min(machine.memory, *limit);
-    machine.memory_available = std::min(machine.memory_available, *limit);
   }
+  machine.memory_available = std::min(machine.memory_available, available_memory(root));
   machine.huge_pages = chosen(text_of(root / "sys/kernel/mm/transparent_hugepage/enabled"));
   machine.governor = trim(text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
   const std::string driver(trim(text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")));

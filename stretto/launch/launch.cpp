@@ -47,8 +47,8 @@ std::vector<std::vector<int>> place(const Plan& plan) {
     cores = assign_cores(available, plan.ranks, static_cast<int>(*threads));
   }
   if (cores.empty()) {
-    log::info("{} ranks with {} thread(s) each on {} cores: they are not pinned", plan.ranks, asked,
-              available.size());
+    log::info("{} rank{} with OMP_NUM_THREADS={} on {} core{}: not pinned to cores", plan.ranks,
+              plan.ranks == 1 ? "" : "s", asked, available.size(), available.size() == 1 ? "" : "s");
   }
   return cores;
 }

@@ -171,7 +171,7 @@ TEST_F(Launch, MoreRanksThanCoresAreNotPinned) {
   options.environment["CUDA_VISIBLE_DEVICES"] = "";
   options.pin = true;
   EXPECT_EQ(launch(options), 0);
-  EXPECT_THAT(text("err"), HasSubstr("they are not pinned"));
+  EXPECT_THAT(text("err"), HasSubstr("not pinned to cores"));
   options.pin = false;
   std::filesystem::remove(here("err"));
   EXPECT_EQ(launch(options), 0);

@@ -14,6 +14,7 @@
 #include "stretto/comm/job.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/launch/command_line.h"
+#include "stretto/launch/supervise.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/same_inputs.h"
 
@@ -66,6 +67,9 @@ int exit_code_of(const std::function<void()>& body) {
   try {
     body();
     return 0;
+  } catch (const DataError& error) {
+    log::error("{}", error.what());
+    return launch::usage_error;  // a restart would read the same
   } catch (const Error& error) {
     log::error("{}", error.what());
     return error.exit_code();

@@ -14,7 +14,8 @@ namespace stretto::rank {
 void run_rank(const std::string& program, const cli::RecipeArguments& arguments, Verb verb,
               const std::function<bool(const Run&)>& work);
 
-// The exit code for what `body` does: 0, an Error's own, or 70 for other exceptions; errors are logged.
+// The exit code for what `body` does: 0, an Error's own, 2 (never restarted) for a DataError, or 70 for other exceptions;
+// errors are logged.
 int exit_code_of(const std::function<void()>& body);
 
 }  // namespace stretto::rank

@@ -16,6 +16,15 @@ const std::set<kineto::ActivityType>& activities() {
   return wanted;
 }
 
+// libtorch writes the file itself, so it is read again, to appear whole or not at all under its name.
+void write_trace(torch::autograd::profiler::ProfilerResult& recorded, const std::filesystem::path& path) {
+  const std::filesystem::path made = path.string() + ".new";
+  make_folders(path.parent_path());
+  recorded.save(made);
+  write_file_atomic(path, read_file(made));
+  std::filesystem::remove(made);
+}
+
 }  // namespace
 
 void StepProfiler::step_start(FitContext&) {
@@ -30,8 +39,7 @@ void StepProfiler::step_end(FitContext&, const StepReport&) {
   if (seen_ != options_.warmup_steps + options_.steps) return;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
   const auto recorded = torch::autograd::profiler::disableProfiler();
-  make_folders(options_.trace.parent_path());
-  recorded->save(options_.trace);
+  write_trace(*recorded, options_.trace);
   std::vector<TimedEvent> events;
   for (const auto& event : recorded->events()) {
     if (event.deviceType() != at::kCPU) continue;

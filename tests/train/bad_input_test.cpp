@@ -10,12 +10,15 @@ namespace stretto {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Matcher;
+using ::testing::Not;
 
-constexpr int usage = 2;  // exit codes: an invalid recipe, and damaged input
-constexpr int failure = 1;
-constexpr double quick = 30;  // seconds; it takes one on an idle machine
+constexpr int usage = 2;         // exit codes: an invalid recipe,
+constexpr int broken_input = 2;  // damaged input, which a restart would find the same,
+constexpr int failure = 1;       // and a failure that a restart may get over
+constexpr double quick = 30;     // seconds; it takes one on an idle machine
 
 class BadInput : public ::testing::Test {
  protected:
@@ -63,40 +66,45 @@ TEST_F(BadInput, MissingFile) {
 
 TEST_F(BadInput, EmptyFile) {
   workspace_.write("empty.tsv", "");
-  expect_refusal(failure, "data.train=" + path("empty.tsv"),
+  expect_refusal(broken_input, "data.train=" + path("empty.tsv"),
                  HasSubstr(path("empty.tsv") + ": the file is empty"));
   workspace_.write("empty.tsv", "sentence\tlabel\n");
-  expect_refusal(failure, "data.validation=" + path("empty.tsv"),
+  expect_refusal(broken_input, "data.validation=" + path("empty.tsv"),
                  HasSubstr(path("empty.tsv") + ": no rows behind the header"));
 }
 
 TEST_F(BadInput, OneClassOnly) {
   workspace_.write("one.tsv", "sentence\tlabel\ngood\t1\nfine\t1\n");
-  expect_refusal(failure, "data.train=" + path("one.tsv"),
+  expect_refusal(broken_input, "data.train=" + path("one.tsv"),
                  AllOf(HasSubstr(path("one.tsv")), HasSubstr("a classifier needs rows of two classes")));
 }
 
 TEST_F(BadInput, LabelsThatTheTrainingDataDoesNotHave) {
   workspace_.write("dev.tsv", "sentence\tlabel\ngood\t1\nbad\t2\n");
-  expect_refusal(failure, "",
+  expect_refusal(broken_input, "",
                  AllOf(HasSubstr(path("dev.tsv") + ":3:"), HasSubstr("label \"2\" is not one of 0, 1")));
   workspace_.write("train.tsv", "sentence\tlabel\ngood\tpositive\nbad\tnegative\n");
   workspace_.write("dev.tsv", "sentence\tlabel\ngood\tpostive\n");
-  expect_refusal(failure, "",
+  expect_refusal(broken_input, "",
                  AllOf(HasSubstr(path("dev.tsv") + ":2:"), HasSubstr("did you mean \"positive\"?")));
 }
 
 TEST_F(BadInput, LabelOutOfRange) {
   workspace_.write("train.tsv", "sentence\tlabel\ngood\t1\nbad\t-3\n");
-  expect_refusal(failure, "", HasSubstr(path("train.tsv") + ":3: label -3 is out of range"));
+  expect_refusal(broken_input, "", HasSubstr(path("train.tsv") + ":3: label -3 is out of range"));
 }
 
 TEST_F(BadInput, MalformedRow) {
   workspace_.write("train.tsv", make_rows(9, 1) + "a row without its label\n" + make_rows(9, 2));
-  expect_refusal(failure, "",
+  expect_refusal(broken_input, "",
                  HasSubstr(path("train.tsv") + ":11: 1 column where the header has 2 (sentence, label)"));
+  // It is reported once, and not tried again.
+  const ShellResult again = shell(workspace_.command("train", 2) + " --max-restarts 2");
+  expect_refusal_of(again, broken_input,
+                    Not(AnyOf(HasSubstr("restart"), HasSubstr("has left"), HasSubstr("[rank 1]"))));
+  EXPECT_EQ(again.err.find(":11: "), again.err.rfind(":11: ")) << again.err;
   workspace_.write("train.jsonl", "{\"text\": \"good\", \"label\": 1}\n{\"text\": \"bad\", \"label\"\n");
-  expect_refusal(failure, "data.train=" + path("train.jsonl"), HasSubstr(path("train.jsonl") + ":2"));
+  expect_refusal(broken_input, "data.train=" + path("train.jsonl"), HasSubstr(path("train.jsonl") + ":2"));
 }
 
 TEST_F(BadInput, FileOfAnUnknownKind) {
@@ -192,7 +200,7 @@ TEST_F(BadInput, TokensBeyondTheModelsVocabulary) {
 
 TEST_F(BadInput, ModelFolderWithoutWeights) {
   expect_refusal(
-      failure, "model.config=null model.path=" + path("model"),
+      broken_input, "model.config=null model.path=" + path("model"),
       HasSubstr(path("model") + ": there is neither model.safetensors nor model.safetensors.index.json"));
 }
 
@@ -201,7 +209,7 @@ TEST_F(BadInput, WeightsOfAnotherShape) {
   auto config = nlohmann::json::parse(workspace_.read("trained/model/config.json"));
   config["intermediate_size"] = 40;
   workspace_.write("trained/model/config.json", config.dump());
-  expect_refusal(failure, settings,
+  expect_refusal(broken_input, settings,
                  AllOf(HasSubstr("bert.encoder.layer.0.intermediate.dense."), HasSubstr("[48"),
                        HasSubstr("[40"), HasSubstr("config.json and the weights do not belong together")));
 }
@@ -210,10 +218,10 @@ TEST_F(BadInput, TruncatedWeights) {
   const std::string settings = train_model();
   change_weights([](const std::string& bytes) { return bytes.substr(0, bytes.size() - 1000); });
   expect_refusal(
-      failure, settings,
+      broken_input, settings,
       AllOf(HasSubstr(path("trained/model/model.safetensors") + ": tensor "), HasSubstr("it is truncated")));
   workspace_.write("trained/model/model.safetensors", "abc");
-  expect_refusal(failure, settings, HasSubstr("3 bytes is too short for a safetensors file"));
+  expect_refusal(broken_input, settings, HasSubstr("3 bytes is too short for a safetensors file"));
 }
 
 TEST_F(BadInput, HeaderLongerThanTheFile) {
@@ -221,13 +229,22 @@ TEST_F(BadInput, HeaderLongerThanTheFile) {
   change_weights([](std::string bytes) {
     return bytes.replace(0, 8, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8));
   });
-  expect_refusal(failure, settings,
+  expect_refusal(broken_input, settings,
                  HasSubstr("the safetensors header claims 9223372036854775807 bytes, the file has"));
 }
 
 TEST_F(BadInput, ConfigThatIsNoJson) {
   workspace_.write("model/config.json", "{\"vocab_size\": 33,");
-  expect_refusal(failure, "", HasSubstr(path("model/config.json")));
+  expect_refusal(broken_input, "", HasSubstr(path("model/config.json")));
+}
+
+TEST_F(BadInput, MoreThanMemoryHolds) {
+  std::string config = workspace_.read("model/config.json");
+  const std::string layers = "\"num_hidden_layers\": 2";
+  ASSERT_NE(config.find(layers), std::string::npos);
+  config.replace(config.find(layers), layers.size(), "\"num_hidden_layers\": 2000000000");
+  workspace_.write("model/config.json", config);
+  expect_refusal(usage, "", AllOf(HasSubstr("2 ranks need at least "), HasSubstr("--oversubscribe")));
 }
 
 // ---- not refused

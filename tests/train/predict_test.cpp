@@ -120,7 +120,7 @@ TEST(PredictRefuses, WhatIsNoClassifier) {
   EXPECT_THAT(refusal("--text x --model " + workspace.path("none"), 2),
               HasSubstr("stretto: error: --model " + workspace.path("none") +
                         ": there is no such folder; a model folder is expected"));
-  EXPECT_THAT(refusal("--text x --model " + workspace.path("model"), 1),
+  EXPECT_THAT(refusal("--text x --model " + workspace.path("model"), 2),
               AllOf(HasSubstr(workspace.path("model")), HasSubstr("model.safetensors")));
   EXPECT_THAT(refusal("--text x --output label,logits --model m", 2), HasSubstr("--output"));
 }

@@ -396,7 +396,7 @@ TEST_F(ResumeRefused, DamagedCheckpointsAreNamedAndAnOlderOneTaken) {
                                 HasSubstr(" is damaged"), HasSubstr("resumed    after step 2")));
   damage(2);
   damage(4);
-  expect_refusal(1, "", HasSubstr("none of the 2 checkpoints can be used"));
+  expect_refusal(2, "", HasSubstr("none of the 2 checkpoints can be used"));
 }
 
 TEST_F(ResumeRefused, MissingRankFileNewerFormatEditedManifest) {
