@@ -7,26 +7,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/comm/store.h"
 
 namespace stretto {
 namespace {
 
-at::Device choose_device(const std::string& wanted, const std::string& setting, int local_rank) {
-  const bool available = at::hasCUDA();
-  if (wanted == "cuda" && !available) {
-    throw ConfigError(
-        "{}: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with a CUDA libtorch",
-        setting);
-  }
-  if (wanted == "cpu" || !available) return at::Device(at::kCPU);
-  const int devices = at::detail::getCUDAHooks().deviceCount();
-  if (local_rank >= devices) {
-    throw ConfigError("rank {} of this host has no GPU: there are {}; start at most that many ranks (-N {})",
-                      local_rank, devices, devices);
-  }
-  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
-}
+int gpus_of_host() { return at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0; }
 
 // Code that names no index ("cuda") then means this rank's GPU.
 void make_current(at::Device device) {
@@ -41,9 +28,30 @@ std::string choose_backend(const std::string& wanted, at::Device device) {
 
 }  // namespace
 
+at::Device choose_device(const std::string& wanted, const std::string& setting, const cluster::RankInfo& info,
+                         int gpus) {
+  if (wanted == "cpu" || (wanted == "auto" && gpus == 0)) return at::kCPU;
+  if (gpus == 0) {
+    throw ConfigError(
+        "{}: cuda: this libtorch sees no CUDA device; use cpu or auto, or build stretto with a CUDA libtorch",
+        setting);
+  }
+  if (gpus >= info.local_world_size) return {at::kCUDA, static_cast<at::DeviceIndex>(info.local_rank)};
+  if (wanted == "cuda") {
+    throw ConfigError(
+        "{}: cuda: {} GPU{} for {} ranks of this host, and each rank needs its own; start at most {} (-N {}), or use cpu",
+        setting, gpus, gpus == 1 ? "" : "s", info.local_world_size, gpus, gpus);
+  }
+  if (info.local_rank == 0) {
+    log::warning("{}: auto: {} GPU{} for {} ranks of this host: computing on the CPU", setting, gpus,
+                 gpus == 1 ? "" : "s", info.local_world_size);
+  }
+  return at::kCPU;
+}
+
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend) {
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
-  job.device = choose_device(device, setting, job.info.local_rank);
+  job.device = choose_device(device, setting, job.info, gpus_of_host());
   make_current(job.device);
   // stretto's launcher gives each rank its cores and sets the number of threads; under others ranks would compete for them.
   const bool threads_are_set = std::getenv("OMP_NUM_THREADS") != nullptr;

@@ -15,10 +15,15 @@ struct Job {
   std::unique_ptr<Group> group;
 };
 
-// Reads the launcher's environment, chooses the device and forms the group of all ranks, which communicates through
-// `backend` ("auto" or "gloo"). `device` is the value of `setting`: "cpu", "cuda" or "auto", which is cuda:<local rank> where
-// libtorch sees a GPU, else the CPU; that GPU becomes this thread's current device. Throws ConfigError, which begins with
-// `setting`, for a device that does not exist.
+// The device of a rank. `wanted` is the value of `setting`: "cpu"; "cuda", which is cuda:<local rank>; or "auto": that GPU
+// where the host has one for each of its ranks (`gpus`), else the CPU. Throws ConfigError, which begins with `setting`, for
+// "cuda" without a GPU for each rank.
+at::Device choose_device(const std::string& wanted, const std::string& setting, const cluster::RankInfo& info,
+                         int gpus);
+
+// Reads the launcher's environment, chooses the device, which becomes this thread's current device where it is a GPU, and
+// forms the group of all ranks, which communicates through `backend` ("auto" or "gloo"). Throws ConfigError as above, and
+// what the store and the group throw.
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend = "auto");
 
 }  // namespace stretto

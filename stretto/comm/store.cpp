@@ -87,8 +87,11 @@ cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
                              std::chrono::milliseconds timeout,
                              std::shared_ptr<cluster::StoreServer>& server) {
   const auto host_at = [&](const cluster::Endpoint& where) {
+    const auto ranks = static_cast<size_t>(info.world_size);
+    const cluster::StoreServerOptions options = {.max_connections =
+                                                     1024 + 4 * ranks};  // a rank's threads have their own
     server = std::make_shared<cluster::StoreServer>(cluster::bind_socket(where),
-                                                    cluster::store_secret(meeting, info));
+                                                    cluster::store_secret(meeting, info), options);
   };
   if (meeting != Meeting::agent_secret) {
     if (info.rank == 0) host_at(cluster::listening_endpoint(meeting, info));

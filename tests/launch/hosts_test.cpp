@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/strings.h"
+#include "stretto/config/scoped_variable.h"
 
 // Groups whose ranks are on several hosts, each with a network of its own.
 namespace stretto {
@@ -12,6 +13,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class Hosts : public ::testing::TestWithParam<const char*> {
@@ -40,6 +42,18 @@ TEST_P(Hosts, ARankThatDiesOnAnotherHostEndsAll) {
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, ContainsRegex("probe: rank 0: all_reduce \\[1024\\] float32 #17 of group world "));
   EXPECT_THAT(result.err, ContainsRegex("probe: rank 3: all_reduce \\[1024\\] float32 #17 of group world "));
+}
+
+TEST_P(Hosts, AStoreWithoutASecretIsWarnedOfOnce) {
+  const std::string warning = "asks for no secret";
+  const ShellResult open = run(2, 1, "check");
+  EXPECT_EQ(open.exit_code, 0) << open.err;
+  EXPECT_EQ(open.err.find(warning), open.err.rfind(warning));
+  EXPECT_THAT(open.err, HasSubstr("warning: the rendezvous store at 10.77.0.1:29500 (of rank 0) " + warning));
+  const config::ScopedVariable secret("STRETTO_SECRET", "shared by all ranks");
+  const ShellResult closed = run(2, 1, "check");
+  EXPECT_EQ(closed.exit_code, 0) << closed.err;
+  EXPECT_THAT(closed.err, Not(HasSubstr(warning)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Hosts, ::testing::Values("shm", "gloo"),

@@ -1,0 +1,42 @@
+#include "stretto/comm/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+at::Device chosen(const std::string& wanted, int gpus, int local_rank = 1) {
+  cluster::RankInfo info;
+  info.local_rank = local_rank;
+  info.local_world_size = 2;
+  return choose_device(wanted, "training.device", info, gpus);
+}
+
+TEST(Device, AutoIsTheGpuOfTheRankWhereEachHasOne) {
+  EXPECT_EQ(chosen("auto", 2), at::Device(at::kCUDA, 1));
+  EXPECT_EQ(chosen("auto", 4, 0), at::Device(at::kCUDA, 0));
+  EXPECT_EQ(chosen("auto", 1, 0), at::Device(at::kCPU));
+  EXPECT_EQ(chosen("auto", 1, 1), at::Device(at::kCPU));
+  EXPECT_EQ(chosen("auto", 0), at::Device(at::kCPU));
+}
+
+TEST(Device, CpuIsTheCpu) { EXPECT_EQ(chosen("cpu", 8), at::Device(at::kCPU)); }
+
+TEST(Device, CudaNeedsAGpuForEachRank) {
+  EXPECT_EQ(chosen("cuda", 2), at::Device(at::kCUDA, 1));
+  try {
+    chosen("cuda", 1, 0);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "training.device: cuda: 1 GPU for 2 ranks of this host, and each rank needs its own; start at most 1 (-N 1), or use cpu");
+  }
+  EXPECT_THROW(chosen("cuda", 0), ConfigError);
+}
+
+}  // namespace
+}  // namespace stretto
