@@ -115,6 +115,7 @@ TEST_F(Store, AWaitingThreadHoldsUpNoOtherOfTheSameClient) {
 TEST_F(Store, AddFromManyThreadsLosesNothing) {
   StoreClient shared = client();
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&, i] {
       StoreClient own = client();
@@ -202,8 +203,8 @@ TEST(StoreServer, SilentConnectionsCannotKeepRanksOut) {
 }
 
 TEST_F(Store, MoreRanksThanAllowedWaitTheirTurn) {
-  std::vector<Fd> ranks;
-  for (int i = 0; i < 64; ++i) ranks.push_back(admitted());
+  std::vector<Fd> ranks(64);
+  for (Fd& rank : ranks) rank = admitted();
   auto late = std::async(std::launch::async, [&] { return client().add("n", 1); });
   EXPECT_EQ(late.wait_for(100ms), std::future_status::timeout);
   ranks.pop_back();

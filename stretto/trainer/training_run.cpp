@@ -75,6 +75,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       cursor_(dataset, batch_options(training_, plan_, group)),
       guard_(training_) {
   schedule_->start(engine_.optimizer()->base_rates(), count_total_steps());
+  at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
   separate_random_numbers(group.rank());
   module.root().train();
 }

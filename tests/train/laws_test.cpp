@@ -111,12 +111,15 @@ TEST(TrainLaws, ReferenceKernelsTakeTheSameSteps) {
 TEST(TrainLaws, TheSeedDecidesEveryByte) {
   const Workspace workspace;
   const std::string settings =
-      "training.max_steps=6 evaluate.every=never training.precision=fp32 training.seed=";
+      "training.max_steps=6 evaluate.every=never checkpoint.every=6 training.precision=fp32 training.seed=";
   workspace.train("first", 2, settings + "1");
   workspace.train("again", 2, settings + "1");
   workspace.train("other", 2, settings + "2");
-  const std::string weights = "/model/model.safetensors";
-  EXPECT_TRUE(workspace.read("first" + weights) == workspace.read("again" + weights));
+  const std::string weights = "/model/model.safetensors", checkpoint = "/checkpoints/step-00000006/";
+  for (const std::string& file :
+       {weights, checkpoint + "rank-00000.safetensors", checkpoint + "rank-00001.safetensors"}) {
+    EXPECT_TRUE(workspace.read("first" + file) == workspace.read("again" + file)) << file;
+  }
   EXPECT_FALSE(workspace.read("first" + weights) == workspace.read("other" + weights));
 }
 
