@@ -17,22 +17,29 @@ constexpr std::string_view partial_suffix = ".partial";
 
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(name_prefix)) return std::nullopt;
-  return parse_int(std::string_view(name).substr(name_prefix.size()));
+  const auto step = parse_int(std::string_view(name).substr(name_prefix.size()));
+  return step && *step >= 0 ? std::optional<int64_t>(*step) : std::nullopt;
 }
 
 std::string_view slice(const MappedFile& file, int64_t begin, int64_t length) {
   return file.text().substr(static_cast<size_t>(begin), static_cast<size_t>(length));
 }
 
+// Other obstacles than a missing file (permissions, loops of links) are for opening it to report.
+void require_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error)
+    throw DataError("{}: the file is missing", path.string());
+}
+
 void verify_file(const std::filesystem::path& checkpoint, const std::string& name, const Manifest& manifest,
                  const std::function<void(int64_t)>& on_read) {
   const std::filesystem::path path = checkpoint / name;
   const StoredFile& expected = manifest.files.at(name);
-  if (!std::filesystem::exists(path)) throw DataError("{}: the file is missing", path.string());
+  require_file(path);
   const MappedFile file(path);
   if (static_cast<int64_t>(file.size()) != expected.size) {
-    throw DataError("{}: it has {} bytes where the manifest says {}", path.string(), file.size(),
-                    expected.size);
+    throw DataError("{}: it has {} bytes; the manifest says {}", path.string(), file.size(), expected.size);
   }
   if (hash64(slice(file, 0, expected.header_length)) != expected.header_checksum) {
     throw DataError("{}: the header is damaged (its checksum differs from the manifest's)", path.string());
@@ -76,8 +83,15 @@ std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& folder) {
 
 Manifest read_manifest(const std::filesystem::path& checkpoint) {
   const std::filesystem::path path = checkpoint / manifest_name;
-  if (!std::filesystem::exists(path)) throw DataError("{}: the file is missing", path.string());
-  Manifest manifest = parse_manifest(read_file(path), path.string());
+  require_file(path);
+  const MappedFile file(path);
+  Manifest manifest = parse_manifest(std::string(file.text()), path.string());
+  const auto step = step_of((checkpoint.has_filename() ? checkpoint : checkpoint.parent_path()).filename());
+  if (step && *step != manifest.step) {
+    throw DataError(
+        "{}: it is the manifest of step {}, but its folder is that of step {}: rename the folder back",
+        path.string(), manifest.step, *step);
+  }
   require_complete(manifest, path.string());
   return manifest;
 }
@@ -98,8 +112,8 @@ std::optional<Checkpoint> newest_good(const std::filesystem::path& folder) {
     }
   }
   if (checkpoints.empty()) return std::nullopt;
-  throw DataError("{}: none of the {} checkpoints can be used; remove them to start anew", folder.string(),
-                  checkpoints.size());
+  throw DataError("{}: none of the {} checkpoints can be used; remove them to start from the beginning",
+                  folder.string(), checkpoints.size());
 }
 
 std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, const Retention& retention) {

@@ -99,11 +99,22 @@ TEST_F(Folder, MissingAndTruncatedFilesAreNamed) {
   add(1);
   const std::filesystem::path path = checkpoint_path(temp_.path(), 1) / file_name;
   write_file_atomic(path, "head123");
-  EXPECT_THAT(verify_error(1), HasSubstr(path.string() + ": it has 7 bytes where the manifest says 12"));
+  EXPECT_THAT(verify_error(1), HasSubstr(path.string() + ": it has 7 bytes; the manifest says 12"));
   std::filesystem::remove(path);
   EXPECT_THAT(verify_error(1), HasSubstr(path.string() + ": the file is missing"));
   std::filesystem::remove(checkpoint_path(temp_.path(), 1) / manifest_name);
   EXPECT_THAT(verify_error(1), HasSubstr("manifest.json: the file is missing"));
+}
+
+TEST_F(Folder, TheFolderIsThatOfItsStep) {
+  add(1);
+  std::filesystem::rename(checkpoint_path(temp_.path(), 1), checkpoint_path(temp_.path(), 7));
+  EXPECT_THAT(verify_error(7), HasSubstr("it is the manifest of step 1, but its folder is that of step 7"));
+  std::filesystem::rename(checkpoint_path(temp_.path(), 7), temp_.path() / "kept");
+  EXPECT_NO_THROW(verify(temp_.path() / "kept"));
+  std::filesystem::create_directory_symlink(checkpoint_path(temp_.path(), 9),
+                                            checkpoint_path(temp_.path(), 9));
+  EXPECT_THAT(verify_error(9), HasSubstr("Too many levels of symbolic links"));
 }
 
 TEST_F(Folder, TheNewestGoodOneIsFound) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <tuple>
 
 #include "stretto/archive/tiling.h"
 #include "stretto/base/error.h"
@@ -31,14 +32,19 @@ uint64_t from_hex(const std::string& digits) {
   return value;
 }
 
-int64_t product(const std::vector<int64_t>& extent) {
-  int64_t elements = 1;
-  for (const int64_t size : extent) {
-    if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
-      throw DataError("the shape [{}] is not one of a tensor", fmt::join(extent, ", "));
-    }
-  }
-  return elements;
+// A whole number in [least, most]: a conversion by the JSON library would take fractions, and wrap around.
+int64_t read_integer(const json& value, const char* name, int64_t least, int64_t most) {
+  const bool fits =
+      value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX);
+  const int64_t number = fits ? value.get<int64_t>() : 0;
+  if (fits && number >= least && number <= most) return number;
+  throw DataError("\"{}\" is {}; a whole number from {} to {} was expected", name, value.dump(), least, most);
+}
+
+std::vector<int64_t> read_sizes(const json& values, const char* name) {
+  std::vector<int64_t> sizes;
+  for (const json& value : values) sizes.push_back(read_integer(value, name, 0, INT64_MAX));
+  return sizes;
 }
 
 ordered_json to_json(const StoredPiece& piece) {
@@ -51,14 +57,19 @@ ordered_json to_json(const StoredPiece& piece) {
 }
 
 StoredPiece read_piece(const json& piece) {
+  const auto range = [&](const char* name) {
+    const json& values = piece.at(name);
+    const int64_t begin = read_integer(values.at(0), name, 0, INT64_MAX);
+    return std::pair(begin, read_integer(values.at(1), name, begin, INT64_MAX));
+  };
   StoredPiece result;
-  piece.at("offset").get_to(result.region.offset);
-  piece.at("extent").get_to(result.region.extent);
-  result.region.flat_begin = piece.at("flat").at(0);
-  result.region.flat_end = piece.at("flat").at(1);
+  result.region.offset = read_sizes(piece.at("offset"), "offset");
+  result.region.extent = read_sizes(piece.at("extent"), "extent");
+  std::tie(result.region.flat_begin, result.region.flat_end) = range("flat");
   piece.at("file").get_to(result.file);
-  result.begin = piece.at("bytes").at(0);
-  result.length = piece.at("bytes").at(1).get<int64_t>() - result.begin;
+  const auto [begin, end] = range("bytes");
+  result.begin = begin;
+  result.length = end - begin;
   result.checksum = from_hex(piece.at("xxh3"));
   return result;
 }
@@ -72,7 +83,7 @@ ordered_json to_json(const StoredEntry& entry) {
 StoredEntry read_entry(const json& entry) {
   StoredEntry result;
   entry.at("dtype").get_to(result.dtype);
-  entry.at("shape").get_to(result.shape);
+  result.shape = read_sizes(entry.at("shape"), "shape");
   for (const json& piece : entry.at("pieces")) result.pieces.push_back(read_piece(piece));
   return result;
 }
@@ -82,19 +93,19 @@ void check_piece(const StoredEntry& entry, const StoredPiece& piece, const Manif
   const Region& region = piece.region;
   bool inside = region.offset.size() == entry.shape.size() && region.extent.size() == entry.shape.size();
   for (size_t axis = 0; inside && axis < entry.shape.size(); ++axis) {
-    inside = region.offset[axis] >= 0 && region.extent[axis] >= 0 &&
-             region.extent[axis] <= entry.shape[axis] - region.offset[axis];
+    inside = region.extent[axis] <= entry.shape[axis] - region.offset[axis];
   }
   if (!inside) throw DataError("a piece lies outside its tensor of shape [{}]", fmt::join(entry.shape, ", "));
-  if (region.flat_begin < 0 || region.flat_begin > region.flat_end ||
-      region.flat_end > product(region.extent)) {
+  if (region.flat_end > count_elements(region.extent)) {
     throw DataError("elements {} to {} lie outside a piece of [{}]", region.flat_begin, region.flat_end,
                     fmt::join(region.extent, ", "));
   }
   const auto file = manifest.files.find(piece.file);
   if (file == manifest.files.end()) throw DataError("its file \"{}\" is not among the files", piece.file);
-  if (piece.length != region.elements() * element_bytes(entry.dtype) ||
-      piece.begin < file->second.header_length || piece.begin > file->second.size - piece.length) {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(region.elements(), element_bytes(entry.dtype), &bytes) ||
+      piece.length != bytes || piece.begin < file->second.header_length ||
+      piece.begin > file->second.size - piece.length) {
     throw DataError("bytes {} to {} of {} do not fit its elements", piece.begin, piece.begin + piece.length,
                     piece.file);
   }
@@ -106,16 +117,31 @@ void require_plain_name(const std::string& name) {
   }
 }
 
+// A position in the data that no run can have had would lead whoever resumes there outside of its data.
+void check_position(const json& scalars) {
+  const auto position = scalars.find("place");
+  const auto data = scalars.find("data");
+  if (position == scalars.end() || data == scalars.end() || !position->is_object() || !data->is_object())
+    return;
+  if (!position->contains("samples") || !data->contains("samples")) return;
+  const int64_t samples = read_integer(data->at("samples"), "data.samples", 0, INT64_MAX);
+  read_integer(position->at("samples"), "place.samples", 0, samples);
+}
+
 Manifest read_fields(const json& content) {
+  constexpr int64_t most_steps = int64_t{1} << 53;
+  constexpr int64_t most_ranks = 1'000'000;
   Manifest manifest;
-  content.at("step").get_to(manifest.step);
-  content.at("world_size").get_to(manifest.world_size);
+  manifest.step = read_integer(content.at("step"), "step", 0, most_steps);
+  manifest.world_size = static_cast<int>(read_integer(content.at("world_size"), "world_size", 1, most_ranks));
   if (const auto score = content.find("score"); score != content.end()) {
     manifest.score = {score->at("metric"), score->at("value"), score->at("larger_is_better")};
   }
   for (const auto& [name, file] : content.at("files").items()) {
     require_plain_name(name);
-    manifest.files[name] = {file.at("size"), file.at("header_bytes"), from_hex(file.at("header_xxh3"))};
+    const int64_t size = read_integer(file.at("size"), "size", 0, INT64_MAX);
+    manifest.files[name] = {size, read_integer(file.at("header_bytes"), "header_bytes", 0, size),
+                            from_hex(file.at("header_xxh3"))};
   }
   for (const auto& [name, entry] : content.at("tensors").items()) {
     try {
@@ -126,6 +152,8 @@ Manifest read_fields(const json& content) {
     }
   }
   manifest.scalars = content.at("scalars");
+  if (!manifest.scalars.is_object()) throw DataError("\"scalars\" is not an object");
+  check_position(manifest.scalars);
   return manifest;
 }
 
@@ -139,7 +167,7 @@ void require_whole(const std::string& text) {
   const std::string digits(all.substr(all.size() - text_end.size() - checksum_digits, checksum_digits));
   const uint64_t found = hash64(all.substr(0, all.size() - tail));
   if (to_hex(found) != digits) {
-    throw DataError("its checksum is {} where its last line says {}: it was damaged or edited", to_hex(found),
+    throw DataError("its checksum is {}, but its end gives {}: it was damaged or edited", to_hex(found),
                     digits);
   }
 }
@@ -174,25 +202,21 @@ void require_all_bytes(const std::string& name, const StoredFile& file, const Ma
     }
   }
   std::ranges::sort(spans, {}, &Span::begin);
-  int64_t told = file.header_length;
+  int64_t described = file.header_length;
   const std::string* before = nullptr;
   for (const Span& span : spans) {
-    if (span.begin < told) {
+    if (span.begin < described) {
       throw DataError("{}: bytes {} to {} belong to tensor {} and to tensor {}", name, span.begin,
-                      std::min(told, span.end), *before, *span.tensor);
+                      std::min(described, span.end), *before, *span.tensor);
     }
-    if (span.begin > told) break;
-    told = span.end;
+    if (span.begin > described) break;
+    described = span.end;
     before = span.tensor;
   }
-  if (told < file.size) throw DataError("{}: no tensor tells of the bytes from {} on", name, told);
+  if (described < file.size) throw DataError("{}: the bytes from {} on belong to no tensor", name, described);
 }
 
 }  // namespace
-
-Region whole_region(const std::vector<int64_t>& shape) {
-  return {std::vector<int64_t>(shape.size(), 0), shape, 0, product(shape)};
-}
 
 int64_t element_bytes(const std::string& dtype) {
   static const std::map<std::string, int64_t> bytes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
@@ -231,7 +255,7 @@ std::string to_text(const Manifest& manifest) {
 Manifest parse_manifest(const std::string& text, const std::string& place) {
   try {
     const json content = parse_json(text, place);
-    const int version = content.at("format_version");
+    const int64_t version = read_integer(content.at("format_version"), "format_version", 1, INT64_MAX);
     if (version > Manifest::format_version) {
       throw DataError(
           "its format {} is newer than {}, the newest that this stretto reads: use a newer stretto", version,

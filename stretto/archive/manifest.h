@@ -8,22 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/base/region.h"
+
 namespace stretto::archive {
-
-// Row-major elements [flat_begin, flat_end) of the box at `offset` with `extent` inside a global tensor: a whole
-// tensor, a flat shard, rows or columns of one.
-struct Region {
-  std::vector<int64_t> offset;
-  std::vector<int64_t> extent;
-  int64_t flat_begin = 0;
-  int64_t flat_end = 0;
-
-  int64_t elements() const { return flat_end - flat_begin; }
-  bool operator==(const Region&) const = default;
-};
-
-// The region that is the whole of a tensor.
-Region whole_region(const std::vector<int64_t>& shape);
 
 // A region's elements in a file.
 struct StoredPiece {

@@ -95,13 +95,14 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[16,28]"), HasSubstr("do not fit"));
   EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[4,16]"), HasSubstr("do not fit"));
   EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0,4]"), HasSubstr("elements 0 to 4 lie outside"));
-  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"), HasSubstr("lie outside"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"), HasSubstr("\"flat\" is -1; a whole number from 0"));
   EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[2,0]"), HasSubstr("outside its tensor of shape [2, 3]"));
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"),
               HasSubstr("m.json: tensor w of shape [2, 4]: element [0, 3] lies in none of its 2 pieces"));
-  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"), HasSubstr("not one of a tensor"));
+  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"),
+              HasSubstr("is not the shape of a tensor"));
   EXPECT_THAT(with("\"size\":24", "\"size\":25"),
-              HasSubstr("m.json: rank-00000.safetensors: no tensor tells of the bytes from 24 on"));
+              HasSubstr("m.json: rank-00000.safetensors: the bytes from 24 on belong to no tensor"));
   EXPECT_THAT(
       with("\"offset\":[1,0]", "\"offset\":[0,0]"),
       HasSubstr(
@@ -109,8 +110,35 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
   EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
               HasSubstr("not the name of a file"));
-  EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("it is not a manifest"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("\"step\" is \"x\"; a whole number"));
   EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
+}
+
+// Numbers that would overflow, wrap around or lead outside of the data.
+TEST(Manifest, AbsurdNumbersAreRefused) {
+  const std::string text = to_text(example());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return refusal(sealed(replaced(text, from, to)));
+  };
+  constexpr const char* largest = "9223372036854775807";
+  EXPECT_THAT(with("\"format_version\":1", "\"format_version\":2147483648"), HasSubstr("is newer than 1"));
+  EXPECT_THAT(with("\"format_version\":1", "\"format_version\":0"), HasSubstr("\"format_version\" is 0"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":-7"), HasSubstr("\"step\" is -7"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":1e300"), HasSubstr("\"step\" is 1e+300"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":18446744073709551615"),
+              HasSubstr("\"step\" is 18446744073709551615"));
+  EXPECT_THAT(with("\"world_size\":2", "\"world_size\":4294967298"),
+              HasSubstr("\"world_size\" is 4294967298"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[-9223372036854775808,24]"),
+              HasSubstr("\"bytes\" is -922"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", fmt::format("\"bytes\":[12,{}]", largest)), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"size\":24", "\"size\":-24"), HasSubstr("\"size\" is -24"));
+  EXPECT_THAT(with("\"header_bytes\":12", "\"header_bytes\":25"), HasSubstr("\"header_bytes\" is 25"));
+  EXPECT_THAT(with("\"shape\":[2,3]", fmt::format("\"shape\":[{},3]", largest)),
+              HasSubstr("is not the shape of a tensor"));
+  EXPECT_THAT(with("\"epoch\":3}", fmt::format("\"samples\":{}}},\"data\":{{\"samples\":9}}", largest)),
+              HasSubstr("\"place.samples\" is 9223372036854775807; a whole number from 0 to 9"));
+  EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"), HasSubstr("\"scalars\" is not an object"));
 }
 
 // Bytes that two tensors share, and others that none has: the sum is right.

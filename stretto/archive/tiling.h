@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "stretto/archive/manifest.h"
+#include "stretto/base/region.h"
 
 namespace stretto::archive {
 

@@ -8,6 +8,8 @@
 namespace stretto {
 namespace {
 
+constexpr size_t most_bytes = size_t{256} << 20;  // parsed values take many times the text's memory
+
 // The deepest nesting of brackets outside strings, found without recursion.
 int nesting_depth(std::string_view text) {
   int depth = 0;
@@ -40,6 +42,10 @@ std::string reason(std::string_view what) {
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth, int64_t first_line) {
+  if (text.size() > most_bytes) {
+    throw DataError("{}: {} MiB of JSON is refused; at most {} MiB are read", name, text.size() >> 20,
+                    most_bytes >> 20);
+  }
   if (nesting_depth(text) > max_depth) {
     throw DataError("{}:{}: JSON nested deeper than {} levels is refused", name, first_line, max_depth);
   }
@@ -57,7 +63,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& name, int ma
 }
 
 nlohmann::json read_json(const std::filesystem::path& path) {
-  return parse_json(read_file(path), path.string());
+  const MappedFile file(path);
+  return parse_json(file.text(), path.string());
 }
 
 }  // namespace stretto

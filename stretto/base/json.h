@@ -8,7 +8,8 @@
 
 namespace stretto {
 
-// Parses JSON from outside: at most `max_depth` levels deep, so that a hostile file cannot overflow the stack.
+// Parses JSON from outside: at most `max_depth` levels deep, so that a hostile file cannot overflow the stack, and of
+// 256 MiB.
 // Throws DataError with `name`, line and column; `first_line` is the number of the line that `text` begins on.
 nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth = 64,
                           int64_t first_line = 1);

@@ -1,5 +1,6 @@
 #include "stretto/base/json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
@@ -46,6 +47,11 @@ TEST(Json, PlacesCountFromTheGivenLine) {
 TEST(Json, DeepNestingIsRefusedBeforeParsing) {
   EXPECT_THROW(parse_json(std::string(1'000'000, '['), "deep"), DataError);
   EXPECT_EQ(parse_json("[\"[[[[\"]", "flat", 1)[0], "[[[[");
+}
+
+TEST(Json, SizeIsBounded) {
+  EXPECT_THAT([] { parse_json(std::string((size_t{256} << 20) + 1, ' '), "a.json"); },
+              testing::ThrowsMessage<DataError>(testing::HasSubstr("a.json: 256 MiB of JSON is refused")));
 }
 
 }  // namespace

@@ -40,10 +40,11 @@ State sharded_state(int rank, int ranks, bool by_rows, bool filled) {
   Piece piece;
   if (by_rows) {
     const int64_t begin = 6 * rank / ranks, end = 6 * (rank + 1) / ranks;
-    piece = {{begin, 0}, {end - begin, 4}, 0, (end - begin) * 4, whole.slice(0, begin * 4, end * 4).clone()};
+    piece = {{{begin, 0}, {end - begin, 4}, 0, (end - begin) * 4},
+             whole.slice(0, begin * 4, end * 4).clone()};
   } else {
     const int64_t begin = 24 * rank / ranks, end = 24 * (rank + 1) / ranks;
-    piece = {{0, 0}, {6, 4}, begin, end, whole.slice(0, begin, end).clone()};
+    piece = {flat_region({6, 4}, begin, end), whole.slice(0, begin, end).clone()};
   }
   if (!filled) piece.data.fill_(-1);
   entry.pieces.push_back(piece);

@@ -76,10 +76,10 @@ class Files {
   std::map<std::string, MappedFile> files_;
 };
 
-bool overlaps(const StoredPiece& stored, const Piece& piece) {
-  for (size_t axis = 0; axis < piece.extent.size(); ++axis) {
-    if (stored.region.offset[axis] >= piece.offset[axis] + piece.extent[axis] ||
-        piece.offset[axis] >= stored.region.offset[axis] + stored.region.extent[axis]) {
+bool overlaps(const StoredPiece& stored, const Region& wanted) {
+  for (size_t axis = 0; axis < wanted.extent.size(); ++axis) {
+    if (stored.region.offset[axis] >= wanted.offset[axis] + wanted.extent[axis] ||
+        wanted.offset[axis] >= stored.region.offset[axis] + stored.region.extent[axis]) {
       return false;
     }
   }
@@ -87,13 +87,13 @@ bool overlaps(const StoredPiece& stored, const Piece& piece) {
 }
 
 void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& piece, Files& files) {
-  const archive::Region wanted = {piece.offset, piece.extent, piece.flat_begin, piece.flat_end};
+  const Region& wanted = piece.region;
   const bool direct = piece.data.is_cpu() && piece.data.is_contiguous();
   const Tensor target =
       direct ? piece.data : at::empty({wanted.elements()}, piece.data.options().device(at::kCPU));
   int64_t copied = 0;
   for (const StoredPiece& part : stored.pieces) {
-    if (!overlaps(part, piece)) continue;
+    if (!overlaps(part, wanted)) continue;
     copied += copy_common(part.region, files.bytes(tensor, part), wanted,
                           static_cast<std::byte*>(target.mutable_data_ptr()), target.element_size());
   }

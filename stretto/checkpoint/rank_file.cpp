@@ -18,20 +18,21 @@ int64_t bytes_of(const Entry& entry) {
   return bytes;
 }
 
-// For each entry the rank that writes it; meaningful for replicated ones.
-std::vector<int> deal(const std::vector<Entry>& entries, int ranks) {
+// For each entry the rank that writes it; meaningful for replicated ones. Replicated entries go to the rank that has the
+// fewest bytes so far, the largest first.
+std::vector<int> assign_writers(const std::vector<Entry>& entries, int world_size) {
   std::vector<size_t> by_size(entries.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});
   std::ranges::stable_sort(by_size, std::greater{}, [&](size_t index) { return bytes_of(entries[index]); });
-  std::vector<int64_t> load(static_cast<size_t>(ranks), 0);
-  std::vector<int> owner(entries.size(), 0);
+  std::vector<int64_t> load(static_cast<size_t>(world_size), 0);
+  std::vector<int> writer(entries.size(), 0);
   for (const size_t index : by_size) {
     if (!entries[index].replicated) continue;
     const auto least = std::ranges::min_element(load);
     *least += bytes_of(entries[index]);
-    owner[index] = static_cast<int>(least - load.begin());
+    writer[index] = static_cast<int>(least - load.begin());
   }
-  return owner;
+  return writer;
 }
 
 std::string_view bytes_of(const Tensor& plain) {
@@ -44,7 +45,7 @@ std::string make_header(const std::vector<OwnedPiece>& pieces) {
   int64_t offset = 0;
   int number = 0;
   for (const OwnedPiece& piece : pieces) {
-    const bool whole = piece.region == archive::whole_region(piece.shape);
+    const bool whole = piece.region == whole_region(piece.shape);
     const int64_t end = offset + static_cast<int64_t>(piece.data.nbytes());
     const std::vector<int64_t> flat = {piece.region.elements()};
     header[whole ? piece.entry : fmt::format("{}#{}", piece.entry, number++)] = {
@@ -61,17 +62,14 @@ std::string make_header(const std::vector<OwnedPiece>& pieces) {
 
 }  // namespace
 
-std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int ranks) {
-  const std::vector<int> owner = deal(state.tensors, ranks);
+std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int world_size) {
+  const std::vector<int> writer = assign_writers(state.tensors, world_size);
   std::vector<OwnedPiece> pieces;
   for (size_t index = 0; index < state.tensors.size(); ++index) {
     const Entry& entry = state.tensors[index];
-    if (entry.replicated && owner[index] != rank) continue;
-    for (const Piece& piece : entry.pieces) {
-      pieces.push_back({entry.name, entry.dtype, entry.shape,
-                        archive::Region{piece.offset, piece.extent, piece.flat_begin, piece.flat_end},
-                        piece.data});
-    }
+    if (entry.replicated && writer[index] != rank) continue;
+    for (const Piece& piece : entry.pieces)
+      pieces.push_back({entry.name, entry.dtype, entry.shape, piece.region, piece.data});
   }
   return pieces;
 }

@@ -6,7 +6,6 @@
 namespace stretto::checkpoint {
 namespace {
 
-using archive::Region;
 using Index = std::vector<int64_t>;
 
 // The box that both regions' boxes share; empty extents where they share nothing.
@@ -31,13 +30,13 @@ Box shared_box(const Region& a, const Region& b) {
   return box;
 }
 
-// The row-major place of a global index inside a region's box.
-int64_t flat_place(const Region& region, const Index& index) {
-  int64_t place = 0;
+// The row-major position of a global index inside a region's box.
+int64_t flat_index(const Region& region, const Index& index) {
+  int64_t position = 0;
   for (size_t axis = 0; axis < index.size(); ++axis) {
-    place = place * region.extent[axis] + (index[axis] - region.offset[axis]);
+    position = position * region.extent[axis] + (index[axis] - region.offset[axis]);
   }
-  return place;
+  return position;
 }
 
 // Moves to the next row (all axes but the last) of the box; false after the last one.
@@ -53,13 +52,13 @@ bool next_row(const Box& box, Index& index) {
 
 int64_t copy_common(const Region& from, const std::byte* source, const Region& to, std::byte* target,
                     int64_t element_bytes) {
-  const auto copy_run = [&](int64_t from_place, int64_t to_place, int64_t length) {
-    // Places count from the boxes' first elements; the regions hold only a part of them.
-    const int64_t skip = std::max({int64_t{0}, from.flat_begin - from_place, to.flat_begin - to_place});
-    const int64_t count = std::min({length, from.flat_end - from_place, to.flat_end - to_place}) - skip;
+  const auto copy_run = [&](int64_t from_index, int64_t to_index, int64_t length) {
+    // Indices count from the boxes' first elements, of which the regions hold only a part.
+    const int64_t skip = std::max({int64_t{0}, from.flat_begin - from_index, to.flat_begin - to_index});
+    const int64_t count = std::min({length, from.flat_end - from_index, to.flat_end - to_index}) - skip;
     if (count <= 0) return int64_t{0};
-    std::memcpy(target + (to_place + skip - to.flat_begin) * element_bytes,
-                source + (from_place + skip - from.flat_begin) * element_bytes,
+    std::memcpy(target + (to_index + skip - to.flat_begin) * element_bytes,
+                source + (from_index + skip - from.flat_begin) * element_bytes,
                 static_cast<size_t>(count * element_bytes));
     return count;
   };
@@ -72,7 +71,7 @@ int64_t copy_common(const Region& from, const std::byte* source, const Region& t
   int64_t copied = 0;
   Index index = box.begin;
   do {
-    copied += copy_run(flat_place(from, index), flat_place(to, index), box.end.back() - box.begin.back());
+    copied += copy_run(flat_index(from, index), flat_index(to, index), box.end.back() - box.begin.back());
   } while (next_row(box, index));
   return copied;
 }

@@ -8,9 +8,6 @@
 namespace stretto::checkpoint {
 namespace {
 
-using archive::Region;
-using archive::whole_region;
-
 std::vector<int32_t> numbered(int64_t count) {
   std::vector<int32_t> values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), 0);

@@ -136,8 +136,8 @@ EpochCursor::Rest EpochCursor::rest_of_epoch(const nlohmann::json& order, int64_
 }
 
 void EpochCursor::resume(const State& state) {
-  require_same_data(state.scalars.at("data"));
-  const nlohmann::json& position = state.scalars.at("place");
+  require_same_data(state.scalar("data"));
+  const nlohmann::json& position = state.scalar("place");
   const int64_t epoch = read_count(position, "epoch", int64_t{1} << 53);
   const int64_t samples = read_count(position, "samples", std::max<int64_t>(1, batches_.dataset().size()));
   int64_t batch = 0;

@@ -81,10 +81,10 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   }
   for (size_t i = 0; i < optimizers_.size(); ++i) optimizers_[i]->resume(table, numbered("optimizer", i));
   random_.resume(global_rank());
-  const auto epochs = table.scalars.at("loaders").get<std::vector<int64_t>>();
+  const auto epochs = table.scalar("loaders").get<std::vector<int64_t>>();
   loop_.resume(epochs);
   log::info("loaded     {}", chosen->string());
-  return table.scalars.at("extra");
+  return table.scalar("extra");
 }
 
 void Lite::save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {

@@ -42,7 +42,7 @@ class EngineOptimizer : public OptimizerBackend {
   }
   void resume(const State& state, const std::string& prefix) override {
     engine_.optimizer()->resume(state, prefix);
-    state.scalars.at(prefix).at("lr").get_to(lr_);
+    state.scalar(prefix).at("lr").get_to(lr_);
   }
 
  private:

@@ -99,7 +99,7 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, Sta
 
 void resume_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, const State& state,
                         const std::string& prefix) {
-  const nlohmann::json& mine = state.scalars.at(prefix);
+  const nlohmann::json& mine = state.scalar(prefix);
   for (const auto& parameter : arena.parameters()) {
     const auto found = optimizer.state().find(parameter.info.tensor.unsafeGetTensorImpl());
     if (found == optimizer.state().end()) continue;

@@ -32,8 +32,7 @@ Buffers slice(const Buffers& buffers, int64_t begin, int64_t end) {
 Entry piece_entry(std::string name, const ParameterPiece& piece, Tensor data) {
   Entry entry = {.name = std::move(name), .dtype = data.scalar_type(), .shape = piece.shape, .pieces = {}};
   const int64_t last = piece.first + data.numel();
-  entry.pieces.push_back(
-      {std::vector<int64_t>(piece.shape.size(), 0), piece.shape, piece.first, last, std::move(data)});
+  entry.pieces.push_back({flat_region(piece.shape, piece.first, last), std::move(data)});
   entry.replicated = piece.replicated;
   return entry;
 }
@@ -75,7 +74,7 @@ void Optimizer::add_state(State& state, const std::string& prefix) const {
 }
 
 void Optimizer::resume(const State& state, const std::string& prefix) {
-  const nlohmann::json& mine = state.scalars.at(prefix);
+  const nlohmann::json& mine = state.scalar(prefix);
   if (mine.at("type") != name()) {
     throw ConfigError("the checkpoint holds the state of {} under \"{}\"; this run uses {}",
                       mine.at("type").get<std::string>(), prefix, name());

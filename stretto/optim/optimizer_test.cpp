@@ -63,10 +63,7 @@ TEST(Optimizer, DescribesItsState) {
   EXPECT_THAT(entry.shape, ElementsAre(4, 3));
   EXPECT_FALSE(entry.replicated);
   ASSERT_EQ(entry.pieces.size(), 1u);
-  EXPECT_THAT(entry.pieces[0].offset, ElementsAre(0, 0));
-  EXPECT_THAT(entry.pieces[0].extent, ElementsAre(4, 3));
-  EXPECT_EQ(entry.pieces[0].flat_begin, 5);
-  EXPECT_EQ(entry.pieces[0].flat_end, 12);
+  EXPECT_EQ(entry.pieces[0].region, flat_region({4, 3}, 5, 12));
   EXPECT_TRUE(at::allclose(entry.pieces[0].data, at::full({7}, 0.1f)));
   EXPECT_EQ(state.scalars.at("optimizer"), (nlohmann::json{{"type", "AdamW"}, {"steps", 1}}));
   EXPECT_EQ(optimizer->state_bytes(), 2 * 10 * 4);

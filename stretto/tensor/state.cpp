@@ -1,13 +1,24 @@
 #include "stretto/tensor/state.h"
 
+#include "stretto/base/error.h"
+
 namespace stretto {
 
+const nlohmann::json& State::scalar(const std::string& name) const {
+  const auto found = scalars.find(name);
+  if (found == scalars.end()) {
+    throw DataError(
+        "the checkpoint lacks \"{}\" among its scalars; it was edited, or written by another program: resume from another checkpoint",
+        name);
+  }
+  return found->second;
+}
+
 Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data) {
+  Region region = flat_region(shape, 0, data.numel());
   Entry entry = {
       .name = std::move(name), .dtype = data.scalar_type(), .shape = std::move(shape), .pieces = {}};
-  const int64_t elements = data.numel();
-  entry.pieces.push_back(
-      {std::vector<int64_t>(entry.shape.size(), 0), entry.shape, 0, elements, std::move(data)});
+  entry.pieces.push_back({std::move(region), std::move(data)});
   return entry;
 }
 
@@ -15,10 +26,7 @@ Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Te
   const int64_t elements = data.numel();
   Entry entry = whole_entry(std::move(name), std::move(shape), std::move(data));
   if (elements == 0) entry.pieces.clear();
-  for (Piece& piece : entry.pieces) {
-    piece.flat_begin = first;
-    piece.flat_end = first + elements;
-  }
+  for (Piece& piece : entry.pieces) piece.region = flat_region(entry.shape, first, first + elements);
   return entry;
 }
 

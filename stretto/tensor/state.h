@@ -6,17 +6,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/base/region.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
 
-// Row-major elements [flat_begin, flat_end) of the box at `offset` with `extent` inside a global tensor, in `data`
-// (contiguous, as many elements). Enough for whole tensors, flat shards, rows and tensor-parallel columns.
+// A region of a global tensor, in `data` (contiguous, as many elements). Enough for whole tensors, flat shards, rows and
+// tensor-parallel columns.
 struct Piece {
-  std::vector<int64_t> offset;
-  std::vector<int64_t> extent;
-  int64_t flat_begin = 0;
-  int64_t flat_end = 0;
+  Region region;
   Tensor data;
 };
 
@@ -26,15 +24,19 @@ struct Entry {
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;  // of the global tensor
   std::vector<Piece> pieces;
-  bool replicated = true;  // every rank holds these same pieces, so that one of them may write them
+  bool replicated =
+      true;  // every rank holds these same pieces, and one of them writes them; else each has its own
 };
 
-// All that a run must remember, as a table. Those who have state add it (arena, optimizer, sampler, ...); `tensors` refer
-// to their living memory, so that saving reads it and loading writes it. `scalars` are copies, one JSON value a
-// describer; after loading, each reads back its own.
+// All that a run must remember, as a table. Every part that has state (arena, optimizer, schedule, cursor, ...) describes it
+// in its own add_state() and reads it back in its own resume(). `tensors` refer to the memory in use, which saving reads
+// and loading overwrites. `scalars` are copies: one JSON value per part.
 struct State {
   std::vector<Entry> tensors;
   std::map<std::string, nlohmann::json> scalars;
+
+  // The scalar `name`. Throws DataError where the checkpoint has none.
+  const nlohmann::json& scalar(const std::string& name) const;
 };
 
 // The entry of a tensor that every rank holds whole. REQUIRES: data is contiguous, with as many elements as shape.

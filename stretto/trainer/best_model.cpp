@@ -49,14 +49,14 @@ void BestModel::add_state(State& state) const {
 }
 
 void BestModel::go_back(const State& state) {
-  const nlohmann::json& before = state.scalars.at("best");
+  const nlohmann::json& before = state.scalar("best");
   last_.reset();
   if (before.contains("last")) last_ = before.at("last").get<double>();
 }
 
 // Another metric than before begins anew: the old values say nothing about it.
 void BestModel::resume(const State& state) {
-  const nlohmann::json& before = state.scalars.at("best");
+  const nlohmann::json& before = state.scalar("best");
   if (before.at("monitor") != monitor_) return;
   before.at("epoch").get_to(epoch_);
   if (before.contains("last")) last_ = before.at("last").get<double>();

@@ -70,7 +70,7 @@ void Callbacks::add_state(State& state) const {
 void Callbacks::resume(const State& state) {
   for (const auto& callback : callbacks_) {
     State own;
-    state.scalars.at(key_of(*callback)).get_to(own.scalars);
+    state.scalar(key_of(*callback)).get_to(own.scalars);
     callback->resume(own);
   }
 }

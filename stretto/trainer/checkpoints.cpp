@@ -62,6 +62,11 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
 
 void Checkpoints::require_same_settings(const archive::Manifest& manifest,
                                         const std::filesystem::path& checkpoint) const {
+  if (!manifest.scalars.contains("recipe")) {
+    throw DataError(
+        "{} is not a checkpoint of a Trainer: its scalars lack \"recipe\"; Lite::load() reads those of Lite programs",
+        checkpoint.string());
+  }
   const nlohmann::json before = manifest.scalars.at("recipe");
   const nlohmann::json now = computing_settings(recipe_);
   const auto& accepted = recipe_.checkpoint.accept_changes;
@@ -107,7 +112,7 @@ State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Desc
   require_same_settings(manifest, checkpoint);
   State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
   checkpoint::load(checkpoint, state);
-  last_epochs_ = state.scalars.at("place").value("epochs", 0.0);
+  last_epochs_ = state.scalar("place").value("epochs", 0.0);
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
             manifest.world_size == group_.size()
                 ? ""

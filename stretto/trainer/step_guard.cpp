@@ -74,7 +74,7 @@ void StepGuard::add_state(State& state) const {
 }
 
 void StepGuard::resume(const State& state) {
-  const nlohmann::json& before = state.scalars.at("guard");
+  const nlohmann::json& before = state.scalar("guard");
   before.at("mean_loss").get_to(mean_loss_);
   before.at("mean_norm").get_to(mean_norm_);
   before.at("taken").get_to(taken_);

@@ -108,8 +108,8 @@ void StepLog::add_state(State& state) const {
 }
 
 void StepLog::resume(const State& state) {
-  state.scalars.at("log").at("loss_sum").get_to(loss_sum_);
-  state.scalars.at("log").at("steps").get_to(steps_);
+  state.scalar("log").at("loss_sum").get_to(loss_sum_);
+  state.scalar("log").at("steps").get_to(steps_);
 }
 
 }  // namespace stretto

@@ -114,9 +114,14 @@ State Fit::describe_state(int random_writers) {
 }
 
 void Fit::resume(const State& state) {
-  run_.resume(state);
-  step_log_.resume(state);
-  callbacks_.resume(state);
+  try {
+    run_.resume(state);
+    step_log_.resume(state);
+    callbacks_.resume(state);
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError("the checkpoint's scalars are malformed: {}; resume from another checkpoint",
+                    error.what());
+  }
 }
 
 void Fit::begin() {

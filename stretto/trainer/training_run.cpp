@@ -224,7 +224,7 @@ void TrainingRun::resume(const State& state) {
   engine_.optimizer()->resume(state, "optimizer");
   random_.resume(group_.rank());
   guard_.resume(state);
-  logged_.from_json(group_.rank() == 0 ? state.scalars.at("logged") : nlohmann::json::object());
+  logged_.from_json(group_.rank() == 0 ? state.scalar("logged") : nlohmann::json::object());
   logged_somewhere_ = false;
   if (state.scalars.contains("scheduler")) schedule_->resume(state.scalars.at("scheduler"));
   schedule_->set_total_steps(count_total_steps());

@@ -37,7 +37,7 @@ class CheckpointsProgram : public ::testing::Test {
     manifest.step = step;
     manifest.world_size = 2;
     manifest.files[file_name] = {12, 4, hash64("head")};
-    manifest.tensors["w"] = {"F64", {}, {{archive::whole_region({}), file_name, 4, 8, hash64("12345678")}}};
+    manifest.tensors["w"] = {"F64", {}, {{whole_region({}), file_name, 4, 8, hash64("12345678")}}};
     if (score) manifest.score = archive::Score{"accuracy", *score, true};
     write_file_atomic(checkpoint(step) / archive::manifest_name, archive::to_text(manifest));
   }

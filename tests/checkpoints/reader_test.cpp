@@ -41,7 +41,7 @@ TEST_F(Reader, FindsTheTrainedModelInACheckpoint) {
 
 // [4, 3] with elements 0 to 11: the left column, and the other columns as two flat shards with a boundary inside a row.
 TEST_F(Reader, PutsPiecesTogether) {
-  const std::vector<std::pair<archive::Region, std::vector<int32_t>>> pieces = {
+  const std::vector<std::pair<Region, std::vector<int32_t>>> pieces = {
       {{{0, 0}, {4, 1}, 0, 4}, {0, 3, 6, 9}},
       {{{0, 1}, {4, 2}, 0, 3}, {1, 2, 4}},
       {{{0, 1}, {4, 2}, 3, 8}, {5, 7, 8, 10, 11}}};

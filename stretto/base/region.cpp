@@ -1,0 +1,24 @@
+#include "stretto/base/region.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+int64_t count_elements(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
+      throw DataError("[{}] is not the shape of a tensor", fmt::join(shape, ", "));
+  }
+  return elements;
+}
+
+Region whole_region(const std::vector<int64_t>& shape) {
+  return flat_region(shape, 0, count_elements(shape));
+}
+
+Region flat_region(const std::vector<int64_t>& shape, int64_t flat_begin, int64_t flat_end) {
+  return {std::vector<int64_t>(shape.size(), 0), shape, flat_begin, flat_end};
+}
+
+}  // namespace stretto

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace stretto {
+
+// Row-major elements [flat_begin, flat_end) of the box at `offset` with `extent` inside a global tensor: a whole tensor,
+// a flat shard, rows or columns of one.
+struct Region {
+  std::vector<int64_t> offset;
+  std::vector<int64_t> extent;
+  int64_t flat_begin = 0;
+  int64_t flat_end = 0;
+
+  int64_t elements() const { return flat_end - flat_begin; }
+  bool operator==(const Region&) const = default;
+};
+
+// Elements of a tensor of this shape. Throws DataError for a negative size and where the product overflows.
+int64_t count_elements(const std::vector<int64_t>& shape);
+
+// The region that is the whole of a tensor. Throws as count_elements.
+Region whole_region(const std::vector<int64_t>& shape);
+
+// The row-major elements [flat_begin, flat_end) of a tensor.
+Region flat_region(const std::vector<int64_t>& shape, int64_t flat_begin, int64_t flat_end);
+
+}  // namespace stretto
