@@ -28,29 +28,32 @@ bool is_same_file(int fd, const std::filesystem::path& path) {
          mine.st_ino == there.st_ino;
 }
 
-// False where another holds it.
+// False where another process holds it.
 bool lock(int fd, const std::filesystem::path& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno != EWOULDBLOCK) throw IoError("cannot lock {}: {}", path.string(), std::strerror(errno));
   return false;
 }
 
-// The descriptor that this process has from the one that started it, if it is of this lock.
-Fd inherited(const std::filesystem::path& path) {
-  const char* told = std::getenv(RunLock::variable);
-  const int fd = told == nullptr ? -1 : static_cast<int>(parse_int(told).value_or(-1));
-  return is_same_file(fd, path) && lock(fd, path) ? Fd(fd) : Fd();
+// As lock(), for a folder; true also on file systems that lock only files that are open for writing (NFS).
+bool lock_folder(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+// The descriptor of the folder that this process has inherited from the one that locked it.
+Fd inherited(const std::filesystem::path& run) {
+  const char* number = std::getenv(RunLock::variable);
+  const int fd = number == nullptr ? -1 : static_cast<int>(parse_int(number).value_or(-1));
+  return is_same_file(fd, run) && lock_folder(fd) ? Fd(fd) : Fd();
 }
 
 }  // namespace
 
 RunLock::RunLock(const std::filesystem::path& run) {
   make_folders(run);
-  file_ = inherited(run / file_name);
-  if (file_) return;
+  folder_ = inherited(run);
+  if (folder_) return;
   for (const auto deadline = Clock::now() + patience; Clock::now() < deadline;) {
     if (auto taken = try_take(run)) {
-      file_ = std::move(taken->file_);
+      *this = std::move(*taken);
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -60,11 +63,15 @@ RunLock::RunLock(const std::filesystem::path& run) {
 }
 
 std::optional<RunLock> RunLock::try_take(const std::filesystem::path& run) {
+  // Both stay open in the processes that this one starts.
+  Fd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!folder) throw IoError("cannot open {}: {}", run.string(), std::strerror(errno));
+  if (!lock_folder(folder.get())) return std::nullopt;
   const std::filesystem::path path = run / file_name;
-  Fd file(::open(path.c_str(), O_RDWR | O_CREAT, 0644));  // stays open in the processes that this one starts
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT, 0644));
   if (!file) throw IoError("cannot write {}: {}", path.string(), std::strerror(errno));
   if (!lock(file.get(), path)) return std::nullopt;
-  return RunLock(std::move(file));
+  return RunLock(std::move(folder), std::move(file));
 }
 
 bool RunLock::is_run(const std::filesystem::path& folder) {

@@ -30,6 +30,21 @@ TEST_F(RunLockTest, IsHeldOnceAndUntilItsEnd) {
   EXPECT_TRUE(RunLock::try_take(run_).has_value());
 }
 
+TEST_F(RunLockTest, DeletingTheLockFileLetsNobodyIn) {
+  const RunLock first(run_);
+  std::filesystem::remove(run_ / ".lock");
+  EXPECT_FALSE(RunLock::try_take(run_).has_value());
+  ::setenv(RunLock::variable, first.value().c_str(), 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunLock mine(run_);  // of the same run
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(RunLockTest, OnlyAFolderOfARunHasOne) {
   EXPECT_FALSE(RunLock::is_run(temp_.path()));
   const RunLock lock(run_);
