@@ -29,7 +29,7 @@ struct CheckpointArguments {
   int64_t keep_last = 0;
 };
 
-// The checkpoint that the folder itself is, if it is one.
+// The folder as a checkpoint, if it is one.
 std::optional<Checkpoint> as_checkpoint(const std::filesystem::path& folder) {
   const std::filesystem::path full = std::filesystem::canonical(folder);
   for (const Checkpoint& checkpoint : archive::list_checkpoints(full.parent_path())) {
@@ -39,7 +39,7 @@ std::optional<Checkpoint> as_checkpoint(const std::filesystem::path& folder) {
   return Checkpoint{archive::read_manifest(folder).step, folder};  // one that was moved or renamed
 }
 
-// Of a run's folder its checkpoints/, else the folder itself.
+// The checkpoints/ of a run's folder, else the folder itself.
 std::filesystem::path checkpoints_in(const std::filesystem::path& folder) {
   const std::filesystem::path inner = folder / "checkpoints";
   return std::filesystem::is_directory(inner) ? inner : folder;
@@ -51,8 +51,7 @@ std::filesystem::path checkpoints_in(const std::filesystem::path& folder) {
       folder.string());
 }
 
-// What the user's folder holds: it is a run's, its checkpoints/, or one checkpoint. Oldest first, never
-// empty.
+// The checkpoints in a run's folder, in its checkpoints/, or the one that the folder is. Oldest first, never empty.
 std::vector<Checkpoint> find_checkpoints(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) throw ConfigError("there is no folder {}", folder.string());
   if (const auto single = as_checkpoint(folder)) return {*single};
@@ -120,13 +119,13 @@ int list(const std::filesystem::path& folder) {
   return damages.empty() ? 0 : 1;
 }
 
-// Says every two seconds how far the reading is, so that a long check does not look like a hang.
+// Prints progress every two seconds, so that a long check does not look like a hang.
 class ReadingProgress {
  public:
   explicit ReadingProgress(const std::vector<Checkpoint>& checkpoints)
       : total_(std::transform_reduce(checkpoints.begin(), checkpoints.end(), int64_t{0}, std::plus(),
                                      [](const Checkpoint& one) { return size_on_disk(one.path); })),
-        thread_([this](std::stop_token stop) { tell(stop); }) {}
+        thread_([this](std::stop_token stop) { print(stop); }) {}
 
   // Reads a checkpoint as archive::verify does.
   void verify(const Checkpoint& checkpoint) {
@@ -135,7 +134,7 @@ class ReadingProgress {
   }
 
  private:
-  void tell(const std::stop_token& stop) {
+  void print(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait_for(lock, stop, std::chrono::seconds(2), [] { return false; });
@@ -192,7 +191,7 @@ std::vector<Checkpoint> of_steps(const std::vector<Checkpoint>& checkpoints,
   return chosen;
 }
 
-// Newest first, because that one is the likeliest to answer.
+// Newest first: one whole checkpoint is enough.
 const Checkpoint* newest_whole(const std::vector<Checkpoint>& checkpoints) {
   ReadingProgress progress(checkpoints);
   const auto is_whole = [&](const Checkpoint& checkpoint) {
@@ -216,11 +215,11 @@ void require_one_stays(const std::vector<Checkpoint>& checkpoints, const std::ve
   const Checkpoint* last = newest_whole(gone);
   if (last == nullptr) return;
   throw ConfigError(
-      "nothing was removed: without step {} there would be no whole checkpoint left in {}; to remove everything say --all",
+      "nothing was removed: without step {} there would be no whole checkpoint left in {}; use --all to remove everything",
       last->step, last->path.parent_path().string());
 }
 
-void remove_and_tell(const std::filesystem::path& path, const std::string& name) {
+void remove_one(const std::filesystem::path& path, const std::string& name) {
   const int64_t bytes = size_on_disk(path);
   remove_folder(path);
   fmt::print("removed {} ({})\n", name, show_size(bytes));
@@ -232,13 +231,13 @@ void remove_chosen(const CheckpointArguments& arguments) {
   const auto gone = arguments.keep_last > 0 ? archive::superseded(checkpoints, {.last = arguments.keep_last})
                                             : of_steps(checkpoints, arguments.steps);
   require_one_stays(checkpoints, gone);
-  for (const Checkpoint& old : gone) remove_and_tell(old.path, fmt::format("step {}", old.step));
+  for (const Checkpoint& old : gone) remove_one(old.path, fmt::format("step {}", old.step));
   if (gone.empty())
     fmt::print("nothing to remove: there {} {}\n", checkpoints.size() == 1 ? "is" : "are",
                checkpoints.size());
 }
 
-// With what interrupted saves left. The run is held meanwhile: one that is going on would lose the save under way.
+// Including what interrupted saves left. The run folder is locked meanwhile: an active run would lose its current save.
 void remove_everything(const std::filesystem::path& folder) {
   const std::filesystem::path checkpoints = checkpoints_in(folder);
   const std::filesystem::path run = std::filesystem::canonical(checkpoints).parent_path();
@@ -252,16 +251,16 @@ void remove_everything(const std::filesystem::path& folder) {
   const auto all = archive::list_checkpoints(checkpoints);
   const auto partial = archive::list_partial(checkpoints);
   if (all.empty() && partial.empty()) refuse_empty(folder);
-  for (const Checkpoint& one : all) remove_and_tell(one.path, fmt::format("step {}", one.step));
-  for (const auto& path : partial) remove_and_tell(path, path.filename());
+  for (const Checkpoint& one : all) remove_one(one.path, fmt::format("step {}", one.step));
+  for (const auto& path : partial) remove_one(path, path.filename());
 }
 
 void remove(const CheckpointArguments& arguments) {
   const std::filesystem::path& folder = arguments.folder;
   if (!std::filesystem::is_directory(folder)) throw ConfigError("there is no folder {}", folder.string());
   if (const auto single = as_checkpoint(folder)) {
-    throw ConfigError("{} is one checkpoint; name the folder it lies in, and --step {}", folder.string(),
-                      single->step);
+    throw ConfigError("{} is one checkpoint; give the folder that contains it, and --step {}",
+                      folder.string(), single->step);
   }
   arguments.all ? remove_everything(folder) : remove_chosen(arguments);
 }
@@ -277,11 +276,11 @@ CLI::App* add_action(CLI::App& verb, const char* name, const char* help, Checkpo
 void add_remove(CLI::App& verb, const std::shared_ptr<CheckpointArguments>& arguments, int& exit_code) {
   CLI::App* action = add_action(verb, "rm", "Remove checkpoints, but not the last whole one", *arguments);
   CLI::Option_group* which = action->add_option_group("Which", "One of these");
-  which->add_option("--step", arguments->steps, "The one of this step; repeatable")
+  which->add_option("--step", arguments->steps, "The checkpoint of this step; repeatable")
       ->type_name("N")
       ->allow_extra_args(false);
   which->add_flag("--all", arguments->all,
-                  "All of them, the last whole one and what interrupted saves left too");
+                  "All of them, including the last whole one and what interrupted saves left");
   which->add_option("--keep-last", arguments->keep_last, "All but the newest N")
       ->type_name("N")
       ->check(CLI::PositiveNumber);

@@ -1,14 +1,32 @@
 #include "stretto/cli/command.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/cli/known_verb.h"
 #include "stretto/cli/verbs.h"
+#include "stretto/command/failure.h"
+#include "stretto/command/parse.h"
 
 namespace stretto::cli {
+namespace {
+
+// Writes out what verbs have printed; a full disk or a closed pipe shows here at the latest.
+void finish_output() {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return;
+  throw IoError("cannot write to standard output: {}", errno != 0 ? std::strerror(errno) : "write error");
+}
+
+}  // namespace
 
 int run_command(int argc, char** argv) {
-  CLI::App app("stretto: distributed training of language models");
+  CLI::App app("stretto: distributed training of language models", "stretto");
   app.require_subcommand(1);
   app.set_version_flag("--version", STRETTO_VERSION);
   int exit_code = 0;
@@ -24,17 +42,14 @@ int run_command(int argc, char** argv) {
     add_checkpoints(app, exit_code);
     add_doctor(app, exit_code);
     add_profile(app, exit_code);
+    add_help(app, exit_code);
     require_known_verb(app, argc, argv);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
-  } catch (const Error& error) {
-    log::error("{}", error.what());
-    return error.exit_code();
-  } catch (const std::exception& error) {
-    log::error("internal error: {}", error.what());
-    return 70;
+    if (const auto ended = command::parse(app, argc, argv)) exit_code = *ended;
+    finish_output();
+  } catch (...) {
+    const command::Failure failure = command::describe_exception();
+    log::error("{}", failure.message);
+    return failure.exit_code;
   }
   return exit_code;
 }

@@ -1,9 +1,9 @@
 #include <fmt/ranges.h>
 
 #include "stretto/base/strings.h"
-#include "stretto/cli/launch_arguments.h"
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
+#include "stretto/command/launch_arguments.h"
 #include "stretto/host/findings.h"
 #include "stretto/launch/launch.h"
 
@@ -38,10 +38,9 @@ int doctor(int ranks) {
 }  // namespace
 
 void add_doctor(CLI::App& app, int& exit_code) {
-  CLI::App* verb =
-      app.add_subcommand("doctor", "Tell what this machine is and can do, and what holds it back");
+  CLI::App* verb = app.add_subcommand("doctor", "Show what this machine is and can do, and what limits it");
   auto ranks = std::make_shared<int>(0);
-  add_ranks_option(*verb, *ranks, "Ranks that measure together (default: 2, or one a GPU)");
+  command::add_ranks_option(*verb, *ranks, "Ranks that measure together (default: 2, or one per GPU)");
   verb->callback([ranks, &exit_code] { exit_code = doctor(*ranks); });
 }
 

@@ -27,13 +27,14 @@ std::filesystem::path record_in(const std::filesystem::path& where) {
 }  // namespace
 
 void add_inspect(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("inspect", "Tell who failed in a run, and what each rank did last");
+  CLI::App* verb =
+      app.add_subcommand("inspect", "Show which rank failed in a run, and the last collectives of each");
   auto arguments = std::make_shared<InspectArguments>();
   verb->add_option("run", arguments->where, "The run's folder (or --log-dir), or its flight_record.json")
       ->required()
       ->type_name("FOLDER");
   verb->add_option("--last", arguments->last,
-                   "How many collectives of each rank to show (default: 5; at most 200)")
+                   "Number of collectives to show per rank (default: 5; at most 200)")
       ->type_name("N")
       ->check(CLI::Range(0, 200));
   verb->callback([arguments, &exit_code] {

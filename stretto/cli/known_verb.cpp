@@ -18,7 +18,7 @@ void require_known_option(const CLI::App& app, const std::string& word, const st
     if (option->check_name(word)) return;
     options.push_back(option->get_name());
   }
-  throw ConfigError("\"{}\" is not an option of stretto itself ({}); options stand behind a verb, one of {}",
+  throw ConfigError("\"{}\" is not an option of stretto itself ({}); other options follow a verb, one of {}",
                     word, fmt::join(options, ", "), verbs);
 }
 
@@ -30,7 +30,7 @@ void require_known_verb(const CLI::App& app, int argc, const char* const* argv) 
     verbs.push_back(verb->get_name());
   }
   const std::string known = fmt::format("{}", fmt::join(verbs, ", "));
-  if (argc < 2) throw ConfigError("say what to do, one of {}; stretto --help tells more", known);
+  if (argc < 2) throw ConfigError("a verb is missing, one of {}; stretto --help describes them", known);
   const std::string word = argv[1];
   if (word.starts_with('-')) return require_known_option(app, word, known);
   if (std::ranges::find(verbs, word) != verbs.end()) return;

@@ -33,16 +33,17 @@ TEST(KnownVerb, OthersAreNamedWithTheNearestVerb) {
   EXPECT_THAT([] { require(""); }, ThrowsMessage<ConfigError>("\"\" is not a verb of stretto (train, test)"));
 }
 
-TEST(KnownVerb, OptionsStandBehindAVerb) {
+TEST(KnownVerb, OptionsFollowAVerb) {
   EXPECT_THAT(
       [] { require("--foo"); },
       ThrowsMessage<ConfigError>(
-          "\"--foo\" is not an option of stretto itself (--help); options stand behind a verb, one of train, test"));
+          "\"--foo\" is not an option of stretto itself (--help); other options follow a verb, one of train, test"));
 }
 
 TEST(KnownVerb, NoVerbAtAll) {
-  EXPECT_THAT([] { require(nullptr); },
-              ThrowsMessage<ConfigError>("say what to do, one of train, test; stretto --help tells more"));
+  EXPECT_THAT(
+      [] { require(nullptr); },
+      ThrowsMessage<ConfigError>("a verb is missing, one of train, test; stretto --help describes them"));
 }
 
 }  // namespace

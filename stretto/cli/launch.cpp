@@ -2,19 +2,19 @@
 
 #include <memory>
 
-#include "stretto/cli/launch_arguments.h"
 #include "stretto/cli/verbs.h"
+#include "stretto/command/launch_arguments.h"
 
 namespace stretto::cli {
 namespace {
 
 struct LaunchVerb {
-  LaunchArguments common;
+  command::LaunchArguments common;
   std::string log_folder;
   std::vector<std::string> never;
 };
 
-// What stands behind the options: the program and its arguments, with or without "--" before them.
+// What follows the options: the program and its arguments, with or without "--" before them.
 std::vector<std::string> launched_command(const CLI::App& verb) {
   std::vector<std::string> command = verb.remaining();
   if (!command.empty() && command.front() == "--") {
@@ -31,22 +31,22 @@ std::vector<std::string> launched_command(const CLI::App& verb) {
 void add_launch(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("launch", "Run a program on several ranks of this host");
   auto arguments = std::make_shared<LaunchVerb>();
-  add_launch_arguments(*verb, arguments->common);
-  verb->add_option("--log-dir", arguments->log_folder, "Folder for training_<rank>.log, a file a rank")
+  command::add_launch_arguments(*verb, arguments->common);
+  verb->add_option("--log-dir", arguments->log_folder, "Folder for training_<rank>.log, one file per rank")
       ->type_name("DIR");
 
-  // From the first word that is no option on, all belongs to the program. CLI11 ends a verb at "--" unless
-  // the verb still wants a positional, so there is one, which takes nothing.
+  // Everything from the first word that is no option belongs to the program. CLI11 ends a verb at "--" unless the verb
+  // still expects a positional argument, so there is one, which accepts nothing.
   verb->prefix_command();
   verb->validate_positionals();
-  verb->add_option("program", arguments->never, "The program, and after it its own arguments; best behind --")
+  verb->add_option("program", arguments->never, "The program and its arguments, preferably after --")
       ->type_name(" ")
       ->check([](const std::string&) { return std::string("never"); });
 
   verb->callback([arguments, verb, &exit_code] {
     launch::LaunchOptions options{.command = launched_command(*verb), .log_folder = arguments->log_folder};
     if (!arguments->log_folder.empty()) options.flight_record = options.log_folder / "flight_record.json";
-    apply(arguments->common, options);
+    command::apply(arguments->common, options);
     exit_code = launch::run(options);
   });
 }

@@ -10,13 +10,13 @@
 namespace stretto::cli {
 namespace {
 
-// A name that is good for a folder, for CMake's project() and for a shell without quotes.
+// A name that is valid as a folder, in CMake's project() and unquoted in a shell.
 void require_project_name(const std::string& name) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
   if (name.size() <= 64 && !name.empty() && is_letter(name[0]) && std::ranges::all_of(name, fits)) return;
   throw ConfigError(
-      "\"{}\" cannot be a project's name: a letter, then letters, digits, - and _ are expected, 64 at most; the project becomes a folder of that name in the working directory",
+      "\"{}\" cannot be a project's name: a letter, then letters, digits, - and _ are expected, at most 64; the project becomes a folder of that name in the working directory",
       name);
 }
 
@@ -48,7 +48,7 @@ std::filesystem::path own_package() {
   return std::filesystem::exists(prefix / "lib/cmake/stretto") ? prefix : std::filesystem::path();
 }
 
-void tell_next_steps(const std::string& name) {
+void print_next_steps(const std::string& name) {
   const std::filesystem::path prefix = own_package();
   fmt::print("wrote {}/; what to change is marked CHANGE in train.cpp\n", name);
   if (prefix.empty()) {
@@ -65,14 +65,14 @@ void tell_next_steps(const std::string& name) {
 
 void add_new(CLI::App& app, int& exit_code) {
   CLI::App* verb =
-      app.add_subcommand("new", "Write a project that trains a model of your own, to start from");
+      app.add_subcommand("new", "Write a C++ project that trains a model of your own, as a starting point");
   auto name = std::make_shared<std::string>();
-  verb->add_option("name", *name, "The project's name; a folder of that name is made here")
+  verb->add_option("name", *name, "The project's name; a folder of that name is created here")
       ->required()
       ->type_name("NAME");
   verb->callback([name, &exit_code] {
     write_project(*name);
-    tell_next_steps(*name);
+    print_next_steps(*name);
     exit_code = 0;
   });
 }

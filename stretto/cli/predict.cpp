@@ -1,9 +1,9 @@
 #include <memory>
 
 #include "stretto/base/error.h"
-#include "stretto/cli/predict_arguments.h"
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
+#include "stretto/command/predict_arguments.h"
 
 namespace stretto::cli {
 namespace {
@@ -11,11 +11,11 @@ namespace {
 void require_model_folder(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder / "config.json")) return;
   const char* found = !std::filesystem::exists(folder)         ? "there is no such folder"
-                      : !std::filesystem::is_directory(folder) ? "it is no folder"
+                      : !std::filesystem::is_directory(folder) ? "it is not a folder"
                                                                : "there is no config.json in it";
   const bool in_run = std::filesystem::exists(folder / "model" / "config.json");
   throw ConfigError(
-      "--model {}: {}; a model folder is expected, one that holds config.json, model.safetensors and the tokenizer, such as {}",
+      "--model {}: {}; a model folder is expected, with config.json, model.safetensors and the tokenizer, such as {}",
       folder.string(), found, in_run ? (folder / "model").string() : "RUN/model of a training run");
 }
 
@@ -23,8 +23,8 @@ void require_model_folder(const std::filesystem::path& folder) {
 
 void add_predict(CLI::App& app, int&) {
   CLI::App* verb = app.add_subcommand("predict", "Classify texts with a trained model; JSON lines out");
-  auto arguments = std::make_shared<PredictArguments>();
-  add_predict_arguments(*verb, *arguments);
+  auto arguments = std::make_shared<command::PredictArguments>();
+  command::add_predict_arguments(*verb, *arguments);
   verb->callback([arguments] {
     require_model_folder(arguments->model);
     become_rank_program();

@@ -1,25 +1,25 @@
 #include <memory>
 
 #include "stretto/base/files.h"
-#include "stretto/cli/profile_arguments.h"
 #include "stretto/cli/rank_program.h"
-#include "stretto/cli/recipe_handover.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/cluster/environment.h"
+#include "stretto/command/profile_arguments.h"
+#include "stretto/command/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/launch/launch.h"
 
 namespace stretto::cli {
 namespace {
 
-int profile(const ProfileArguments& arguments) {
-  const Recipe recipe = load_checked(arguments.recipe, Verb::train);
+int profile(const command::ProfileArguments& arguments) {
+  const Recipe recipe = command::load_checked(arguments.recipe, Verb::train);
   if (cluster::read_rank_info().launched) become_rank_program();
   launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "profile"};
-  apply(arguments.recipe.launch, options);
+  command::apply(arguments.recipe.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   resolve_batch(recipe.training, options.ranks, recipe.origins);
-  const RecipeHandover handover(arguments.recipe, recipe);
+  const command::RecipeHandover handover(arguments.recipe, recipe);
   options.environment = handover.environment();
   make_folders(options.log_folder);
   return launch::run(options);
@@ -28,10 +28,9 @@ int profile(const ProfileArguments& arguments) {
 }  // namespace
 
 void add_profile(CLI::App& app, int& exit_code) {
-  CLI::App* verb =
-      app.add_subcommand("profile", "Take some steps of a recipe and tell where their time goes");
-  auto arguments = std::make_shared<ProfileArguments>();
-  add_profile_arguments(*verb, *arguments);
+  CLI::App* verb = app.add_subcommand("profile", "Run some steps of a recipe and show where their time goes");
+  auto arguments = std::make_shared<command::ProfileArguments>();
+  command::add_profile_arguments(*verb, *arguments);
   verb->callback([arguments, &exit_code] { exit_code = profile(*arguments); });
 }
 

@@ -27,7 +27,7 @@ struct TokenizeArguments {
   std::optional<bool> lowercase;
 };
 
-// The bytes of a file or of standard input, a chunk at a time.
+// The bytes of a file or of standard input, in chunks.
 class InputBytes {
  public:
   explicit InputBytes(const std::string& path) : name_(path.empty() ? "standard input" : path) {
@@ -41,7 +41,7 @@ class InputBytes {
     if (fd_ != STDIN_FILENO) ::close(fd_);
   }
 
-  // Appends what there is to `buffer`; false at the end.
+  // Appends the next chunk to `buffer`; false at the end of the input.
   bool read_into(std::string& buffer) {
     constexpr size_t chunk = 1 << 18;
     const size_t before = buffer.size();
@@ -60,7 +60,7 @@ class InputBytes {
   int fd_ = STDIN_FILENO;
 };
 
-// Writes all of `bytes` to standard output; false when its reader has gone.
+// Writes all of `bytes` to standard output; false when the reader has closed it.
 bool write_output(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
@@ -102,10 +102,10 @@ void run_tokenize(const TokenizeArguments& arguments) {
   InputBytes input(arguments.file);
   std::string buffer;
   std::string out;
-  // What one read brings is answered before the next, so that a program on the other end of two pipes can
-  // converse.
+  // The lines of one read are answered before the next read, so that a program can use this one interactively through two
+  // pipes.
   for (bool more = true; more;) {
-    const size_t searched = buffer.size();  // the beginning of a line that has not ended yet
+    const size_t searched = buffer.size();  // the start of an incomplete line
     more = input.read_into(buffer);
     size_t begin = 0;
     for (size_t end; (end = buffer.find('\n', std::max(begin, searched))) != std::string::npos;
@@ -126,7 +126,7 @@ void run_tokenize(const TokenizeArguments& arguments) {
 void add_tokenize(CLI::App& app, int&) {
   auto arguments = std::make_shared<TokenizeArguments>();
   CLI::App* verb = app.add_subcommand("tokenize", "Print the tokens of each line of a text");
-  verb->add_option("file", arguments->file, "A text file, one text a line; standard input without one")
+  verb->add_option("file", arguments->file, "A text file with one text per line (default: standard input)")
       ->type_name("FILE");
   verb->add_option("--tokenizer", arguments->tokenizer,
                    "A folder with tokenizer.json or vocab.txt, or one of these files")
@@ -136,17 +136,16 @@ void add_tokenize(CLI::App& app, int&) {
   output->add_flag_callback(
       "--ids", [=] { arguments->output = TokenizeOutput::ids; }, "Its id (the default)");
   output->add_flag_callback(
-      "--tokens", [=] { arguments->output = TokenizeOutput::tokens; }, "Its name");
+      "--tokens", [=] { arguments->output = TokenizeOutput::tokens; }, "Its text in the vocabulary");
   output->add_flag_callback(
       "--offsets", [=] { arguments->output = TokenizeOutput::offsets; },
-      "The code points of the line that it stands for, as begin:end");
+      "The range of code points of the line that it covers, as begin:end");
   output->require_option(0, 1);
-  verb->add_flag("--no-special", arguments->no_special,
-                 "Leave out what the tokenizer adds, such as [CLS] and [SEP]");
-  verb->add_option("--max-length", arguments->max_length, "Cut to this many tokens, added ones included")
+  verb->add_flag("--no-special", arguments->no_special, "Do not add special tokens such as [CLS] and [SEP]");
+  verb->add_option("--max-length", arguments->max_length, "Truncate to this many tokens, added ones included")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
-  auto* letters = verb->add_option_group("case", "Whatever the tokenizer's files say");
+  auto* letters = verb->add_option_group("case", "Overrides the tokenizer's files");
   letters->add_flag_callback(
       "--lowercase", [=] { arguments->lowercase = true; }, "Lower-case the text");
   letters->add_flag_callback(

@@ -4,9 +4,10 @@
 
 namespace stretto::cli {
 
-// A verb adds its sub-command to `app`; when the user chose it, its callback does the work and leaves the process's
-// exit code in `exit_code`. One file a verb.
+// Each adds the sub-command of a verb to `app`, whose callback does the work and sets the process's exit code. One file
+// per verb.
 void add_doctor(CLI::App& app, int& exit_code);
+void add_help(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
 void add_new(CLI::App& app, int& exit_code);

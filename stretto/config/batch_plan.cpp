@@ -16,7 +16,8 @@ std::string equation(const BatchPlan& plan) {
                      plan.global_batch_size, plan.batch_size, plan.ranks, plan.grad_accumulation_steps);
 }
 
-[[noreturn]] void refuse_contradiction(const BatchPlan& plan, int64_t share, const config::Origins& origins) {
+[[noreturn]] void refuse_contradiction(const BatchPlan& plan, int64_t share,
+                                       const declare::Origins& origins) {
   const int64_t product = plan.batch_size * plan.ranks * plan.grad_accumulation_steps;
   throw ConfigError(
       "{}: {} does not hold, the right side is {}; change {} to {}, or {} to {}, or leave one of them out",
@@ -24,7 +25,7 @@ std::string equation(const BatchPlan& plan) {
       origins.mention("training.global_batch_size"), product, origins.mention("training.batch_size"), share);
 }
 
-[[noreturn]] void refuse_empty_steps(const BatchPlan& plan, const config::Origins& origins) {
+[[noreturn]] void refuse_empty_steps(const BatchPlan& plan, const declare::Origins& origins) {
   throw ConfigError("{}: {}: {} samples leave accumulation steps without any; make {} at most {}",
                     origins.label("training.global_batch_size"), equation(plan), plan.global_batch_size,
                     origins.mention("training.grad_accumulation_steps"), plan.global_batch_size);
@@ -32,7 +33,7 @@ std::string equation(const BatchPlan& plan) {
 
 // The parts of a given global size. Accumulation is the fewest steps that fit batch_size, where only that is
 // given.
-BatchPlan divide_global(const TrainingConfig& training, int64_t ranks, const config::Origins& origins) {
+BatchPlan divide_global(const TrainingConfig& training, int64_t ranks, const declare::Origins& origins) {
   const int64_t global = *training.global_batch_size;
   BatchPlan plan{.global_batch_size = global, .ranks = ranks};
   const auto share = [&] { return divide_up(global, ranks * plan.grad_accumulation_steps); };
@@ -49,7 +50,7 @@ BatchPlan divide_global(const TrainingConfig& training, int64_t ranks, const con
   return plan;
 }
 
-void refuse_two_units(const TrainingConfig& training, const config::Origins& origins) {
+void refuse_two_units(const TrainingConfig& training, const declare::Origins& origins) {
   const char* by_samples = training.global_batch_size ? "training.global_batch_size" : "training.batch_size";
   throw ConfigError("{}: a micro-batch is sized either by tokens or by samples; remove this or {}",
                     origins.label("training.max_tokens"), origins.mention(by_samples));
@@ -57,7 +58,7 @@ void refuse_two_units(const TrainingConfig& training, const config::Origins& ori
 
 }  // namespace
 
-BatchPlan resolve_batch(const TrainingConfig& training, int64_t ranks, const config::Origins& origins) {
+BatchPlan resolve_batch(const TrainingConfig& training, int64_t ranks, const declare::Origins& origins) {
   const int64_t accumulation = training.grad_accumulation_steps.value_or(1);
   if (training.max_tokens) {
     if (training.global_batch_size || training.batch_size) refuse_two_units(training, origins);
@@ -69,6 +70,25 @@ BatchPlan resolve_batch(const TrainingConfig& training, int64_t ranks, const con
           .batch_size = batch_size,
           .grad_accumulation_steps = accumulation,
           .ranks = ranks};
+}
+
+std::string describe_batch(const BatchPlan& plan, const TrainingConfig& training) {
+  const std::string ranks = fmt::format("{} rank{}", plan.ranks, plan.ranks == 1 ? "" : "s");
+  const std::string accumulation =
+      plan.grad_accumulation_steps == 1
+          ? ""
+          : fmt::format(" x {} accumulation steps", plan.grad_accumulation_steps);
+  if (plan.global_batch_size == 0) {
+    return fmt::format("at most {} tokens per rank and micro-batch x {}{}", training.max_tokens.value_or(0),
+                       ranks, accumulation);
+  }
+  const bool divides = plan.batch_size * plan.ranks * plan.grad_accumulation_steps == plan.global_batch_size;
+  if (!divides) {
+    return fmt::format("{} samples per step: at most {} per rank{} on {}{}", plan.global_batch_size,
+                       plan.batch_size, accumulation.empty() ? "" : " and micro-batch", ranks, accumulation);
+  }
+  return fmt::format("{} samples per step = {} per rank x {}{}", plan.global_batch_size, plan.batch_size,
+                     ranks, accumulation);
 }
 
 }  // namespace stretto

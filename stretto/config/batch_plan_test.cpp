@@ -75,5 +75,16 @@ TEST(BatchPlan, ContradictionsNameTheLines) {
                   HasSubstr("or training.batch_size (r.yaml:2:15) to 50"))));
 }
 
+TEST(BatchPlan, IsDescribedAsItIs) {
+  const auto describe = [](TrainingConfig training, int64_t ranks) {
+    return describe_batch(resolve_batch(training, ranks), training);
+  };
+  EXPECT_EQ(describe({.batch_size = 8}, 1), "8 samples per step = 8 per rank x 1 rank");
+  EXPECT_EQ(describe({.batch_size = 8, .grad_accumulation_steps = 2}, 2),
+            "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps");
+  EXPECT_EQ(describe({.global_batch_size = 7}, 2), "7 samples per step: at most 4 per rank on 2 ranks");
+  EXPECT_EQ(describe({.max_tokens = 4096}, 2), "at most 4096 tokens per rank and micro-batch x 2 ranks");
+}
+
 }  // namespace
 }  // namespace stretto

@@ -11,15 +11,35 @@ namespace {
 
 using OptionalPath = std::optional<std::filesystem::path>;
 
+// For a name of the Hugging Face Hub in place of a folder: "bert-base-uncased", "google/bert_uncased_L-2_H-128_A-2".
+std::string download_hint(const std::string& setting, const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const bool is_name = path.is_relative() && name[0] != '.' && !path.has_extension() &&
+                       std::ranges::count(name, '/') <= 1 && name.back() != '/';
+  const bool is_folder_setting = setting == "model.path" || setting == "tokenizer.path";
+  if (!is_name || !is_folder_setting) return "";
+  return fmt::format(
+      "; stretto downloads nothing: get the model with `huggingface-cli download {0} --local-dir models/{0}` and set {1}: models/{0}",
+      name, setting);
+}
+
+// Throws ConfigError unless `path` is there.
+void require_file(const Recipe& recipe, const std::string& setting, const std::filesystem::path& path) {
+  std::error_code failed;
+  if (std::filesystem::exists(path, failed)) return;
+  if (failed) {
+    throw ConfigError("{}: {} cannot be accessed: {}", recipe.origins.label(setting), path.string(),
+                      failed.message());
+  }
+  throw ConfigError("{}: {} does not exist (relative paths start at the working directory){}",
+                    recipe.origins.label(setting), path.string(), download_hint(setting, path));
+}
+
 void require_path(const Recipe& recipe, const std::string& setting, const OptionalPath& path,
                   const char* why) {
   if (!path)
     throw ConfigError("{} is needed {}; add it to the recipe, or give --set {}=...", setting, why, setting);
-  std::error_code ignored;
-  if (!std::filesystem::exists(*path, ignored)) {
-    throw ConfigError("{}: {} does not exist (relative paths begin at the working directory)",
-                      recipe.origins.label(setting), path->string());
-  }
+  require_file(recipe, setting, *path);
 }
 
 void check_model(const Recipe& recipe) {
@@ -63,6 +83,7 @@ void check_scheduler(const Recipe& recipe) {
 
 void check_files(const Recipe& recipe) {
   require_path(recipe, "data.train", recipe.data.train, "by stretto train");
+  if (recipe.data.test) require_file(recipe, "data.test", *recipe.data.test);
   if (recipe.evaluate.every == "never") return;
   require_path(recipe, "data.validation", recipe.data.validation,
                "to evaluate while training (or evaluate.every: never)");
@@ -99,12 +120,31 @@ void check_checkpoint(const Recipe& recipe) {
   }
 }
 
+void check_output(const Recipe& recipe) {
+  std::error_code failed;
+  const auto status = std::filesystem::status(recipe.output, failed);
+  if (!std::filesystem::exists(status) || std::filesystem::is_directory(status)) return;
+  throw ConfigError("{}: {} is a file; a folder is expected, which is created if it does not exist",
+                    recipe.origins.label("output"), recipe.output.string());
+}
+
+// What `stretto test` loads.
+void check_trained_model(const Recipe& recipe) {
+  const std::filesystem::path model = recipe.output / "model";
+  std::error_code ignored;
+  if (std::filesystem::exists(model / "config.json", ignored)) return;
+  throw ConfigError("{}: there is no trained model in {}; run `stretto train` with this recipe first",
+                    recipe.origins.label("output"), model.string());
+}
+
 }  // namespace
 
 void check_recipe(const Recipe& recipe, Verb verb) {
-  if (verb != Verb::fit) check_model(recipe);
+  check_output(recipe);
+  if (verb == Verb::train) check_model(recipe);
   if (verb == Verb::test) {
     require_path(recipe, "data.test", recipe.data.test, "by stretto test");
+    check_trained_model(recipe);
     return;
   }
   if (verb == Verb::train) check_files(recipe);

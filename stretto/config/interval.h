@@ -5,7 +5,7 @@
 
 namespace stretto {
 
-// How often something happens, in the one unit that is not 0; never where all are.
+// How often something happens, in the one unit that is not 0; never if all are.
 struct Interval {
   int64_t steps = 0;
   double epochs = 0;

@@ -2,11 +2,12 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/config/describe.h"
+#include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/strategy.h"
-#include "stretto/config/yaml.h"
-#include "stretto/config/yaml_override.h"
+#include "stretto/declare/describe.h"
+#include "stretto/declare/yaml.h"
+#include "stretto/declare/yaml_override.h"
 
 namespace stretto {
 namespace {
@@ -38,23 +39,25 @@ void resolve(Recipe& recipe) {
   if (!recipe.checkpoint.monitor) recipe.checkpoint.monitor = "accuracy";
 }
 
-Recipe parse_recipe(const std::string& yaml, const std::string& name,
-                    std::span<const std::string> overrides) {
-  config::YamlNode document = config::parse_yaml(yaml, name);
-  for (const std::string& setting : overrides) config::apply_override(document, setting);
+Recipe parse_recipe(const std::string& yaml, const std::string& name, std::span<const std::string> overrides,
+                    const std::vector<declare::Field>& program) {
+  declare::YamlNode document = declare::parse_yaml(yaml, name);
+  for (const std::string& setting : overrides) declare::apply_override(document, setting);
   Recipe recipe;
-  recipe.origins = config::read_fields(config::fields_of(recipe), document);
+  recipe.program.list = program;
+  recipe.origins = declare::read_fields(declare::fields_of(recipe), document);
   resolve(recipe);
   return recipe;
 }
 
-Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  return parse_recipe(read_file(file), file.string(), overrides);
+Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
+                   const std::vector<declare::Field>& program) {
+  return parse_recipe(read_file(file), file.string(), overrides, program);
 }
 
 std::string dump_recipe(const Recipe& recipe) {
   Recipe bound = recipe;
-  return config::to_yaml(config::fields_of(bound));
+  return declare::to_yaml(declare::fields_of(bound));
 }
 
 std::string encode_recipe(const Recipe& recipe) {
@@ -62,17 +65,17 @@ std::string encode_recipe(const Recipe& recipe) {
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Recipe decode_recipe(const std::string& text) {
+Recipe decode_recipe(const std::string& text, const std::vector<declare::Field>& program) {
   const auto encoded = nlohmann::json::parse(text);
-  Recipe recipe = parse_recipe(encoded.at("yaml"), "the recipe from the launcher");
+  Recipe recipe = parse_recipe(encoded.at("yaml"), "the recipe from the launcher", {}, program);
   encoded.at("places").get_to(recipe.origins.places);
   return recipe;
 }
 
 namespace {
 
-// What may differ in a run that is resumed: where it runs, what it shows, measures and keeps, and how its samples are
-// shared out.
+// What may differ in a run that is resumed: where it runs, what it logs, evaluates and keeps, and how its samples are
+// divided among ranks.
 const std::set<std::string> free_settings = {"checkpoint",
                                              "track",
                                              "evaluate",
@@ -90,44 +93,72 @@ const std::set<std::string> free_settings = {"checkpoint",
                                              "training.max_tokens",
                                              "training.grad_accumulation_steps"};
 
-// Paths of what a rank reads; what lies there is compared by its contents.
-const std::set<std::string> read_paths = {"model.path",      "model.config", "tokenizer.path", "data.train",
-                                          "data.validation", "data.test",    "data.cache"};
+bool is_input_path(const declare::Field& field) {
+  const bool is_path = std::holds_alternative<std::filesystem::path*>(field.slot) ||
+                       std::holds_alternative<std::optional<std::filesystem::path>*>(field.slot);
+  return is_path && field.key != "output";
+}
 
-void collect_settings(const std::vector<config::Field>& fields, const std::string& prefix,
-                      const std::set<std::string>& left_out, nlohmann::json& settings) {
-  for (const config::Field& field : fields) {
+// `is_included` decides by field and dotted name, of sections and settings.
+template <class IsIncluded>
+void collect_settings(const std::vector<declare::Field>& fields, const std::string& prefix,
+                      const IsIncluded& is_included, nlohmann::json& settings) {
+  for (const declare::Field& field : fields) {
     const std::string name = prefix + field.key;
-    if (left_out.contains(name)) continue;
+    if (!is_included(field, name)) continue;
     if (field.is_section()) {
-      collect_settings(field.fields, name + ".", left_out, settings);
+      collect_settings(field.fields, name + ".", is_included, settings);
     } else if (field.rule.in_use()) {
-      settings[name] = config::value_of(field);
+      settings[name] = declare::value_of(field);
     }
   }
 }
 
-nlohmann::json settings_without(const std::set<std::string>& left_out, const Recipe& recipe) {
+template <class IsIncluded>
+nlohmann::json select_settings(const Recipe& recipe, const IsIncluded& is_included) {
   Recipe bound = recipe;
   nlohmann::json settings = nlohmann::json::object();
-  collect_settings(config::fields_of(bound), "", left_out, settings);
+  collect_settings(declare::fields_of(bound), "", is_included, settings);
   return settings;
 }
 
 }  // namespace
 
-nlohmann::json computing_settings(const Recipe& recipe) { return settings_without(free_settings, recipe); }
+nlohmann::json computing_settings(const Recipe& recipe) {
+  return select_settings(recipe, [](const auto&, const auto& name) { return !free_settings.contains(name); });
+}
 
-nlohmann::json shared_settings(const Recipe& recipe) { return settings_without(read_paths, recipe); }
+nlohmann::json shared_settings(const Recipe& recipe) {
+  return select_settings(recipe, [](const auto& field, const auto&) { return !is_input_path(field); });
+}
 
-std::string recipe_help() {
+std::string recipe_help(const std::vector<declare::Field>& program) {
   Recipe defaults;
-  return config::to_help(config::fields_of(defaults));
+  defaults.program.list = program;
+  return declare::to_help(declare::fields_of(defaults));
+}
+
+std::string recipe_sections(const std::vector<declare::Field>& program) {
+  Recipe defaults;
+  defaults.program.list = program;
+  return declare::sections_help(declare::fields_of(defaults));
+}
+
+std::string recipe_help_on(const std::string& name) {
+  Recipe defaults;
+  const auto fields = declare::fields_of(defaults);
+  std::string text = declare::to_help(fields, name);
+  if (!text.empty()) return text;
+  std::string hint = did_you_mean(name, declare::all_names(fields));
+  for (const std::string& known : declare::all_names(fields)) {
+    if (hint.empty() && known.ends_with("." + name)) hint = fmt::format("; did you mean \"{}\"?", known);
+  }
+  throw ConfigError("\"{}\" is neither a verb nor a setting of a recipe{}", name, hint);
 }
 
 nlohmann::ordered_json recipe_schema() {
   Recipe defaults;
-  return config::to_schema(config::fields_of(defaults), "stretto recipe");
+  return declare::to_schema(declare::fields_of(defaults), "stretto recipe");
 }
 
 }  // namespace stretto

@@ -1,165 +1,198 @@
 #include "stretto/config/recipe.h"
 
-#include "stretto/config/rule.h"
+#include <algorithm>
 
-// The one declaration of every setting: key, place in the struct, help, what it accepts. Defaults are the
-// structs'.
+#include "stretto/base/error.h"
+#include "stretto/declare/describe.h"
+#include "stretto/declare/rule.h"
+
+// The declaration of every setting: key, member, help, range or choices. Defaults are the structs'.
 namespace stretto {
 
-using config::above;
-using config::at_least;
-using config::one_of;
+using declare::above;
+using declare::at_least;
+using declare::one_of;
 
 namespace {
 
-// Keeps products of sizes within 64 bits.
+// So that products of sizes fit 64 bits.
 constexpr double max_count = 1e6;
 constexpr double max_total = 1e9;
 
+// What a program may declare itself: new sections, and these, which it reads itself.
+void require_free_name(const std::string& key, const std::vector<declare::Field>& taken) {
+  const bool is_programs = key == "model" || key == "tokenizer" || key == "data";
+  const bool is_taken = std::ranges::find(taken, key, &declare::Field::key) != taken.end();
+  if (is_programs || !is_taken) return;
+  throw ConfigError(
+      "this program declares the setting \"{}\", which is stretto's; a program may declare model, tokenizer, data and new names",
+      key);
+}
+
 }  // namespace
 
-void ModelConfig::fields(config::Fields& field) {
-  field("path", path, "folder in Hugging Face layout to start from: config.json and model.safetensors");
-  field("config", config, "instead of path: a config.json alone, for a model with random weights");
-  field("dropout", dropout, "replaces every dropout probability of the model's config.json",
+void ModelConfig::fields(declare::Fields& field) {
+  field("path", path, "model folder in Hugging Face layout to start from: config.json and model.safetensors");
+  field("config", config, "instead of path: a config.json, for a model with random weights");
+  field("dropout", dropout, "overrides every dropout probability of the model's config.json",
         at_least(0).below(1));
 }
 
-void TokenizerConfig::fields(config::Fields& field) {
-  field("path", path, "folder with tokenizer.json, or with vocab.txt; unset: model.path");
+void TokenizerConfig::fields(declare::Fields& field) {
+  field("path", path, "folder with tokenizer.json or vocab.txt; unset: model.path");
   field("lowercase", lowercase,
-        "for a vocab.txt alone: lower-case the text; unset: told from the vocabulary");
+        "lower-case the text, where there is only a vocab.txt; unset: inferred from the vocabulary");
 }
 
-void DataConfig::fields(config::Fields& field) {
-  field("train", train, "samples to train on: a .tsv, .csv or .jsonl file");
-  field("validation", validation, "samples to evaluate on while training");
+void DataConfig::fields(declare::Fields& field) {
+  field("train", train, "training samples: a .tsv, .csv or .jsonl file");
+  field("validation", validation, "samples that are evaluated during training");
   field("test", test, "samples for `stretto test`");
-  field("text", text, "name of the column that holds the text; unset: found from the file's layout");
-  field("text_pair", text_pair, "name of the column that holds the second text, for tasks on pairs");
-  field("label", label, "name of the column that holds the label; unset: found from the file's layout");
-  field("max_length", max_length, "tokens a sample, special tokens included; longer samples are cut",
+  field("text", text, "name of the text column; unset: inferred from the header or layout of the file");
+  field("text_pair", text_pair, "name of the column of the second text, for tasks on pairs");
+  field("label", label, "name of the label column; unset: inferred from the header or layout of the file");
+  field("max_length", max_length,
+        "maximum tokens per sample, special tokens included; longer samples are truncated",
         at_least(2).at_most(max_count));
-  field("cache", cache, "folder that keeps tokenised ids between runs; unset: cache in the output folder");
+  field("cache", cache,
+        "folder in which token ids are cached between runs; unset: cache/ in the output folder");
 }
 
-void TrainingConfig::fields(config::Fields& field) {
-  field("epochs", epochs, "passes over the training samples", at_least(1).at_most(max_count));
-  field("max_steps", max_steps, "optimizer steps in all; when given, epochs is not looked at",
+void TrainingConfig::fields(declare::Fields& field) {
+  field("epochs", epochs, "number of passes over the training samples", at_least(1).at_most(max_count));
+  field("max_steps", max_steps, "total number of optimizer steps; overrides epochs",
         at_least(1).at_most(max_total));
-  field("batch_size", batch_size, "samples a rank and micro-batch; unset: from the other sizes, or 32",
+  field("batch_size", batch_size,
+        "samples per rank and micro-batch; unset: computed from the other sizes, or 32",
         at_least(1).at_most(max_count));
   field(
       "global_batch_size", global_batch_size,
-      "samples an optimizer step over all ranks = batch_size x ranks x grad_accumulation_steps; any two of the three give the third",
+      "samples per optimizer step over all ranks = batch_size x ranks x grad_accumulation_steps; any two of the three give the third",
       at_least(1).at_most(max_total));
   field("grad_accumulation_steps", grad_accumulation_steps,
-        "micro-batches an optimizer step; unset: from the other sizes, or 1", at_least(1).at_most(max_count));
+        "micro-batches per optimizer step; unset: computed from the other sizes, or 1",
+        at_least(1).at_most(max_count));
   field("max_tokens", max_tokens,
-        "tokens a rank and micro-batch, in place of batch_size and global_batch_size",
+        "maximum tokens per rank and micro-batch, instead of batch_size and global_batch_size",
         at_least(1).at_most(max_total));
-  field("max_grad_norm", max_grad_norm, "gradients are scaled down to this global norm; 0: never",
-        at_least(0));
+  field("max_grad_norm", max_grad_norm,
+        "maximum global gradient norm; larger gradients are clipped to it; 0: no clipping", at_least(0));
   field("precision", precision,
-        "of the model's computation; gradients and master weights are fp32, or fp64 with fp64",
+        "data type of forward and backward; gradients and master weights are fp32, or fp64 with fp64",
         one_of({"fp32", "bf16", "fp64"}));
-  field("strategy", strategy, "how ranks share the work, optionally with the precision: ddp, ddp-bf16, ...");
-  field("seed", seed, "of the order of samples, of dropout and of new weights", at_least(0));
-  field("device", device, "auto: CUDA where there is a GPU for each rank", one_of({"auto", "cpu", "cuda"}));
+  field("strategy", strategy, "parallel strategy, optionally with the precision: ddp, ddp-bf16, ...");
+  field("seed", seed, "seed of the sample order, of dropout and of new weights", at_least(0));
+  field("device", device, "auto: CUDA if there is a GPU per rank, else the CPU",
+        one_of({"auto", "cpu", "cuda"}));
   field(
       "backend", backend,
-      "what ranks talk through; auto: NCCL between GPUs; on CPUs shared memory between the ranks of a host, and Gloo between hosts; gloo: Gloo alone",
+      "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and Gloo between hosts; gloo: Gloo only",
       one_of({"auto", "gloo"}));
   field(
       "kernels", kernels,
-      "how a training step on CPU computes attention, norms and activations: by stretto's fused kernels (fast), or by ATen's operators, to compare them (reference)",
+      "kernels of attention, norms and activations in a training step on CPU: fast (stretto's fused kernels) or reference (ATen's operators, for comparison)",
       one_of({"fast", "reference"}));
-  field("bucket_mb", bucket_mb, "largest piece of gradients reduced at once, in MiB", above(0));
-  field("shuffle", shuffle, "draw the training samples in a new order each epoch");
+  field("bucket_mb", bucket_mb, "maximum size of a gradient bucket, in MiB", above(0));
+  field("shuffle", shuffle, "shuffle the training samples in each epoch");
   field(
       "on_nonfinite", on_nonfinite,
-      "when a loss or gradient is not finite: stop; skip the step; or go back to the newest checkpoint (rollback), with a lower rate",
+      "action when the loss or a gradient is not finite: stop; skip the step; or rollback to the newest checkpoint, with a lower learning rate",
       one_of({"stop", "skip", "rollback"}));
-  field("on_spike", on_spike, "the same when the loss or gradient norm is spike_factor times the usual",
+  field("on_spike", on_spike,
+        "action when the loss or the gradient norm exceeds spike_factor times its running mean",
         one_of({"off", "stop", "skip", "rollback"}));
-  field("spike_factor", spike_factor, "how many times the running mean is a spike", above(1));
-  field("rollback_lr_factor", rollback_lr_factor, "by which each rollback multiplies the learning rate",
+  field("spike_factor", spike_factor, "multiple of the running mean that counts as a spike", above(1));
+  field("rollback_lr_factor", rollback_lr_factor, "factor of the learning rate at each rollback",
         above(0).at_most(1));
 }
 
-void OptimizerConfig::fields(config::Fields& field) {
-  field("type", type, "which optimizer; its settings are named as PyTorch's arguments",
+void OptimizerConfig::fields(declare::Fields& field) {
+  field("type", type, "optimizer; its settings have the names of PyTorch's arguments",
         one_of({"AdamW", "SGD"}));
   field("lr", lr, "peak learning rate", at_least(0));
-  field("weight_decay", weight_decay, "not applied to biases and norm weights", at_least(0));
-  field("betas", betas, "decay of the averages of gradient and squared gradient",
+  field("weight_decay", weight_decay, "weight decay; not applied to biases and norm weights", at_least(0));
+  field("betas", betas, "decay rates of the running averages of the gradient and its square",
         at_least(0).below(1).used_with("type", type, {"AdamW"}));
-  field("eps", eps, "added to the denominator", at_least(0).used_with("type", type, {"AdamW"}));
+  field("eps", eps, "term added to the denominator, for numerical stability",
+        at_least(0).used_with("type", type, {"AdamW"}));
   field("momentum", momentum, "momentum factor", at_least(0).used_with("type", type, {"SGD"}));
-  field("dampening", dampening, "dampening of the momentum", config::Rule{}.used_with("type", type, {"SGD"}));
-  field("nesterov", nesterov, "Nesterov momentum", config::Rule{}.used_with("type", type, {"SGD"}));
+  field("dampening", dampening, "dampening of the momentum",
+        declare::Rule{}.used_with("type", type, {"SGD"}));
+  field("nesterov", nesterov, "Nesterov momentum", declare::Rule{}.used_with("type", type, {"SGD"}));
 }
 
-void SchedulerConfig::fields(config::Fields& field) {
-  field("type", type, "LinearWithWarmup: up to lr, then down to 0; Constant: lr throughout",
+void SchedulerConfig::fields(declare::Fields& field) {
+  field("type", type, "LinearWithWarmup: linear increase to lr, then linear decrease to 0; Constant: lr",
         one_of({"LinearWithWarmup", "Constant"}));
-  field("num_warmup_steps", num_warmup_steps, "optimizer steps until lr is reached",
+  field("num_warmup_steps", num_warmup_steps, "number of warm-up steps",
         at_least(0).at_most(max_total).used_with("type", type, {"LinearWithWarmup"}));
-  field("warmup_ratio", warmup_ratio, "the same as a part of all steps; give one of the two",
+  field("warmup_ratio", warmup_ratio,
+        "warm-up steps as a fraction of all steps; an alternative to num_warmup_steps",
         at_least(0).below(1).used_with("type", type, {"LinearWithWarmup"}));
 }
 
-void CheckpointConfig::fields(config::Fields& field) {
-  field("monitor", monitor,
-        "metric whose best model is kept: one of the task's, or loss; unset: the task's main metric");
-  field("mode", mode,
-        "whether the best is the smallest or the largest; auto: smallest for loss, else largest",
+void CheckpointConfig::fields(declare::Fields& field) {
+  field(
+      "monitor", monitor,
+      "metric by which the best model is chosen: a metric of the task, or loss; unset: the task's main metric");
+  field("mode", mode, "whether a smaller or a larger value is better; auto: min for loss, else max",
         one_of({"auto", "min", "max"}));
   field(
       "every", every,
-      "when the state of the run is saved for resuming: after so many steps (500), epochs (1ep) or minutes (10m, also 30s, 2h), and at the end; never");
-  field("keep_last", keep_last, "how many checkpoints are kept, the newest ones; 0: all",
+      "interval at which the run is saved for resuming: steps (500), epochs (1ep) or time (10m, 30s, 2h), and at the end; or never");
+  field("keep_last", keep_last, "number of newest checkpoints to keep; 0: all",
         at_least(0).at_most(max_count));
-  field("keep_best", keep_best, "and so many of the best by monitor", at_least(0).at_most(max_count));
-  field("keep_every", keep_every, "and those after every so many steps", at_least(1).at_most(max_total));
-  field("async", async, "write beside training, from a copy in memory");
+  field("keep_best", keep_best, "number of best checkpoints by monitor to keep in addition",
+        at_least(0).at_most(max_count));
+  field("keep_every", keep_every, "keep in addition each checkpoint whose step is a multiple of this",
+        at_least(1).at_most(max_total));
+  field("async", async, "write in the background, from a copy in memory");
   field("when_busy", when_busy,
-        "a checkpoint that comes while another is written waits for it, or is left out (skip)",
+        "when a checkpoint is due while another is being written: wait for it, or skip the new one",
         one_of({"wait", "skip"}));
   field("accept_changes", accept_changes,
-        "settings that may differ from those of the run that is resumed, as [optimizer.lr, training.epochs]");
+        "settings that may differ from those of the resumed run, such as [optimizer.lr, training.epochs]");
 }
 
-void EvaluateConfig::fields(config::Fields& field) {
+void EvaluateConfig::fields(declare::Fields& field) {
   field("every", every, "when the validation samples are evaluated", one_of({"epoch", "never"}));
-  field("batch_size", batch_size, "samples a rank at once; unset: as in training",
+  field("batch_size", batch_size, "samples per rank and batch; unset: as in training",
         at_least(1).at_most(max_count));
 }
 
-void TrackConfig::fields(config::Fields& field) {
-  field("log_every", log_every, "optimizer steps between two logged lines", at_least(1).at_most(max_total));
-  field("progress", progress, "auto: a live line on a terminal, plain lines elsewhere; line: plain lines",
+void TrackConfig::fields(declare::Fields& field) {
+  field("log_every", log_every, "optimizer steps between two log lines", at_least(1).at_most(max_total));
+  field("progress", progress,
+        "auto: one updated line on a terminal, else log lines; line: log lines; off: none",
         one_of({"auto", "line", "off"}));
   field("trackers", trackers,
-        "what is kept in the output folder: metrics.jsonl, and TensorBoard's event files in tensorboard/",
+        "metrics written to the output folder: metrics.jsonl, and TensorBoard event files in tensorboard/",
         one_of({"jsonl", "tensorboard"}));
 }
 
-void Recipe::fields(config::Fields& field) {
-  field("task", task, "what the model learns", one_of({"text-classification"}));
-  field("model", model, "where the model comes from");
-  field("tokenizer", tokenizer, "how text becomes ids");
-  field("data", data, "files and how they are read");
-  field("training", training, "how long, how much at once, on what");
-  field("optimizer", optimizer, "the update rule");
-  field("scheduler", scheduler, "how the learning rate moves");
-  field("checkpoint", checkpoint, "which model is kept, and when the run is saved for resuming");
-  field("evaluate", evaluate, "evaluation while training");
-  field("track", track, "what is shown and logged");
+bool ProgramFields::operator==(const ProgramFields& other) const {
+  return declare::to_yaml(list) == declare::to_yaml(other.list);
+}
+
+void Recipe::fields(declare::Fields& field) {
+  field("task", task, "the task", one_of({"text-classification"}));
+  field("model", model, "the model to start from");
+  field("tokenizer", tokenizer, "the tokenizer");
+  field("data", data, "data files and their columns");
+  field("training", training, "duration, batch sizes, precision, device");
+  field("optimizer", optimizer, "the optimizer and its hyperparameters");
+  field("scheduler", scheduler, "the learning rate schedule");
+  field("checkpoint", checkpoint, "which model is kept; when the run is saved for resuming");
+  field("evaluate", evaluate, "evaluation during training");
+  field("track", track, "progress and metrics");
   field("output", output, "the run folder: logs, metrics, checkpoints, the trained model");
   field(
       "resume", resume,
-      "auto: from the newest checkpoint in the run folder, where there is one; true: there must be one; false: there must be none; or the folder of a checkpoint");
+      "auto: from the newest checkpoint in the run folder, if there is one; true: as auto, but it is an error if there is none; false: it is an error if there is one; or the folder of a checkpoint");
+  for (const declare::Field& own : program.list) {
+    require_free_name(own.key, field.list());
+    field.put(own);
+  }
 }
 
 }  // namespace stretto

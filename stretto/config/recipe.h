@@ -9,21 +9,21 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/config/fields.h"
-#include "stretto/config/read.h"
+#include "stretto/declare/fields.h"
+#include "stretto/declare/read.h"
 
 namespace stretto {
 
-// A recipe: everything a training run is told, one struct a section of the YAML file. What each setting
-// means, accepts and defaults to is declared once, in recipe.cpp; `stretto train --help` prints it. An unset
-// optional means "decided later": by resolve(), by the data, or by the number of ranks.
+// A recipe: the settings of a training run, one struct per section of the YAML file. Meaning, range and default of each
+// setting are declared once, in recipe.cpp; `stretto help` prints them. An unset optional is decided later: by
+// resolve(), by the data, or by the world size.
 
 struct ModelConfig {
   std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
   std::optional<std::filesystem::path> config = std::nullopt;  // or a config.json alone: random weights
   std::optional<double> dropout = std::nullopt;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -31,7 +31,7 @@ struct TokenizerConfig {
   std::optional<std::filesystem::path> path = std::nullopt;
   std::optional<bool> lowercase = std::nullopt;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const TokenizerConfig&) const = default;
 };
 
@@ -45,7 +45,7 @@ struct DataConfig {
   int64_t max_length = 128;
   std::optional<std::filesystem::path> cache = std::nullopt;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const DataConfig&) const = default;
 };
 
@@ -70,7 +70,7 @@ struct TrainingConfig {
   double spike_factor = 10;
   double rollback_lr_factor = 0.5;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const TrainingConfig&) const = default;
 };
 
@@ -84,7 +84,7 @@ struct OptimizerConfig {
   double dampening = 0;
   bool nesterov = false;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const OptimizerConfig&) const = default;
 };
 
@@ -93,7 +93,7 @@ struct SchedulerConfig {
   std::optional<int64_t> num_warmup_steps = std::nullopt;
   std::optional<double> warmup_ratio = std::nullopt;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const SchedulerConfig&) const = default;
 };
 
@@ -108,7 +108,7 @@ struct CheckpointConfig {
   std::string when_busy = "wait";
   std::vector<std::string> accept_changes = {};
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const CheckpointConfig&) const = default;
 };
 
@@ -116,7 +116,7 @@ struct EvaluateConfig {
   std::string every = "epoch";
   std::optional<int64_t> batch_size = std::nullopt;
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const EvaluateConfig&) const = default;
 };
 
@@ -125,8 +125,15 @@ struct TrackConfig {
   std::string progress = "auto";
   std::vector<std::string> trackers = {"jsonl", "tensorboard"};
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const TrackConfig&) const = default;
+};
+
+// Settings that a program has declared for itself; their values are stored in the program's own struct.
+struct ProgramFields {
+  std::vector<declare::Field> list = {};
+
+  bool operator==(const ProgramFields& other) const;  // by value
 };
 
 struct Recipe {
@@ -143,43 +150,54 @@ struct Recipe {
   std::filesystem::path output = "runs/latest";
   std::string resume = "auto";
 
-  config::Origins origins = {};  // where each given setting was written, for errors found later
+  declare::Origins origins = {};  // where each given setting was written, for errors found later
+  ProgramFields program = {};     // in addition, or in place of the sections model, tokenizer and data
 
-  void fields(config::Fields& field);
+  void fields(declare::Fields& field);
   bool operator==(const Recipe&) const = default;
 };
 
-// Reads a recipe, lays `overrides` ("optimizer.lr=3e-5", in order) over it and resolves it. Relative paths
-// stay relative to the working directory. Throws ConfigError with file:line:column, IoError for an unreadable
-// file. What a verb needs beyond that is checked by check_recipe.
-Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides = {});
+// Reads a recipe, applies `overrides` ("optimizer.lr=3e-5", in order) and resolves it. Relative paths stay relative to
+// the working directory. `program`: the fields of a program's own settings (declare::fields_of), which are read, checked
+// and shown like stretto's; a section model, tokenizer or data among them replaces stretto's. REQUIRES: their struct
+// outlives the recipe. Throws ConfigError with file:line:column, IoError for an unreadable file. What a verb needs
+// beyond that is checked by check_recipe.
+Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides = {},
+                   const std::vector<declare::Field>& program = {});
 
 // As load_recipe, from text; `name` begins every place.
 Recipe parse_recipe(const std::string& yaml, const std::string& name,
-                    std::span<const std::string> overrides = {});
+                    std::span<const std::string> overrides = {},
+                    const std::vector<declare::Field>& program = {});
 
-// Fills in what other settings imply: the strategy's precision (which leaves training.strategy the bare
-// kind), the tokenizer's folder, the cache, the monitored metric. Changes nothing the second time. Throws
-// ConfigError for an unknown strategy and for one that contradicts training.precision.
+// Fills in what other settings imply: the strategy's precision (training.strategy becomes the bare kind), the
+// tokenizer's folder, the cache, the monitored metric. Idempotent. Throws ConfigError for an unknown strategy and for
+// one that contradicts training.precision.
 void resolve(Recipe& recipe);
 
-// The recipe as YAML, from which parse_recipe makes an equal one. REQUIRES: recipe is resolved.
+// The recipe as YAML, which parse_recipe reads back as an equal one. REQUIRES: recipe is resolved.
 std::string dump_recipe(const Recipe& recipe);
 
-// The recipe and where its settings were written, for a process that must work by exactly this one: decode_recipe
-// reads no file and expands no variable. REQUIRES: recipe is resolved.
+// The recipe and where its settings were written, to be passed to another process: decode_recipe reads no file and
+// expands no variable. REQUIRES: recipe is resolved.
 std::string encode_recipe(const Recipe& recipe);
-Recipe decode_recipe(const std::string& text);
+Recipe decode_recipe(const std::string& text, const std::vector<declare::Field>& program = {});
 
-// The settings that decide what a run computes (all but where it writes, what it shows and keeps), by dotted name.
+// The settings that determine what a run computes (not where it writes, what it logs and keeps), by dotted name.
 nlohmann::json computing_settings(const Recipe& recipe);
 
-// The settings that all ranks of a run must have alike, by dotted name: all but the paths of what is read, which may
-// be mounted elsewhere on another host.
+// The settings that all ranks of a run must have alike, by dotted name: all but the paths of inputs, which may be
+// mounted elsewhere on another host.
 nlohmann::json shared_settings(const Recipe& recipe);
 
-// Every setting with what it means, accepts and defaults to, for --help.
-std::string recipe_help();
+// Every setting with its meaning, range and default, for --help; `program` as in load_recipe.
+std::string recipe_help(const std::vector<declare::Field>& program = {});
+
+// The same for one section or setting: "optimizer", "optimizer.lr". Throws ConfigError for an unknown one.
+std::string recipe_help_on(const std::string& name);
+
+// One line per section.
+std::string recipe_sections(const std::vector<declare::Field>& program = {});
 
 // The JSON schema (draft 2020-12) of recipe files, for editors and generators.
 nlohmann::ordered_json recipe_schema();

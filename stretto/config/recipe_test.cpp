@@ -7,12 +7,12 @@
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/check_recipe.h"
-#include "stretto/config/scoped_variable.h"
+#include "stretto/declare/scoped_variable_support.h"
 
 namespace stretto {
 namespace {
 
-using config::ScopedVariable;
+using declare::ScopedVariable;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -63,8 +63,8 @@ TEST(Recipe, OverridesAreCheckedLikeTheFile) {
 
 TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
   refuses("optimizer:\n  momentum: 0.9\n", {},
-          "r.yaml:2:13: optimizer.momentum has no meaning with optimizer.type: AdamW, only with SGD");
-  refuses("optimizer:\n  type: SGD\n  eps: 1e-6\n", {}, "r.yaml:3:8: optimizer.eps has no meaning");
+          "r.yaml:2:13: optimizer.momentum does not apply with optimizer.type: AdamW, only with SGD");
+  refuses("optimizer:\n  type: SGD\n  eps: 1e-6\n", {}, "r.yaml:3:8: optimizer.eps does not apply");
   EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.momentum, 0.9);
   refuses("optimizer:\n  type: AdamX\n", {},
           "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD; did you mean \"AdamW\"?");
@@ -171,6 +171,122 @@ TEST(Recipe, ComputingSettingsAreThoseThatDecideTheResult) {
   }
 }
 
+TEST(Recipe, SurvivesThePassageToAnotherProcess) {
+  const ScopedVariable rate("RATE", "0.25");
+  const Recipe recipe = parse("optimizer: {type: SGD, lr: \"${RATE}\"}\ndata: {train: \"$${x}/~\"}\n",
+                              {"training.strategy=ddp-bf16", "checkpoint.accept_changes=[optimizer.lr]"});
+  const ScopedVariable other("RATE", "0.5");
+  const Recipe decoded = decode_recipe(encode_recipe(recipe));
+  EXPECT_EQ(decoded, recipe);
+  EXPECT_EQ(decoded.optimizer.lr, 0.25);
+  EXPECT_EQ(decoded.origins.label("optimizer.lr"), "r.yaml:1:28: optimizer.lr");
+}
+
+TEST(Recipe, SharedSettingsAreAllButThePathsOfInputs) {
+  const auto settings = shared_settings(parse("output: o\n"));
+  for (const char* name : {"output", "track.log_every", "optimizer.lr", "data.max_length", "resume"}) {
+    EXPECT_TRUE(settings.contains(name)) << name;
+  }
+  for (const char* name : {"model.path", "data.train", "data.cache", "tokenizer.path"}) {
+    EXPECT_FALSE(settings.contains(name)) << name;
+  }
+}
+
+// ---- settings that a program declares
+
+struct NetworkSettings {
+  int64_t hidden = 32;
+  std::filesystem::path shapes = "shapes.txt";
+
+  void fields(declare::Fields& field) {
+    field("hidden", hidden, "width of the hidden layers", declare::at_least(1));
+    field("shapes", shapes, "a file of shapes");
+  }
+};
+
+struct ProgramSettings {
+  NetworkSettings model;
+  double noise = 0.5;
+
+  void fields(declare::Fields& field) {
+    field("model", model, "the network");
+    field("noise", noise, "of the inputs");
+  }
+};
+
+TEST(ProgramFields, AreReadWrittenAndComparedLikeStrettos) {
+  ProgramSettings settings;
+  const auto fields = declare::fields_of(settings);
+  const std::vector<std::string> overrides = {"noise=0.25"};
+  const Recipe recipe =
+      parse_recipe("model: {hidden: 8}\noptimizer: {lr: 0.1}\n", "r.yaml", overrides, fields);
+  EXPECT_EQ(settings.model.hidden, 8);
+  EXPECT_EQ(settings.noise, 0.25);
+  EXPECT_EQ(recipe.optimizer.lr, 0.1);
+  EXPECT_THAT(dump_recipe(recipe),
+              AllOf(StartsWith("task: text-classification\nmodel:\n  hidden: 8\n  shapes: shapes.txt\n"),
+                    HasSubstr("noise: 0.25\n")));
+  EXPECT_EQ(computing_settings(recipe).at("model.hidden"), 8);
+  EXPECT_FALSE(shared_settings(recipe).contains("model.shapes"));
+  EXPECT_THAT(recipe_help(fields),
+              HasSubstr("width of the hidden layers (whole number, at least 1; default 8)"));
+
+  ProgramSettings decoded;
+  decode_recipe(encode_recipe(recipe), declare::fields_of(decoded));
+  EXPECT_EQ(decoded.model.hidden, 8);
+  EXPECT_EQ(decoded.noise, 0.25);
+}
+
+TEST(ProgramFields, ReplaceASectionOfStrettos) {
+  ProgramSettings settings;
+  EXPECT_THAT([&] { parse_recipe("model: {path: x}\n", "r.yaml", {}, declare::fields_of(settings)); },
+              ThrowsMessage<ConfigError>(StartsWith("r.yaml:1:9: model.path is not a setting")));
+  EXPECT_THAT([&] { parse_recipe("model: {hidden: 0}\n", "r.yaml", {}, declare::fields_of(settings)); },
+              ThrowsMessage<ConfigError>(HasSubstr("model.hidden: 0 is out of range")));
+}
+
+TEST(ProgramFields, CannotTakeANameOfStrettos) {
+  struct Taken {
+    int64_t training = 1;
+    void fields(declare::Fields& field) { field("training", training, "mine"); }
+  } settings;
+  EXPECT_THAT([&] { parse_recipe("output: o\n", "r.yaml", {}, declare::fields_of(settings)); },
+              ThrowsMessage<ConfigError>(HasSubstr("declares the setting \"training\", which is stretto's")));
+}
+
+// ---- help
+
+TEST(RecipeHelp, IsGivenForOneSectionOrSetting) {
+  EXPECT_THAT(recipe_help_on("optimizer"), AllOf(StartsWith("\noptimizer: "), HasSubstr("  optimizer.lr\n"),
+                                                 ::testing::Not(HasSubstr("training."))));
+  EXPECT_THAT(recipe_help_on("optimizer.lr"), StartsWith("  optimizer.lr\n      peak learning rate"));
+  EXPECT_THAT([] { recipe_help_on("optimiser"); },
+              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"optimizer\"?")));
+  EXPECT_THAT([] { recipe_help_on("warmup_ratio"); },
+              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"scheduler.warmup_ratio\"?")));
+}
+
+// ---- schema
+
+TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
+  const auto rules = recipe_schema().at("properties").at("optimizer").at("allOf");
+  const auto rule_for = [&](const char* name) {
+    for (const auto& rule : rules) {
+      if (rule.at("then").at("properties").contains(name)) return rule;
+    }
+    return nlohmann::ordered_json();
+  };
+  const auto betas = rule_for("betas"), momentum = rule_for("momentum");
+  EXPECT_EQ(betas.at("if"), nlohmann::ordered_json::parse(
+                                R"({"properties": {"type": {"enum": ["SGD"]}}, "required": ["type"]})"));
+  EXPECT_EQ(betas.at("then").at("properties").at("betas"), false);
+  EXPECT_EQ(momentum.at("if"),
+            nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum": ["AdamW"]}}})"))
+      << "without a type it is AdamW";
+  const auto scheduler = recipe_schema().at("properties").at("scheduler").at("allOf");
+  EXPECT_EQ(scheduler[0].at("then").at("properties").at("num_warmup_steps").at("type"), "null");
+}
+
 // A recipe whose files all exist, with `overrides` over it.
 class CheckRecipe : public ::testing::Test {
  protected:
@@ -178,7 +294,10 @@ class CheckRecipe : public ::testing::Test {
     for (const char* file : {"train.tsv", "dev.tsv", "test.tsv"})
       write_file_atomic(folder_.path() / file, "");
     const std::string path = folder_.path();
-    const std::vector<std::string> files = {"model.path=" + path, "data.train=" + path + "/train.tsv",
+    make_folders(folder_.path() / "run/model");
+    write_file_atomic(folder_.path() / "run/model/config.json", "");
+    const std::vector<std::string> files = {"output=" + path + "/run", "model.path=" + path,
+                                            "data.train=" + path + "/train.tsv",
                                             "data.validation=" + path + "/dev.tsv"};
     overrides.insert(overrides.begin(), files.begin(), files.end());
     check_recipe(parse("task: text-classification\n", overrides), verb);
@@ -216,6 +335,13 @@ TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"data.train=/no/such.tsv"},
           "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");
   refuses({"model.path=bert-base-uncased"}, "model.path: bert-base-uncased does not exist");
+  refuses(
+      {"model.path=google/bert_uncased"},
+      "stretto downloads nothing: get the model with `huggingface-cli download google/bert_uncased --local-dir models/google/bert_uncased` and set model.path: models/google/bert_uncased");
+  refuses({"data.test=/no/such.tsv"}, "data.test: /no/such.tsv does not exist");
+  refuses({"output=" + (folder_.path() / "train.tsv").string()}, "train.tsv is a file; a folder is expected");
+  refuses({"output=/no/such/run", "data.test=" + (folder_.path() / "test.tsv").string()},
+          "output: there is no trained model in /no/such/run/model", Verb::test);
 }
 
 TEST_F(CheckRecipe, OneModelIsNeeded) {

@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-// Names that Accelerate, DeepSpeed, Lightning and torchtitan know: whole words, and how longer ones begin.
+// Names of Accelerate, DeepSpeed, Lightning and torchtitan: whole words, and prefixes of longer ones.
 bool is_known_elsewhere(std::string_view kind) {
   constexpr std::string_view words[] = {"auto", "cp", "dp", "pp", "tp"};
   constexpr std::string_view beginnings[] = {"colossalai", "ddp_", "deepspeed", "fairscale", "fsdp",

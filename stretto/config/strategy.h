@@ -16,10 +16,10 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-// Throws ConfigError that tells a name known from other tools, which this version cannot honour, from a slip.
+// Throws ConfigError, whose message distinguishes names of other tools, not available in this version, from misspellings.
 Strategy parse_strategy(std::string_view name);
 
-// Every name that parse_strategy takes.
+// Every name that parse_strategy accepts.
 std::vector<std::string> strategy_names();
 
 }  // namespace stretto

@@ -40,7 +40,7 @@ void print(const std::vector<std::string>& texts, const TextClassifier& classifi
 
 }  // namespace
 
-void predict(const cli::PredictArguments& arguments) {
+void predict(const command::PredictArguments& arguments) {
   const TextClassifier classifier(arguments.model, arguments.precision == "fp64" ? at::kDouble : at::kFloat);
   std::vector<std::string> waiting;
   const auto flush = [&] {

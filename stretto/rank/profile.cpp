@@ -3,8 +3,8 @@
 #include "stretto/archive/run_lock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
-#include "stretto/cli/recipe_handover.h"
 #include "stretto/comm/job.h"
+#include "stretto/command/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/host/processor.h"
 #include "stretto/rank/verbs.h"
@@ -39,8 +39,8 @@ double peak_of(const Recipe& recipe) {
 
 }  // namespace
 
-void profile(const cli::ProfileArguments& arguments) {
-  const Recipe whole = cli::recipe_of_rank(arguments.recipe, Verb::train);
+void profile(const command::ProfileArguments& arguments) {
+  const Recipe whole = command::recipe_of_rank(arguments.recipe, Verb::train);
   const Recipe recipe = shortened(whole, arguments.warmup_steps + arguments.steps);
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);

@@ -1,14 +1,16 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "stretto/comm/group.h"
 #include "stretto/config/recipe.h"
+#include "stretto/declare/fields.h"
 #include "stretto/trainer/trainer.h"
 
 namespace stretto {
 
-// What a rank's part of a run is given: all that a Trainer needs but the Module and its data.
+// What one rank of a run works with: all that a Trainer needs except the Module and its data.
 struct Run {
   const Recipe& recipe;
   Group& group;
@@ -17,18 +19,49 @@ struct Run {
 
 // The main() of a program that trains a Module of its own:
 //
+//   struct ModelSettings {
+//     int64_t hidden = 32;
+//     void fields(stretto::declare::Fields& field) {
+//       field("hidden", hidden, "width of the hidden layers", stretto::declare::at_least(1));
+//     }
+//   };
+//   struct Settings {
+//     ModelSettings model;
+//     void fields(stretto::declare::Fields& field) { field("model", model, "the network"); }
+//   };
+//
 //   int main(int argc, char** argv) {
-//     return stretto::run_program(argc, argv, [](const stretto::Run& run) {
-//       MyModule module;
+//     Settings settings;
+//     return stretto::run_program(argc, argv, settings, [&](const stretto::Run& run) {
+//       MyModule module(settings.model.hidden);
 //       return stretto::Trainer(run.recipe, run.group, run.device).fit(module, MyData("train"), nullptr);
 //     });
 //   }
 //
-// The program takes the command line of `stretto train` (RECIPE, -N, --set, --strategy, ...) and does what that does: it
-// checks the recipe, starts itself once a rank, or is a rank under torchrun and `stretto launch`; it keeps logs,
-// config.yaml and summary.json in the recipe's output folder. `train` runs once on every rank. Of the recipe, the
-// sections model, tokenizer and data are the program's to read or to leave: none of their settings is required. Returns
-// the exit code; what is thrown is said on stderr. REQUIRES: called on the main thread, before any other was started.
+// The program takes the command line of `stretto train` (RECIPE, -N, KEY=VALUE, --strategy, ...) and works like it: it
+// checks the recipe, starts itself once per rank, or is a rank under torchrun and `stretto launch`; it writes logs,
+// config.yaml and summary.json to the recipe's output folder. `train` runs once on every rank.
+//
+// Settings: the fields that `settings` declares are part of the recipe. They are read, range-checked, overridden by
+// --set, printed by --help, compared over ranks and on resume, and written to config.yaml like stretto's own; their
+// values are in `settings` when `train` is called. A section model, tokenizer or data replaces stretto's section of that
+// name; without one, stretto's settings of these sections are accepted and none is required. Other names of stretto's
+// cannot be declared.
+//
+// Returns the exit code; exceptions are reported on stderr. REQUIRES: called on the main thread, before any other thread
+// is started; `settings` outlives the call.
+template <class Settings>
+int run_program(int argc, char** argv, Settings& settings, const std::function<FitResult(const Run&)>& train);
 int run_program(int argc, char** argv, const std::function<FitResult(const Run&)>& train);
+
+// As above, with the fields of the settings.
+int run_program(int argc, char** argv, std::vector<declare::Field> settings,
+                const std::function<FitResult(const Run&)>& train);
+
+template <class Settings>
+int run_program(int argc, char** argv, Settings& settings,
+                const std::function<FitResult(const Run&)>& train) {
+  return run_program(argc, argv, declare::fields_of(settings), train);
+}
 
 }  // namespace stretto

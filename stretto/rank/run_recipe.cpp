@@ -4,7 +4,7 @@
 
 namespace stretto::rank {
 
-void run_recipe(const cli::RecipeArguments& arguments, Verb verb) {
+void run_recipe(const command::RecipeArguments& arguments, Verb verb) {
   run_rank("stretto", arguments, verb, [verb](const Run& run) {
     TextClassification task(run.recipe, run.group, run.device);
     if (verb == Verb::train) return task.train();

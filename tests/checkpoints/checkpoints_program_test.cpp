@@ -126,7 +126,7 @@ TEST_F(CheckpointsProgram, TheOnlyWholeOneStaysUnlessAllAreMeant) {
     EXPECT_THAT(
         result.err,
         AllOf(HasSubstr("nothing was removed: without step 1 there would be no whole checkpoint left"),
-              HasSubstr("say --all")));
+              HasSubstr("use --all to remove everything")));
     EXPECT_THAT(steps(), ElementsAre(1, 2, 3));
   }
   EXPECT_EQ(remove("--step 3").exit_code, 0);

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace stretto::launch {
+struct LaunchOptions;
+}
+
+namespace stretto::command {
+
+// How ranks are started and supervised: the options that `stretto launch` and the verbs that train share.
+struct LaunchArguments {
+  int ranks = 0;  // 0: not given
+  bool no_pin = false;
+  bool oversubscribe = false;  // start more ranks than memory can hold
+  int max_restarts = 0;
+  double grace = 60;          // seconds
+  double hang_timeout = 300;  // seconds
+};
+
+// Adds -N, -n, --nproc-per-node and --nproc_per_node ("-N 2", "-N2" and "-N=2" alike) to a verb.
+void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description);
+
+// Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace and --hang-timeout to a verb.
+void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
+
+// Copies them into the launcher's options.
+void apply(const LaunchArguments& arguments, launch::LaunchOptions& options);
+
+}  // namespace stretto::command

@@ -1,0 +1,33 @@
+#include "stretto/command/launch_recipe.h"
+
+#include <optional>
+
+#include "stretto/archive/run_lock.h"
+#include "stretto/command/memory_need.h"
+#include "stretto/command/recipe_handover.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/host/memory.h"
+#include "stretto/launch/launch.h"
+
+namespace stretto::command {
+
+int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
+                  std::vector<std::string> command) {
+  launch::LaunchOptions options{.command = std::move(command), .log_folder = recipe.output / "logger_logs"};
+  options.own_program = true;
+  options.flight_record = recipe.output / "flight_record.json";
+  apply(arguments.launch, options);
+  if (options.ranks == 0) options.ranks = launch::default_ranks();
+  if (!arguments.launch.oversubscribe) require_memory(recipe, verb, options.ranks, host::available_memory());
+  if (verb != Verb::test) resolve_batch(recipe.training, options.ranks, recipe.origins);
+  const RecipeHandover handover(arguments, recipe);
+  options.environment = handover.environment();
+  std::optional<archive::RunLock> lock;
+  if (verb != Verb::test) {  // before the launcher opens any log
+    lock.emplace(recipe.output);
+    options.environment[archive::RunLock::variable] = lock->value();
+  }
+  return launch::run(options);
+}
+
+}  // namespace stretto::command

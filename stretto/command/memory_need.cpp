@@ -1,0 +1,65 @@
+#include "stretto/command/memory_need.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/json.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::command {
+namespace {
+
+// A rank's private memory before it has a model, measured on x86-64 with the CPU build of libtorch.
+constexpr double library_bytes = 60e6;
+
+double file_bytes(const std::optional<std::filesystem::path>& path) {
+  std::error_code error;
+  const auto size = path ? std::filesystem::file_size(*path, error) : 0;
+  return path && !error ? static_cast<double>(size) : 0;
+}
+
+// Of a transformer, from its config.json; 0 where that does not describe one.
+double parameters_in(const std::filesystem::path& config) {
+  try {
+    const auto json = read_json(config);
+    const auto number = [&](const char* name) { return json.value(name, 0.0); };
+    const double hidden = number("hidden_size"), inner = number("intermediate_size");
+    return (number("vocab_size") + number("max_position_embeddings")) * hidden +
+           number("num_hidden_layers") * (4 * hidden * hidden + 2 * hidden * inner);
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+double parameters(const ModelConfig& model) {
+  if (model.config) return parameters_in(*model.config);
+  return model.path ? parameters_in(*model.path / "config.json") : 0;
+}
+
+}  // namespace
+
+double memory_per_rank(const Recipe& recipe, Verb verb, int ranks) {
+  constexpr double text_copies = 2;  // the file as it is read, and its texts
+  const double word = recipe.training.precision == "fp64" ? 8 : 4;
+  const double count = parameters(recipe.model);
+  if (verb == Verb::test) return library_bytes + count * word + text_copies * file_bytes(recipe.data.test);
+  const double shared =
+      recipe.training.strategy.starts_with("ddp") ? 1 : ranks;  // sharded strategies: at the very least
+  // Master, gradient and two of the optimizer's; on a GPU they are there.
+  const double state = recipe.training.device == "cuda" ? 0 : count * word * 4 / shared;
+  const double compute = recipe.training.precision == "bf16" ? count * 2 : 0;
+  return library_bytes + state + compute +
+         text_copies * (file_bytes(recipe.data.train) + file_bytes(recipe.data.validation));
+}
+
+void require_memory(const Recipe& recipe, Verb verb, int ranks, double available) {
+  const double need = memory_per_rank(recipe, verb, ranks);
+  if (need * ranks <= available) return;
+  int fit = ranks;
+  while (fit > 0 && memory_per_rank(recipe, verb, fit) * fit > available) --fit;
+  throw ConfigError(
+      "{} rank{} need at least {} of memory ({} per rank), but {} are available here; {}, or --oversubscribe to start them nevertheless",
+      ranks, ranks == 1 ? "" : "s", human_bytes(need * ranks), human_bytes(need), human_bytes(available),
+      fit == 0 ? "use a smaller model, or a machine with more memory"
+               : fmt::format("start at most {} (-N {})", fit, fit));
+}
+
+}  // namespace stretto::command

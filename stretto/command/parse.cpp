@@ -1,0 +1,79 @@
+#include "stretto/command/parse.h"
+
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::command {
+namespace {
+
+// The verb that was given, and within "stretto checkpoints" its own.
+const CLI::App& chosen_verb(const CLI::App& app) {
+  const auto verbs = app.get_subcommands();
+  return verbs.empty() ? app : chosen_verb(*verbs.front());
+}
+
+// "stretto checkpoints rm"
+std::string full_name(const CLI::App& app, const CLI::App& verb) {
+  std::string name = verb.get_name();
+  for (const CLI::App* above = &verb; above != &app; above = above->get_parent()) {
+    name = above->get_parent()->get_name() + " " + name;
+  }
+  return std::string(trim(name));
+}
+
+std::vector<std::string> option_names(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  for (const CLI::App* inner : verb.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!inner->get_name().empty()) continue;  // a verb; without a name, a group of options
+    for (std::string& name : option_names(*inner)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// Of a word that no option or argument takes.
+std::string describe_extra(const CLI::App& verb, const std::string& word) {
+  if (!word.starts_with('-')) return fmt::format("\"{}\" is not expected here", word);
+  const std::string name = word.substr(0, word.find('='));
+  return fmt::format("{} is not an option{}", name, did_you_mean(name, option_names(verb)));
+}
+
+}  // namespace
+
+std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = chosen_verb(app);
+  const auto extra = app.remaining(/*recurse=*/true);
+  const bool is_extra_error = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  // An unknown option is the likely cause of other errors, such as a missing one.
+  const bool is_extra =
+      !extra.empty() && (is_extra_error || (extra.front().starts_with('-') && extra.front() != "--"));
+  const std::string name = full_name(app, verb);
+  std::string message = is_extra ? describe_extra(verb, extra.front()) : error.what();
+  if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
+  return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,
+                     name.empty() ? "" : name + " ");
+}
+
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);
+      std::cout.flush();
+      return std::cout ? 0 : 1;
+    }
+    log::error("{}", describe_usage_error(app, error));
+    return 2;
+  }
+}
+
+}  // namespace stretto::command

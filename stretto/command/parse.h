@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace stretto::command {
+
+// Parses the command line into `app` and runs the callbacks of its verbs. Returns the exit code where the program is to
+// end: 0 after --help or --version, 2 after a usage error, which is reported on stderr; nothing where it goes on.
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv);
+
+// A usage error as a sentence, with the nearest known option.
+std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace stretto::command

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace stretto::command {
+
+// The arguments of `stretto predict`, which the rank program takes too.
+struct PredictArguments {
+  std::filesystem::path model;
+  std::vector<std::string> texts;  // empty: lines of standard input
+  std::string output = "label";
+  std::string precision = "fp32";
+  int batch_size = 32;
+};
+
+inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
+  verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")
+      ->required()
+      ->type_name("FOLDER");
+  verb.add_option("--text", arguments.texts,
+                  "A text; repeatable (default: one text per line of standard input)")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  verb.add_option("--output", arguments.output,
+                  "label: the best class and its probability; scores: all probabilities; logits: raw scores")
+      ->check(CLI::IsMember({"label", "scores", "logits"}))
+      ->capture_default_str();
+  verb.add_option("--precision", arguments.precision, "Data type of the computation")
+      ->check(CLI::IsMember({"fp32", "fp64"}))
+      ->capture_default_str();
+  verb.add_option("--batch-size", arguments.batch_size, "Texts per batch")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+}
+
+}  // namespace stretto::command

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "stretto/command/recipe_arguments.h"
+
+namespace stretto::command {
+
+// The arguments of `stretto profile`, which the rank program takes too.
+struct ProfileArguments {
+  RecipeArguments recipe;
+  int64_t steps = 10;
+  int64_t warmup_steps = 5;
+};
+
+inline void add_profile_arguments(CLI::App& verb, ProfileArguments& arguments) {
+  add_recipe_arguments(verb, arguments.recipe);
+  verb.add_option("--steps", arguments.steps, "Steps to record (default: 10)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  verb.add_option("--warmup-steps", arguments.warmup_steps, "Steps before the recorded ones (default: 5)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000000));
+}
+
+}  // namespace stretto::command

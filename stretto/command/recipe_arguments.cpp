@@ -1,0 +1,69 @@
+#include "stretto/command/recipe_arguments.h"
+
+#include <memory>
+
+#include "stretto/base/error.h"
+
+namespace stretto::command {
+namespace {
+
+// Adds --set and the settings without it, which go to `overrides` in the order of the command line.
+void add_overrides(CLI::App& verb, std::vector<std::string>& overrides) {
+  struct Given {
+    std::vector<std::string> with_set, without;
+  };
+  const auto given = std::make_shared<Given>();
+  const CLI::Option* set =
+      verb.add_option("--set", given->with_set, "The same, as in --set optimizer.lr=3e-5")
+          ->type_name("KEY=VALUE")
+          ->allow_extra_args(false);
+  const CLI::Option* settings =
+      verb.add_option("settings", given->without,
+                      "Override settings of the recipe, as in optimizer.lr=3e-5 training.epochs=2")
+          ->type_name("KEY=VALUE");
+  verb.parse_complete_callback([given, set, settings, &verb, &overrides] {
+    overrides.clear();
+    size_t with_set = 0, without = 0;
+    for (const CLI::Option* option : verb.parse_order()) {
+      if (option == set) overrides.push_back(given->with_set.at(with_set++));
+      if (option == settings) overrides.push_back(given->without.at(without++));
+    }
+  });
+}
+
+}  // namespace
+
+void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
+  verb.add_option("recipe", arguments.recipe, "The recipe, a YAML file")->required()->type_name("FILE");
+  add_overrides(verb, arguments.overrides);
+  verb.add_option("--strat,--strategy", arguments.strategy, "Short for --set training.strategy=NAME")
+      ->type_name("NAME");
+  add_launch_arguments(verb, arguments.launch);
+  verb.add_flag("--oversubscribe", arguments.launch.oversubscribe, "Start more ranks than memory can hold");
+  verb.set_help_all_flag("--help-all", "Print this help and every setting of a recipe, and exit");
+  verb.footer([&verb, &arguments] {
+    if (verb.get_help_all_ptr()->count() > 0)
+      return "Settings of a recipe, by section:\n\n" + recipe_help(arguments.program);
+    return "Sections of a recipe (--help-all prints their settings):\n" + recipe_sections(arguments.program);
+  });
+}
+
+Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
+  std::error_code failed;
+  const auto status = std::filesystem::status(arguments.recipe, failed);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    throw ConfigError(
+        "{}: there is no such file; the recipe to {} is expected, a YAML file (docs/guide/recipes.md)",
+        arguments.recipe.string(), verb == Verb::test ? "test" : "train");
+  }
+  if (std::filesystem::is_directory(status)) {
+    throw ConfigError("{}: it is a folder; the recipe, a YAML file, is expected", arguments.recipe.string());
+  }
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.strategy.empty()) overrides.push_back("training.strategy=" + arguments.strategy);
+  Recipe recipe = load_recipe(arguments.recipe, overrides, arguments.program);
+  check_recipe(recipe, verb);
+  return recipe;
+}
+
+}  // namespace stretto::command

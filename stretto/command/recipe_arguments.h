@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "stretto/command/launch_arguments.h"
+#include "stretto/config/check_recipe.h"
+
+namespace stretto::command {
+
+// The arguments of `stretto train` and `stretto test`. The rank program takes the same ones, so that a verb passes its
+// own command line on unchanged.
+struct RecipeArguments {
+  std::filesystem::path recipe;
+  std::vector<std::string> overrides;  // KEY=VALUE, with or without --set before it, in order
+  std::string strategy;
+  LaunchArguments launch;
+  std::vector<declare::Field> program = {};  // settings that the program declares: see load_recipe
+};
+
+// REQUIRES: `arguments` outlives the verb.
+void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments);
+
+// The recipe with its overrides, checked for `verb`.
+Recipe load_checked(const RecipeArguments& arguments, Verb verb);
+
+}  // namespace stretto::command

@@ -1,0 +1,18 @@
+#include "stretto/command/resume_command.h"
+
+#include <fmt/format.h>
+
+#include "stretto/base/strings.h"
+
+namespace stretto::command {
+
+std::string resume_command(std::span<const std::string> command_line, const RecipeArguments& arguments,
+                           const Recipe& recipe, int ranks) {
+  std::string command = shell_word(command_line[0]);
+  for (const std::string& word : command_line.subspan(1)) command += " " + shell_word(word);
+  if (arguments.launch.ranks == 0) command += fmt::format(" -N {}", ranks);
+  if (recipe.resume != "auto") command += " --set resume=auto";
+  return command;
+}
+
+}  // namespace stretto::command

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "stretto/declare/rule.h"
+
+namespace stretto::declare {
+
+// Where a setting's value is stored. The type decides how it is read and printed; "~" in a path is expanded.
+// monostate: a section, which has fields instead of a value.
+using Slot = std::variant<std::monostate, bool*, int64_t*, double*, std::string*, std::filesystem::path*,
+                          std::optional<bool>*, std::optional<int64_t>*, std::optional<double>*,
+                          std::optional<std::string>*, std::optional<std::filesystem::path>*,
+                          std::vector<std::string>*, std::vector<int64_t>*, std::vector<double>*,
+                          std::array<double, 2>*>;
+
+// One declared setting or section, bound to a member of a struct.
+struct Field {
+  std::string key;
+  std::string help;
+  Slot slot;
+  Rule rule;
+  std::vector<Field> fields;  // of a section
+
+  bool is_section() const { return std::holds_alternative<std::monostate>(slot); }
+};
+
+// Collects the declaration of a struct's fields. Reading and writing YAML, --set, --help and the JSON schema are all
+// derived from it. A struct declares its fields with
+//   void fields(declare::Fields& field) {
+//     field("lr", lr, "learning rate", at_least(0));
+//     field("nested", nested, "a struct that has fields() of its own");
+//   }
+class Fields {
+ public:
+  template <class T>
+  void operator()(std::string key, T& value, std::string help, Rule rule = {}) {
+    Field field{std::move(key), std::move(help), {}, std::move(rule), {}};
+    if constexpr (requires(Fields & inner) { value.fields(inner); }) {
+      Fields inner;
+      value.fields(inner);
+      field.fields = std::move(inner.list_);
+    } else {
+      field.slot = &value;
+    }
+    list_.push_back(std::move(field));
+  }
+
+  // Adds `field`; it takes the position of the one with the same key, if there is one.
+  void put(Field field) {
+    for (Field& existing : list_) {
+      if (existing.key != field.key) continue;
+      existing = std::move(field);
+      return;
+    }
+    list_.push_back(std::move(field));
+  }
+
+  const std::vector<Field>& list() const { return list_; }
+  std::vector<Field> take() { return std::move(list_); }
+
+ private:
+  std::vector<Field> list_;
+};
+
+// The fields of `settings`, in the order of their declaration. REQUIRES: `settings` outlives them and stays at its
+// address.
+template <class T>
+std::vector<Field> fields_of(T& settings) {
+  Fields fields;
+  settings.fields(fields);
+  return fields.take();
+}
+
+}  // namespace stretto::declare

@@ -1,0 +1,234 @@
+#include "stretto/declare/fields.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+#include "stretto/declare/describe.h"
+#include "stretto/declare/read.h"
+#include "stretto/declare/scoped_variable_support.h"
+
+namespace stretto::declare {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+
+// One setting of every kind.
+struct Inner {
+  std::string type = "a";
+  double only_a = 0;
+
+  void fields(Fields& field) {
+    field("type", type, "kind of inner", one_of({"a", "beta"}));
+    field("only_a", only_a, "for a", at_least(0).used_with("type", type, {"a"}));
+  }
+  bool operator==(const Inner&) const = default;
+};
+
+struct Everything {
+  bool flag = false;
+  int64_t count = 1;
+  double ratio = 0.5;
+  std::string name = "x";
+  std::filesystem::path folder = "here";
+  std::optional<bool> maybe_flag;
+  std::optional<int64_t> maybe_count;
+  std::optional<double> maybe_ratio;
+  std::optional<std::string> maybe_name;
+  std::optional<std::filesystem::path> maybe_folder;
+  std::vector<std::string> names;
+  std::vector<int64_t> counts;
+  std::vector<double> ratios;
+  std::array<double, 2> pair = {0.9, 0.999};
+  Inner inner;
+
+  void fields(Fields& field) {
+    field("flag", flag, "a flag");
+    field("count", count, "a count", at_least(1).at_most(10));
+    field("ratio", ratio, "a ratio", above(0).below(1));
+    field("name", name, "a name");
+    field("folder", folder, "a folder");
+    field("maybe_flag", maybe_flag, "perhaps a flag");
+    field("maybe_count", maybe_count, "perhaps a count");
+    field("maybe_ratio", maybe_ratio, "perhaps a ratio");
+    field("maybe_name", maybe_name, "perhaps a name");
+    field("maybe_folder", maybe_folder, "perhaps a folder");
+    field("names", names, "names");
+    field("counts", counts, "counts");
+    field("ratios", ratios, "ratios");
+    field("pair", pair, "two numbers", at_least(0).below(1));
+    field("inner", inner, "a section");
+  }
+  bool operator==(const Everything&) const = default;
+};
+
+Everything read(const std::string& yaml) {
+  Everything result;
+  read_fields(fields_of(result), parse_yaml(yaml, "r.yaml"));
+  return result;
+}
+
+TEST(Fields, EveryKindIsRead) {
+  const ScopedVariable home("HOME", "/home/user");
+  const Everything result = read(
+      "flag: yes\ncount: 7\nratio: 5e-5\nname: on\nfolder: ~/data\n"
+      "maybe_flag: Off\nmaybe_count: 9007199254740993\nmaybe_ratio: 1\nmaybe_name: \"\\u00e9\"\nmaybe_folder: a b\n"
+      "names: [a, 'b, c']\ncounts: [1, -2]\nratios: []\npair: [1e-4, .5]\ninner: {type: beta}\n");
+  EXPECT_EQ(result, (Everything{.flag = true,
+                                .count = 7,
+                                .ratio = 5e-5,
+                                .name = "on",
+                                .folder = "/home/user/data",
+                                .maybe_flag = false,
+                                .maybe_count = 9007199254740993,
+                                .maybe_ratio = 1.0,
+                                .maybe_name = "é",
+                                .maybe_folder = "a b",
+                                .names = {"a", "b, c"},
+                                .counts = {1, -2},
+                                .ratios = {},
+                                .pair = {1e-4, 0.5},
+                                .inner = {.type = "beta"}}));
+}
+
+TEST(Fields, WhatIsNotGivenKeepsItsDefault) { EXPECT_EQ(read("inner:\nmaybe_count: null\n"), Everything{}); }
+
+TEST(Fields, VariablesAreExpandedInEveryKind) {
+  const ScopedVariable variable("STRETTO_TEST_COUNT", "3");
+  EXPECT_EQ(read("count: ${STRETTO_TEST_COUNT}").count, 3);
+  EXPECT_EQ(read("names: [\"n${STRETTO_TEST_COUNT}\"]").names[0], "n3");
+}
+
+TEST(Fields, OriginsHoldWhatWasGiven) {
+  Everything result;
+  const Origins origins =
+      read_fields(fields_of(result), parse_yaml("count: 2\ninner:\n  type: beta\n", "r.yaml"));
+  EXPECT_TRUE(origins.given("inner.type"));
+  EXPECT_FALSE(origins.given("ratio"));
+  EXPECT_EQ(origins.label("inner.type"), "r.yaml:3:9: inner.type");
+  EXPECT_EQ(origins.mention("count"), "count (r.yaml:1:8)");
+  EXPECT_EQ(origins.label("ratio"), "ratio");
+}
+
+void refuses(const std::string& yaml, const std::string& message) {
+  EXPECT_THAT([&] { read(yaml); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << yaml;
+}
+
+TEST(Fields, UnknownKeysSuggestTheNearest) {
+  refuses("flag: no\ncuont: 1\n", "r.yaml:2:1: cuont is not a setting; did you mean \"count\"?");
+  refuses("inner:\n  tpye: a\n", "r.yaml:2:3: inner.tpye is not a setting; did you mean \"type\"?");
+  refuses("only_a: 1\n", "r.yaml:1:1: only_a is not a setting; did you mean \"inner.only_a\"?");
+  refuses("inner: {count: 1}\n", "inner.count is not a setting; \"count\" belongs to the top level");
+  refuses("inner: {xyzzyplugh: 1}\n", "inner.xyzzyplugh is not a setting; known here: type, only_a");
+}
+
+TEST(Fields, WrongTypesAreRefused) {
+  refuses("flag: 1\n", "r.yaml:1:7: flag: \"1\" is neither true nor false");
+  refuses("count: 1.5\n", "r.yaml:1:8: count: \"1.5\" is not a whole number");
+  refuses("count: 99999999999999999999\n", "is not a whole number (of at most 64 bits)");
+  refuses("ratio: fast\n", "ratio: \"fast\" is not a number");
+  refuses("ratio: nan\n", "nan is not a finite number");
+  refuses("ratio: 1e999\n", "ratio: \"1e999\" is not a number");
+  refuses("maybe_ratio: inf\n", "inf is not a finite number");
+  refuses("count: [1]\n", "count: a list found where a value (whole number) was expected");
+  refuses("name: {a: b}\n", "name: a section found where a value (text) was expected");
+  refuses("names: a\n", "names: \"a\" found where a list [a, b, ...] of texts was expected");
+  refuses("counts: [1, x]\n", "r.yaml:1:13: counts: \"x\" is not a whole number");
+  refuses("counts: [1, ~]\n", "counts: nothing found");
+  refuses("pair: [0.1]\n", "pair: 1 numbers found where 2 were expected");
+  refuses("inner: a\n", "r.yaml:1:8: inner must be a section");
+  refuses("[1, 2]\n", "r.yaml:1:1: a recipe must be a section");
+  refuses("count:\n", "count has no value; give one (whole number) or remove the line");
+  refuses("name: ''\n", "r.yaml:1:7: name: the value is empty");
+}
+
+TEST(Fields, RangesAndChoicesAreChecked) {
+  refuses("count: 0\n", "count: 0 is out of range; it must be from 1 to 10");
+  refuses("count: 11\n", "count: 11 is out of range");
+  refuses("ratio: 0\n", "ratio: 0 is out of range; it must be above 0 and below 1");
+  refuses("ratio: 1.0\n", "1.0 is out of range");
+  refuses("pair: [0.9, 1]\n", "r.yaml:1:13: pair: 1 is out of range; it must be at least 0 and below 1");
+  refuses("inner:\n  type: bet\n",
+          "r.yaml:2:9: inner.type: \"bet\" is not one of a, beta; did you mean \"beta\"?");
+}
+
+TEST(Fields, ASettingWithoutMeaningIsRefused) {
+  refuses(
+      "inner:\n  only_a: 1\n  type: beta\n",
+      "r.yaml:2:11: inner.only_a does not apply with inner.type: beta, only with a; remove the line or change inner.type");
+}
+
+TEST(Fields, UndefinedVariablesNameThePlace) {
+  const ScopedVariable unset("STRETTO_TEST_UNSET", nullptr);
+  refuses("name: x\nfolder: ${STRETTO_TEST_UNSET}/a\n",
+          "r.yaml:2:9: folder: the environment variable STRETTO_TEST_UNSET is not set");
+}
+
+TEST(Fields, DumpReadsBackAsTheSame) {
+  Everything odd;
+  EXPECT_EQ(read(to_yaml(fields_of(odd))), odd);
+  odd = {.flag = true,
+         .count = 10,
+         .ratio = 0.1 + 0.2,
+         .name = "a: \"b\" #c\n\x01 ${HOME} $${x} \\ \t 'é",
+         .folder = "with space/~",
+         .maybe_flag = true,
+         .maybe_count = INT64_MIN,
+         .maybe_ratio = 5e-324,
+         .maybe_name = "null",
+         .maybe_folder = "./-x",
+         .names = {"1e5", "true", "OFF", "~", "a,b", "- x", "plain"},
+         .counts = {1, INT64_MAX},
+         .ratios = {1e300, 1, -0.0},
+         .pair = {0, 1e-7},
+         .inner = {.type = "beta"}};
+  EXPECT_EQ(read(to_yaml(fields_of(odd))), odd);
+}
+
+TEST(Fields, DumpIsPlainYaml) {
+  Everything value;
+  value.inner.type = "beta";
+  EXPECT_EQ(to_yaml(fields_of(value)),
+            "flag: false\ncount: 1\nratio: 0.5\nname: x\nfolder: here\nnames: []\ncounts: []\nratios: []\n"
+            "pair: [0.9, 0.999]\ninner:\n  type: beta\n");
+  value.ratio = 5e-5;
+  value.name = "off";
+  EXPECT_THAT(to_yaml(fields_of(value)), AllOf(HasSubstr("ratio: 5.0e-05\n"), HasSubstr("name: \"off\"\n")));
+}
+
+TEST(Fields, HelpTellsTypeRangeConditionAndDefault) {
+  Everything defaults;
+  const std::string help = to_help(fields_of(defaults));
+  EXPECT_THAT(help, StartsWith("  flag\n      a flag (true or false; default false)\n"));
+  EXPECT_THAT(help, HasSubstr("  ratio\n      a ratio (number, above 0 and below 1; default 0.5)\n"));
+  EXPECT_THAT(help,
+              HasSubstr("\ninner: a section\n  inner.type\n      kind of inner (a | beta; default a)\n"));
+  EXPECT_THAT(help, HasSubstr("for a (number, at least 0; only with type a; default 0.0)"));
+  EXPECT_THAT(help, HasSubstr("  maybe_name\n      perhaps a name (text)\n"));
+  EXPECT_THAT(help, HasSubstr("(list of 2 numbers, at least 0 and below 1; default [0.9,0.999])"));
+}
+
+TEST(Fields, SchemaHoldsTheSameRules) {
+  Everything defaults;
+  const auto schema = to_schema(fields_of(defaults), "everything");
+  EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+  EXPECT_EQ(schema["additionalProperties"], false);
+  const auto& properties = schema["properties"];
+  EXPECT_EQ(properties.size(), 15u);
+  EXPECT_EQ(properties["count"].dump(),
+            R"({"description":"a count","anyOf":[{"type":"integer","minimum":1.0,"maximum":10.0},)"
+            R"({"$ref":"#/$defs/variable"}],"default":1})");
+  EXPECT_EQ(properties["name"].dump(), R"({"description":"a name","type":"string","default":"x"})");
+  EXPECT_EQ(properties["maybe_name"]["anyOf"].dump(), R"([{"type":"string"},{"type":"null"}])");
+  EXPECT_EQ(properties["ratio"]["anyOf"][0]["exclusiveMinimum"], 0);
+  EXPECT_EQ(properties["pair"]["minItems"], 2);
+  EXPECT_EQ(properties["inner"]["properties"]["type"]["anyOf"][0]["enum"].dump(), R"(["a","beta"])");
+  EXPECT_EQ(properties["inner"]["additionalProperties"], false);
+  EXPECT_THAT(properties["maybe_count"].dump(), Not(HasSubstr("default")));
+}
+
+}  // namespace
+}  // namespace stretto::declare

@@ -1,0 +1,190 @@
+#include "stretto/declare/parse_value.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/declare/variables.h"
+
+namespace stretto::declare {
+namespace {
+
+// One specialization per scalar type: its name (and plural, if there are lists of it) and its parser, whose errors have no
+// position yet.
+template <class T>
+struct Scalar;
+
+template <>
+struct Scalar<bool> {
+  static constexpr const char* name = "true or false";
+  static bool parse(const std::string& text, const Rule&) {
+    std::string word = text;
+    for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (word == "true" || word == "yes" || word == "on") return true;
+    if (word == "false" || word == "no" || word == "off") return false;
+    throw ConfigError("\"{}\" is neither true nor false", text);
+  }
+};
+
+void check_range(const std::string& text, double number, const Rule& rule) {
+  if (!std::isfinite(number)) throw ConfigError("{} is not a finite number", text);
+  if (!rule.allows(number)) throw ConfigError("{} is out of range; it must be {}", text, rule.range_text());
+}
+
+template <>
+struct Scalar<int64_t> {
+  static constexpr const char* name = "whole number";
+  static constexpr const char* plural = "whole numbers";
+  static int64_t parse(const std::string& text, const Rule& rule) {
+    const auto number = parse_int(text);
+    if (!number) throw ConfigError("\"{}\" is not a whole number (of at most 64 bits)", text);
+    check_range(text, static_cast<double>(*number), rule);
+    return *number;
+  }
+};
+
+template <>
+struct Scalar<double> {
+  static constexpr const char* name = "number";
+  static constexpr const char* plural = "numbers";
+  static double parse(const std::string& text, const Rule& rule) {
+    const auto number = parse_double(text);
+    if (!number) throw ConfigError("\"{}\" is not a number", text);
+    check_range(text, *number, rule);
+    return *number;
+  }
+};
+
+template <>
+struct Scalar<std::string> {
+  static constexpr const char* name = "text";
+  static constexpr const char* plural = "texts";
+  static std::string parse(const std::string& text, const Rule& rule) {
+    const auto& choices = rule.choices;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+    throw ConfigError("\"{}\" is not one of {}{}", text, fmt::join(choices, ", "),
+                      did_you_mean(text, choices));
+  }
+};
+
+template <>
+struct Scalar<std::filesystem::path> {
+  static constexpr const char* name = "path";
+  static std::filesystem::path parse(const std::string& text, const Rule&) { return expand_home(text); }
+};
+
+// Describes what was found where a value was expected.
+std::string found(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::scalar:
+      return fmt::format("\"{}\"", node.text);
+    case YamlNode::Kind::sequence:
+      return "a list";
+    case YamlNode::Kind::mapping:
+      return "a section";
+    default:
+      return "nothing";
+  }
+}
+
+template <class T>
+T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
+  try {
+    if (node.kind != YamlNode::Kind::scalar) {
+      throw ConfigError("{} found where a value ({}) was expected", found(node), Scalar<T>::name);
+    }
+    const std::string text = expand_variables(node.text);
+    if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
+    return Scalar<T>::parse(text, rule);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}: {}", node.place, path, error.what());
+  }
+}
+
+template <class T>
+std::vector<T> parse_list(const YamlNode& node, const Rule& rule, const std::string& path) {
+  if (node.kind != YamlNode::Kind::sequence) {
+    throw ConfigError("{}: {}: {} found where a list [a, b, ...] of {} was expected", node.place, path,
+                      found(node), Scalar<T>::plural);
+  }
+  std::vector<T> list;
+  for (const YamlNode& child : node.children) list.push_back(parse_scalar<T>(child, rule, path));
+  return list;
+}
+
+// Reads a node into each kind of slot.
+struct ValueReader {
+  const Rule& rule;
+  const YamlNode& node;
+  const std::string& path;
+
+  void operator()(std::monostate) const {}
+  template <class T>
+  void operator()(T* value) const {
+    *value = parse_scalar<T>(node, rule, path);
+  }
+  template <class T>
+  void operator()(std::optional<T>* value) const {
+    value->reset();
+    if (node.kind != YamlNode::Kind::null) *value = parse_scalar<T>(node, rule, path);
+  }
+  template <class T>
+  void operator()(std::vector<T>* value) const {
+    *value = parse_list<T>(node, rule, path);
+  }
+  template <size_t size>
+  void operator()(std::array<double, size>* value) const {
+    const std::vector<double> list = parse_list<double>(node, rule, path);
+    if (list.size() != size) {
+      throw ConfigError("{}: {}: {} numbers found where {} were expected", node.place, path, list.size(),
+                        size);
+    }
+    std::copy(list.begin(), list.end(), value->begin());
+  }
+};
+
+struct TypeName {
+  std::string operator()(std::monostate) const { return "section"; }
+  template <class T>
+  std::string operator()(T*) const {
+    return Scalar<T>::name;
+  }
+  template <class T>
+  std::string operator()(std::optional<T>*) const {
+    return Scalar<T>::name;
+  }
+  template <class T>
+  std::string operator()(std::vector<T>*) const {
+    return fmt::format("list of {}", Scalar<T>::plural);
+  }
+  template <size_t size>
+  std::string operator()(std::array<double, size>*) const {
+    return fmt::format("list of {} numbers", size);
+  }
+};
+
+struct IsOptional {
+  template <class T>
+  bool operator()(const T&) const {
+    return false;
+  }
+  template <class T>
+  bool operator()(std::optional<T>*) const {
+    return true;
+  }
+};
+
+}  // namespace
+
+void parse_value(const Field& setting, const YamlNode& node, const std::string& path) {
+  std::visit(ValueReader{setting.rule, node, path}, setting.slot);
+}
+
+std::string type_name(const Field& setting) { return std::visit(TypeName{}, setting.slot); }
+
+bool is_optional(const Field& setting) { return std::visit(IsOptional{}, setting.slot); }
+
+}  // namespace stretto::declare

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stretto::declare {
+
+// The values that a setting accepts, beyond its type. Made by the functions below and chained: `at_least(0).below(1)`,
+// `above(0).used_with("type", type, {"SGD"})`. For a list, the rule applies to each element.
+struct Rule {
+  // The setting applies only if another one, declared before it, has one of `values`.
+  struct Condition {
+    std::string key;
+    const std::string* chosen = nullptr;
+    std::vector<std::string> values;
+  };
+
+  std::vector<std::string> choices;  // of a text; empty: any
+  double lowest = -std::numeric_limits<double>::infinity();
+  double highest = std::numeric_limits<double>::infinity();
+  bool lowest_excluded = false;
+  bool highest_excluded = false;
+  std::optional<Condition> condition;
+
+  Rule below(double bound) const;
+  Rule at_most(double bound) const;
+  // REQUIRES: `chosen` outlives the rule.
+  Rule used_with(std::string key, const std::string& chosen, std::vector<std::string> values) const;
+
+  // Whether the setting applies: its condition holds, or there is none.
+  bool in_use() const;
+  bool allows(double number) const;
+  // "at least 0 and below 1"; empty if every number is allowed.
+  std::string range_text() const;
+};
+
+Rule one_of(std::vector<std::string> choices);
+Rule at_least(double bound);
+Rule above(double bound);
+
+}  // namespace stretto::declare

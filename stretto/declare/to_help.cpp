@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "stretto/base/strings.h"
+#include "stretto/declare/describe.h"
+#include "stretto/declare/parse_value.h"
+
+namespace stretto::declare {
+namespace {
+
+constexpr size_t line_width = 100;
+
+// `text` wrapped at spaces, each line indented by `indent` spaces.
+std::string wrap(const std::string& text, size_t indent) {
+  std::string result;
+  std::string line;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > line_width) {
+      result += std::string(indent, ' ') + line + "\n";
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  return result + std::string(indent, ' ') + line + "\n";
+}
+
+std::string default_text(const Field& setting) {
+  const auto value = value_of(setting);
+  if (value.is_null()) return "";
+  return fmt::format("; default {}", value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+// "number, at least 0; only with type AdamW; default 0.01"
+std::string accepted_values(const Field& setting) {
+  const Rule& rule = setting.rule;
+  std::string text =
+      rule.choices.empty() ? type_name(setting) : fmt::format("{}", fmt::join(rule.choices, " | "));
+  const std::string range = rule.range_text();
+  if (!range.empty()) text += ", " + range;
+  if (rule.condition) {
+    text += fmt::format("; only with {} {}", rule.condition->key, fmt::join(rule.condition->values, " or "));
+  }
+  return text + default_text(setting);
+}
+
+// A section's own settings come before the sections inside it.
+std::string section_help(const std::vector<Field>& fields, const std::string& prefix) {
+  std::string settings;
+  std::string sections;
+  for (const Field& field : fields) {
+    if (field.is_section()) {
+      sections += fmt::format("\n{}{}: {}\n", prefix, field.key, field.help);
+      sections += section_help(field.fields, prefix + field.key + ".");
+    } else {
+      settings += fmt::format("  {}{}\n", prefix, field.key);
+      settings += wrap(fmt::format("{} ({})", field.help, accepted_values(field)), 6);
+    }
+  }
+  return settings + sections;
+}
+
+}  // namespace
+
+std::string to_help(const std::vector<Field>& fields) { return section_help(fields, ""); }
+
+std::string to_help(const std::vector<Field>& fields, const std::string& path) {
+  const std::vector<Field>* level = &fields;
+  std::string prefix;
+  const auto keys = split(path, '.');
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto field = std::ranges::find(*level, keys[i], &Field::key);
+    if (field == level->end()) return "";
+    if (i + 1 == keys.size()) return section_help({*field}, prefix);
+    level = &field->fields;
+    prefix += field->key + ".";
+  }
+  return "";
+}
+
+std::string sections_help(const std::vector<Field>& fields) {
+  std::string text;
+  for (const Field& field : fields) {
+    if (field.is_section()) text += fmt::format("  {:<12} {}\n", field.key, field.help);
+  }
+  return text;
+}
+
+std::vector<std::string> all_names(const std::vector<Field>& fields) {
+  std::vector<std::string> names;
+  for (const Field& field : fields) {
+    names.push_back(field.key);
+    for (const std::string& inner : all_names(field.fields)) names.push_back(field.key + "." + inner);
+  }
+  return names;
+}
+
+}  // namespace stretto::declare

@@ -1,0 +1,208 @@
+#include "stretto/declare/yaml.h"
+
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto::declare {
+namespace {
+
+constexpr size_t max_bytes = 1 << 20;
+constexpr size_t max_depth = 32;
+
+// Builds the tree from yaml-cpp's events, so that limits hold while parsing and not after it.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::string name) : name_(std::move(name)) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw ConfigError("{}: a second document begins; only one is read", place(mark));
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { add(node(YamlNode::Kind::null, mark)); }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw ConfigError("{}: aliases (*name) are not supported; write the value out", place(mark));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
+    refuse_tag(tag, mark);
+    last_scalar_ = mark;
+    YamlNode scalar = node(YamlNode::Kind::scalar, mark);
+    scalar.text = value;
+    add(std::move(scalar));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    open(YamlNode::Kind::sequence, tag, mark);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    open(YamlNode::Kind::mapping, tag, mark);
+  }
+  void OnMapEnd() override { close(); }
+
+  std::string place(const YAML::Mark& mark) const {
+    return fmt::format("{}:{}:{}", name_, mark.line + 1, mark.column + 1);
+  }
+  const std::optional<YAML::Mark>& last_scalar() const { return last_scalar_; }
+  YamlNode take() { return std::move(root_); }
+
+ private:
+  // A collection that is still open, and for a mapping the key that waits for its value.
+  struct Open {
+    YamlNode node;
+    std::optional<YamlNode> key;
+    std::map<std::string, std::string> places;  // of the keys so far
+  };
+
+  YamlNode node(YamlNode::Kind kind, const YAML::Mark& mark) const {
+    YamlNode result;
+    result.kind = kind;
+    result.place = place(mark);
+    return result;
+  }
+
+  void refuse_tag(const std::string& tag, const YAML::Mark& mark) const {
+    const bool written_by_user = !tag.empty() && tag != "?" && tag != "!";
+    if (written_by_user) throw ConfigError("{}: the tag {} is not supported; remove it", place(mark), tag);
+  }
+
+  void open(YamlNode::Kind kind, const std::string& tag, const YAML::Mark& mark) {
+    refuse_tag(tag, mark);
+    if (open_.size() >= max_depth)
+      throw ConfigError("{}: nested deeper than {} levels", place(mark), max_depth);
+    open_.push_back({node(kind, mark), {}, {}});
+  }
+
+  void close() {
+    YamlNode done = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(done));
+  }
+
+  void add(YamlNode child) {
+    if (open_.empty()) {
+      root_ = std::move(child);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.kind == YamlNode::Kind::mapping) {
+      if (!parent.key) return begin_entry(parent, std::move(child));
+      child.key = std::move(parent.key->text);
+      child.key_place = std::move(parent.key->place);
+      parent.key.reset();
+    }
+    parent.node.children.push_back(std::move(child));
+  }
+
+  void begin_entry(Open& mapping, YamlNode key) {
+    if (key.kind != YamlNode::Kind::scalar) throw ConfigError("{}: a key must be plain text", key.place);
+    const auto [earlier, is_new] = mapping.places.emplace(key.text, key.place);
+    if (!is_new) {
+      throw ConfigError("{}: the key \"{}\" was already given at {}; keep one", key.place, key.text,
+                        earlier->second);
+    }
+    mapping.key = std::move(key);
+  }
+
+  std::string name_;
+  int documents_ = 0;
+  std::vector<Open> open_;
+  YamlNode root_;
+  std::optional<YAML::Mark> last_scalar_;
+};
+
+// yaml-cpp takes 0x04 for the end of the file and lets other control characters through.
+void refuse_control_characters(const std::string& text, const std::string& name) {
+  size_t line = 1;
+  size_t line_begin = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c == '\n') {
+      ++line;
+      line_begin = i + 1;
+    } else if (c < 0x20 && c != '\t' && c != '\r') {
+      throw ConfigError("{}:{}:{}: the byte 0x{:02x} is not text; YAML in UTF-8 is expected", name, line,
+                        i - line_begin + 1, c);
+    }
+  }
+}
+
+// YAML allows spaces only; yaml-cpp's message for a tab names neither it nor, always, its line.
+void refuse_tab_indentation(const std::string& text, const std::string& name) {
+  size_t number = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    ++number;
+    const size_t begin = line.find_first_not_of(" \t\r");
+    const size_t tab = line.find('\t');
+    if (begin == std::string_view::npos || line[begin] == '#' || tab >= begin) continue;
+    throw ConfigError("{}:{}:{}: a tab in the indentation; YAML is indented by spaces only", name, number,
+                      tab + 1);
+  }
+}
+
+// yaml-cpp closes a quote that the end of the file left open, swallowing every line after it.
+bool is_closed_quote(const std::string& text, const YAML::Mark& mark) {
+  size_t begin = 0;
+  for (int line = 0; line < mark.line; ++line) begin = text.find('\n', begin) + 1;
+  begin += static_cast<size_t>(mark.column);
+  if (begin >= text.size() || (text[begin] != '"' && text[begin] != '\'')) return true;
+  const char quote = text[begin];
+  for (size_t i = begin + 1; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == quote) {
+      if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) return true;
+      ++i;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const YamlNode* YamlNode::find(std::string_view wanted) const {
+  if (kind != Kind::mapping) return nullptr;
+  for (const YamlNode& child : children) {
+    if (child.key == wanted) return &child;
+  }
+  return nullptr;
+}
+
+YamlNode* YamlNode::find(std::string_view wanted) {
+  return const_cast<YamlNode*>(static_cast<const YamlNode&>(*this).find(wanted));
+}
+
+YamlNode parse_yaml(const std::string& text, const std::string& name) {
+  if (text.size() > max_bytes)
+    throw ConfigError("{}: larger than {} bytes; this is not a recipe", name, max_bytes);
+  refuse_control_characters(text, name);
+  refuse_tab_indentation(text, name);
+  TreeBuilder builder(name);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) throw ConfigError("{}: the file is empty", name);
+    parser.HandleNextDocument(builder);
+  } catch (const YAML::Exception& error) {
+    throw ConfigError("{}: not valid YAML: {}", builder.place(error.mark), error.msg);
+  }
+  const auto last = builder.last_scalar();
+  if (last && !is_closed_quote(text, *last))
+    throw ConfigError("{}: this quote is never closed", builder.place(*last));
+  return builder.take();
+}
+
+}  // namespace stretto::declare

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto::declare {
+
+// A YAML document as written: every scalar is text, every node has its position.
+struct YamlNode {
+  enum class Kind { null, scalar, sequence, mapping, absent };  // absent: removed by an override
+
+  Kind kind = Kind::null;
+  std::string place;               // "sst2.yaml:14:7", lines and columns counted from 1
+  std::string text;                // of a scalar
+  std::string key;                 // of a mapping's child
+  std::string key_place;           // of a mapping's child
+  std::vector<YamlNode> children;  // of a sequence or a mapping, in the order of the document
+
+  // The child under `key` of a mapping, or nullptr.
+  YamlNode* find(std::string_view wanted);
+  const YamlNode* find(std::string_view wanted) const;
+};
+
+// Parses one untrusted YAML document; `name` begins every position. Throws ConfigError with file, line and column for
+// invalid YAML and for what configurations do not need: more than 1 MiB, more than 32 levels, no document or several,
+// duplicate keys, keys that are not plain text, tags, aliases, control characters, tabs in the indentation.
+YamlNode parse_yaml(const std::string& text, const std::string& name);
+
+}  // namespace stretto::declare
