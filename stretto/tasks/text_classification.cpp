@@ -84,16 +84,12 @@ bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& cal
   Trainer trainer(recipe_, group_, device_);
   for (const auto& callback : callbacks) trainer.add(callback);
   const FitResult result = trainer.fit(module, *train_set, validation_set.get());
-  if (group_.rank() == 0 && !result.stopped) write_summary(recipe_, group_, result);
+  if (group_.rank() == 0 && !result.stopped && !result.was_finished) write_summary(recipe_, group_, result);
   return !result.stopped;
 }
 
 void TextClassification::test() {
   const RunFolder folder(recipe_.output);
-  if (!std::filesystem::exists(folder.model() / "config.json")) {
-    throw ConfigError("there is no trained model in {}; run `stretto train` with this recipe first",
-                      folder.model().string());
-  }
   ModelConfig trained;
   trained.path = folder.model();
   const text::Tokenizer tokenizer = load_tokenizer(folder.model());
@@ -111,6 +107,7 @@ void TextClassification::test() {
   const Metrics metrics = module.metrics(evaluation.rows);
   if (metrics.empty()) {
     log::info("{} has no labels: predictions only", table.name);
+    std::filesystem::remove(folder.path() / "test_results.json");  // of other data
   } else {
     folder.write_json("test_results.json", nlohmann::ordered_json(metrics));
     log::info("test       {}", metrics_text(metrics));

@@ -95,7 +95,15 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
 std::optional<State> Checkpoints::load(const Describe& describe) {
   const auto chosen = checkpoint::choose(group_, [&] { return choose(); });
   if (!chosen) return std::nullopt;
+  holds_state_ = continues_folder();
   return load_from(*chosen, describe);
+}
+
+bool Checkpoints::continues_folder() const {
+  if (recipe_.resume == "auto" || recipe_.resume == "true") return true;
+  std::error_code failed;
+  return recipe_.resume != "false" &&
+         std::filesystem::equivalent(std::filesystem::path(recipe_.resume).parent_path(), folder_, failed);
 }
 
 State Checkpoints::roll_back(const Describe& describe, const std::string& reason) {
@@ -129,7 +137,8 @@ Requests Checkpoints::ask() const {
 
 bool Checkpoints::due(const StepReport& report, bool last) const {
   if (report.requests.save || report.requests.stop) return true;
-  if (every_ == Interval{}) return false;
+  // A state that was saved on request must not outlive the end of the run as its newest one.
+  if (every_ == Interval{}) return last && holds_state_;
   if (last || (every_.steps > 0 && report.step % every_.steps == 0)) return true;
   return every_.epochs > 0 &&
          std::floor(report.epochs / every_.epochs) > std::floor(last_epochs_ / every_.epochs);
@@ -147,6 +156,7 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
                                                         .best = config.keep_best,
                                                         .every_steps = config.keep_every.value_or(0)}});
   }
+  holds_state_ = true;
   state.scalars["recipe"] = computing_settings(recipe_);
   state.scalars["place"]["epochs"] = report.epochs;
   if (last) writer_->finish();

@@ -25,6 +25,9 @@ class Checkpoints {
   // where no checkpoint is whole.
   std::optional<State> load(const Describe& describe);
 
+  // Whether a checkpoint that load() finds is of the run in this folder, not of another one.
+  bool continues_folder() const;
+
   // Loads the newest checkpoint of this run, after the save under way. Throws Error, with `reason`, where there is none.
   State roll_back(const Describe& describe, const std::string& reason);
 
@@ -52,6 +55,7 @@ class Checkpoints {
   Interval every_;
   RequestSignals signals_;
   std::unique_ptr<checkpoint::Writer> writer_;  // made for the first save
+  bool holds_state_ = false;                    // the folder has a checkpoint of this run, on all ranks alike
   std::chrono::steady_clock::time_point last_save_ = std::chrono::steady_clock::now();
   double last_epochs_ = 0;
 };

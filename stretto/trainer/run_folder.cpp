@@ -1,6 +1,7 @@
 #include "stretto/trainer/run_folder.h"
 
 #include "stretto/base/files.h"
+#include "stretto/base/log.h"
 
 namespace stretto {
 
@@ -8,6 +9,31 @@ RunFolder::RunFolder(std::filesystem::path path) : path_(std::move(path)) {
   make_folders(path_);
   write_text(".writable", "");
   std::filesystem::remove(path_ / ".writable");
+}
+
+void RunFolder::begin_run(const std::string& config, bool continues) const {
+  if (!continues) set_aside();
+  write_text("config.yaml", config);
+}
+
+// A process that dies in between leaves previous.new, which the next call completes.
+void RunFolder::set_aside() const {
+  const bool keep = std::filesystem::exists(model());
+  const std::filesystem::path fresh = path_ / "previous.new";
+  for (const char* name : {"metrics.jsonl", "tensorboard", "dev_results.json", "test_results.json",
+                           "predictions.jsonl", "summary.json", "config.yaml", "model"}) {
+    const std::filesystem::path file = path_ / name;
+    if (!std::filesystem::exists(file)) continue;
+    if (!keep) {
+      std::filesystem::remove_all(file);
+      continue;
+    }
+    make_folders(fresh);
+    std::filesystem::remove_all(fresh / name);
+    std::filesystem::rename(file, fresh / name);
+  }
+  if (std::filesystem::exists(fresh)) replace_folder(fresh, path_ / "previous");
+  if (keep) log::info("the earlier run in {} was moved to {}", path_.string(), (path_ / "previous").string());
 }
 
 void RunFolder::write_text(const std::string& name, const std::string& content) const {

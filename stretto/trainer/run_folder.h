@@ -7,7 +7,7 @@
 
 namespace stretto {
 
-// The folder a run leaves behind; written by rank 0 only, each file whole or not at all.
+// The folder with a run's results; written by rank 0 only, each file atomically.
 class RunFolder {
  public:
   // Makes the folder; throws IoError when it cannot be written.
@@ -16,13 +16,20 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path model() const { return path_ / "model"; }
 
+  // Makes the folder that of a run which takes its first step now; until then nothing in it changes. Writes config.yaml.
+  // Unless the run `continues` the one that is there, that run's files (config.yaml, metrics, results, model) no longer
+  // belong to this folder: with a model they are moved to previous/, in place of what was there; without one, removed.
+  void begin_run(const std::string& config, bool continues) const;
+
   void write_text(const std::string& name, const std::string& content) const;
   void write_json(const std::string& name, const nlohmann::ordered_json& content) const;
 
-  // Puts the module's model folder in place of the last one.
+  // Replaces the model folder by the module's current one.
   void save_model(const Module& module, const NamedTensors& weights) const;
 
  private:
+  void set_aside() const;
+
   std::filesystem::path path_;
 };
 

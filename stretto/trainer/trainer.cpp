@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
-#include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/tensor/block_cache.h"
 #include "stretto/trainer/best_model.h"
@@ -64,6 +63,8 @@ class Fit {
   State describe_state(int random_writers);
   void resume(const State& state);
   void begin();
+  bool was_finished();
+  void claim_folder();
   void roll_back(const std::string& reason);
   void after(const StepReport& report);
   void evaluate_model(const StepReport& report);
@@ -83,6 +84,7 @@ class Fit {
   BestModel best_;
   Checkpoints checkpoints_;
   FitResult result_;
+  bool claimed_folder_ = false;
 };
 
 Fit::Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, const data::Dataset& train,
@@ -102,6 +104,12 @@ Fit::Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, 
   if (train.size() < group.size()) {
     log::warning("{} samples for {} ranks: some ranks only take part in the reductions", train.size(),
                  group.size());
+  }
+  const int64_t batch = resolve_batch(recipe.training, group.size()).global_batch_size;
+  if (batch > train.size()) {
+    log::warning(
+        "the global batch of {} samples is larger than the {} training samples: every step takes all of them; lower training.global_batch_size",
+        batch, train.size());
   }
 }
 
@@ -133,14 +141,38 @@ void Fit::begin() {
     if (!group_.broadcast_bytes(has_model, 0).empty())
       best_.resume(state);  // else the next one is the best there is
     result_.resumed_after = run_.steps_done();
+    if (was_finished()) return;
   }
   trim_tensor_memory();  // what setting up took
   log::info("{}", run_.describe());
-  step_log_.begin(run_.steps_done(), run_.total_steps());
   callbacks_.place(run_);
   callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
   callbacks_.tell("fit_start", &Callback::fit_start);
   end_if_asked();
+}
+
+// The folder becomes this run's when its first step has been computed, so that a run which cannot take one leaves the
+// files of an earlier run as they are.
+void Fit::claim_folder() {
+  if (claimed_folder_) return;
+  claimed_folder_ = true;
+  const bool continues = result_.resumed_after > 0 && checkpoints_.continues_folder();
+  if (main_rank()) folder_->begin_run(dump_recipe(recipe_), continues);
+  step_log_.begin(result_.resumed_after, run_.total_steps());
+}
+
+// A run that has taken all its steps and left its results: they stay as they are.
+bool Fit::was_finished() {
+  const bool is_complete = main_rank() && checkpoints_.continues_folder() &&
+                           std::filesystem::exists(folder_->model()) &&
+                           std::filesystem::exists(folder_->path() / "summary.json");
+  if (!over() || group_.broadcast_bytes(is_complete ? "yes" : "", 0).empty()) return false;
+  const char* setting = recipe_.training.max_steps ? "training.max_steps" : "training.epochs";
+  log::info(
+      "nothing left to do: the run in {} has taken all of its {} steps; to train longer, raise {} and accept the change: --set 'checkpoint.accept_changes=[{}]'",
+      recipe_.output.string(), run_.steps_done(), setting, setting);
+  result_.was_finished = true;
+  return true;
 }
 
 void Fit::roll_back(const std::string& reason) {
@@ -207,6 +239,11 @@ void Fit::after(const StepReport& report) {
 
 FitResult Fit::run() {
   begin();
+  if (result_.was_finished) {
+    result_.steps = run_.steps_done();
+    group_.barrier();
+    return result_;
+  }
   const auto start = Clock::now();
   while (!over() && !result_.stopped) {
     callbacks_.place(run_);
@@ -215,12 +252,14 @@ FitResult Fit::run() {
     Requests requests = checkpoints_.ask();
     requests.end = callbacks_.asks_to_stop();
     const StepReport report = run_.step(requests);
+    claim_folder();
     if (report.rollback.empty()) {
       after(report);
     } else {
       roll_back(report.rollback);
     }
   }
+  claim_folder();
   step_log_.pause();
   checkpoints_.finish();
   if (validation_ == nullptr && !result_.stopped) save_model();
@@ -234,13 +273,9 @@ FitResult Fit::run() {
   return result_;
 }
 
-// How many samples there are, and how long: what the order and the batches are made from.
 Input describe_samples(const char* name, const data::Dataset* dataset) {
   if (dataset == nullptr) return {name, "not given"};
-  const auto lengths = dataset->lengths();
-  return {name,
-          fmt::format("{} samples, lengths {}", dataset->size(),
-                      hash128_hex({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()}))};
+  return {name, fmt::format("{} samples, contents {}", dataset->size(), dataset->fingerprint())};
 }
 
 }  // namespace

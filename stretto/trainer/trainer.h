@@ -21,6 +21,7 @@ struct FitResult {
   int64_t best_epoch = 0;
   int64_t resumed_after = 0;  // the step that a checkpoint had reached; 0: began anew
   bool stopped = false;       // by a signal, before the last step; a checkpoint holds the state
+  bool was_finished = false;  // the resumed run had taken all its steps: nothing was trained or written
   std::string ended_by;       // why a callback ended the run before its last step; else empty
 };
 

@@ -238,15 +238,11 @@ std::string TrainingRun::describe() const {
   return fmt::format(
       "{}\n"
       "comm       {}\n"
-      "batch      {} samples per step = {} per rank x {} x {}\n"
+      "batch      {}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
-      engine_.describe("model", compute), group_.transport(),
-      plan_.global_batch_size > 0
-          ? std::to_string(plan_.global_batch_size)
-          : fmt::format("as many as fit {} tokens per rank", training_.max_tokens.value_or(0)),
-      plan_.batch_size > 0 ? std::to_string(plan_.batch_size) : "a share", counted(plan_.ranks, "rank"),
-      counted(plan_.grad_accumulation_steps, "accumulation step"), total_steps(), steps_per_epoch(),
-      dataset_.size(), std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      engine_.describe("model", compute), group_.transport(), describe_batch(plan_, training_), total_steps(),
+      steps_per_epoch(), dataset_.size(),
+      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
       group_.size() > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout draws from each rank's own generator: results depend on the world size"
           : "");

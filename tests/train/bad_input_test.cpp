@@ -183,6 +183,61 @@ TEST_F(BadInput, RecipeThatIsNotThere) {
                     HasSubstr(path("model") + ": it is a folder; the recipe, a YAML file,"));
 }
 
+TEST_F(BadInput, OutputThatIsAFile) {
+  expect_refusal(usage, "output=" + path("train.tsv"),
+                 HasSubstr("output: " + path("train.tsv") + " is a file; a folder is expected"));
+}
+
+TEST_F(BadInput, TestDataThatIsNotThere) {
+  expect_refusal(usage, "data.test=" + path("absent.tsv"),
+                 HasSubstr("data.test: " + path("absent.tsv") + " does not exist"));
+}
+
+TEST_F(BadInput, ModelNamesAreNotDownloaded) {
+  expect_refusal(
+      usage, "model.config=null model.path=bert-base-uncased",
+      AllOf(HasSubstr("model.path: bert-base-uncased does not exist"), HasSubstr("stretto downloads nothing"),
+            HasSubstr("huggingface-cli download bert-base-uncased --local-dir")));
+}
+
+TEST_F(BadInput, TabsInTheIndentation) {
+  workspace_.write("recipe.yaml", "training:\n\tepochs: 2\n");
+  expect_refusal(usage, "", HasSubstr("recipe.yaml:2:1: a tab in the indentation"));
+}
+
+TEST_F(BadInput, PathsThatTheSystemRefuses) {
+  std::filesystem::create_symlink("loop", path("loop"));
+  expect_refusal(
+      usage, "data.train=" + path("loop"),
+      AllOf(HasSubstr("data.train: "), HasSubstr("cannot be accessed: Too many levels of symbolic links")));
+  const ShellResult result = shell(fmt::format("{} train {}", STRETTO_PROGRAM, path("loop")));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("Too many levels of symbolic links"));
+  EXPECT_NE(shell(fmt::format("{} train {}", STRETTO_PROGRAM, std::string(300, 'x'))).exit_code, 70);
+}
+
+TEST_F(BadInput, UnknownOptionsAndVerbs) {
+  const auto refusal = [](const std::string& words) {
+    const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " " + words);
+    EXPECT_EQ(result.exit_code, usage) << words;
+    return result.err;
+  };
+  EXPECT_EQ(refusal("train r.yaml --stratgy ddp"),
+            "stretto: error: stretto train: --stratgy is not an option; did you mean \"--strategy\"?; "
+            "stretto train --help lists the options\n");
+  EXPECT_THAT(refusal("trian"), HasSubstr("did you mean \"train\"?"));
+  EXPECT_THAT(refusal("help optimiser"), HasSubstr("did you mean \"optimizer\"?"));
+}
+
+TEST_F(BadInput, OutputThatTheDiskDoesNotTake) {
+  for (const char* words : {"--help", "help", "help optimizer", "schema", "train --help-all", "--version"}) {
+    const ShellResult result = shell(fmt::format("{} {} > /dev/full", STRETTO_PROGRAM, words));
+    EXPECT_EQ(result.exit_code, 1) << words;
+    EXPECT_THAT(result.err, HasSubstr("stretto: error: cannot write to standard output: No space left"))
+        << words;
+  }
+}
+
 // ---- model and tokenizer
 
 TEST_F(BadInput, LongerSamplesThanTheModelHasPositions) {
@@ -248,6 +303,21 @@ TEST_F(BadInput, MoreThanMemoryHolds) {
 }
 
 // ---- not refused
+
+TEST_F(BadInput, ABatchLargerThanTheDataIsNoted) {
+  const ShellResult result = workspace_.run("train", 2, "training.global_batch_size=100 training.epochs=1");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("warning: the global batch of 100 samples is larger than the 64 training samples"));
+}
+
+TEST_F(BadInput, SettingsNeedNoSet) {
+  const ShellResult result =
+      shell(workspace_.command("train", 1) + " training.max_steps=1 evaluate.every=never");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("step 1/1"), HasSubstr("16 samples per step = 16 per rank x 1 rank")));
+}
 
 TEST_F(BadInput, MoreRanksThanSamplesWorksWithAWarning) {
   workspace_.write("train.tsv", "sentence\tlabel\ngood\t1\nbad\t0\n");

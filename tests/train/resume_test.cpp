@@ -462,5 +462,41 @@ TEST_F(Resume, ALastCheckpointThatFailsFailsTheRun) {
   EXPECT_EQ(newest("run"), 2);
 }
 
+// ---- the end
+
+// A checkpoint of an interruption must not be what the same command starts from once the run has ended.
+TEST_F(Resume, AFinishedRunHasNothingLeftToDo) {
+  const std::string settings =
+      "training.max_steps=300 evaluate.every=never training.precision=fp32 output=" + path("run");
+  BackgroundShell run(workspace_.command("train", 2, settings));
+  ASSERT_TRUE(
+      eventually([&] { return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty(); }));
+  ::kill(run.pid(), SIGINT);
+  ASSERT_EQ(run.wait().exit_code, 0);
+  const int64_t stopped_after = newest("run");
+  ASSERT_GT(stopped_after, 0);
+  if (stopped_after == 300) GTEST_SKIP() << "it had ended before the signal came";
+
+  ASSERT_EQ(workspace_.run("train", 2, settings).exit_code, 0);
+  EXPECT_EQ(newest("run"), 300) << "the final state is saved";
+  const std::string summary = workspace_.read("run/summary.json"),
+                    metrics = workspace_.read("run/metrics.jsonl"),
+                    weights = workspace_.read("run/model/model.safetensors");
+
+  const ShellResult again = workspace_.run("train", 2, settings);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, AllOf(HasSubstr("nothing left to do: the run in " + path("run") +
+                                         " has taken all of its 300 steps"),
+                               HasSubstr("raise training.max_steps")));
+  EXPECT_EQ(workspace_.read("run/summary.json"), summary);
+  EXPECT_EQ(workspace_.read("run/metrics.jsonl"), metrics);
+  EXPECT_TRUE(workspace_.read("run/model/model.safetensors") == weights);
+
+  workspace_.train("run", 2,
+                   "evaluate.every=never training.precision=fp32 training.max_steps=310 "
+                   "checkpoint.accept_changes=[training.max_steps]");
+  EXPECT_EQ(newest("run"), 310);
+}
+
 }  // namespace
 }  // namespace stretto

@@ -160,5 +160,78 @@ TEST(RunFolder, TestWithoutAModelSaysToTrainFirst) {
                                 HasSubstr("run `stretto train` with this recipe first")));
 }
 
+// ---- several runs in one folder
+
+// The files of a run folder, except logs, to which every run appends, and the record of the last failure.
+std::map<std::string, std::string> contents_of(const Workspace& workspace, const std::string& run) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(workspace.path(run))) {
+    const std::string name = std::filesystem::relative(entry.path(), workspace.path());
+    if (entry.is_regular_file() && name.find("logger_logs") == std::string::npos &&
+        entry.path().filename() != "flight_record.json")
+      contents[name] = workspace.read(name);
+  }
+  return contents;
+}
+
+TEST(RunFolder, ARunThatIsRefusedChangesNothing) {
+  const Workspace workspace;
+  workspace.train("run", 2, "training.epochs=1");
+  const auto before = contents_of(workspace, "run");
+  ASSERT_FALSE(before.empty());
+  workspace.write("broken.tsv", "sentence\tlabel\ngood\t1\nbad\n");
+  for (const std::string& settings : std::vector<std::string>{
+           "resume=true optimizer.lr=0.5",                                 // no checkpoint to resume from
+           "optimizer.lr=0.5 data.train=" + workspace.path("broken.tsv"),  // found by the ranks
+           "optimizer.lr=0.5 checkpoint.monitor=acuracy", "training.max_steps=0"}) {
+    EXPECT_NE(workspace.run("train", 2, settings).exit_code, 0) << settings;
+    EXPECT_TRUE(contents_of(workspace, "run") == before) << settings;
+  }
+}
+
+TEST(RunFolder, ANewRunMovesTheEarlierOneAside) {
+  const Workspace workspace;
+  workspace.train("run", 2, "training.epochs=1");
+  auto before = contents_of(workspace, "run");
+  workspace.train("run", 2, "training.epochs=1 evaluate.every=never optimizer.lr=0.5");
+  for (const auto& [name, content] : before) {
+    if (name == "run/.lock") continue;
+    EXPECT_TRUE(workspace.read("run/previous" + name.substr(3)) == content) << name;
+  }
+  EXPECT_FALSE(workspace.has("run/dev_results.json")) << "the new run evaluates nothing";
+  EXPECT_THAT(workspace.read("run/config.yaml"), HasSubstr("lr: 0.5\n"));
+
+  // A run that fails has no model, so that it does not take the place of a good one.
+  EXPECT_EQ(workspace.run("train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32")
+                .exit_code,
+            1);
+  EXPECT_FALSE(workspace.has("run/model"));
+  workspace.train("run", 2, "training.epochs=1 optimizer.lr=0.25");
+  EXPECT_THAT(workspace.read("run/previous/config.yaml"), HasSubstr("lr: 0.5\n"));
+}
+
+TEST(RunFolder, TestOfUnlabelledDataLeavesNoOldResults) {
+  const Workspace workspace;
+  workspace.write("labelled.tsv", make_rows(5, 5));
+  workspace.write("unlabelled.tsv", "sentence\ngood film\nbad film\n");
+  workspace.train("run", 1, "training.epochs=1");
+  ASSERT_EQ(workspace.run("test", 1, "data.test=" + workspace.path("labelled.tsv")).exit_code, 0);
+  ASSERT_TRUE(workspace.has("run/test_results.json"));
+  const ShellResult result = workspace.run("test", 1, "data.test=" + workspace.path("unlabelled.tsv"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(workspace.has("run/test_results.json"));
+  EXPECT_EQ(read_json_lines(workspace.read("run/predictions.jsonl")).size(), 2u);
+}
+
+TEST(RunFolder, TestOfAFolderThatIsNoneMakesNone) {
+  const Workspace workspace;
+  const ShellResult result =
+      workspace.run("test", 1, "data.test=" + workspace.path("dev.tsv") + " output=" + workspace.path("rnu"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("there is no trained model in " + workspace.path("rnu/model")),
+                                HasSubstr("run `stretto train`")));
+  EXPECT_FALSE(workspace.has("rnu"));
+}
+
 }  // namespace
 }  // namespace stretto
