@@ -1,7 +1,7 @@
 // Classifies noisy recordings of waves, of different lengths, into four kinds: a task that is not part of stretto, with its own
 // dataset, model, metric and callback. docs/guide/module.md explains it.
 //
-//   stretto launch -N 2 module_waves waves.yaml [SECTION.KEY=VALUE ...]
+//   module_waves waves.yaml -N 2 [SECTION.KEY=VALUE ...]
 #include <numbers>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -17,6 +17,30 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t kinds = 4;  // sine, square, triangle, sawtooth
+
+// The settings of this program: declared like stretto's, in the recipe or on the command line as model.channels=32.
+struct ModelSettings {
+  int64_t channels = 16;
+  int64_t kernel_size = 7;
+
+  void fields(stretto::declare::Fields& field) {
+    field("channels", channels, "channels of the first convolution; the second has twice as many",
+          stretto::declare::at_least(1).at_most(4096));
+    field("kernel_size", kernel_size, "taps of both convolutions, an odd number",
+          stretto::declare::at_least(1).at_most(31));
+  }
+};
+
+struct Settings {
+  ModelSettings model;
+  int64_t patience = 3;
+
+  void fields(stretto::declare::Fields& field) {
+    field("model", model, "the network");
+    field("patience", patience, "evaluations without a better f1_macro after which the run ends",
+          stretto::declare::at_least(1));
+  }
+};
 
 // Recordings generated on demand, each from its number alone: the same for every rank, every epoch and every resumed run.
 class Waves : public stretto::data::SampleDataset {
@@ -51,7 +75,10 @@ class Waves : public stretto::data::SampleDataset {
 
 // Two convolutions over time, the mean over everything but padding, a linear layer.
 struct WaveNet : torch::nn::Module {
-  WaveNet() {
+  explicit WaveNet(const ModelSettings& settings)
+      : first(convolution(1, settings.channels, settings.kernel_size)),
+        second(convolution(settings.channels, 2 * settings.channels, settings.kernel_size)),
+        head(2 * settings.channels, kinds) {
     register_module("first", first);
     register_module("second", second);
     register_module("head", head);
@@ -66,14 +93,17 @@ struct WaveNet : torch::nn::Module {
     return head(x.sum(2) / keep.sum(2));
   }
 
-  torch::nn::Conv1d first{torch::nn::Conv1dOptions(1, 16, 7).padding(3)};
-  torch::nn::Conv1d second{torch::nn::Conv1dOptions(16, 32, 7).padding(3)};
-  torch::nn::Linear head{32, kinds};
+  static torch::nn::Conv1d convolution(int64_t from, int64_t to, int64_t kernel_size) {
+    return torch::nn::Conv1d(torch::nn::Conv1dOptions(from, to, kernel_size).padding(kernel_size / 2));
+  }
+
+  torch::nn::Conv1d first, second;
+  torch::nn::Linear head;
 };
 
 class WaveTask : public stretto::Module {
  public:
-  WaveTask() : net_(model(std::make_shared<WaveNet>())) {}
+  explicit WaveTask(const ModelSettings& settings) : net_(model(std::make_shared<WaveNet>(settings))) {}
 
   stretto::Loss training_step(const stretto::Batch& batch, stretto::StepContext& context) override {
     const Tensor logits = net_->forward(batch.at("signal"), batch.at("mask"));
@@ -145,21 +175,14 @@ class Patience : public stretto::Callback {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-  try {
-    if (count < 2) throw stretto::ConfigError("usage: {} RECIPE [SECTION.KEY=VALUE ...]", arguments[0]);
-    const std::vector<std::string> settings(arguments + 2, arguments + count);
-    const stretto::Recipe recipe = stretto::load_recipe(arguments[1], settings);
-    const stretto::Job job = stretto::join_job(recipe.training.device, "training.device");
-    torch::manual_seed(static_cast<uint64_t>(recipe.training.seed));  // for the initial weights
+int main(int argc, char** argv) {
+  Settings settings;
+  return stretto::run_program(argc, argv, settings, [&](const stretto::Run& run) {
+    torch::manual_seed(static_cast<uint64_t>(run.recipe.training.seed));  // for the initial weights
     const Waves train(0, 600), validation(600, 150);
-    WaveTask task;
-    stretto::Trainer trainer(recipe, *job.group, job.device);
-    trainer.add(std::make_shared<Patience>(3));
-    const stretto::FitResult result = trainer.fit(task, train, &validation);
-    if (result.best) stretto::log::info("f1_macro {:.4f}", result.best->at("f1_macro"));
-  } catch (const stretto::Error& error) {
-    stretto::log::error("{}", error.what());
-    return error.exit_code();
-  }
+    WaveTask task(settings.model);
+    stretto::Trainer trainer(run.recipe, run.group, run.device);
+    trainer.add(std::make_shared<Patience>(settings.patience));
+    return trainer.fit(task, train, &validation);
+  });
 }

@@ -161,6 +161,13 @@ class NewProject(InFolder):
         self.assertEqual(summaries[0]["steps"], summaries[1]["steps"])
         self.assertEqual(summaries[0]["best"], summaries[1]["best"])
 
+        # Its own settings are declared like stretto's.
+        run("build/train", "recipe.yaml", "--no-pin", "model.width=8", "training.epochs=1", "output=runs/narrow",
+            folder=project)
+        self.assertIn("model:\n  width: 8\n", (project / "runs/narrow/config.yaml").read_text())
+        self.assertIn("model.width: 0 is out of range", run("build/train", "recipe.yaml", "model.width=0", folder=project,
+                                                            expect=2))
+
         # The program refuses as `stretto train` does, and runs as the ranks of another launcher.
         self.assertIn("did you mean \"epochs\"?", run("build/train", "recipe.yaml", "--set", "training.epoch=1",
                                                        folder=project, expect=2))

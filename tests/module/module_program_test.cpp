@@ -81,6 +81,28 @@ TEST_F(ModuleProgram, SettingsAreCheckedAsEverywhere) {
   EXPECT_THAT(result.err, HasSubstr("did you mean \"lr\""));
 }
 
+TEST_F(ModuleProgram, ItsOwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
+  ASSERT_EQ(train("run", 2, "model.channels=8 --set patience=5 training.epochs=1").exit_code, 0);
+  EXPECT_THAT(read_file(folder_.path() / "run/config.yaml"),
+              AllOf(HasSubstr("model:\n  channels: 8\n  kernel_size: 7\n"), HasSubstr("patience: 5\n")));
+
+  EXPECT_THAT(train("run", 2, "model.channels=16 --set patience=5 training.epochs=1").err,
+              HasSubstr("model.channels: 8 there, 16 here"))
+      << "the checkpoint is of another network";
+  for (const auto& [setting, message] :
+       {std::pair("model.channels=0", "model.channels: 0 is out of range"),
+        {"model.chanels=8", "model.chanels is not a setting; did you mean \"channels\"?"},
+        {"model.path=x", "model.path is not a setting"}}) {
+    const ShellResult result = train("other", 1, setting);
+    EXPECT_EQ(result.exit_code, 2) << setting;
+    EXPECT_THAT(result.err, HasSubstr(message));
+  }
+  const ShellResult help = shell(fmt::format("{} --help-all", MODULE_WAVES));
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("model.channels\n"), HasSubstr("from 1 to 4096; default 16"),
+                              HasSubstr("optimizer.lr\n"), Not(HasSubstr("model.path"))));
+}
+
 TEST_F(ModuleProgram, ACallbackThatThrowsOnOneRankEndsAll) {
   const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin {} {}", STRETTO_PROGRAM,
                                                CALLBACK_PROBE, (folder_.path() / "run").string()));
