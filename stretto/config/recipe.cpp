@@ -51,6 +51,8 @@ void DataConfig::fields(declare::Fields& field) {
   field("text", text, "name of the text column; unset: inferred from the header or layout of the file");
   field("text_pair", text_pair, "name of the column of the second text, for tasks on pairs");
   field("label", label, "name of the label column; unset: inferred from the header or layout of the file");
+  field("encoding", encoding, "how the bytes of the files are read; unset: utf-8, which refuses others",
+        one_of({"utf-8", "utf-8-replace", "latin-1"}));
   field("max_length", max_length,
         "maximum tokens per sample, special tokens included; longer samples are truncated",
         at_least(2).at_most(max_count));

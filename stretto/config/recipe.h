@@ -42,6 +42,7 @@ struct DataConfig {
   std::optional<std::string> text = std::nullopt;
   std::optional<std::string> text_pair = std::nullopt;
   std::optional<std::string> label = std::nullopt;
+  std::optional<std::string> encoding = std::nullopt;
   int64_t max_length = 128;
   std::optional<std::filesystem::path> cache = std::nullopt;
 

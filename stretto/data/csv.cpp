@@ -27,6 +27,7 @@ std::string CsvReader::quoted_field() {
       throw DataError("{}:{}: the quote that opens here is never closed", name_, opened);
     }
     const std::string_view piece = text_.substr(begin, quote - begin);
+    require_field_size(value.size() + piece.size(), name_, opened);
     line_ += std::count(piece.begin(), piece.end(), '\n');
     value += piece;
     position_ = quote + 1;
@@ -39,6 +40,7 @@ std::string CsvReader::plain_field() {
   size_t end = std::min(text_.find_first_of(",\n", position_), text_.size());
   const size_t begin = position_;
   position_ = end;
+  require_field_size(end - begin, name_, line_);
   const bool before_line_end = end == text_.size() || text_[end] == '\n';
   if (before_line_end && end > begin && text_[end - 1] == '\r') --end;
   return std::string(text_.substr(begin, end - begin));

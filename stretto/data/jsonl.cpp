@@ -8,11 +8,21 @@
 namespace stretto::data {
 namespace {
 
-// Text, numbers and booleans as a text file would write them; nothing for null, arrays and objects.
-std::optional<std::string> plain_value(const nlohmann::json& object, const std::string& key) {
+constexpr size_t most_shown = 40;
+
+// Text, numbers and booleans as a text file would write them; nothing for null, lists and objects.
+void add_value(const nlohmann::json& object, const std::string& key, Fields& fields) {
   const auto found = object.find(key);
-  if (found == object.end() || found->is_null() || found->is_structured()) return std::nullopt;
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  std::optional<std::string> value;
+  if (found != object.end() && found->is_structured()) {
+    std::string text = found->dump(-1, ' ', /*ensure_ascii=*/true);
+    if (text.size() > most_shown) text = text.substr(0, most_shown) + "...";
+    fields.nested[fields.values.size()] =
+        fmt::format("{} ({})", found->is_array() ? "a list" : "an object", text);
+  } else if (found != object.end() && !found->is_null()) {
+    value = found->is_string() ? found->get<std::string>() : found->dump();
+  }
+  fields.values.push_back(std::move(value));
 }
 
 }  // namespace
@@ -21,11 +31,12 @@ bool JsonlReader::next_object() {
   while (!rest_.empty()) {
     const std::string_view line = take_line(rest_);
     ++line_;
+    require_field_size(line.size(), name_, line_);
     if (trim(line).empty()) continue;
     if (trim(line).front() == '[') {
       throw DataError(
-          "{}:{}: a JSON array; JSON Lines hold one object a line (`jq -c '.[]'` rewrites an array so)",
-          name_, line_);
+          "{}:{}: a JSON array; JSON Lines hold one object per line (`jq -c '.[]'` converts an array)", name_,
+          line_);
     }
     object_ = parse_json(line, name_, /*max_depth=*/64, line_);
     if (!object_.is_object()) {
@@ -52,7 +63,8 @@ bool JsonlReader::next(Fields& fields) {
   object_waits_ = false;
   fields.line = line_;
   fields.values.clear();
-  for (const std::string& column : columns_) fields.values.push_back(plain_value(object_, column));
+  fields.nested.clear();
+  for (const std::string& column : columns_) add_value(object_, column, fields);
   return true;
 }
 

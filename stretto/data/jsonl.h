@@ -9,7 +9,7 @@
 
 namespace stretto::data {
 
-// JSON Lines: one object a line. The keys of the first object are the columns; what else later objects hold
+// JSON Lines: one object per line. The keys of the first object are the columns; what else later objects hold
 // is ignored. `text` must outlive the reader; `name` is the file.
 class JsonlReader : public FieldReader {
  public:

@@ -20,7 +20,7 @@ namespace {
 std::unique_ptr<FieldReader> make_reader(std::string_view text, const std::string& name) {
   std::string extension = std::filesystem::path(name).extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (extension == ".tsv" || extension == ".txt") return std::make_unique<TsvReader>(text);
+  if (extension == ".tsv" || extension == ".txt") return std::make_unique<TsvReader>(text, name);
   if (extension == ".csv") return std::make_unique<CsvReader>(text, name);
   if (extension == ".jsonl" || extension == ".json") return std::make_unique<JsonlReader>(text, name);
   throw ConfigError(
@@ -28,27 +28,19 @@ std::unique_ptr<FieldReader> make_reader(std::string_view text, const std::strin
       name, extension);
 }
 
-std::string_view without_byte_order_mark(std::string_view text, const std::string& name) {
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    throw DataError("{}: the file is UTF-16; save it as UTF-8", name);
-  }
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  return text;
-}
-
-// Reads the records behind the header into rows, by the layout.
+// Reads the records after the header into rows, by the layout.
 class RowBuilder {
  public:
   RowBuilder(const std::string& name, const Layout& layout, const LabelSet* labels)
-      : layout_(layout), labels_(name, labels) {
+      : layout_(layout), labels_(name, labels, layout.has_header) {
     table_.name = name;
     table_.has_pairs = layout.text_pair.has_value();
   }
 
   void add(Fields& fields) {
     if (fields.values.size() != layout_.columns.size()) {
-      throw DataError("{}:{}: {} column{} where {} has {} ({})", table_.name, fields.line,
-                      fields.values.size(), fields.values.size() == 1 ? "" : "s",
+      throw DataError("{}:{}: {} column{}; {} has {} ({})", table_.name, fields.line, fields.values.size(),
+                      fields.values.size() == 1 ? "" : "s",
                       layout_.has_header ? "the header" : "the first row", layout_.columns.size(),
                       list_names(layout_.columns));
     }
@@ -56,16 +48,20 @@ class RowBuilder {
     row.line = fields.line;
     row.text = take(fields, layout_.text);
     if (layout_.text_pair) row.text_pair = take(fields, *layout_.text_pair);
-    if (layout_.label) labels_.add(fields.values[*layout_.label].value_or(""), fields.line);
+    if (layout_.label) {
+      refuse_nested(fields, *layout_.label, "the label of one class");
+      labels_.add(fields.values[*layout_.label].value_or(""), fields.line);
+    }
     table_.rows.push_back(std::move(row));
   }
 
   Table finish(bool require_labels) {
-    if (table_.rows.empty()) throw DataError("{}: no rows behind the header", table_.name);
-    labels_.finish(table_, layout_.has_header);
+    if (table_.rows.empty()) throw DataError("{}: no rows follow the header", table_.name);
+    table_.columns = describe(layout_);
+    labels_.finish(table_);
     if (require_labels && !table_.has_labels) {
       throw DataError(
-          "{}:{}: the row has no label, nor has any other: the column \"{}\" is empty or -1 throughout",
+          "{}:{}: no row has a label: the column \"{}\" is empty or -1 throughout; fill it in, or set data.label to another",
           table_.name, table_.rows.front().line, layout_.columns[*layout_.label]);
     }
     return std::move(table_);
@@ -73,12 +69,20 @@ class RowBuilder {
 
  private:
   std::string take(Fields& fields, size_t column) const {
+    refuse_nested(fields, column, "a plain text");
     auto& value = fields.values[column];
     if (!value) {
-      throw DataError("{}:{}: \"{}\" is missing, null or not plain text", table_.name, fields.line,
+      throw DataError("{}:{}: \"{}\" is missing or null; every row needs it", table_.name, fields.line,
                       list_names({layout_.columns[column]}));
     }
     return *value;
+  }
+
+  void refuse_nested(const Fields& fields, size_t column, const char* expected) const {
+    const auto nested = fields.nested.find(column);
+    if (nested == fields.nested.end()) return;
+    throw DataError("{}:{}: \"{}\" is {}; {} per row is expected", table_.name, fields.line,
+                    list_names({layout_.columns[column]}), nested->second, expected);
   }
 
   const Layout& layout_;
@@ -89,7 +93,8 @@ class RowBuilder {
 }  // namespace
 
 Table parse_rows(std::string_view content, const std::string& name, const ReadOptions& options) {
-  const auto reader = make_reader(without_byte_order_mark(content, name), name);
+  std::string converted;
+  const auto reader = make_reader(decode_text(content, options.encoding, name, converted), name);
   Fields fields;
   if (!reader->next(fields)) throw DataError("{}: the file is empty", name);
   const Layout layout = choose_columns(name, fields, reader->always_has_header(), options);

@@ -4,14 +4,15 @@
 #include <string>
 #include <string_view>
 
+#include "stretto/data/encoding.h"
 #include "stretto/data/rows.h"
 
 namespace stretto::data {
 
 // Names of the columns to read. An empty text or label means: the usual name that the file has (sentence,
-// text, sentence1 + sentence2, premise + hypothesis, ...; label, ...; reader_columns.cpp lists them). In a
-// file without a header line the columns are called "1", "2", "3", ...; unless named, they are text | text,
-// label | text, text_pair, label by their number.
+// text, sentence1 + sentence2, premise + hypothesis, ...; label, ...; reader_columns.cpp lists them). Upper and lower
+// case are alike. In a file without a header line the columns are called "1", "2", "3", ...; unless named, they are
+// text | text, label | text, text_pair, label by their number.
 struct Columns {
   std::string text = {};
   std::string text_pair = {};
@@ -26,14 +27,16 @@ struct ReadOptions {
   // false: a file without the label column, or with that column empty (or -1) in all rows, gives rows without
   // labels.
   bool require_labels = false;
+  Encoding encoding = Encoding::utf8;
 };
 
 // Reads a file of text classification rows; the extension says how it is written:
 //   .tsv .txt      tab-separated as GLUE has it: quotes are ordinary characters; a header line is optional
 //   .csv           comma-separated with quoting as in RFC 4180; a header line is optional
-//   .jsonl .json   JSON Lines: one object a line
+//   .jsonl .json   JSON Lines: one object per line
 // A byte order mark and CR LF are understood and blank lines skipped. Throws IoError when the file cannot be
-// read, ConfigError for columns that it doesn't have, and DataError with file and line for what is malformed.
+// read, ConfigError for columns that it doesn't have, and DataError with file and line for what is malformed: a first
+// line that is neither a known header nor like the other rows included.
 Table read_rows(const std::filesystem::path& path, const ReadOptions& options = {});
 
 // As read_rows for content that is in memory already; `name` stands for the file in messages and for its

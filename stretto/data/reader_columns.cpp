@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -11,8 +12,9 @@
 namespace stretto::data {
 namespace {
 
-// The names that GLUE's files and the data sets of the Hugging Face hub use, in the order of preference.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kUsualPairs{
+// The names that GLUE's files, the data sets of the Hugging Face hub and spreadsheets use, in the order of preference, in
+// lower case.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> usual_pairs{
     {{"sentence1", "sentence2"},
      {"premise", "hypothesis"},
      {"question1", "question2"},
@@ -21,26 +23,66 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kUsualPa
      {"question", "context"},
      {"text", "text_pair"},
      {"text1", "text2"},
-     {"#1 String", "#2 String"},
-     {"query", "document"}}};
-constexpr std::array<std::string_view, 6> kUsualTexts{"sentence", "text",     "review",
-                                                      "content",  "question", "query"};
-constexpr std::array<std::string_view, 8> kUsualLabels{"label",        "labels", "gold_label", "sentiment",
-                                                       "is_duplicate", "target", "class",      "Quality"};
+     {"#1 string", "#2 string"},
+     {"query", "document"},
+     {"query", "passage"}}};
+constexpr std::array<std::string_view, 25> usual_texts{
+    "sentence",    "text",       "review",      "content",      "question",  "query",    "message",
+    "utterance",   "comment",    "tweet",       "post",         "body",      "document", "title",
+    "headline",    "reviewtext", "review_text", "comment_text", "sentences", "texts",    "sms",
+    "description", "statement",  "email",       "abstract"};
+constexpr std::array<std::string_view, 18> usual_labels{
+    "label",  "labels",   "gold_label", "sentiment", "is_duplicate", "target",
+    "class",  "quality",  "category",   "intent",    "emotion",      "topic",
+    "stance", "polarity", "rating",     "stars",     "label_text",   "categories"};
 
-bool is_usual_name(std::string_view name) {
-  const auto holds = [&](const auto& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return holds(kUsualTexts) || holds(kUsualLabels) ||
-         std::any_of(kUsualPairs.begin(), kUsualPairs.end(),
-                     [&](const auto& pair) { return name == pair.first || name == pair.second; });
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
 }
 
+bool is_usual_name(std::string_view value) {
+  const std::string name = lower_case(value);
+  const auto holds = [&](const auto& names) { return std::ranges::find(names, name) != names.end(); };
+  return holds(usual_texts) || holds(usual_labels) || std::ranges::any_of(usual_pairs, [&](const auto& pair) {
+           return name == pair.first || name == pair.second;
+         });
+}
+
+bool same_name(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
+
+// The column of exactly this name, else the first of this name in other letters.
 std::optional<size_t> find_column(const std::vector<std::string>& columns, std::string_view name) {
-  const auto found = std::find(columns.begin(), columns.end(), name);
+  auto found = std::ranges::find(columns, name);
+  if (found == columns.end()) {
+    found = std::ranges::find_if(columns, [&](const auto& column) { return same_name(column, name); });
+  }
   if (found == columns.end()) return std::nullopt;
   return static_cast<size_t>(found - columns.begin());
+}
+
+std::string_view unquoted(std::string_view text) {
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+// A file with one column whose first line would have several under another separator, and needs several or has a known
+// name among them: "Text;Label".
+void refuse_other_separator(const std::string& file, const std::vector<std::string>& columns,
+                            const ReadOptions& options) {
+  if (columns.size() != 1) return;
+  const bool is_csv = lower_case(file).ends_with(".csv");
+  for (const auto& [separator, name] :
+       {std::pair{';', "semicolons"}, {'\t', "tabs"}, {',', "commas"}, {'|', "bars"}}) {
+    const auto parts = split(columns[0], separator);
+    const auto is_name = [](std::string_view part) { return is_usual_name(unquoted(trim(part))); };
+    if (parts.size() < 2 || !(options.require_labels || std::ranges::any_of(parts, is_name))) continue;
+    throw DataError(
+        "{}:1: one column ({}), which {} divide into {}; {} separate the columns of this kind of file. Save it as {}",
+        file, list_names(columns), name, parts.size(), is_csv ? "commas" : "tabs",
+        is_csv ? "comma-separated CSV, or with tabs as .tsv" : "tab-separated text, or with commas as .csv");
+  }
 }
 
 // A header names a column that is asked for or a usual one, and no header is a number as a label would be.
@@ -48,8 +90,8 @@ bool looks_like_header(const std::vector<std::string>& values, const Columns& as
   const auto is_number = [](const std::string& value) { return parse_int(value).has_value(); };
   if (std::any_of(values.begin(), values.end(), is_number)) return false;
   return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
-    return !value.empty() &&
-           (is_usual_name(value) || value == asked.text || value == asked.text_pair || value == asked.label);
+    return !value.empty() && (is_usual_name(value) || same_name(value, asked.text) ||
+                              same_name(value, asked.text_pair) || same_name(value, asked.label));
   });
 }
 
@@ -72,7 +114,7 @@ class ColumnChooser {
                         layout_.has_header ? "" : " (line 1 is not a header)",
                         did_you_mean(name, layout_.columns));
     }
-    if (std::count(layout_.columns.begin(), layout_.columns.end(), name) > 1) {
+    if (std::ranges::count(layout_.columns, layout_.columns[*found]) > 1) {
       throw ConfigError("{}: data.{}: the column \"{}\" occurs twice in the header", file_, setting, name);
     }
     return *found;
@@ -96,13 +138,13 @@ class ColumnChooser {
   }
 
   void choose_usual_text() {
-    for (const auto& [text, pair] : kUsualPairs) {
+    for (const auto& [text, pair] : usual_pairs) {
       if (!find_column(layout_.columns, text) || !find_column(layout_.columns, pair)) continue;
       layout_.text = asked_column("text", std::string(text));
       layout_.text_pair = asked_column("text_pair", std::string(pair));
       return;
     }
-    for (const std::string_view text : kUsualTexts) {
+    for (const std::string_view text : usual_texts) {
       if (!find_column(layout_.columns, text)) continue;
       layout_.text = asked_column("text", std::string(text));
       return;
@@ -127,13 +169,13 @@ class ColumnChooser {
   void choose_label(const ReadOptions& options) {
     const std::string& asked = options.columns.label;
     if (!asked.empty()) {
-      // Test files come without the column that the training file has; a slip of the pen is still refused.
+      // Test files come without the column that the training file has; a misspelt name is still refused.
       const bool may_lack_it = !options.require_labels && !closest(asked, layout_.columns);
       if (find_column(layout_.columns, asked) || !may_lack_it) layout_.label = asked_column("label", asked);
       return;
     }
-    for (size_t i = 0; i < kUsualLabels.size() && layout_.has_header && !layout_.label; ++i) {
-      const std::string label(kUsualLabels[i]);
+    for (size_t i = 0; i < usual_labels.size() && layout_.has_header && !layout_.label; ++i) {
+      const std::string label(usual_labels[i]);
       if (find_column(layout_.columns, label)) layout_.label = asked_column("label", label);
     }
     if (!layout_.label && options.require_labels) {
@@ -162,11 +204,20 @@ std::string list_names(const std::vector<std::string>& names) {
   return list.empty() ? "none" : list;
 }
 
+std::string describe(const Layout& layout) {
+  std::string text = fmt::format("text = {}", list_names({layout.columns[layout.text]}));
+  if (layout.text_pair)
+    text += fmt::format(", text_pair = {}", list_names({layout.columns[*layout.text_pair]}));
+  if (layout.label) text += fmt::format(", label = {}", list_names({layout.columns[*layout.label]}));
+  return text + (layout.has_header ? " (named columns)" : " (by number: no header line)");
+}
+
 Layout choose_columns(const std::string& name, const Fields& first, bool always_has_header,
                       const ReadOptions& options) {
   Layout layout;
   for (const auto& value : first.values)
     layout.columns.emplace_back(always_has_header ? *value : trim(*value));
+  if (!always_has_header) refuse_other_separator(name, layout.columns, options);
   layout.has_header = always_has_header || looks_like_header(layout.columns, options.columns);
   if (!layout.has_header) {
     for (size_t i = 0; i < layout.columns.size(); ++i) layout.columns[i] = std::to_string(i + 1);

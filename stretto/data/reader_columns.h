@@ -9,7 +9,7 @@
 
 namespace stretto::data {
 
-// Where the values of a row stand in a record.
+// Which fields of a record are a row's values.
 struct Layout {
   std::vector<std::string> columns;  // all the file's columns; "1", "2", ... without a header
   bool has_header = false;
@@ -19,9 +19,13 @@ struct Layout {
 };
 
 // Decides which columns of the file `name` to read from its first record. Throws ConfigError for a column
-// that was asked for and isn't there, and where no column looks like the text.
+// that was asked for and isn't there, and where no column looks like the text; DataError where the columns are separated
+// by another character than the file's extension says.
 Layout choose_columns(const std::string& name, const Fields& first, bool always_has_header,
                       const ReadOptions& options);
+
+// "text = Text, label = Label (named columns)".
+std::string describe(const Layout& layout);
 
 // "sentence, label", shortened where it would be long: for messages.
 std::string list_names(const std::vector<std::string>& names);

@@ -1,18 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace stretto::data {
 
-// One record of a file. A value is absent where the format can say so: a JSON key that is missing, null or
-// nested.
+// One record of a file. A value is absent where the format has a way to write that: a JSON key that is missing, null, a
+// list or an object.
 struct Fields {
   int64_t line = 0;  // physical line on which the record begins, from 1
   std::vector<std::optional<std::string>> values;
+  std::map<size_t, std::string> nested;  // the absent values that are lists or objects, as text for messages
 };
+
+// A field of more bytes than this is refused: it is a file without line ends, or with an open quote, and not a text. Rows
+// take several times the memory of their bytes.
+constexpr size_t most_field_bytes = size_t{16} << 20;
+
+// Throws DataError where a line or quoted field has more than most_field_bytes.
+void require_field_size(size_t bytes, const std::string& file, int64_t line);
 
 // Reads a file's records front to back. What a format has to know to take part in read_rows.
 class FieldReader {

@@ -45,16 +45,16 @@ void LabelReader::add(std::string_view written, int64_t line) {
   const std::string label = canonical_label(trim(written), file_, line);
   if (label.empty() || label == "-1") {
     if (first_missing_ == 0) first_missing_ = line;
-    places_.push_back(-1);
+    rows_.push_back(-1);
     return;
   }
   const auto [use, is_new] = uses_.try_emplace(label, Use{static_cast<int64_t>(uses_.size()), line, 0});
   if (is_new) {
     if (expected_ != nullptr) expected_id(label, line);
-    by_place_.push_back(&*use);
+    in_order_.push_back(&*use);
   }
   ++use->second.rows;
-  places_.push_back(use->second.place);
+  rows_.push_back(use->second.index);
 }
 
 int64_t LabelReader::expected_id(const std::string& label, int64_t line) const {
@@ -64,14 +64,17 @@ int64_t LabelReader::expected_id(const std::string& label, int64_t line) const {
     throw DataError("{}:{}: label {} is out of range; the {} labels {} are numbered from 0", file_, line,
                     label, names.size(), list_names(names));
   }
-  throw DataError("{}:{}: label \"{}\" is not one of {}{}", file_, line, shortened(label), list_names(names),
-                  did_you_mean(label, names));
+  const bool first_line = rows_.empty() && !has_header_;
+  throw DataError(
+      "{}:{}: label \"{}\" is not one of {}{}{}", file_, line, shortened(label), list_names(names),
+      did_you_mean(label, names),
+      first_line ? "; if this line is a header, name its columns with data.text and data.label" : "");
 }
 
 // A word among numbers is a header that was not recognised or a broken row, never a class.
 void LabelReader::check_same_kind() const {
-  const auto& [first, first_use] = *by_place_.front();
-  for (const auto* other : by_place_) {
+  const auto& [first, first_use] = *in_order_.front();
+  for (const auto* other : in_order_) {
     if (is_number(other->first) == is_number(first)) continue;
     throw DataError(
         "{}:{}: label \"{}\" and, on line {}, label \"{}\": labels are all numbers or all words (if line {} is a header, name its columns with data.text and data.label)",
@@ -81,35 +84,32 @@ void LabelReader::check_same_kind() const {
 
 // Without a header that could be recognised, a first line whose label no other row has is most likely one.
 void LabelReader::check_first_line(const Table& table) const {
-  if (by_place_.size() < 2 || by_place_.front()->second.line != table.rows.front().line) return;
-  if (by_place_.front()->second.rows > 1) return;
-  const bool others_repeat = std::all_of(by_place_.begin() + 1, by_place_.end(),
-                                         [](const auto* use) { return use->second.rows > 1; });
-  if (!others_repeat) return;
+  if (in_order_.size() < 2 || in_order_.front()->second.line != table.rows.front().line) return;
+  if (in_order_.front()->second.rows > 1) return;
   throw DataError(
-      "{}:{}: no other row has the label \"{}\"; if this line is a header, name its columns with data.text and data.label; if it is a row, put a header line such as sentence, label before it",
-      file_, table.rows.front().line, shortened(by_place_.front()->first));
+      "{}:{}: no other row has the label \"{}\"; if this line is a header, name its columns with data.text and data.label; if it is a row, put a header line (sentence and label, for example) above it",
+      file_, table.rows.front().line, shortened(in_order_.front()->first));
 }
 
-void LabelReader::finish(Table& table, bool has_header) {
+void LabelReader::finish(Table& table) {
   if (expected_ != nullptr) table.labels = *expected_;
-  if (by_place_.empty()) return;
+  if (in_order_.empty()) return;
   if (first_missing_ != 0) {
     throw DataError(
         "{}:{}: the row has no label (empty or -1), but line {} has \"{}\"; give every row a label or none",
-        file_, first_missing_, by_place_.front()->second.line, shortened(by_place_.front()->first));
+        file_, first_missing_, in_order_.front()->second.line, shortened(in_order_.front()->first));
   }
   if (expected_ == nullptr) {
     check_same_kind();
-    if (!has_header && !is_number(by_place_.front()->first)) check_first_line(table);
+    if (!has_header_ && !is_number(in_order_.front()->first)) check_first_line(table);
     std::vector<std::string> names;
-    for (const auto* use : by_place_) names.push_back(use->first);
+    for (const auto* use : in_order_) names.push_back(use->first);
     std::sort(names.begin(), names.end(), label_before);
     table.labels = LabelSet(std::move(names));
   }
   std::vector<int64_t> ids;
-  for (const auto* use : by_place_) ids.push_back(*table.labels.id(use->first));
-  for (size_t i = 0; i < table.rows.size(); ++i) table.rows[i].label = ids[static_cast<size_t>(places_[i])];
+  for (const auto* use : in_order_) ids.push_back(*table.labels.id(use->first));
+  for (size_t i = 0; i < table.rows.size(); ++i) table.rows[i].label = ids[static_cast<size_t>(rows_[i])];
   table.has_labels = true;
 }
 

@@ -69,7 +69,7 @@ TEST(Reader, HeaderlessTsvGoesByTheNumberOfColumns) {
   ASSERT_EQ(two.rows.size(), 2u);
   EXPECT_EQ(two.rows[0].line, 1);
   EXPECT_EQ(two.rows[1].label, 0);
-  const Table three = read("c.tsv", "a\tb\tyes\nc\td\tno\n");
+  const Table three = read("c.tsv", "a\tb\tyes\nc\td\tno\ne\tf\tyes\n");
   EXPECT_EQ(three.rows[0].text_pair, "b");
   EXPECT_EQ(three.rows[0].label, 1);
 }
@@ -108,8 +108,7 @@ TEST(Reader, CsvErrors) {
   EXPECT_EQ(failure("a.csv", "text,label\nfine,1\n\"open,0\nnext,1\n"),
             "a.csv:3: the quote that opens here is never closed");
   EXPECT_THAT(failure("a.csv", "text,label\n\"x\"y,0\n"), HasSubstr("a.csv:2: text after a closing quote"));
-  EXPECT_EQ(failure("a.csv", "text,label\na,b,0\n"),
-            "a.csv:2: 3 columns where the header has 2 (text, label)");
+  EXPECT_EQ(failure("a.csv", "text,label\na,b,0\n"), "a.csv:2: 3 columns; the header has 2 (text, label)");
 }
 
 TEST(Reader, JsonLinesWithHubNames) {
@@ -132,13 +131,17 @@ TEST(Reader, JsonLinesErrors) {
   EXPECT_THAT(failure("a.jsonl", "{\"text\": \"a\"}\n{\"text\": }\n"),
               HasSubstr("a.jsonl:2:10: not valid JSON"));
   EXPECT_THAT(failure("a.jsonl", "[{\"text\": \"a\"}]"),
-              HasSubstr("a.jsonl:1: a JSON array; JSON Lines hold one"));
+              HasSubstr("a.jsonl:1: a JSON array; JSON Lines hold one object per line"));
   EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\"}\n3\n"),
             "a.jsonl:2: a JSON number where an object is needed");
   EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"),
-            "a.jsonl:2: \"text\" is missing, null or not plain text");
+            "a.jsonl:2: \"text\" is missing or null; every row needs it");
   EXPECT_EQ(failure("a.jsonl", "{\"text\": [\"a\"]}\n"),
-            "a.jsonl:1: \"text\" is missing, null or not plain text");
+            "a.jsonl:1: \"text\" is a list ([\"a\"]); a plain text per row is expected");
+  EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\", \"label\": [0, 2]}\n"),
+            "a.jsonl:1: \"label\" is a list ([0,2]); the label of one class per row is expected");
+  EXPECT_THAT(failure("a.jsonl", "{\"text\": {\"en\": \"a\"}, \"label\": 1}\n"),
+              HasSubstr("\"text\" is an object ("));
 }
 
 TEST(Reader, MissingAndEmptyFiles) {
@@ -150,7 +153,7 @@ TEST(Reader, MissingAndEmptyFiles) {
   EXPECT_THROW(read_rows(folder.path() / "empty.tsv"), DataError);
   EXPECT_EQ(failure("a.tsv", ""), "a.tsv: the file is empty");
   EXPECT_EQ(failure("a.csv", "\n\r\n"), "a.csv: the file is empty");
-  EXPECT_EQ(failure("a.tsv", "sentence\tlabel\n"), "a.tsv: no rows behind the header");
+  EXPECT_EQ(failure("a.tsv", "sentence\tlabel\n"), "a.tsv: no rows follow the header");
   EXPECT_EQ(failure("a.jsonl", "\n"), "a.jsonl: the file is empty");
   EXPECT_EQ(
       failure("a.xlsx", "x"),
@@ -159,8 +162,8 @@ TEST(Reader, MissingAndEmptyFiles) {
 
 TEST(Reader, MalformedRowIsNamed) {
   EXPECT_EQ(failure("a.tsv", "sentence\tlabel\ngood\t1\nbad\n"),
-            "a.tsv:3: 1 column where the header has 2 (sentence, label)");
-  EXPECT_EQ(failure("a.tsv", "good\t1\nbad\tx\t0\n"), "a.tsv:2: 3 columns where the first row has 2 (1, 2)");
+            "a.tsv:3: 1 column; the header has 2 (sentence, label)");
+  EXPECT_EQ(failure("a.tsv", "good\t1\nbad\tx\t0\n"), "a.tsv:2: 3 columns; the first row has 2 (1, 2)");
 }
 
 TEST(Reader, UnknownColumns) {
@@ -225,10 +228,79 @@ TEST(Reader, LabelErrors) {
               HasSubstr("a.tsv:1: no other row has the label \"verdict\"; if this line is a header"));
 }
 
+// Header lines as they are in people's files: none of them is a sample, and none of their words a class.
+TEST(Reader, HeadersAreRecognisedInAnyCase) {
+  for (const auto& [header, columns] : std::vector<std::pair<std::string, std::string>>{
+           {"Text,Label", "text = Text, label = Label"},
+           {"message,category", "text = message, label = category"},
+           {"utterance,intent", "text = utterance, label = intent"},
+           {"Comment,Sentiment", "text = Comment, label = Sentiment"},
+           {"TWEET,EMOTION", "text = TWEET, label = EMOTION"},
+           {"Review , Rating", "text = Review, label = Rating"}}) {
+    const Table table = read("a.csv", header + "\ngood one,x\nbad one,y\n", {.require_labels = true});
+    EXPECT_EQ(table.rows.size(), 2u) << header;
+    EXPECT_EQ(table.columns, columns + " (named columns)");
+    EXPECT_THAT(table.labels.names(), ElementsAre("x", "y"));
+  }
+  const Table pairs = read("a.tsv", "Premise\tHypothesis\tLabel\na\tb\tx\n");
+  EXPECT_TRUE(pairs.has_pairs);
+  EXPECT_EQ(read("a.csv", "Text,text,Label\nx,y,1\n", {.columns = {.text = "text"}}).rows[0].text, "y");
+  EXPECT_EQ(read("a.csv", "ID,Phrase\n1,y\n", {.columns = {.text = "phrase"}}).rows[0].text, "y");
+  EXPECT_EQ(read("a.tsv", "good\t1\nbad\t0\n").columns, "text = 1, label = 2 (by number: no header line)");
+}
+
+// A header of unknown names, whatever the other labels are.
+TEST(Reader, AFirstLineUnlikeTheOthersIsRefused) {
+  EXPECT_THAT(
+      failure("a.csv", "phrase,verdict\na,no\nb,yes\nc,no\nd,maybe\n"),
+      HasSubstr(
+          "a.csv:1: no other row has the label \"verdict\"; if this line is a header, name its columns"));
+  EXPECT_THAT(failure("a.csv", "phrase,verdict\na,no\nb,yes\n"),
+              HasSubstr("a.csv:1: no other row has the label"));
+  const LabelSet model({"no", "yes"});
+  EXPECT_THAT(failure("a.csv", "phrase,verdict\na,no\n", {.labels = &model}),
+              HasSubstr("is not one of no, yes; if this line is a header, name its columns"));
+}
+
+TEST(Reader, OtherSeparatorsAreNamed) {
+  EXPECT_THAT(
+      failure("a.csv", "Text;Label\ngood;1\n"),
+      HasSubstr(
+          "a.csv:1: one column (Text;Label), which semicolons divide into 2; commas separate the columns"));
+  EXPECT_THAT(failure("a.csv", "good film;1\n", {.require_labels = true}),
+              HasSubstr("which semicolons divide"));
+  EXPECT_THAT(failure("a.tsv", "sentence,label\ngood,1\n"),
+              HasSubstr("which commas divide into 2; tabs separate"));
+  EXPECT_EQ(read("a.txt", "well, yes; no\n").rows[0].text, "well, yes; no");
+}
+
+TEST(Reader, BytesThatAreNoTextAreNamed) {
+  const std::string latin1 = "text,label\nfine,1\ncaf\xE9,0\n";
+  EXPECT_THAT(
+      failure("a.csv", latin1),
+      HasSubstr("a.csv:3: byte 0xe9 is not UTF-8; save the file as UTF-8, or set data.encoding: latin-1"));
+  EXPECT_EQ(read("a.csv", latin1, {.encoding = Encoding::latin1}).rows[1].text, "caf\xC3\xA9");
+  EXPECT_EQ(read("a.csv", latin1, {.encoding = Encoding::utf8_replace}).rows[1].text, "caf\xEF\xBF\xBD");
+  EXPECT_THAT(failure("a.tsv", std::string("good\t1\nb\0d\t0\n", 14)),
+              HasSubstr("a.tsv:2: a NUL byte: the file is not text"));
+  EXPECT_EQ(parse_encoding("latin-1"), Encoding::latin1);
+  EXPECT_THROW(parse_encoding("latin1"), ConfigError);
+}
+
+TEST(Reader, EndlessLinesAreRefused) {
+  const std::string long_text((16 << 20) + 1, 'x');
+  for (const char* name : {"a.tsv", "a.csv"})
+    EXPECT_THAT(failure(name, "text\n" + long_text),
+                HasSubstr(std::string(name) + ":2: 16 MiB without a line end"));
+  EXPECT_THAT(failure("a.csv", "text\n\"" + long_text + "\""), HasSubstr("a.csv:2: 16 MiB without"));
+  EXPECT_THAT(failure("a.jsonl", "{\"text\": \"" + long_text + "\"}"),
+              HasSubstr("a.jsonl:1: 16 MiB without"));
+}
+
 TEST(Reader, MinusOneThroughoutMeansNoLabels) {
   EXPECT_FALSE(read("a.jsonl", "{\"text\":\"a\",\"label\":-1}\n{\"text\":\"b\",\"label\":-1}\n").has_labels);
   EXPECT_THAT(failure("a.jsonl", "{\"text\":\"a\",\"label\":-1}\n", {.require_labels = true}),
-              HasSubstr("a.jsonl:1: the row has no label, nor has any other"));
+              HasSubstr("a.jsonl:1: no row has a label: the column \"label\" is empty or -1 throughout"));
 }
 
 TEST(Reader, TrainingNeedsTwoClasses) {

@@ -17,7 +17,7 @@ struct TextRow {
   int64_t line = 0;            // physical line of the file on which the row begins, from 1
 };
 
-// The classes: a label's id is its place among the names, as in a model's id2label.
+// The classes: a label's id is its index among the names, as in a model's id2label.
 class LabelSet {
  public:
   LabelSet() = default;
@@ -27,7 +27,7 @@ class LabelSet {
   int64_t size() const { return static_cast<int64_t>(names_.size()); }
   const std::vector<std::string>& names() const { return names_; }
 
-  // The id of a label as a file writes it: the place of that name or, where no name is itself a number, the
+  // The id of a label as a file writes it: the index of that name or, where no name is itself a number, the
   // number.
   std::optional<int64_t> id(std::string_view label) const;
 
@@ -39,14 +39,15 @@ class LabelSet {
 
 // The rows of one file. Either every row has a label or none has.
 struct Table {
-  std::string name;  // the file, for messages
+  std::string name;     // the file, for messages
+  std::string columns;  // which of its columns were read: "text = Text, label = Label (named columns)"
   std::vector<TextRow> rows;
   LabelSet labels;  // empty where the rows have none and no set was given
   bool has_pairs = false;
   bool has_labels = false;
 };
 
-// A hash of all that the rows say: texts, pairs and labels with their names; not of file names and lines.
+// A hash of all that the rows hold: texts, pairs and labels with their names; not of file names and lines.
 std::string content_hash(const Table& table);
 
 // Throws DataError unless `table` can train a classifier: labelled rows of two classes at least.

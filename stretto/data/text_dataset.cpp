@@ -45,7 +45,8 @@ void tokenize(const Table& table, const text::Tokenizer& tokenizer, int64_t max_
 std::filesystem::path cached_tokens(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
                                     const std::filesystem::path& cache) {
   const std::filesystem::path path = cache / (cache_key(table, tokenizer, max_length) + ".tokens");
-  if (!std::filesystem::exists(path)) {
+  std::error_code unreadable;  // opening it will report what is wrong
+  if (!std::filesystem::exists(path, unreadable) && !unreadable) {
     make_folders(cache);
     tokenize(table, tokenizer, max_length, path);
   }
@@ -62,11 +63,36 @@ std::string fingerprint_of(const TokenFile& tokens, const text::Tokenizer& token
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
+// Encodings cut to the special tokens alone would train on no text at all.
+void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length) {
+  const text::EncodeOptions options = {.special_tokens = true, .max_length = 1 << 20};
+  const auto encoding =
+      table.has_pairs ? tokenizer.encode_pair("", "", options) : tokenizer.encode("", options);
+  const int64_t least = std::ssize(encoding.ids) + (table.has_pairs ? 2 : 1);
+  if (max_length >= least) return;
+  throw ConfigError(
+      "data.max_length is {}, of which {} are special tokens: no token of {} is left; set it to at least {}, usual are 64 to 512",
+      max_length, encoding.ids.size(), table.has_pairs ? "both texts" : "the text", least);
+}
+
+// The file's name is a hash of the texts, which anybody may give to another file.
+void require_tokens_of(const Table& table, const text::Tokenizer& tokenizer, const TokenFile& tokens,
+                       const std::filesystem::path& cache) {
+  if (tokens.size() == std::ssize(table.rows) && tokens.largest_id() < tokenizer.vocab_size()) return;
+  throw DataError(
+      "{}: the cached tokens of {} are not those of its texts ({} samples, ids up to {}; expected {} samples, ids below {}); delete the folder, the next run writes it again",
+      cache.string(), table.name, tokens.size(), tokens.largest_id(), table.rows.size(),
+      tokenizer.vocab_size());
+}
+
 }  // namespace
 
 TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
                          const std::filesystem::path& cache)
-    : tokens_(cached_tokens(table, tokenizer, max_length, cache)), has_labels_(table.has_labels) {
+    : tokens_((require_room_for_text(table, tokenizer, max_length),
+               cached_tokens(table, tokenizer, max_length, cache))),
+      has_labels_(table.has_labels) {
+  require_tokens_of(table, tokenizer, tokens_, cache);
   for (int64_t sample = 0; sample < size(); ++sample) {
     lengths_.push_back(static_cast<int32_t>(tokens_.ids(sample).size()));
     total_tokens_ += lengths_.back();

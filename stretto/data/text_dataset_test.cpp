@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto::data {
@@ -53,6 +54,82 @@ TEST(TextDataset, CacheIsReusedUntilSomethingChanges) {
   table.rows[0].text = "bad film";
   TextDataset(table, tokenizer, 16, cache);
   EXPECT_EQ(files_in(cache), 3);
+}
+
+TEST(TextDataset, ALengthWithoutTextIsRefused) {
+  const TempFolder folder;
+  const auto tokenizer = tiny_tokenizer(folder.path());
+  EXPECT_THAT([&] { TextDataset(tiny_table(), tokenizer, 2, folder.path()); },
+              ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
+                  "data.max_length is 2, of which 2 are special tokens: no token of the text is left")));
+  EXPECT_NO_THROW(TextDataset(tiny_table(), tokenizer, 3, folder.path()));
+}
+
+TEST(TextDataset, TheFingerprintIsOfTheContents) {
+  const TempFolder folder, other;
+  const auto tokenizer = tiny_tokenizer(folder.path());
+  const auto print = [&](const Table& table, const text::Tokenizer& with) {
+    return TextDataset(table, with, 16, folder.path() / "cache").fingerprint();
+  };
+  const std::string whole = print(tiny_table(), tokenizer);
+  EXPECT_EQ(print(tiny_table(), tokenizer), whole);
+  Table changed = tiny_table();
+  std::swap(changed.rows[0].label, changed.rows[1].label);
+  EXPECT_NE(print(changed, tokenizer), whole);
+  changed = tiny_table();
+  changed.rows[1].text = "good";
+  EXPECT_NE(print(changed, tokenizer), whole);
+  write_file_atomic(other.path() / "vocab.txt",
+                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\nmore\n");
+  EXPECT_NE(print(tiny_table(), text::Tokenizer::load(other.path() / "vocab.txt")), whole);
+}
+
+// A file of another content under the name that the texts' hash gives.
+TEST(TextDataset, ForgedCachesAreRefused) {
+  const TempFolder folder;
+  const auto tokenizer = tiny_tokenizer(folder.path());
+  const auto cache = folder.path() / "cache";
+  TextDataset(tiny_table(), tokenizer, 16, cache);
+  const auto path = std::filesystem::directory_iterator(cache)->path();
+  const auto forge = [&](int64_t samples, int32_t id) {
+    TokenFile::write(path, samples, [&](int64_t, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
+      ids.push_back(id);
+      types.push_back(0);
+    });
+    try {
+      TextDataset(tiny_table(), tokenizer, 16, cache);
+    } catch (const DataError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(forge(1, 5), HasSubstr("1 samples, ids up to 5; expected 2 samples, ids below 8"));
+  EXPECT_THAT(forge(2, 8), HasSubstr("ids up to 8"));
+  EXPECT_THAT(forge(2, -1), HasSubstr("it holds a negative token id"));
+}
+
+// Offsets that lead outside, with a checksum that fits.
+TEST(TokenFile, ForgedOffsetsAreRefused) {
+  const TempFolder folder;
+  const auto path = folder.path() / "x.tokens";
+  const auto encode = [](int64_t, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
+    ids.push_back(1);
+    types.push_back(0);
+  };
+  TokenFile::write(path, 2, encode);
+  const std::string whole = read_file(path);
+  for (const auto& [index, value] :
+       std::vector<std::pair<size_t, int64_t>>{{0, -1}, {1, 1 << 20}, {1, -5}, {2, 1}}) {
+    std::string forged = whole;
+    constexpr size_t header = 32;
+    std::memcpy(forged.data() + header + index * sizeof value, &value, sizeof value);
+    const uint64_t checksum = hash64(std::string_view(forged).substr(header));
+    std::memcpy(forged.data() + header - sizeof checksum, &checksum, sizeof checksum);
+    write_file_atomic(path, forged);
+    EXPECT_THAT([&] { TokenFile file(path); }, ::testing::ThrowsMessage<DataError>(::testing::HasSubstr(
+                                                   "its samples do not lie one behind the other")));
+  }
 }
 
 TEST(TokenFile, DamageIsFound) {

@@ -1,5 +1,6 @@
 #include "stretto/data/token_file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -26,7 +27,7 @@ std::string_view bytes_of(const std::vector<T>& values) {
 
 TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   const auto damaged = [&](const char* what) -> DataError {
-    return DataError("{}: {}; delete it, it will be made again", path.string(), what);
+    return DataError("{}: {}; delete the file, the next run writes it again", path.string(), what);
   };
   TokenFileHeader header{};
   if (file_.size() < sizeof header) throw damaged("too short for a token file");
@@ -46,6 +47,12 @@ TokenFile::TokenFile(const std::filesystem::path& path) : file_(path) {
   place += begins_.size_bytes();
   ids_ = {reinterpret_cast<const int32_t*>(place), header.tokens};
   types_ = {reinterpret_cast<const uint8_t*>(place + ids_.size_bytes()), header.tokens};
+  // A checksum that fits is no proof: whoever can write the file can compute it.
+  const bool ordered = begins_.front() == 0 && std::ranges::is_sorted(begins_) &&
+                       begins_.back() == static_cast<int64_t>(header.tokens);
+  if (!ordered) throw damaged("its samples do not lie one behind the other");
+  if (std::ranges::any_of(ids_, [](int32_t id) { return id < 0; }))
+    throw damaged("it holds a negative token id");
 }
 
 void TokenFile::write(const std::filesystem::path& path, int64_t count, const Encode& encode) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -14,11 +15,13 @@ namespace stretto::data {
 // Little-endian; written once under a name that depends on its content's source, never changed.
 class TokenFile {
  public:
-  // Maps `path` and checks its sizes. Throws DataError for a file that is no token file or is damaged.
+  // Maps `path` and checks its sizes, checksum and offsets. Throws DataError for a file that is no token file or is
+  // damaged.
   explicit TokenFile(const std::filesystem::path& path);
 
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }  // samples
   uint64_t checksum() const { return checksum_; }                            // of all samples' tokens
+  int32_t largest_id() const { return ids_.empty() ? -1 : *std::ranges::max_element(ids_); }
   std::span<const int32_t> ids(int64_t sample) const { return cut(ids_, sample); }
   std::span<const uint8_t> types(int64_t sample) const { return cut(types_, sample); }
 

@@ -17,6 +17,7 @@ bool TsvReader::next(Fields& fields) {
     const std::string_view line = take_line(rest_);
     ++line_;
     if (line.empty()) continue;
+    require_field_size(line.size(), name_, line_);
     fields.line = line_;
     fields.values.clear();
     for (const std::string_view value : split(line, '\t')) fields.values.emplace_back(value);

@@ -1,19 +1,21 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "stretto/data/reader_format.h"
 
 namespace stretto::data {
 
-// Tab-separated lines without any quoting, as GLUE's files are. `text` must outlive the reader.
+// Tab-separated lines without any quoting, as GLUE's files are. `text` must outlive the reader; `name` is the file.
 class TsvReader : public FieldReader {
  public:
-  explicit TsvReader(std::string_view text) : rest_(text) {}
+  TsvReader(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
   bool next(Fields& fields) override;
 
  private:
   std::string_view rest_;
+  std::string name_;
   int64_t line_ = 0;
 };
 

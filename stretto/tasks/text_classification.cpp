@@ -5,6 +5,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/reader.h"
+#include "stretto/data/summary.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/same_inputs.h"
@@ -46,6 +47,7 @@ data::Table TextClassification::read(const std::filesystem::path& file, const da
                      recipe_.data.label.value_or("")};
   options.labels = labels;
   options.require_labels = require_labels;
+  options.encoding = data::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
   return data::read_rows(file, options);
 }
 
@@ -59,7 +61,10 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
   std::unique_ptr<data::TextDataset> dataset;
   if (group_.rank() == 0) dataset = make();
   group_.barrier();
-  return dataset ? std::move(dataset) : make();
+  if (!dataset) return make();
+  log::info("data       {}: {}", table.name, data::describe_table(table));
+  log::info("lengths    {}", data::describe_lengths(dataset->lengths(), recipe_.data.max_length));
+  return dataset;
 }
 
 bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {

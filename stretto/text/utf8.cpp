@@ -56,7 +56,9 @@ size_t skip_ascii(std::string_view text, size_t position) {
   return position;
 }
 
-size_t first_invalid(std::string_view text) {
+}  // namespace
+
+size_t find_invalid_utf8(std::string_view text) {
   size_t position = 0;
   while ((position = skip_ascii(text, position)) < text.size()) {
     const ByteSequence sequence = sequence_at(text, position);
@@ -65,8 +67,6 @@ size_t first_invalid(std::string_view text) {
   }
   return position;
 }
-
-}  // namespace
 
 size_t count_code_points(std::string_view text) {
   return std::count_if(text.begin(), text.end(), is_lead_byte);
@@ -92,7 +92,7 @@ void append_utf8(std::string& out, char32_t code_point) {
 }
 
 std::string_view replace_invalid_utf8(std::string_view text, std::string& buffer) {
-  size_t position = first_invalid(text);
+  size_t position = find_invalid_utf8(text);
   if (position == text.size()) return text;
   buffer.assign(text.substr(0, position));
   while (position < text.size()) {

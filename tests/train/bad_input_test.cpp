@@ -70,7 +70,7 @@ TEST_F(BadInput, EmptyFile) {
                  HasSubstr(path("empty.tsv") + ": the file is empty"));
   workspace_.write("empty.tsv", "sentence\tlabel\n");
   expect_refusal(broken_input, "data.validation=" + path("empty.tsv"),
-                 HasSubstr(path("empty.tsv") + ": no rows behind the header"));
+                 HasSubstr(path("empty.tsv") + ": no rows follow the header"));
 }
 
 TEST_F(BadInput, OneClassOnly) {
@@ -97,7 +97,7 @@ TEST_F(BadInput, LabelOutOfRange) {
 TEST_F(BadInput, MalformedRow) {
   workspace_.write("train.tsv", make_rows(9, 1) + "a row without its label\n" + make_rows(9, 2));
   expect_refusal(broken_input, "",
-                 HasSubstr(path("train.tsv") + ":11: 1 column where the header has 2 (sentence, label)"));
+                 HasSubstr(path("train.tsv") + ":11: 1 column; the header has 2 (sentence, label)"));
   // It is reported once, and not tried again.
   const ShellResult again = shell(workspace_.command("train", 2) + " --max-restarts 2");
   expect_refusal_of(again, broken_input,

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "stretto/data/rows.h"
+
+namespace stretto::data {
+
+// What was read from a file, in one line: rows, columns, and the classes with their counts.
+//   "67349 texts; sentence, label (named columns); 2 classes: 0 29780 (44.2 %), 1 37569 (55.8 %)"
+std::string describe_table(const Table& table);
+
+// The lengths of encoded texts: "11 tokens (median), 31 (95 %), 66 (longest); 0.3 % are cut at data.max_length 66". A text
+// of max_length tokens counts as cut. Of no text: "no texts".
+std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length);
+
+}  // namespace stretto::data
