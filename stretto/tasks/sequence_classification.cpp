@@ -97,6 +97,13 @@ void SequenceClassification::save(const std::filesystem::path& folder, const Nam
   if (!tokenizer_.empty()) copy_tokenizer(tokenizer_, lowercase_, folder);
 }
 
+// That of config.json, before the recipe's model.dropout: the recipe is compared by itself.
+nlohmann::json SequenceClassification::model_config() const {
+  nlohmann::json config = original_config_;
+  for (const char* origin : {"_name_or_path", "transformers_version", "architectures"}) config.erase(origin);
+  return config;
+}
+
 void SequenceClassification::ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase) {
   tokenizer_ = tokenizer;
   lowercase_ = lowercase;

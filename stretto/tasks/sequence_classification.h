@@ -28,6 +28,8 @@ class SequenceClassification : public Module {
   // A folder that Hugging Face's from_pretrained loads: config.json, model.safetensors, the shipped tokenizer.
   void save(const std::filesystem::path& folder, const NamedTensors& weights) const override;
 
+  nlohmann::json model_config() const override;
+
   // Puts the tokenizer's files (of a folder, or one file) beside the weights when the model is saved. `lowercase` goes
   // into tokenizer_config.json where the files leave it open.
   void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include <nlohmann/json.hpp>
 #include <torch/nn/module.h>
 
 #include "stretto/data/samples.h"
@@ -50,6 +51,9 @@ class Module {
   // Writes the trained model into the empty `folder`, `weights` being its parameters and buffers at master precision,
   // under the names they have in root(). By default model.safetensors.
   virtual void save(const std::filesystem::path& folder, const NamedTensors& weights) const;
+
+  // The configuration of the model by name, as far as it computes: a run is resumed only where each value is the same.
+  virtual nlohmann::json model_config() const { return nlohmann::json::object(); }
 
   // The module that is trained. Throws ConfigError where none was registered.
   torch::nn::Module& root() { return *require_root(); }

@@ -10,6 +10,7 @@
 #include "stretto/trainer/callbacks.h"
 #include "stretto/trainer/checkpoints.h"
 #include "stretto/trainer/evaluate.h"
+#include "stretto/trainer/model_saver.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/same_inputs.h"
 #include "stretto/trainer/step_log.h"
@@ -49,6 +50,20 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& 
   return metrics;
 }
 
+// Only what the checkpoint has is compared: older ones did not hold the configuration.
+void require_same_model(const nlohmann::json& before, const nlohmann::json& now) {
+  std::string differences;
+  for (const auto& [name, value] : before.items()) {
+    const std::string here = now.contains(name) ? now.at(name).dump() : "unset";
+    if (value.dump() != here)
+      differences += fmt::format("\n  {}: {} there, {} here", name, value.dump(), here);
+  }
+  if (differences.empty()) return;
+  throw ConfigError(
+      "the model's config.json is not that of the run to resume:{}\nRestore it, or choose another output to train the changed model",
+      differences);
+}
+
 // One call of fit(): its parts, and the order in which they act.
 class Fit {
  public:
@@ -79,6 +94,7 @@ class Fit {
   const data::Dataset* validation_;  // null where nothing is evaluated
   Callbacks& callbacks_;
   std::optional<RunFolder> folder_;  // at rank 0
+  std::optional<ModelSaver> saver_;  // at rank 0
   TrainingRun run_;
   StepLog step_log_;
   BestModel best_;
@@ -101,6 +117,7 @@ Fit::Fit(const Recipe& recipe, Group& group, at::Device device, Module& module, 
       step_log_(recipe, group.rank(), std::move(trackers)),
       best_(recipe.checkpoint),
       checkpoints_(recipe, group) {
+  if (folder_) saver_.emplace(*folder_, module);
   if (train.size() < group.size()) {
     log::warning("{} samples for {} ranks: some ranks only take part in the reductions", train.size(),
                  group.size());
@@ -118,11 +135,13 @@ State Fit::describe_state(int random_writers) {
   step_log_.add_state(state);
   best_.add_state(state);
   callbacks_.add_state(state);
+  state.scalars["model"] = module_.model_config();
   return state;
 }
 
 void Fit::resume(const State& state) {
   try {
+    require_same_model(state.scalar("model"), module_.model_config());
     run_.resume(state);
     step_log_.resume(state);
     callbacks_.resume(state);
@@ -187,7 +206,7 @@ void Fit::roll_back(const std::string& reason) {
 // All ranks, as the weights may have to be gathered; rank 0 writes.
 void Fit::save_model() {
   const NamedTensors weights = run_.engine().weights();
-  if (main_rank()) folder_->save_model(module_, weights);
+  if (main_rank()) saver_->save(weights);
 }
 
 void Fit::evaluate_model(const StepReport& report) {
@@ -200,6 +219,7 @@ void Fit::evaluate_model(const StepReport& report) {
   const bool keep = best_.improves(metrics, report.epoch + 1);
   log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");
   if (keep) save_model();
+  if (!keep && main_rank()) saver_->retry();
   callbacks_.context().evaluation = metrics;
   callbacks_.tell<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
 }
@@ -232,6 +252,7 @@ void Fit::after(const StepReport& report) {
   }
   result_.stopped = report.requests.stop && !over();
   if (!checkpoints_.due(report, over())) return;
+  if (main_rank()) saver_->retry();
   run_.engine().compare_replicas();
   checkpoints_.save(describe_state(group_.size()), report, over() || result_.stopped, best_.score());
   callbacks_.tell("checkpoint_saved", &Callback::checkpoint_saved);
@@ -263,6 +284,7 @@ FitResult Fit::run() {
   step_log_.pause();
   checkpoints_.finish();
   if (validation_ == nullptr && !result_.stopped) save_model();
+  if (main_rank()) saver_->finish();
   run_.engine().catch_up();
   callbacks_.tell("fit_end", &Callback::fit_end);
   result_.steps = run_.steps_done();

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/archive/folder.h"
+#include "stretto/base/error.h"
 #include "stretto/base/files.h"
 
 // A run that was stopped, killed or moved is resumed as if it had never stopped, or reports why it cannot be.
@@ -357,6 +358,34 @@ TEST_F(ResumeRefused, OtherLabelsOfEqualData) {
   rows[label] = rows[label] == '0' ? '1' : '0';
   workspace_.write("train.tsv", rows);
   expect_refusal(2, "", HasSubstr("as many samples (64), but with other texts, tokens or labels"));
+}
+
+TEST_F(ResumeRefused, AnotherDropoutInConfigJson) {
+  auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
+  const std::string before = config.value("hidden_dropout_prob", nlohmann::json()).dump();
+  config["hidden_dropout_prob"] = 0.375;
+  workspace_.write("model/config.json", config.dump());
+  expect_refusal(2, "", HasSubstr("hidden_dropout_prob: " + before + " there, 0.375 here"));
+}
+
+TEST_F(ResumeRefused, AnotherVocabulary) {
+  std::string words = workspace_.read("model/vocab.txt");
+  words.replace(words.find("clumsy"), 6, "clumsz");
+  workspace_.write("model/vocab.txt", words);
+  expect_refusal(2, "", HasSubstr("data.train is not the data of the run to resume"));
+}
+
+TEST_F(ResumeRefused, ImpossibleManifests) {
+  const std::string file = checkpoint("run", 4) + "/manifest.json";
+  archive::Manifest manifest = archive::read_manifest(checkpoint("run", 4));
+  manifest.scalars["place"]["samples"] = INT64_MAX;
+  write_file_atomic(file, archive::to_text(manifest));
+  EXPECT_THAT([&] { archive::verify(checkpoint("run", 4)); },
+              ::testing::ThrowsMessage<DataError>(HasSubstr("place.samples")));
+  manifest.scalars.erase("place");
+  write_file_atomic(file, archive::to_text(manifest));
+  expect_refusal(1, "training.max_steps=6 checkpoint.accept_changes=[training.max_steps]",
+                 HasSubstr("lacks \"place\" among its scalars"));
 }
 
 TEST_F(ResumeRefused, AnotherModel) {

@@ -1,0 +1,60 @@
+#include "stretto/trainer/model_saver.h"
+
+#include <sys/stat.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+
+namespace stretto {
+
+ModelSaver::ModelSaver(const RunFolder& folder, const Module& module)
+    : folder_(folder), module_(module), at_start_(identity()) {}
+
+ModelSaver::Identity ModelSaver::identity() const {
+  struct stat status {};
+  if (::stat(folder_.path().c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
+// A folder of another identity is written to all the same: the new place is where the user will look.
+void ModelSaver::note_folder() {
+  if (folder_lost_ || identity() == at_start_) return;
+  folder_lost_ = true;
+  log::warning(
+      "{}: the output folder was removed, renamed or replaced during the run; what was in it is no longer there. What comes from now on is written into a new folder",
+      folder_.path().string());
+}
+
+void ModelSaver::save(const NamedTensors& weights) {
+  note_folder();
+  try {
+    folder_.save_model(module_, weights);
+    waiting_.clear();
+    failure_.clear();
+    saved_ = true;
+  } catch (const IoError& error) {
+    if (failure_.empty()) log::warning("the model was not saved, and will be tried again: {}", error.what());
+    failure_ = error.what();
+    if (&weights == &waiting_) return;
+    waiting_.clear();
+    for (const auto& [name, tensor] : weights) waiting_[name] = tensor.detach().clone();
+  }
+}
+
+void ModelSaver::retry() {
+  if (failure_.empty()) return;
+  save(waiting_);
+  if (failure_.empty()) log::info("the model that could not be saved is saved now");
+}
+
+void ModelSaver::finish() {
+  retry();
+  if (!failure_.empty()) throw IoError("the model was not saved: {}", failure_);
+  std::error_code none;
+  if (!saved_ || std::filesystem::exists(folder_.model(), none)) return;
+  throw IoError(
+      "{}: the model was saved there, but was removed or renamed during the run, and its weights are not kept in memory; restore the folder, or train again",
+      folder_.model().string());
+}
+
+}  // namespace stretto
