@@ -51,20 +51,20 @@ struct Manifest {
   std::optional<Score> score;
   std::map<std::string, StoredFile> files;
   std::map<std::string, StoredEntry> tensors;
-  nlohmann::json scalars = nlohmann::json::object();  // of those who described their state, by name
+  nlohmann::json scalars = nlohmann::json::object();  // by the name of the part whose state they are
 };
 
 inline constexpr const char* manifest_name = "manifest.json";
 
-// Its text, which ends in a checksum of all that goes before.
+// Its text, which ends in a checksum of the rest.
 std::string to_text(const Manifest& manifest);
 
-// Reads and checks such a text; `place` begins every error. Throws DataError where the text was damaged, where a piece lies
-// outside its tensor or file, and for a newer format.
+// Reads and checks such a text; `place` begins every error. Throws DataError where the text was damaged, for numbers that
+// are not possible, where a piece lies outside its tensor or file, and for a newer format.
 Manifest parse_manifest(const std::string& text, const std::string& place);
 
-// Throws DataError, naming tensor and files, unless each element of a tensor lies in one of its pieces, and each byte of
-// a file in its header or in one piece: so that none is missing and none can change unseen.
+// Throws DataError, naming tensor and files, unless each element of a tensor lies in exactly one of its pieces, and each
+// byte of a file in its header or in exactly one piece: none is missing, and none can change without being noticed.
 void require_complete(const Manifest& manifest, const std::string& place);
 
 // Bytes of an element of a safetensors dtype; throws DataError for an unknown one.

@@ -8,8 +8,8 @@
 
 namespace stretto::archive {
 
-// Whether regions are a partition of a tensor: each element in one of them, none in two. Regions may be cut in different
-// ways (rows, columns, flat shards); what it costs depends on how many there are, not on how large they are.
+// Whether regions are a partition of a tensor: each element lies in exactly one. Regions may be cut in different ways (rows,
+// columns, flat shards); the cost depends on their number, not on their size.
 
 // An element that lies in no region, or in several.
 struct Miscovered {

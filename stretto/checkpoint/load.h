@@ -13,9 +13,9 @@
 
 namespace stretto::checkpoint {
 
-// Writes a checkpoint's tensors into the memory that `state` refers to and replaces its scalars, whatever ranks and
-// regions wrote it. Names, shapes and types are compared before the first byte is written, each piece's checksum before
-// the piece is. Throws DataError naming the tensor where the checkpoint is of another model, and the file where it is
+// Writes a checkpoint's tensors into the memory that `state` refers to and replaces its scalars, whatever world size and
+// regions it was saved with. Names, shapes and types are compared before anything is written, each piece's checksum before
+// that piece is. Throws DataError naming the tensor where the checkpoint is of another model, and the file where it is
 // damaged.
 archive::Manifest load(const std::filesystem::path& checkpoint, State& state);
 

@@ -9,11 +9,11 @@
 namespace stretto::checkpoint {
 namespace {
 
-// A rank's share of the manifest as text, or the reason why there is none.
+// A rank's part of the manifest as text, or the reason why there is none.
 constexpr char part_mark = '+';
 constexpr char error_mark = '-';
 
-// Adds what one rank wrote to the whole.
+// Adds what one rank wrote to the manifest.
 void merge(archive::Manifest& whole, const archive::Manifest& part) {
   whole.files.insert(part.files.begin(), part.files.end());
   for (const auto& [name, entry] : part.tensors) {
@@ -24,7 +24,7 @@ void merge(archive::Manifest& whole, const archive::Manifest& part) {
   }
 }
 
-// What cannot be removed now is removed when the folder is next written to.
+// If it cannot be removed now, the next Writer of the folder removes it.
 void discard(const std::filesystem::path& partial) {
   try {
     remove_folder(partial);
@@ -83,7 +83,7 @@ std::string Writer::finish() {
 
 bool Writer::save(const State& state, int64_t step, std::optional<archive::Score> score) {
   if (!options_.wait_when_busy) {
-    // One answer for all: rank 0's.
+    // Rank 0 decides for all.
     const std::string busy = group_.broadcast_bytes(busy_ ? "busy" : "", 0);
     if (!busy.empty()) {
       log::warning("no checkpoint of step {}: the one of step {} is still being written", step, last_step_);
@@ -116,7 +116,7 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
 void Writer::write(Job& job) {
   try {
     error_ = write_and_commit(job);
-  } catch (const std::exception& error) {  // a peer that is gone
+  } catch (const std::exception& error) {  // a peer has failed
     error_ = error.what();
   }
   if (!error_.empty()) log::error("the checkpoint of step {} was not saved: {}", job.manifest.step, error_);
@@ -155,8 +155,8 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
   return "";
 }
 
-// Only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not resume from): they
-// neither go nor count, or the one just committed could go for them. What can't be removed is said and left.
+// Only after a commit. Checkpoints of later steps are not this run's (damaged ones that it did not resume from): they are
+// neither removed nor counted, or the one just committed could be removed for them. A failure is logged.
 void Writer::remove_superseded(int64_t step) {
   try {
     auto checkpoints = archive::list_checkpoints(options_.folder);

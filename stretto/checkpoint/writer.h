@@ -15,27 +15,26 @@ namespace stretto::checkpoint {
 
 struct WriterOptions {
   std::filesystem::path folder;  // of the checkpoints
-  bool background = true;        // write beside training, from a snapshot
-  bool wait_when_busy =
-      true;  // a save that comes while another is written waits for it; false: it is left out
+  bool background = true;        // write in a thread, from a snapshot, while training continues
+  bool wait_when_busy = true;    // a save waits for the previous one; false: it is skipped
   archive::Retention retention = {};
 };
 
-// Saves the state of a run: each rank its pieces, to step-<N>.partial/; when all are on disk, rank 0 adds the manifest and
-// renames the folder, which commits it. A failure at any rank reaches all of them: it is logged, nothing is committed, and
-// the checkpoints that were there stay.
+// Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0 adds the manifest
+// and renames the folder, which commits it. All ranks are notified of a failure at any: it is logged, nothing is committed,
+// and earlier checkpoints stay.
 class Writer {
  public:
   // Collective. Removes what interrupted saves left in the folder.
   Writer(Group& group, WriterOptions options);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
-  ~Writer();  // waits for a save under way
+  ~Writer();  // waits for the current save
 
-  // Collective, with the same step at all ranks. When it returns, the state may change. False where it was left out.
+  // Collective, with the same step at all ranks. When it returns, the state may change. False where the save was skipped.
   bool save(const State& state, int64_t step, std::optional<archive::Score> score = std::nullopt);
 
-  // Waits until the last save is committed. Returns what prevented it, or "".
+  // Waits until the last save is committed. Returns the reason if it failed, else "".
   std::string finish();
 
   int64_t last_step() const { return last_step_; }  // that save() was called for; -1 before

@@ -13,7 +13,7 @@ namespace stretto::data {
 // One sample by itself: tensors by name, without a batch dimension.
 using Sample = std::map<std::string, Tensor>;
 
-// Makes samples one batch: tensors alone; who asks for the batch adds sample ids and count.
+// Makes a batch of samples: its tensors only; the caller sets sample ids and count.
 using Collate = std::function<Batch(std::span<const Sample>)>;
 
 // Samples that can be counted, measured and made into batches. A sample's index is its identity: order, dropout and
@@ -34,7 +34,7 @@ class Dataset {
   // The samples as one batch on CPU. An empty list gives a batch without tensors and count 0. Thread-safe.
   virtual Batch pack(std::span<const int64_t> samples) const = 0;
 
-  // As pack, by `collate` where the dataset holds samples one by one and leaves open how they become a batch.
+  // As pack; a dataset of single samples makes the batch with `collate`.
   virtual Batch pack_with(std::span<const int64_t> samples, const Collate&) const { return pack(samples); }
 };
 

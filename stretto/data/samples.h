@@ -6,17 +6,16 @@
 
 namespace stretto::data {
 
-// What differs in size along a dimension is filled up to the largest with this: the value of the tensor's name, else 0.
-// -100 is the label that losses do not look at.
+// The value that pads a tensor, by the tensor's name; 0 for others. Losses ignore the label -100.
 using PadValues = std::map<std::string, double>;
 
-// Tensors of one name put together along a new first dimension; those of different sizes are padded at the end of each
-// dimension that differs. Samples that need to tell padding from content bring a tensor of ones (a mask), which is padded
-// with zeros. Throws DataError by name and sample where samples lack a tensor, or dimensions or types differ.
+// Stacks the tensors of each name along a new first dimension; those of different sizes are padded at the end of each
+// dimension that differs. Samples that need to distinguish padding from content provide a tensor of ones (a mask), which is
+// padded with zeros. Throws DataError by name and sample where samples lack a tensor, or dimensions or types differ.
 Batch pad_and_stack(std::span<const Sample> samples, const PadValues& pad_values = {{"labels", -100}});
 
-// A dataset of a user's own that gives samples one by one; how they become a batch is decided by who trains on them
-// (Module::collate), or is pad_and_stack.
+// Base class for users' datasets that give samples one by one. Module::collate makes batches of them, by default with
+// pad_and_stack.
 class SampleDataset : public Dataset {
  public:
   // `lengths` in tokens, or whatever measures a sample's cost.

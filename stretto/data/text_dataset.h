@@ -14,8 +14,9 @@ namespace stretto::data {
 // A table of texts as token ids, ready to be packed.
 class TextDataset : public Dataset {
  public:
-  // Tokenises `table`, or maps what an earlier run left in `cache`, where the file's name is a hash of the texts, the
-  // tokenizer and max_length. Encodings are cut at max_length tokens, special ones included.
+  // Tokenises `table`, or maps the file in `cache` that an earlier run wrote; its name is a hash of the texts, the
+  // tokenizer and max_length. Encodings are cut at max_length tokens, special tokens included. Throws ConfigError where
+  // max_length leaves no room for text, DataError where the cached file is not of these texts.
   TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
               const std::filesystem::path& cache);
 

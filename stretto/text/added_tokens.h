@@ -14,7 +14,7 @@ namespace stretto::text {
 // A token that is found in the text itself, before any word is cut. Fields as in tokenizer.json.
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only where no word character stands beside it
+  bool single_word = false;  // only where no word character is next to it
   bool lstrip = false;       // takes the white space to its left along
   bool rstrip = false;       // and to its right
   bool normalized = true;    // compared after normalisation, else with the raw text

@@ -10,7 +10,7 @@
 
 namespace stretto::text {
 
-// A value of a JSON file and where it stands there, so that what is wrong with it can be said. Every accessor
+// A value of a JSON file with its path in the file, for messages. Every accessor
 // throws DataError: `tokenizer.json: model.vocab: expected an object, found a list`.
 class JsonField {
  public:

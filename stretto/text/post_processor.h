@@ -14,7 +14,7 @@ struct Offset {
   bool operator==(const Offset&) const = default;
 };
 
-// A text, or a pair of texts, as a model reads it: four columns of equal length, one row a token.
+// A text, or a pair of texts, as a model reads it: four columns of equal length, one row per token.
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // which text of a pair

@@ -8,7 +8,7 @@
 namespace stretto::text {
 namespace {
 
-// One multiplication a byte; the high bits choose the slot and the low ones tag it.
+// One multiplication per byte; the high bits choose the slot and the low ones tag it.
 constexpr uint64_t hash_start = 0x51ED270B35D3F9A1;
 uint64_t hash_step(uint64_t hash, char byte) {
   return (hash ^ static_cast<unsigned char>(byte)) * 0x9E3779B97F4A7C15;

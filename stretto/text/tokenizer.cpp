@@ -103,7 +103,7 @@ uint32_t characters_in(std::string_view text, size_t begin, size_t end) {
 
 }  // namespace
 
-// Memory that the steps of one encode hand to each other.
+// Buffers that the stages of one encode share.
 struct Tokenizer::Scratch {
   NormalizedText normalized;
   std::vector<AddedTokenMatch> matches;
@@ -134,7 +134,7 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
   return post_process(post_processor_.pair, first_sequence, &second_sequence, options);
 }
 
-// Added tokens are taken out of the raw text; what stands between them goes on.
+// Takes the added tokens out of the raw text; the text between them is processed further.
 Sequence Tokenizer::tokenize(std::string_view text) const {
   Sequence sequence;
   Scratch scratch;
@@ -158,8 +158,8 @@ Sequence Tokenizer::tokenize(std::string_view text) const {
   return sequence;
 }
 
-// Normalises; takes out the added tokens that are searched in normalised text; what stands between them goes
-// on.
+// Normalises; takes out the added tokens that are searched in normalised text; the text between them is
+// processed further.
 void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
                                Sequence& out) const {
   NormalizedText& normalized = scratch.normalized;

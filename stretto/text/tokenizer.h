@@ -30,13 +30,13 @@ struct TokenizerParts {
 };
 
 // Text to ids and back: WordPiece with BERT's normalisation, equal to Hugging Face tokenizers in ids and
-// offsets. A const Tokenizer is safe to use from many threads. Text that is not UTF-8 counts one U+FFFD for
-// each maximal invalid subpart.
+// offsets. A const Tokenizer is safe to use from many threads. In text that is not UTF-8, each maximal invalid
+// subpart is one U+FFFD.
 class Tokenizer {
  public:
   // From a folder with tokenizer.json or vocab.txt, and perhaps tokenizer_config.json; or from one of these
   // files. A vocab.txt by itself is taken as cased exactly when it holds upper-case letters outside
-  // [...]; the choice is logged. Throws DataError with the file and the place, for models other than
+  // [...]; the choice is logged. Throws DataError with the file and the position, for models other than
   // WordPiece too.
   static Tokenizer load(const std::filesystem::path& path, const TokenizerOptions& options = {});
 

@@ -9,15 +9,14 @@
 namespace stretto::text {
 
 // What a tokenizer.json of Hugging Face's fast tokenizers describes. Its truncation, padding and decoder
-// sections are about other things than ids and are not read. What `config`, a tokenizer_config.json ({} for
-// none), says about case, accents and Chinese characters counts more, as in transformers, and is logged where
-// it differs. Throws DataError, with the name and the path of the value, when something is malformed or names
+// sections do not affect ids and are not read. `config`, a tokenizer_config.json ({} for none), overrides it on
+// case, accents and Chinese characters, as in transformers; a difference is logged. Throws DataError, with the name and the path of the value, when something is malformed or names
 // a kind that is not available.
 TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::string& name,
                                     const nlohmann::json& config, const std::string& config_name,
                                     const TokenizerOptions& options);
 
-// A vocabulary of one token a line, ids by line from 0, with the settings of a tokenizer_config.json ({}
+// A vocabulary of one token per line, ids by line from 0, with the settings of a tokenizer_config.json ({}
 // for none). Logs the choice of case where `options` and the settings leave it open. Throws DataError as
 // above.
 TokenizerParts parse_vocabulary(std::string_view lines, const std::string& name, const nlohmann::json& config,
