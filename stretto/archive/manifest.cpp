@@ -32,12 +32,10 @@ uint64_t from_hex(const std::string& digits) {
   return value;
 }
 
-// A whole number in [least, most]: a conversion by the JSON library would take fractions, and wrap around.
+// A whole number in [least, most].
 int64_t read_integer(const json& value, const char* name, int64_t least, int64_t most) {
-  const bool fits =
-      value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX);
-  const int64_t number = fits ? value.get<int64_t>() : 0;
-  if (fits && number >= least && number <= most) return number;
+  const auto number = whole_number(value);
+  if (number && *number >= least && *number <= most) return *number;
   throw DataError("\"{}\" is {}; a whole number from {} to {} was expected", name, value.dump(), least, most);
 }
 

@@ -62,6 +62,12 @@ nlohmann::json parse_json(std::string_view text, const std::string& name, int ma
   }
 }
 
+std::optional<int64_t> whole_number(const nlohmann::json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return std::nullopt;
+  return value.get<int64_t>();
+}
+
 nlohmann::json read_json(const std::filesystem::path& path) {
   const MappedFile file(path);
   return parse_json(file.text(), path.string());

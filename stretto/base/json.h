@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -15,5 +16,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& name, int ma
                           int64_t first_line = 1);
 
 nlohmann::json read_json(const std::filesystem::path& path);
+
+// The value if it is written as a whole number that fits. json::get() would truncate fractions and wrap around.
+std::optional<int64_t> whole_number(const nlohmann::json& value);
 
 }  // namespace stretto

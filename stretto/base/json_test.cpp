@@ -49,6 +49,14 @@ TEST(Json, DeepNestingIsRefusedBeforeParsing) {
   EXPECT_EQ(parse_json("[\"[[[[\"]", "flat", 1)[0], "[[[[");
 }
 
+TEST(Json, WholeNumbersAreNotConverted) {
+  EXPECT_EQ(whole_number(-3), -3);
+  EXPECT_EQ(whole_number(uint64_t{INT64_MAX}), INT64_MAX);
+  EXPECT_EQ(whole_number(UINT64_MAX), std::nullopt);
+  EXPECT_EQ(whole_number(1.0), std::nullopt);
+  EXPECT_EQ(whole_number("1"), std::nullopt);
+}
+
 TEST(Json, SizeIsBounded) {
   EXPECT_THAT([] { parse_json(std::string((size_t{256} << 20) + 1, ' '), "a.json"); },
               testing::ThrowsMessage<DataError>(testing::HasSubstr("a.json: 256 MiB of JSON is refused")));

@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/json.h"
 
 namespace stretto::data {
 namespace {
@@ -38,10 +39,8 @@ SamplerOptions from_json(const nlohmann::json& order) {
 
 int64_t read_count(const nlohmann::json& position, const char* name, int64_t limit) {
   const auto found = position.find(name);
-  const bool is_count = found != position.end() && found->is_number_integer() &&
-                        (!found->is_number_unsigned() || found->get<uint64_t>() <= INT64_MAX);
-  const int64_t value = is_count ? found->get<int64_t>() : -1;
-  if (value >= 0 && value < limit) return value;
+  const auto value = found == position.end() ? std::nullopt : whole_number(*found);
+  if (value && *value >= 0 && *value < limit) return *value;
   throw DataError(
       "the checkpoint's position in the data is not possible: place.{} is {}; a whole number from 0 to {} was expected. Resume from another checkpoint",
       name, found == position.end() ? "missing" : found->dump(), limit - 1);

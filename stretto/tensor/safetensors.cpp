@@ -68,9 +68,17 @@ void SafetensorsFile::read_header() {
       metadata_ = value.get<std::map<std::string, std::string>>();
       continue;
     }
-    const auto offsets = value.at("data_offsets").get<std::array<size_t, 2>>();
-    entries_.emplace(name, read_entry(name, value.at("dtype").get<std::string>(),
-                                      value.at("shape").get<std::vector<int64_t>>(), offsets[0], offsets[1]));
+    const auto size = [&](const nlohmann::json& number) {
+      const auto whole = whole_number(number);
+      if (whole && *whole >= 0) return *whole;
+      throw DataError("{}: tensor {}: {} is not a size or an offset", path_.string(), name, number.dump());
+    };
+    const auto& offsets = value.at("data_offsets");
+    std::vector<int64_t> shape;
+    for (const auto& extent : value.at("shape")) shape.push_back(size(extent));
+    entries_.emplace(
+        name, read_entry(name, value.at("dtype").get<std::string>(), std::move(shape),
+                         static_cast<size_t>(size(offsets.at(0))), static_cast<size_t>(size(offsets.at(1)))));
   }
 }
 

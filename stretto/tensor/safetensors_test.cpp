@@ -60,7 +60,12 @@ TEST(Safetensors, BadFilesAreNamed) {
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
               HasSubstr("tensor w has shape [3] of F32, which does not match its 8 bytes"));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}})", 8)),
-              HasSubstr("does not match"));
+              HasSubstr("tensor w: -1 is not a size or an offset"));
+  for (const char* offset : {"1e300", "8.0", "-8", "18446744073709551608", "\"8\""}) {
+    const std::string header =
+        fmt::format(R"({{"w":{{"dtype":"F32","shape":[2],"data_offsets":[0,{}]}}}})", offset);
+    EXPECT_THAT(error_of(file_with_header(header, 8)), HasSubstr("is not a size or an offset"));
+  }
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"dtype":"Q4","shape":[2],"data_offsets":[0,8]}})", 8)),
               HasSubstr("unknown type \"Q4\""));
   EXPECT_THAT(error_of(file_with_header(R"({"w":{"shape":[2]}})", 8)), HasSubstr("entry of the wrong form"));
