@@ -62,10 +62,11 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
 
 void Checkpoints::require_same_settings(const archive::Manifest& manifest,
                                         const std::filesystem::path& checkpoint) const {
-  if (!manifest.scalars.contains("recipe")) {
+  for (const char* name : {"recipe", "place", "data", "optimizer"}) {
+    if (manifest.scalars.contains(name)) continue;
     throw DataError(
-        "{} is not a checkpoint of a Trainer: its scalars lack \"recipe\"; Lite::load() reads those of Lite programs",
-        checkpoint.string());
+        "{} lacks \"{}\" among its scalars: it is not a checkpoint of a Trainer (Lite::load() reads those of Lite programs), or was edited",
+        checkpoint.string(), name);
   }
   const nlohmann::json before = manifest.scalars.at("recipe");
   const nlohmann::json now = computing_settings(recipe_);

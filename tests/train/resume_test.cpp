@@ -384,7 +384,7 @@ TEST_F(ResumeRefused, ImpossibleManifests) {
               ::testing::ThrowsMessage<DataError>(HasSubstr("place.samples")));
   manifest.scalars.erase("place");
   write_file_atomic(file, archive::to_text(manifest));
-  expect_refusal(1, "training.max_steps=6 checkpoint.accept_changes=[training.max_steps]",
+  expect_refusal(2, "training.max_steps=6 checkpoint.accept_changes=[training.max_steps]",
                  HasSubstr("lacks \"place\" among its scalars"));
 }
 
