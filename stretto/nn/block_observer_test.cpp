@@ -276,6 +276,22 @@ TEST(BlockObserver, AnArgumentThatIsUsedElsewhereTooDoesNotDelayTheEnd) {
   EXPECT_THAT(recorder.take(), ElementsAre("+backward b", "-backward b", "+backward a", "-backward a"));
 }
 
+struct InPlace : torch::nn::Module {
+  Tensor forward(Tensor x) { return x.mul_(3); }
+};
+
+TEST(BlockObserver, ArgumentsAndResultsMayBeModifiedInPlace) {
+  Sharded<InPlace> block;
+  Recorder recorder(block);
+  const Tensor x = input(), before = x * 2;
+  Tensor y = block.forward(before);
+  y.add_(1);
+  EXPECT_TRUE(at::allclose(before.detach(), x.detach() * 6 + 1)) << "as without an observer";
+  (y.sum() + before.sum()).backward();
+  EXPECT_TRUE(at::equal(x.grad(), at::full_like(x, 12)));
+  EXPECT_THAT(recorder.take(), ElementsAre("+forward ", "-forward ", "+backward ", "-backward "));
+}
+
 TEST(BlockObserver, ABackwardMayOutliveTheModuleAndTheObserver) {
   Tensor of_dead_module, of_dead_observer;
   {

@@ -60,6 +60,7 @@ void BlockPass::watch_argument(Tensor& argument) {
   if (backward_ == nullptr || !argument.defined() || !argument.requires_grad()) return;
   argument = argument.view_as(argument);
   arguments_.push_back(argument.grad_fn().get());
+  outside_.push_back(argument._base().grad_fn().get());
   backward_->add_argument();
   argument.register_hook([backward = backward_](const Tensor&) { backward->argument_done(); });
 }
@@ -70,7 +71,14 @@ void BlockPass::watch_result(Tensor& result) {
   const auto* node = result.grad_fn().get();
   if (node == nullptr || std::ranges::find(arguments_, node) != arguments_.end())
     result = result.view_as(result);
-  result.register_hook([backward = backward_](const Tensor&) { backward->begin(); });
+  const auto begin = [backward = backward_](const Tensor&) { backward->begin(); };
+  result.register_hook(begin);
+  if (!result.is_view()) return;
+  // Whoever modifies a view in place gives it another node; its base keeps the one that this block gave it.
+  const Tensor base(result._base());
+  const auto* node_of_base = base.grad_fn().get();
+  if (node_of_base != nullptr && std::ranges::find(outside_, node_of_base) == outside_.end())
+    base.register_hook(begin);
 }
 
 }  // namespace stretto::nn

@@ -28,7 +28,8 @@ class BlockPass {
   class Backward;
   std::shared_ptr<Block::Link> link_;
   std::shared_ptr<Backward> backward_;
-  std::vector<const torch::autograd::Node*> arguments_;
+  std::vector<const torch::autograd::Node*> arguments_;  // of the aliases
+  std::vector<const torch::autograd::Node*> outside_;    // of what they are views of
 };
 
 }  // namespace stretto::nn
