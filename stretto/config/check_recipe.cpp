@@ -57,28 +57,29 @@ void check_model(const Recipe& recipe) {
   require_path(recipe, "tokenizer.path", recipe.tokenizer.path, "where model.path is not given");
 }
 
-void check_optimizer(const Recipe& recipe) {
-  const OptimizerConfig& optimizer = recipe.optimizer;
-  const bool plain_momentum = optimizer.momentum > 0 && optimizer.dampening == 0;
-  if (optimizer.nesterov && !plain_momentum) {
-    throw ConfigError("{}: Nesterov's method needs a momentum above 0 and dampening 0; found {} and {}",
-                      recipe.origins.label("optimizer.nesterov"), optimizer.momentum, optimizer.dampening);
+// Of a section whose settings depend on its type.
+void check_choice(const Recipe& recipe, const std::string& section, const declare::Choice& choice) {
+  try {
+    choice.check();
+  } catch (const declare::SettingError& error) {
+    throw ConfigError("{}: {}", recipe.origins.label(section + "." + error.key), error.problem);
   }
 }
 
 void check_scheduler(const Recipe& recipe) {
-  const SchedulerConfig& scheduler = recipe.scheduler;
   const auto& origins = recipe.origins;
-  if (scheduler.num_warmup_steps && scheduler.warmup_ratio) {
+  const nlohmann::json warmup = recipe.scheduler.value("num_warmup_steps");
+  if (!warmup.is_null() && !recipe.scheduler.value("warmup_ratio").is_null()) {
     throw ConfigError("{}: the warm-up is given twice; remove this or {}",
                       origins.label("scheduler.warmup_ratio"), origins.mention("scheduler.num_warmup_steps"));
   }
   const auto& max_steps = recipe.training.max_steps;
-  if (scheduler.num_warmup_steps && max_steps && *scheduler.num_warmup_steps > *max_steps) {
+  if (!warmup.is_null() && max_steps && warmup.get<int64_t>() > *max_steps) {
     throw ConfigError("{}: a warm-up of {} steps is longer than {}, which is {}",
-                      origins.label("scheduler.num_warmup_steps"), *scheduler.num_warmup_steps,
+                      origins.label("scheduler.num_warmup_steps"), warmup.get<int64_t>(),
                       origins.mention("training.max_steps"), *max_steps);
   }
+  check_choice(recipe, "scheduler", recipe.scheduler);
 }
 
 void check_files(const Recipe& recipe) {
@@ -149,7 +150,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   }
   if (verb == Verb::train) check_files(recipe);
   check_evaluation(recipe);
-  check_optimizer(recipe);
+  check_choice(recipe, "optimizer", recipe.optimizer);
   check_scheduler(recipe);
   check_checkpoint(recipe);
 }

@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/declare/describe.h"
 #include "stretto/declare/rule.h"
+#include "stretto/hparams/schedule_registry.h"
 
 // The declaration of every setting: key, member, help, range or choices. Defaults are the structs'.
 namespace stretto {
@@ -108,29 +109,14 @@ void TrainingConfig::fields(declare::Fields& field) {
         above(0).at_most(1));
 }
 
-void OptimizerConfig::fields(declare::Fields& field) {
-  field("type", type, "optimizer; its settings have the names of PyTorch's arguments",
-        one_of({"AdamW", "SGD"}));
-  field("lr", lr, "peak learning rate", at_least(0));
-  field("weight_decay", weight_decay, "weight decay; not applied to biases and norm weights", at_least(0));
-  field("betas", betas, "decay rates of the running averages of the gradient and its square",
-        at_least(0).below(1).used_with("type", type, {"AdamW"}));
-  field("eps", eps, "term added to the denominator, for numerical stability",
-        at_least(0).used_with("type", type, {"AdamW"}));
-  field("momentum", momentum, "momentum factor", at_least(0).used_with("type", type, {"SGD"}));
-  field("dampening", dampening, "dampening of the momentum",
-        declare::Rule{}.used_with("type", type, {"SGD"}));
-  field("nesterov", nesterov, "Nesterov momentum", declare::Rule{}.used_with("type", type, {"SGD"}));
-}
+OptimizerConfig::OptimizerConfig()
+    : Choice(optim::optimizer_kinds(), "AdamW",
+             "optimizer; its settings have the names of PyTorch's arguments") {}
 
-void SchedulerConfig::fields(declare::Fields& field) {
-  field("type", type, "LinearWithWarmup: linear increase to lr, then linear decrease to 0; Constant: lr",
-        one_of({"LinearWithWarmup", "Constant"}));
-  field("num_warmup_steps", num_warmup_steps, "number of warm-up steps",
-        at_least(0).at_most(max_total).used_with("type", type, {"LinearWithWarmup"}));
-  field("warmup_ratio", warmup_ratio,
-        "warm-up steps as a fraction of all steps; an alternative to num_warmup_steps",
-        at_least(0).below(1).used_with("type", type, {"LinearWithWarmup"}));
+SchedulerConfig::SchedulerConfig()
+    : Choice(
+          optim::schedule_kinds(), "LinearWithWarmup",
+          "schedule of the learning rate; its settings have the names of PyTorch's and transformers' arguments") {
 }
 
 void CheckpointConfig::fields(declare::Fields& field) {

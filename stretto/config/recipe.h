@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -9,8 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/declare/choice.h"
 #include "stretto/declare/fields.h"
 #include "stretto/declare/read.h"
+#include "stretto/hparams/optimizer_options.h"
 
 namespace stretto {
 
@@ -75,27 +78,25 @@ struct TrainingConfig {
   bool operator==(const TrainingConfig&) const = default;
 };
 
-struct OptimizerConfig {
-  std::string type = "AdamW";
-  double lr = 5e-5;
-  double weight_decay = 0.01;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double momentum = 0;
-  double dampening = 0;
-  bool nesterov = false;
-
-  void fields(declare::Fields& field);
-  bool operator==(const OptimizerConfig&) const = default;
+// optimizer: a type and its settings (hparams/optimizer_options.h). In programs:
+//   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
+struct OptimizerConfig : declare::Choice {
+  OptimizerConfig();
+  template <class Options>
+  requires(!std::derived_from<Options, declare::Choice>) OptimizerConfig& operator=(const Options& options) {
+    choose(options);
+    return *this;
+  }
 };
 
-struct SchedulerConfig {
-  std::string type = "LinearWithWarmup";
-  std::optional<int64_t> num_warmup_steps = std::nullopt;
-  std::optional<double> warmup_ratio = std::nullopt;
-
-  void fields(declare::Fields& field);
-  bool operator==(const SchedulerConfig&) const = default;
+// scheduler: the same (hparams/schedule_registry.h).
+struct SchedulerConfig : declare::Choice {
+  SchedulerConfig();
+  template <class Options>
+  requires(!std::derived_from<Options, declare::Choice>) SchedulerConfig& operator=(const Options& options) {
+    choose(options);
+    return *this;
+  }
 };
 
 struct CheckpointConfig {

@@ -34,15 +34,15 @@ TEST(Recipe, DefaultsAreResolved) {
   EXPECT_EQ(recipe.data.cache, "runs/latest/cache");
   EXPECT_EQ(recipe.checkpoint.monitor, "accuracy");
   EXPECT_EQ(recipe.training.epochs, 3);
-  EXPECT_EQ(recipe.optimizer.lr, 5e-5);
+  EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 5e-5);
   EXPECT_EQ(parse("output: o\ndata: {cache: c}\n").data.cache, "c");
 }
 
 TEST(Recipe, OverridesWin) {
   const Recipe recipe = parse("optimizer:\n  lr: 1e-4\n", {"optimizer.lr=3e-5", "optimizer.betas=[0.8, 0.98]",
                                                            "output=runs/x", "training.max_steps=7"});
-  EXPECT_EQ(recipe.optimizer.lr, 3e-5);
-  EXPECT_EQ(recipe.optimizer.betas[1], 0.98);
+  EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 3e-5);
+  EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().betas[1], 0.98);
   EXPECT_EQ(recipe.output, "runs/x");
   EXPECT_EQ(recipe.training.max_steps, 7);
   EXPECT_EQ(recipe.origins.label("optimizer.lr"), "--set optimizer.lr=3e-5: optimizer.lr");
@@ -65,9 +65,10 @@ TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
   refuses("optimizer:\n  momentum: 0.9\n", {},
           "r.yaml:2:13: optimizer.momentum does not apply with optimizer.type: AdamW, only with SGD");
   refuses("optimizer:\n  type: SGD\n  eps: 1e-6\n", {}, "r.yaml:3:8: optimizer.eps does not apply");
-  EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.momentum, 0.9);
-  refuses("optimizer:\n  type: AdamX\n", {},
-          "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD; did you mean \"AdamW\"?");
+  EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.as<optim::SgdOptions>().momentum, 0.9);
+  refuses(
+      "optimizer:\n  type: AdamX\n", {},
+      "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop; did you mean \"AdamW\"?");
 }
 
 TEST(Recipe, StrategyMayCarryThePrecision) {
@@ -107,8 +108,8 @@ TEST(Recipe, TheMainJobParses) {
   EXPECT_EQ(recipe.training.strategy, "ddp");
   EXPECT_EQ(recipe.training.epochs, 1);
   EXPECT_EQ(recipe.training.batch_size, 32);
-  EXPECT_EQ(recipe.optimizer.lr, 5e-5);
-  EXPECT_EQ(recipe.scheduler.warmup_ratio, 0.06);
+  EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 5e-5);
+  EXPECT_EQ(recipe.scheduler.value("warmup_ratio"), 0.06);
   EXPECT_EQ(parse(dump_recipe(recipe)), recipe);
 }
 
@@ -178,7 +179,7 @@ TEST(Recipe, SurvivesThePassageToAnotherProcess) {
   const ScopedVariable other("RATE", "0.5");
   const Recipe decoded = decode_recipe(encode_recipe(recipe));
   EXPECT_EQ(decoded, recipe);
-  EXPECT_EQ(decoded.optimizer.lr, 0.25);
+  EXPECT_EQ(decoded.optimizer.as<optim::SgdOptions>().lr, 0.25);
   EXPECT_EQ(decoded.origins.label("optimizer.lr"), "r.yaml:1:28: optimizer.lr");
 }
 
@@ -222,7 +223,7 @@ TEST(ProgramFields, AreReadWrittenAndComparedLikeStrettos) {
       parse_recipe("model: {hidden: 8}\noptimizer: {lr: 0.1}\n", "r.yaml", overrides, fields);
   EXPECT_EQ(settings.model.hidden, 8);
   EXPECT_EQ(settings.noise, 0.25);
-  EXPECT_EQ(recipe.optimizer.lr, 0.1);
+  EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 0.1);
   EXPECT_THAT(dump_recipe(recipe),
               AllOf(StartsWith("task: text-classification\nmodel:\n  hidden: 8\n  shapes: shapes.txt\n"),
                     HasSubstr("noise: 0.25\n")));
@@ -270,21 +271,36 @@ TEST(RecipeHelp, IsGivenForOneSectionOrSetting) {
 
 TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
   const auto rules = recipe_schema().at("properties").at("optimizer").at("allOf");
-  const auto rule_for = [&](const char* name) {
-    for (const auto& rule : rules) {
-      if (rule.at("then").at("properties").contains(name)) return rule;
+  // The rule under which the setting must be as in `schema`.
+  const auto rule_for = [](const auto& of, const char* name, const nlohmann::ordered_json& schema) {
+    for (const auto& rule : of) {
+      const auto& properties = rule.at("then").at("properties");
+      if (properties.contains(name) && properties.at(name) == schema) return rule.at("if");
     }
     return nlohmann::ordered_json();
   };
-  const auto betas = rule_for("betas"), momentum = rule_for("momentum");
-  EXPECT_EQ(betas.at("if"), nlohmann::ordered_json::parse(
-                                R"({"properties": {"type": {"enum": ["SGD"]}}, "required": ["type"]})"));
-  EXPECT_EQ(betas.at("then").at("properties").at("betas"), false);
-  EXPECT_EQ(momentum.at("if"),
-            nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum": ["AdamW"]}}})"))
+  EXPECT_EQ(rule_for(rules, "betas", false), nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
+      ["SGD", "Adadelta", "Adagrad", "Adafactor", "ASGD", "RMSprop", "Rprop"]}}, "required": ["type"]})"));
+  EXPECT_EQ(rule_for(rules, "momentum", false),
+            nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
+      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop"]}}})"))
       << "without a type it is AdamW";
   const auto scheduler = recipe_schema().at("properties").at("scheduler").at("allOf");
-  EXPECT_EQ(scheduler[0].at("then").at("properties").at("num_warmup_steps").at("type"), "null");
+  const auto without_warmup = rule_for(scheduler, "num_warmup_steps", {{"type", "null"}});
+  EXPECT_EQ(without_warmup.at("properties").at("type").at("enum")[0], "Constant");
+}
+
+TEST(RecipeSchema, HasTheDefaultsOfEachType) {
+  const auto rules = recipe_schema().at("properties").at("optimizer").at("allOf");
+  std::map<std::string, double> lr;
+  for (const auto& rule : rules) {
+    const auto& properties = rule.at("then").at("properties");
+    if (!properties.contains("lr")) continue;
+    lr[rule.at("if").at("properties").at("type").at("enum")[0]] = properties.at("lr").at("default");
+  }
+  EXPECT_EQ(lr.size(), 12u);
+  EXPECT_EQ(lr.at("AdamW"), 5e-5);
+  EXPECT_EQ(lr.at("Adadelta"), 1);
 }
 
 // A recipe whose files all exist, with `overrides` over it.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -63,6 +64,9 @@ class Fields {
     list_.push_back(std::move(field));
   }
 
+  // Adds `field` next to others of its key, each used with other values of another setting (Rule::used_with).
+  void add(Field field) { list_.push_back(std::move(field)); }
+
   const std::vector<Field>& list() const { return list_; }
   std::vector<Field> take() { return std::move(list_); }
 
@@ -78,5 +82,11 @@ std::vector<Field> fields_of(T& settings) {
   settings.fields(fields);
   return fields.take();
 }
+
+// All declarations of `key`: more than one where each is used with other values of another setting.
+std::vector<const Field*> declarations(const std::vector<Field>& fields, std::string_view key);
+
+// The declaration of `key` that is in use, or the first; null where there is none.
+const Field* declaration_in_use(const std::vector<Field>& fields, std::string_view key);
 
 }  // namespace stretto::declare

@@ -27,10 +27,11 @@ class FieldReader {
     for (const Field& field : fields) {
       const YamlNode* child = node.find(field.key);
       if (child == nullptr || child->kind == YamlNode::Kind::absent) continue;
+      if (&field != declaration_in_use(fields, field.key)) continue;
       if (field.is_section()) {
         read_section(field.fields, *child, join_path(path, field.key));
       } else {
-        read_setting(field, *child, path);
+        read_setting(field, fields, *child, path);
       }
     }
   }
@@ -38,7 +39,9 @@ class FieldReader {
   Origins take_origins() { return std::move(origins_); }
 
  private:
-  void read_setting(const Field& field, const YamlNode& node, const std::string& section) {
+  // `fields`: those of its section.
+  void read_setting(const Field& field, const std::vector<Field>& fields, const YamlNode& node,
+                    const std::string& section) {
     const std::string path = join_path(section, field.key);
     if (node.kind == YamlNode::Kind::null && !is_optional(field)) {
       throw ConfigError("{}: {} has no value; give one ({}) or remove the line", node.place, path,
@@ -48,10 +51,14 @@ class FieldReader {
     if (node.kind == YamlNode::Kind::null) return;
     if (!field.rule.in_use()) {
       const auto& condition = *field.rule.condition;
+      std::vector<std::string> values;
+      for (const Field* declaration : declarations(fields, field.key)) {
+        const auto& more = declaration->rule.condition->values;
+        values.insert(values.end(), more.begin(), more.end());
+      }
       const std::string selector = join_path(section, condition.key);
       throw ConfigError("{}: {} does not apply with {}: {}, only with {}; remove the line or change {}",
-                        node.place, path, selector, *condition.chosen, fmt::join(condition.values, " or "),
-                        selector);
+                        node.place, path, selector, *condition.chosen, fmt::join(values, " or "), selector);
     }
     origins_.places[path] = node.place;
   }

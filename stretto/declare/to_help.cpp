@@ -33,29 +33,45 @@ std::string default_text(const Field& setting) {
 }
 
 // "number, at least 0; only with type AdamW; default 0.01"
-std::string accepted_values(const Field& setting) {
+std::string accepted_values(const Field& setting, bool under_its_condition) {
   const Rule& rule = setting.rule;
   std::string text =
       rule.choices.empty() ? type_name(setting) : fmt::format("{}", fmt::join(rule.choices, " | "));
   const std::string range = rule.range_text();
   if (!range.empty()) text += ", " + range;
-  if (rule.condition) {
+  if (rule.condition && !under_its_condition) {
     text += fmt::format("; only with {} {}", rule.condition->key, fmt::join(rule.condition->values, " or "));
   }
   return text + default_text(setting);
 }
 
-// A section's own settings come before the sections inside it.
+// "AdamW", where `setting` is one of several declarations of its key and the setting that decides is in `fields`; else "".
+std::string group_of(const Field& setting, const std::vector<Field>& fields) {
+  const auto& condition = setting.rule.condition;
+  if (!condition || declarations(fields, condition->key).empty()) return "";
+  const auto decides = [&](const Field& other) {
+    return other.rule.condition && other.rule.condition->key == condition->key &&
+           declarations(fields, other.key).size() > 1;
+  };
+  return std::ranges::any_of(fields, decides) ? fmt::format("{}", fmt::join(condition->values, " or ")) : "";
+}
+
+// A section's own settings come before the sections inside it. Those that depend on a type are grouped by it.
 std::string section_help(const std::vector<Field>& fields, const std::string& prefix) {
   std::string settings;
+  std::string group;
   std::string sections;
   for (const Field& field : fields) {
     if (field.is_section()) {
       sections += fmt::format("\n{}{}: {}\n", prefix, field.key, field.help);
       sections += section_help(field.fields, prefix + field.key + ".");
     } else {
+      const std::string own_group = group_of(field, fields);
+      if (own_group != group && !own_group.empty())
+        settings += fmt::format("\n with {}{}: {}\n", prefix, field.rule.condition->key, own_group);
+      group = own_group;
       settings += fmt::format("  {}{}\n", prefix, field.key);
-      settings += wrap(fmt::format("{} ({})", field.help, accepted_values(field)), 6);
+      settings += wrap(fmt::format("{} ({})", field.help, accepted_values(field, !group.empty())), 6);
     }
   }
   return settings + sections;
@@ -72,7 +88,11 @@ std::string to_help(const std::vector<Field>& fields, const std::string& path) {
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto field = std::ranges::find(*level, keys[i], &Field::key);
     if (field == level->end()) return "";
-    if (i + 1 == keys.size()) return section_help({*field}, prefix);
+    if (i + 1 == keys.size()) {
+      std::vector<Field> found;
+      for (const Field* declaration : declarations(*level, keys[i])) found.push_back(*declaration);
+      return section_help(found, prefix);
+    }
     level = &field->fields;
     prefix += field->key + ".";
   }
@@ -90,7 +110,7 @@ std::string sections_help(const std::vector<Field>& fields) {
 std::vector<std::string> all_names(const std::vector<Field>& fields) {
   std::vector<std::string> names;
   for (const Field& field : fields) {
-    names.push_back(field.key);
+    if (declarations(fields, field.key)[0] == &field) names.push_back(field.key);
     for (const std::string& inner : all_names(field.fields)) names.push_back(field.key + "." + inner);
   }
   return names;

@@ -72,34 +72,47 @@ Json setting_schema(const Field& setting) {
   return schema;
 }
 
-// The values of the selecting setting with which `condition` does not hold.
-std::vector<std::string> excluding_values(const Field& selector, const Rule::Condition& condition) {
-  std::vector<std::string> values;
-  for (const std::string& choice : selector.rule.choices) {
-    if (std::ranges::find(condition.values, choice) == condition.values.end()) values.push_back(choice);
-  }
-  return values;
+// "If `selector` has one of `values`, the setting `key` is as in `schema`."
+Json conditional(const Field& selector, const std::vector<std::string>& values, const std::string& key,
+                 const Json& schema) {
+  const auto default_value = value_of(selector).get<std::string>();
+  Json test = {{"properties", {{selector.key, {{"enum", values}}}}}};
+  if (std::ranges::find(values, default_value) == values.end()) test["required"] = {selector.key};
+  return {{"if", test}, {"then", {{"properties", {{key, schema}}}}}};
 }
 
 // For each setting that applies only beside some values of another one: if that one has another value, it must be
-// absent, or null where null is allowed.
+// absent, or null where null is allowed. Where it is declared differently for different values, each has its own rule.
 Json conditions(const std::vector<Field>& fields) {
   Json rules = Json::array();
   for (const Field& field : fields) {
-    const auto& condition = field.rule.condition;
-    if (!condition) continue;
-    const auto selector = std::ranges::find(fields, condition->key, &Field::key);
-    if (selector == fields.end()) continue;
-    const auto values = excluding_values(*selector, *condition);
-    const auto default_value = value_of(*selector);
-    const bool excluded_by_default =
-        std::ranges::find(values, default_value.get<std::string>()) != values.end();
-    Json test = {{"properties", {{condition->key, {{"enum", values}}}}}};
-    if (!excluded_by_default) test["required"] = {condition->key};
+    if (!field.rule.condition) continue;
+    const auto selector = std::ranges::find(fields, field.rule.condition->key, &Field::key);
+    const auto all = declarations(fields, field.key);
+    if (selector == fields.end() || all[0] != &field) continue;
+    std::vector<std::string> excluding = selector->rule.choices;
+    for (const Field* declaration : all) {
+      const auto& values = declaration->rule.condition->values;
+      std::erase_if(excluding, [&](const std::string& value) {
+        return std::ranges::find(values, value) != values.end();
+      });
+      if (all.size() > 1)
+        rules.push_back(conditional(*selector, values, field.key, setting_schema(*declaration)));
+    }
     const Json absent = is_optional(field) ? Json{{"type", "null"}} : Json(false);
-    rules.push_back({{"if", test}, {"then", {{"properties", {{field.key, absent}}}}}});
+    if (!excluding.empty()) rules.push_back(conditional(*selector, excluding, field.key, absent));
   }
   return rules;
+}
+
+// What holds of a setting whatever other settings are.
+Json common_schema(const std::vector<Field>& fields, const std::string& key) {
+  const Field& field = *declaration_in_use(fields, key);
+  Json schema = setting_schema(field);
+  if (declarations(fields, key).size() == 1) return schema;
+  Json common = {{"description", field.help}};
+  if (schema.contains("default")) common["default"] = schema["default"];
+  return common;
 }
 
 Json object_schema(const std::vector<Field>& fields) {
@@ -110,7 +123,7 @@ Json object_schema(const std::vector<Field>& fields) {
       properties[field.key].update(object_schema(field.fields));
       properties[field.key]["type"] = {"object", "null"};
     } else {
-      properties[field.key] = setting_schema(field);
+      properties[field.key] = common_schema(fields, field.key);
     }
   }
   Json schema = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};

@@ -1,5 +1,6 @@
 #include "stretto/optim/adamw.h"
 
+#include "stretto/declare/check_settings.h"
 #include "stretto/kernels/adamw.h"
 #include "stretto/optim/elementwise.h"
 
@@ -9,7 +10,7 @@ namespace {
 class Adamw : public ElementwiseOptimizer, private RowRule {
  public:
   explicit Adamw(const AdamwOptions& options)
-      : ElementwiseOptimizer({options.lr, options.beta1}), options_(options) {}
+      : ElementwiseOptimizer({options.lr, options.betas[0]}), options_(options) {}
   std::string name() const override { return "AdamW"; }
   bool steps_rows() const override { return options_.eps > 0; }
 
@@ -51,8 +52,8 @@ class Adamw : public ElementwiseOptimizer, private RowRule {
   kernels::AdamwStep settings(const Range& range, double lr, std::optional<double> beta1, double grad_scale,
                               int64_t step) const {
     return {lr,
-            beta1.value_or(options_.beta1),
-            options_.beta2,
+            beta1.value_or(options_.betas[0]),
+            options_.betas[1],
             options_.eps,
             range.weight_decay ? options_.weight_decay : 0,
             grad_scale,
@@ -64,6 +65,9 @@ class Adamw : public ElementwiseOptimizer, private RowRule {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> adamw(const AdamwOptions& options) { return std::make_unique<Adamw>(options); }
+std::unique_ptr<Optimizer> adamw(const AdamwOptions& options) {
+  declare::check_settings(options, "AdamW");
+  return std::make_unique<Adamw>(options);
+}
 
 }  // namespace stretto::optim

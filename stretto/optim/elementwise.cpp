@@ -19,6 +19,7 @@ void ElementwiseOptimizer::make_state(const Allocator& allocator) {
   for (size_t i = 0; i < state_names().size(); ++i)
     state_.push_back(allocator(master.numel(), master.scalar_type(), master.device()));
   make_ranges();
+  for (const Range& range : ranges_) init_state(range);
   if (tables_.empty()) return;
   std::vector<int64_t> rows;
   for (const Range& table : tables_) {
@@ -54,6 +55,7 @@ void ElementwiseOptimizer::add_range(int64_t begin, int64_t end, const Parameter
 
 void ElementwiseOptimizer::update(const StepRates& rates, double grad_scale, int64_t step,
                                   const TouchedRows& touched) {
+  begin_step(rates, step);
   const bool by_rows = lazy_rows_ != nullptr && !touched.empty();
   if (by_rows) {
     lazy_rows_->step(touched, rates, grad_scale, step);
@@ -64,6 +66,7 @@ void ElementwiseOptimizer::update(const StepRates& rates, double grad_scale, int
     lazy_rows_->stepped_all(step);
   }
   for (const Range& range : ranges_) step_range(range, with_factor(rates, range.lr_factor), grad_scale, step);
+  end_step(rates);
 }
 
 void ElementwiseOptimizer::catch_up(size_t table, std::span<const int64_t> rows) {

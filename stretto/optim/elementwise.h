@@ -30,6 +30,11 @@ class ElementwiseOptimizer : public Optimizer {
 
   using Optimizer::Optimizer;
   virtual std::vector<std::string> state_names() const = 0;
+  // Called once: for state that does not begin with zeros.
+  virtual void init_state(const Range& /*range*/) {}
+  // Around all ranges of a step; rates.lr is without lr_factor.
+  virtual void begin_step(const StepRates& /*rates*/, int64_t /*step*/) {}
+  virtual void end_step(const StepRates& /*rates*/) {}
   // Steps one range. rates.lr has the range's lr_factor in it.
   virtual void step_range(const Range& range, const StepRates& rates, double grad_scale, int64_t step) = 0;
   // Itself. REQUIRES: steps_rows().

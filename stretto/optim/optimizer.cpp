@@ -71,6 +71,7 @@ void Optimizer::step(const StepRates& rates, double grad_scale, const TouchedRow
 void Optimizer::add_state(State& state, const std::string& prefix) const {
   for (const ParameterPiece& piece : pieces_) add_piece_state(state, prefix, piece);
   state.scalars[prefix] = {{"type", name()}, {"steps", steps_done_}};
+  add_scalars(state.scalars[prefix]);
 }
 
 void Optimizer::resume(const State& state, const std::string& prefix) {
@@ -80,6 +81,7 @@ void Optimizer::resume(const State& state, const std::string& prefix) {
                       mine.at("type").get<std::string>(), prefix, name());
   }
   mine.at("steps").get_to(steps_done_);
+  read_scalars(mine);
   on_resume();
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/optim/step_rates.h"
+#include "stretto/hparams/step_rates.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
 
@@ -90,6 +90,9 @@ class Optimizer {
   // Adds the entries of one piece, as add_state() does.
   virtual void add_piece_state(State& state, const std::string& prefix,
                                const ParameterPiece& piece) const = 0;
+  // State that is numbers, saved in scalars[prefix] beside type and steps.
+  virtual void add_scalars(nlohmann::json& /*scalars*/) const {}
+  virtual void read_scalars(const nlohmann::json& /*scalars*/) {}
   // After the state has been written from outside.
   virtual void on_resume() {}
 

@@ -31,7 +31,7 @@ TEST(Optimizer, StepsItsPiecesOnlyWithTheirSettings) {
 
 TEST(Optimizer, TheSchedulesMomentumReplacesItsOwn) {
   const Buffers ours = {at::ones({4}), at::ones({4}), {}}, theirs = {at::ones({4}), at::ones({4}), {}};
-  const auto scheduled = adamw({.beta1 = 0.5}), own = adamw({.beta1 = 0.9});
+  const auto scheduled = adamw({.betas = {0.5, 0.999}}), own = adamw({});
   for (const auto& [optimizer, buffers] : {std::pair(&scheduled, ours), {&own, theirs}})
     (*optimizer)->bind(buffers, {{.name = "w", .shape = {4}, .end = 4}}, plain_memory());
   for (int step = 0; step < 3; ++step) {

@@ -1,6 +1,6 @@
 #include "stretto/optim/sgd.h"
 
-#include "stretto/base/error.h"
+#include "stretto/declare/check_settings.h"
 #include "stretto/kernels/sgd.h"
 #include "stretto/optim/elementwise.h"
 
@@ -12,13 +12,7 @@ class Sgd : public ElementwiseOptimizer {
   explicit Sgd(const SgdOptions& options)
       : ElementwiseOptimizer(
             {options.lr, options.momentum > 0 ? std::optional(options.momentum) : std::nullopt}),
-        options_(options) {
-    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
-      throw ConfigError(
-          "SGD: nesterov needs momentum above 0 and dampening 0, found momentum {} and dampening {}",
-          options.momentum, options.dampening);
-    }
-  }
+        options_(options) {}
   std::string name() const override { return "SGD"; }
 
  private:
@@ -39,6 +33,9 @@ class Sgd : public ElementwiseOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> sgd(const SgdOptions& options) { return std::make_unique<Sgd>(options); }
+std::unique_ptr<Optimizer> sgd(const SgdOptions& options) {
+  declare::check_settings(options, "SGD");
+  return std::make_unique<Sgd>(options);
+}
 
 }  // namespace stretto::optim

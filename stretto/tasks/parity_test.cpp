@@ -64,8 +64,8 @@ Recipe parity_recipe(const std::string& precision) {
   recipe.training.global_batch_size = batch_size;
   recipe.training.epochs = 1;
   recipe.training.max_grad_norm = 1.0;
-  recipe.optimizer.lr = 1e-3;
-  recipe.scheduler.num_warmup_steps = 4;
+  recipe.optimizer.as<optim::AdamwOptions>().lr = 1e-3;
+  recipe.scheduler.as<optim::LinearWithWarmupOptions>().num_warmup_steps = 4;
   return recipe;
 }
 

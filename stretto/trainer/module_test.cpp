@@ -58,7 +58,7 @@ class SeamTest : public ::testing::Test {
     recipe_.training.max_steps = 12;
     recipe_.training.global_batch_size = 10;
     recipe_.training.precision = "fp64";
-    recipe_.optimizer.lr = 0.05;
+    recipe_.optimizer.as<optim::AdamwOptions>().lr = 0.05;
     recipe_.track.progress = "off";
     recipe_.track.log_every = 4;
     recipe_.evaluate.every = "never";

@@ -74,7 +74,7 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
  protected:
   SparseTraining() {
     recipe_.training.precision = std::get<0>(GetParam());
-    recipe_.optimizer.lr = 0.05;
+    recipe_.optimizer.as<optim::AdamwOptions>().lr = 0.05;
     recipe_.track.progress = "off";
     recipe_.evaluate.every = "never";
     recipe_.output = folder_.path() / "run";
@@ -82,7 +82,7 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
     recipe_.training.global_batch_size = 6;
     recipe_.training.max_grad_norm = 0;  // the norm is summed in another order
     recipe_.training.on_nonfinite = "skip";
-    recipe_.optimizer.weight_decay = 0.1;
+    recipe_.optimizer.as<optim::AdamwOptions>().weight_decay = 0.1;
     recipe_.scheduler.type = "Constant";
     recipe_.checkpoint.accept_changes = {"training.max_steps"};
   }
@@ -137,8 +137,7 @@ TEST_P(SparseTraining, GoesOnFromACheckpointAsDenseTrainingDoes) {
 }
 
 TEST_P(SparseTraining, AnOptimizerThatStepsNoRowsTakesTheTableAsDense) {
-  recipe_.optimizer.type = "SGD";
-  recipe_.optimizer.momentum = 0.9;
+  recipe_.optimizer = optim::SgdOptions{.lr = 0.05, .weight_decay = 0.1, .momentum = 0.9};
   const auto dense = run<false>();
   start_again();
   EXPECT_EQ(run<true>(), dense);

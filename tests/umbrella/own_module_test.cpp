@@ -70,7 +70,7 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
     Recipe recipe;
     recipe.training.epochs = 20;
     recipe.training.global_batch_size = 10;
-    recipe.optimizer.lr = 0.05;
+    recipe.optimizer.as<optim::AdamwOptions>().lr = 0.05;
     recipe.track.progress = "off";
     recipe.checkpoint.monitor = "accuracy";
     recipe.output = folder.path();
@@ -123,7 +123,7 @@ class Guard : public ::testing::Test {
   Guard() {
     recipe_.training.max_steps = 40;
     recipe_.training.global_batch_size = 10;
-    recipe_.optimizer.lr = 0.05;
+    recipe_.optimizer.as<optim::AdamwOptions>().lr = 0.05;
     recipe_.scheduler.type = "Constant";
     recipe_.track.progress = "off";
     recipe_.track.log_every = 1;

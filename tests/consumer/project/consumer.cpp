@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   recipe.output = argv[1];
   recipe.training.epochs = 100;
   recipe.training.global_batch_size = 10;
-  recipe.optimizer.lr = 0.1;
+  recipe.optimizer.as<stretto::optim::AdamwOptions>().lr = 0.1;
   recipe.track.progress = "off";
   recipe.checkpoint.monitor = "loss";
   const cluster::RankInfo alone;

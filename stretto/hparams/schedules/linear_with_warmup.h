@@ -3,14 +3,18 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/optim/schedule.h"
+#include "stretto/declare/fields.h"
+#include "stretto/hparams/schedule.h"
 
 namespace stretto::optim {
 
 struct LinearWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio =
-      {};  // the same as a part of all steps, rounded up; give one of the two
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+
+  void fields(declare::Fields& field);
+  void check() const;
+  bool operator==(const LinearWithWarmupOptions&) const = default;
 };
 
 // Linear from 0 to lr over the warm-up, then linear to 0 at the end of the run: transformers'

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/optim/step_rates.h"
+#include "stretto/hparams/step_rates.h"
 
 namespace stretto::optim {
 
@@ -38,6 +38,8 @@ class Schedule {
 
  protected:
   virtual void on_start() {}
+  // Throws ConfigError where the optimizer has no momentum to move.
+  void require_momentum() const;
   const StepRates& base() const { return base_; }
 
  private:

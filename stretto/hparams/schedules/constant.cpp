@@ -1,4 +1,4 @@
-#include "stretto/optim/schedules/constant.h"
+#include "stretto/hparams/schedules/constant.h"
 
 namespace stretto::optim {
 namespace {
@@ -11,6 +11,6 @@ class Constant : public Schedule {
 
 }  // namespace
 
-std::unique_ptr<Schedule> constant() { return std::make_unique<Constant>(); }
+std::unique_ptr<Schedule> constant(const ConstantOptions&) { return std::make_unique<Constant>(); }
 
 }  // namespace stretto::optim

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/optim/optimizers.json: 25 steps of torch.optim's optimizers from fixed weights with fixed gradients.
+
+Needs torch (the file in the repository: torch 2.13):
+    python3 scripts/make_golden_optimizers.py
+
+One object per case: {"type", "options", "lr": [25], "momentum": [25] or null, "final": {name: [values]}}. Three parameters,
+in fp64: w [4, 3] and t [2, 3, 2] with weight decay, b [3] without. Element i of parameter p begins at
+sin(1 + i + 10 p); its gradient in step s (the first is 0) is cos((i + 1) (s + 1) + p) (1 + s mod 3), and 0 where
+(i + s) mod 5 is 0. lr is the optimizer's in every step but one, 11, where it is half.
+"""
+
+import json
+import math
+import pathlib
+
+import torch
+
+OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "optim" / "optimizers.json"
+STEPS = 25
+torch.set_default_dtype(torch.float64)  # also of the numbers that ASGD and NAdam keep in tensors
+SHAPES = {"w": (4, 3), "t": (2, 3, 2), "b": (3,)}
+CASES = [
+    ("AdamW", dict()),
+    ("AdamW", dict(lr=0.01, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1)),
+    ("SGD", dict()),
+    ("SGD", dict(lr=0.02, momentum=0.9, dampening=0.3, weight_decay=0.05)),
+    ("SGD", dict(lr=0.02, momentum=0.9, nesterov=True)),
+    ("Adam", dict()),
+    ("Adam", dict(lr=0.01, betas=(0.7, 0.9), eps=1e-4, weight_decay=0.1, amsgrad=True)),
+    ("Adadelta", dict()),
+    ("Adadelta", dict(lr=0.5, rho=0.8, eps=1e-3, weight_decay=0.1)),
+    ("Adagrad", dict()),
+    ("Adagrad", dict(lr=0.1, lr_decay=0.05, initial_accumulator_value=0.3, eps=1e-4, weight_decay=0.1)),
+    ("Adamax", dict()),
+    ("Adamax", dict(lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1)),
+    ("Adafactor", dict()),
+    ("Adafactor", dict(lr=0.5, beta2_decay=-0.5, eps=(1e-2, 1e-1), d=1.5, weight_decay=0.1)),
+    ("ASGD", dict()),
+    ("ASGD", dict(lr=0.1, lambd=0.01, alpha=0.6, t0=10.0, weight_decay=0.1)),
+    ("NAdam", dict()),
+    ("NAdam", dict(lr=0.01, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1, momentum_decay=0.1)),
+    ("NAdam", dict(lr=0.01, weight_decay=0.1, decoupled_weight_decay=True)),
+    ("RAdam", dict()),
+    ("RAdam", dict(lr=0.1, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1)),
+    ("RAdam", dict(lr=0.1, betas=(0.8, 0.9), weight_decay=0.1, decoupled_weight_decay=True)),
+    ("RMSprop", dict()),
+    ("RMSprop", dict(lr=0.02, alpha=0.9, eps=1e-4, weight_decay=0.1, momentum=0.8, centered=True)),
+    ("RMSprop", dict(momentum=0.5)),
+    ("Rprop", dict()),
+    ("Rprop", dict(lr=0.1, etas=(0.3, 1.5), step_sizes=(0.02, 0.2))),
+]
+MOMENTUM = {"AdamW", "Adam", "SGD", "RMSprop", "NAdam", "RAdam", "Adamax"}
+
+
+def weights():
+    return {name: torch.tensor([math.sin(1 + i + 10 * p) for i in range(math.prod(shape))], dtype=torch.float64).view(shape)
+            for p, (name, shape) in enumerate(SHAPES.items())}
+
+
+def gradient(p, shape, step):
+    values = [0.0 if (i + step) % 5 == 0 else math.cos((i + 1) * (step + 1) + p) * (1 + step % 3)
+              for i in range(math.prod(shape))]
+    return torch.tensor(values, dtype=torch.float64).view(shape)
+
+
+def trajectory(name, options, cycles_momentum):
+    parameters = {key: torch.nn.Parameter(value) for key, value in weights().items()}
+    no_decay = dict(weight_decay=0.0) if name != "Rprop" else dict()
+    groups = [dict(params=[parameters["w"], parameters["t"]]), dict(params=[parameters["b"]], **no_decay)]
+    optimizer = getattr(torch.optim, name)(groups, **options)
+    lrs, momenta = [], []
+    for step in range(STEPS):
+        lr = optimizer.defaults["lr"] * (0.5 if step == 11 else 1)
+        momentum = 0.9 - 0.02 * step
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+            if cycles_momentum and "betas" in group:
+                group["betas"] = (momentum, group["betas"][1])
+            elif cycles_momentum:
+                group["momentum"] = momentum
+        lrs.append(lr)
+        momenta.append(momentum)
+        for p, (key, shape) in enumerate(SHAPES.items()):
+            parameters[key].grad = gradient(p, shape, step)
+        optimizer.step()
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    final = {key: parameter.detach().flatten().tolist() for key, parameter in parameters.items()}
+    return dict(type=name, options=options, lr=lrs, momentum=momenta if cycles_momentum else None, final=final)
+
+
+def main():
+    cases = []
+    for name, options in CASES:
+        cases.append(trajectory(name, options, False))
+        if name in MOMENTUM and options and ("betas" in options or options.get("momentum", 0) > 0):
+            cases.append(trajectory(name, options, True))
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
+
+
+main()

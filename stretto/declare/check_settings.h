@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "stretto/base/error.h"
+#include "stretto/declare/fields.h"
+
+namespace stretto::declare {
+
+// A setting that is out of range, or contradicts others of its struct.
+struct SettingError : ConfigError {
+  SettingError(std::string setting, std::string what_is_wrong)
+      : ConfigError("{}: {}", setting, what_is_wrong),
+        key(std::move(setting)),
+        problem(std::move(what_is_wrong)) {}
+  std::string key;
+  std::string problem;
+};
+
+// Throws SettingError for a value that the rule of its setting does not allow.
+void check_values(const std::vector<Field>& fields);
+
+// For a struct that a program has filled: checks its values, and what they mean together by its check(), if it has one.
+template <class T>
+void check_settings(const T& settings) {
+  T copy = settings;
+  check_values(fields_of(copy));
+  if constexpr (requires { settings.check(); }) settings.check();
+}
+
+// The same with `owner` before the message: "SGD: nesterov: ...". Throws ConfigError.
+template <class T>
+void check_settings(const T& settings, std::string_view owner) {
+  try {
+    check_settings(settings);
+  } catch (const SettingError& error) {
+    throw ConfigError("{}: {}", owner, error.what());
+  }
+}
+
+}  // namespace stretto::declare

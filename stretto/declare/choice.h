@@ -1,0 +1,130 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/declare/check_settings.h"
+#include "stretto/declare/fields.h"
+
+namespace stretto::declare {
+
+// A struct of settings, by value, whatever its type is. It declares fields(Fields&), and may have check().
+class Settings {
+ public:
+  template <class T>
+  explicit Settings(T value) : held_(std::make_unique<Held<T>>(std::move(value))) {}
+  Settings(const Settings& other) : held_(other.held_->clone()) {}
+  Settings& operator=(const Settings& other) {
+    held_ = other.held_->clone();
+    return *this;
+  }
+
+  void fields(Fields& field) { held_->fields(field); }
+  // As check_settings().
+  void check() const { held_->check(); }
+  // The struct, or null where it is another one.
+  template <class T>
+  T* get() {
+    auto* held = dynamic_cast<Held<T>*>(held_.get());
+    return held == nullptr ? nullptr : &held->value;
+  }
+  template <class T>
+  const T* get() const {
+    return const_cast<Settings*>(this)->get<T>();
+  }
+  bool operator==(const Settings& other) const { return held_->equals(*other.held_); }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual std::unique_ptr<Base> clone() const = 0;
+    virtual void fields(Fields& field) = 0;
+    virtual void check() const = 0;
+    virtual bool equals(const Base& other) const = 0;
+  };
+  template <class T>
+  struct Held : Base {
+    explicit Held(T given) : value(std::move(given)) {}
+    std::unique_ptr<Base> clone() const override { return std::make_unique<Held>(value); }
+    void fields(Fields& field) override { value.fields(field); }
+    void check() const override { check_settings(value); }
+    bool equals(const Base& other) const override {
+      const auto* same = dynamic_cast<const Held*>(&other);
+      return same != nullptr && value == same->value;
+    }
+    T value;
+  };
+
+  std::unique_ptr<Base> held_;
+};
+
+// One of the types that a section can have.
+struct Kind {
+  std::string type;   // its name: "SGD"
+  std::string help;   // one line
+  Settings defaults;  // of a recipe
+};
+
+// A section whose setting `type` decides which other settings it has:
+//   optimizer: {type: SGD, momentum: 0.9}
+// It keeps the settings of all types, each with its own defaults; those of the chosen one are read and written.
+class Choice {
+ public:
+  // type: the one that is chosen where a recipe names none. help: of the setting `type`.
+  Choice(const std::vector<Kind>& kinds, std::string chosen_type, std::string help);
+
+  std::string type;
+
+  void fields(Fields& field);
+
+  // Of the chosen type. Throws ConfigError where `type` is unknown, with the nearest name.
+  const Settings& settings() const;
+  // The same as a struct: recipe.optimizer.as<optim::AdamwOptions>().lr. Throws ConfigError where the chosen type has
+  // another one.
+  template <class T>
+  T& as() {
+    if (T* value = find(type).settings.get<T>()) return *value;
+    throw_other_type();
+  }
+  template <class T>
+  const T& as() const {
+    return const_cast<Choice*>(this)->as<T>();
+  }
+  // Chooses the type whose settings are a T. Throws ConfigError where there is none.
+  template <class T>
+  void choose(const T& settings) {
+    for (Alternative& alternative : alternatives_) {
+      T* value = alternative.settings.get<T>();
+      if (value == nullptr) continue;
+      *value = settings;
+      type = alternative.type;
+      return;
+    }
+    throw_no_type();
+  }
+
+  // Throws SettingError where values are out of range, or the settings of the chosen type contradict each other.
+  void check() const { settings().check(); }
+  // The setting of this name, if the chosen type has one, else null.
+  nlohmann::json value(const std::string& key) const;
+
+  bool operator==(const Choice& other) const;
+
+ private:
+  struct Alternative {
+    std::string type;
+    Settings settings;
+  };
+  Alternative& find(const std::string& name);
+  [[noreturn]] void throw_other_type() const;
+  [[noreturn]] void throw_no_type() const;
+
+  std::vector<Alternative> alternatives_;
+  std::string help_;
+};
+
+}  // namespace stretto::declare

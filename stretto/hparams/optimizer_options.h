@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "stretto/declare/choice.h"
+#include "stretto/declare/fields.h"
+
+namespace stretto::optim {
+
+// The settings of each optimizer: torch.optim's names and defaults. The update rules are in optim/, a file each.
+
+struct AdamwOptions {
+  double lr = 1e-3;
+  double weight_decay = 0.01;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AdamwOptions&) const = default;
+};
+
+struct SgdOptions {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+
+  void fields(declare::Fields& field);
+  void check() const;
+  bool operator==(const SgdOptions&) const = default;
+};
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool amsgrad = false;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AdamOptions&) const = default;
+};
+
+struct AdadeltaOptions {
+  double lr = 1;
+  double weight_decay = 0;
+  double rho = 0.9;
+  double eps = 1e-6;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AdadeltaOptions&) const = default;
+};
+
+struct AdagradOptions {
+  double lr = 0.01;
+  double weight_decay = 0;
+  double lr_decay = 0;
+  double initial_accumulator_value = 0;
+  double eps = 1e-10;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AdagradOptions&) const = default;
+};
+
+struct AdamaxOptions {
+  double lr = 2e-3;
+  double weight_decay = 0;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AdamaxOptions&) const = default;
+};
+
+struct AdafactorOptions {
+  double lr = 0.01;
+  double weight_decay = 0;
+  double beta2_decay = -0.8;
+  std::array<double, 2> eps = {0, 1e-3};  // the first 0: the machine epsilon of the master weights
+  double d = 1;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AdafactorOptions&) const = default;
+};
+
+struct AsgdOptions {
+  double lr = 0.01;
+  double weight_decay = 0;
+  double lambd = 1e-4;
+  double alpha = 0.75;
+  double t0 = 1e6;
+
+  void fields(declare::Fields& field);
+  bool operator==(const AsgdOptions&) const = default;
+};
+
+struct NadamOptions {
+  double lr = 2e-3;
+  double weight_decay = 0;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
+
+  void fields(declare::Fields& field);
+  bool operator==(const NadamOptions&) const = default;
+};
+
+struct RadamOptions {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool decoupled_weight_decay = false;
+
+  void fields(declare::Fields& field);
+  bool operator==(const RadamOptions&) const = default;
+};
+
+struct RmspropOptions {
+  double lr = 0.01;
+  double weight_decay = 0;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double momentum = 0;
+  bool centered = false;
+
+  void fields(declare::Fields& field);
+  bool operator==(const RmspropOptions&) const = default;
+};
+
+struct RpropOptions {
+  double lr = 0.01;
+  std::array<double, 2> etas = {0.5, 1.2};
+  std::array<double, 2> step_sizes = {1e-6, 50};
+
+  void fields(declare::Fields& field);
+  void check() const;
+  bool operator==(const RpropOptions&) const = default;
+};
+
+// The types of `optimizer:` in recipes. A program adds its own by register_optimizer (optim/registry.h), before it reads a
+// recipe.
+std::vector<declare::Kind>& optimizer_kinds();
+
+}  // namespace stretto::optim

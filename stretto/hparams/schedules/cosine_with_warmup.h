@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "stretto/declare/fields.h"
+#include "stretto/hparams/schedule.h"
+
+namespace stretto::optim {
+
+struct CosineWithWarmupOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  double num_cycles = 0.5;                  // waves of the cosine; 0.5: from lr down to 0
+
+  void fields(declare::Fields& field);
+  void check() const;
+  bool operator==(const CosineWithWarmupOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then lr times a cosine: transformers' get_cosine_schedule_with_warmup.
+std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,151 @@
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/declare/read.h"
+#include "stretto/hparams/schedule_registry.h"
+#include "stretto/hparams/schedules/constant.h"
+#include "stretto/hparams/schedules/cyclic_lr.h"
+#include "stretto/hparams/schedules/linear_with_warmup.h"
+#include "stretto/hparams/schedules/one_cycle_lr.h"
+#include "stretto/hparams/schedules/polynomial_decay.h"
+#include "stretto/hparams/schedules/step_lr.h"
+
+namespace stretto::optim {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct Section {
+  declare::Choice scheduler = declare::Choice(schedule_kinds(), "LinearWithWarmup", "which schedule");
+  void fields(declare::Fields& field) { field("scheduler", scheduler, "the schedule"); }
+};
+
+std::unique_ptr<Schedule> from_yaml(const std::string& section) {
+  Section recipe;
+  declare::read_fields(declare::fields_of(recipe), declare::parse_yaml("scheduler: " + section, "r.yaml"));
+  return make_schedule(recipe.scheduler);
+}
+
+// Every schedule, from its section in a recipe to the rates that torch and transformers give.
+TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
+  const auto cases = nlohmann::json::parse(
+      read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/schedules.json"));
+  for (const auto& golden : cases) {
+    nlohmann::json section = golden.at("options");
+    section["type"] = golden.at("type");
+    const auto schedule = from_yaml(section.dump());
+    EXPECT_EQ(schedule->name(), golden.at("type"));
+    schedule->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
+    for (size_t step = 0; step < golden.at("rates").size(); ++step) {
+      const StepRates rates = schedule->rates(static_cast<int64_t>(step));
+      const auto& expected = golden.at("rates")[step];
+      EXPECT_NEAR(rates.lr, expected[0].get<double>(), 1e-12) << section << " step " << step;
+      ASSERT_EQ(rates.momentum.has_value(), !expected[1].is_null()) << section;
+      if (rates.momentum) {
+        EXPECT_NEAR(*rates.momentum, expected[1].get<double>(), 1e-12) << section << " step " << step;
+      }
+    }
+  }
+}
+
+TEST(Schedules, ARatioIsOfTheStepsAtTheStart) {
+  const auto schedule = linear_with_warmup({.warmup_ratio = 0.15});
+  schedule->start({.lr = 1}, 20);
+  EXPECT_EQ(schedule->rates(3).lr, 1);
+  schedule->set_total_steps(37);
+  EXPECT_EQ(schedule->rates(3).lr, 1);
+  EXPECT_EQ(schedule->rates(20).lr, 0.5);
+}
+
+TEST(Schedules, ShortRunsHaveRatesToo) {
+  for (const declare::Kind& kind : schedule_kinds()) {
+    nlohmann::json section = {{"type", kind.type}};
+    if (kind.type == "StepLR") section["step_size"] = 1;
+    if (kind.type == "ExponentialLR") section["gamma"] = 0.5;
+    if (kind.type == "CyclicLR" || kind.type == "OneCycleLR") section["max_lr"] = 1;
+    if (kind.type == "OneCycleLR") section["pct_start"] = 0.5;
+    if (kind.type == "CosineAnnealingWarmRestarts") section["T_0"] = 1;
+    for (int64_t steps = 1; steps <= 4; ++steps) {
+      const auto schedule = from_yaml(section.dump());
+      schedule->start({.lr = 0.1, .momentum = 0.9}, steps);
+      for (int64_t step = 0; step < steps; ++step)
+        EXPECT_TRUE(std::isfinite(schedule->rates(step).lr)) << kind.type << " " << step << " of " << steps;
+    }
+  }
+}
+
+TEST(Schedules, SettingsThatDoNotFitAreRefused) {
+  const auto refuses = [](const std::string& section, const std::string& message) {
+    EXPECT_THAT([&] { from_yaml(section)->start({.lr = 0.1}, 10); },
+                ThrowsMessage<ConfigError>(HasSubstr(message)))
+        << section;
+  };
+  refuses("{type: StepLR}", "StepLR: step_size: it must be given");
+  refuses("{type: StepLR, step_size: 3, T_max: 4}",
+          "scheduler.T_max does not apply with scheduler.type: StepLR, only with CosineAnnealingLR");
+  refuses("{type: StepLr}", "\"StepLr\" is not one of");
+  refuses("{type: StepLr}", "did you mean \"StepLR\"?");
+  refuses("{num_warmup_steps: 3, warmup_ratio: 0.1}",
+          "LinearWithWarmup: warmup_ratio: the warm-up is given twice");
+  refuses("{type: CyclicLR, max_lr: 1, mode: triangulr}", "did you mean \"triangular\"?");
+  refuses("{type: CyclicLR, max_lr: 1}", "CyclicLR: cycle_momentum needs an optimizer with momentum");
+  refuses("{type: OneCycleLR, max_lr: 1, cycle_momentum: false, total_steps: 9}",
+          "OneCycleLR: the run has 10 steps, but total_steps is 9");
+  refuses("{type: PolynomialDecayWithWarmup, lr_end: 0.1}",
+          "PolynomialDecayWithWarmup: lr_end is 0.1; it must be below the optimizer's lr, which is 0.1");
+  EXPECT_THAT([] { step_lr({.step_size = 0}); },
+              ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
+}
+
+// A schedule of a program's own: halves the rate whenever the metric has not improved. One registration makes it known to
+// recipes.
+struct PlateauOptions {
+  double factor = 0.5;
+  void fields(declare::Fields& field) { field("factor", factor, "of each reduction", declare::above(0)); }
+  bool operator==(const PlateauOptions&) const = default;
+};
+
+class Plateau : public Schedule {
+ public:
+  explicit Plateau(const PlateauOptions& options) : options_(options) {}
+  std::string name() const override { return "Plateau"; }
+  StepRates rates(int64_t) const override { return {.lr = base().lr * scale_}; }
+  void observe(double metric) override {
+    if (metric >= best_) scale_ *= options_.factor;
+    best_ = std::min(best_, metric);
+  }
+  nlohmann::json state() const override { return {{"scale", scale_}, {"best", best_}}; }
+  void resume(const nlohmann::json& state) override {
+    state.at("scale").get_to(scale_);
+    state.at("best").get_to(best_);
+  }
+
+ private:
+  PlateauOptions options_;
+  double scale_ = 1, best_ = 1e300;
+};
+
+std::unique_ptr<Schedule> plateau(const PlateauOptions& options) {
+  return std::make_unique<Plateau>(options);
+}
+
+TEST(Schedules, ProgramsAddTheirOwn) {
+  register_schedule(schedule_kind("Plateau", "less where nothing improves", plateau));
+  EXPECT_THROW(register_schedule(schedule_kind("Plateau", "again", plateau)), ConfigError);
+  const auto schedule = from_yaml("{type: Plateau, factor: 0.1}");
+  schedule->start({.lr = 1}, 100);
+  for (const double metric : {3.0, 2.0, 2.0}) schedule->observe(metric);
+  EXPECT_EQ(schedule->rates(5).lr, 0.1);
+  const auto resumed = from_yaml("{type: Plateau, factor: 0.1}");
+  resumed->start({.lr = 1}, 100);
+  resumed->resume(schedule->state());
+  EXPECT_EQ(resumed->rates(5).lr, 0.1);
+}
+
+}  // namespace
+}  // namespace stretto::optim

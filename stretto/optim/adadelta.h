@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/hparams/optimizer_options.h"
+#include "stretto/optim/optimizer.h"
+
+namespace stretto::optim {
+
+// Zeiler 2012. State: square_avg, acc_delta.
+std::unique_ptr<Optimizer> adadelta(const AdadeltaOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,124 @@
+#include "stretto/optim/adafactor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "stretto/declare/check_settings.h"
+#include "stretto/kernels/flush_denormals.h"
+
+namespace stretto::optim {
+namespace {
+
+class Adafactor : public Optimizer {
+ public:
+  explicit Adafactor(const AdafactorOptions& options) : Optimizer({options.lr}), options_(options) {}
+  std::string name() const override { return "Adafactor"; }
+  Placement placement() const override { return Placement::whole_tensor; }
+  int64_t state_bytes() const override {
+    int64_t bytes = 0;
+    for (const TensorState& state : states_) {
+      for (const Tensor& part : {state.row_var, state.col_var, state.variance})
+        if (part.defined()) bytes += static_cast<int64_t>(part.nbytes());
+    }
+    return bytes;
+  }
+
+ private:
+  struct TensorState {
+    Tensor row_var, col_var;  // averages over the last dimension, and over the one before
+    Tensor variance;          // in place of both
+  };
+
+  void make_state(const Allocator& allocator) override {
+    const auto zeros = [&](std::vector<int64_t> shape) {
+      return allocator(c10::multiply_integers(shape), buffers().master.scalar_type(),
+                       buffers().master.device())
+          .view(shape);
+    };
+    for (const ParameterPiece& piece : pieces()) {
+      std::vector<int64_t> rows = piece.shape, columns = piece.shape;
+      if (piece.shape.size() < 2 || piece.begin == piece.end) {
+        states_.push_back({{}, {}, zeros({piece.end - piece.begin})});
+        continue;
+      }
+      rows.back() = 1;
+      columns[columns.size() - 2] = 1;
+      states_.push_back({zeros(rows), zeros(columns), {}});
+    }
+  }
+
+  void update(const StepRates& rates, double grad_scale, int64_t step, const TouchedRows&) override {
+    const at::NoGradGuard no_grad;
+    const kernels::FlushDenormals flush;
+    for (size_t i = 0; i < pieces().size(); ++i) {
+      const ParameterPiece& piece = pieces()[i];
+      if (piece.begin == piece.end) continue;
+      const Buffers part = slice(buffers(), piece.begin, piece.end);
+      step_tensor(piece, states_[i], part.master.view(piece.shape),
+                  part.grad.mul_(grad_scale).view(piece.shape), rates.lr * piece.lr_factor,
+                  static_cast<double>(step));
+      part.grad.zero_();
+      if (part.compute.defined()) Tensor(part.compute).copy_(part.master);
+    }
+  }
+
+  void step_tensor(const ParameterPiece& piece, const TensorState& state, Tensor master, const Tensor& grad,
+                   double lr, double step) const {
+    const double root_of_size = std::sqrt(static_cast<double>(grad.numel()));
+    const double rms = master.norm().item<double>() / root_of_size;
+    const double alpha = std::max(options_.eps[1], rms) * std::min(lr, 1 / std::sqrt(step));
+    if (piece.weight_decay && options_.weight_decay != 0) master.mul_(1 - lr * options_.weight_decay);
+    const double eps = options_.eps[0] > 0 ? options_.eps[0]
+                       : master.scalar_type() == at::kDouble
+                           ? std::numeric_limits<double>::epsilon()
+                           : static_cast<double>(std::numeric_limits<float>::epsilon());
+    const Tensor update = variance(state, grad, std::pow(step, options_.beta2_decay), eps)
+                              .clamp_min_(eps * eps)
+                              .rsqrt_()
+                              .mul_(grad);
+    const double limit = std::max(1.0, update.norm().item<double>() / (root_of_size * options_.d));
+    master.add_(update, -alpha / limit);
+  }
+
+  // The estimated square of each gradient, in memory of its own. `weight` of the new gradient in the averages.
+  static Tensor variance(const TensorState& state, const Tensor& grad, double weight, double eps) {
+    if (state.variance.defined()) {
+      Tensor variance = state.variance.view(grad.sizes());
+      return variance.lerp_(grad * grad, weight).clone();
+    }
+    const auto mean_square = [&](int64_t dim) {
+      return at::norm(grad, 2, {dim}, true).square_().div_(static_cast<double>(grad.size(dim)));
+    };
+    Tensor row_var = state.row_var, col_var = state.col_var;
+    row_var.lerp_(mean_square(-1), weight);
+    col_var.lerp_(mean_square(-2), weight);
+    return at::matmul(row_var, col_var).div_(row_var.mean(-2, true).clamp_min_(eps));
+  }
+
+  void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const override {
+    const TensorState& mine = states_[static_cast<size_t>(&piece - pieces().data())];
+    const auto add = [&](const char* key, const Tensor& tensor, std::vector<int64_t> shape) {
+      if (!tensor.defined()) return;
+      Entry entry =
+          whole_entry(fmt::format("{}.{}.{}", prefix, key, piece.name), std::move(shape), tensor.view({-1}));
+      entry.replicated = piece.replicated;
+      state.tensors.push_back(std::move(entry));
+    };
+    add("row_var", mine.row_var, mine.row_var.defined() ? mine.row_var.sizes().vec() : piece.shape);
+    add("col_var", mine.col_var, mine.col_var.defined() ? mine.col_var.sizes().vec() : piece.shape);
+    add("variance", mine.variance, piece.shape);
+  }
+
+  AdafactorOptions options_;
+  std::vector<TensorState> states_;  // of each piece
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> adafactor(const AdafactorOptions& options) {
+  declare::check_settings(options, "Adafactor");
+  return std::make_unique<Adafactor>(options);
+}
+
+}  // namespace stretto::optim

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/hparams/optimizer_options.h"
+#include "stretto/optim/optimizer.h"
+
+namespace stretto::optim {
+
+// Shazeer & Stern 2018, as torch.optim.Adafactor. Steps whole tensors. State: row_var [.., R, 1] and col_var [.., 1, C] of
+// tensors with two or more dimensions, variance of others.
+std::unique_ptr<Optimizer> adafactor(const AdafactorOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,40 @@
+#include "stretto/optim/adagrad.h"
+
+#include "stretto/declare/check_settings.h"
+#include "stretto/optim/parts.h"
+
+namespace stretto::optim {
+namespace {
+
+class Adagrad : public PartwiseOptimizer {
+ public:
+  explicit Adagrad(const AdagradOptions& options)
+      : PartwiseOptimizer({options.lr}, options.weight_decay), options_(options) {}
+  std::string name() const override { return "Adagrad"; }
+
+ private:
+  std::vector<std::string> state_names() const override { return {"sum"}; }
+
+  void init_state(const Range& range) override {
+    Tensor(range.state[0]).fill_(options_.initial_accumulator_value);
+  }
+
+  void step_part(const Part& part) override {
+    Tensor master = part.master, sum = part.state[0];
+    part.add_weight_decay();
+    sum.addcmul_(part.grad, part.grad);
+    const double lr = part.lr / (1 + static_cast<double>(part.step - 1) * options_.lr_decay);
+    master.addcdiv_(part.grad, sum.sqrt().add_(options_.eps), -lr);
+  }
+
+  AdagradOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> adagrad(const AdagradOptions& options) {
+  declare::check_settings(options, "Adagrad");
+  return std::make_unique<Adagrad>(options);
+}
+
+}  // namespace stretto::optim

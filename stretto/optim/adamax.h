@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/hparams/optimizer_options.h"
+#include "stretto/optim/optimizer.h"
+
+namespace stretto::optim {
+
+// Kingma & Ba 2015, algorithm 2. State: exp_avg, exp_inf.
+std::unique_ptr<Optimizer> adamax(const AdamaxOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,191 @@
+#include "stretto/optim/registry.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/declare/read.h"
+#include "stretto/optim/parts.h"
+
+namespace stretto::optim {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct Section {
+  declare::Choice optimizer = declare::Choice(optimizer_kinds(), "AdamW", "which optimizer");
+  void fields(declare::Fields& field) { field("optimizer", optimizer, "the update rule"); }
+};
+
+std::unique_ptr<Optimizer> from_yaml(const std::string& section) {
+  Section recipe;
+  declare::read_fields(declare::fields_of(recipe), declare::parse_yaml("optimizer: " + section, "r.yaml"));
+  return make_optimizer(recipe.optimizer);
+}
+
+// The weights and gradients of scripts/make_golden_optimizers.py, in buffers with padding between the parameters.
+struct Run {
+  std::vector<ParameterPiece> pieces = {
+      {.name = "w", .shape = {4, 3}, .begin = 0, .end = 12},
+      {.name = "t", .shape = {2, 3, 2}, .begin = 16, .end = 28},
+      {.name = "b", .shape = {3}, .begin = 32, .end = 35, .weight_decay = false}};
+  Buffers buffers;
+  std::unique_ptr<Optimizer> optimizer;
+
+  Run(std::unique_ptr<Optimizer> made, at::ScalarType type)
+      : buffers{at::zeros({48}, type), at::zeros({48}, type), {}}, optimizer(std::move(made)) {
+    fill(buffers.master, [](int64_t p, int64_t i) { return std::sin(1 + i + 10 * p); });
+    optimizer->bind(buffers, pieces, plain_memory());
+  }
+
+  void fill(const Tensor& buffer, const std::function<double(int64_t, int64_t)>& value) const {
+    for (size_t p = 0; p < pieces.size(); ++p) {
+      for (int64_t i = 0; i < pieces[p].end - pieces[p].begin; ++i)
+        buffer[pieces[p].begin + i] = value(static_cast<int64_t>(p), i);
+    }
+  }
+
+  void step(const StepRates& rates, int64_t step) const {
+    constexpr double scale = 0.25;
+    fill(buffers.grad, [&](int64_t p, int64_t i) {
+      return (i + step) % 5 == 0
+                 ? 0
+                 : std::cos((i + 1) * (step + 1) + p) * static_cast<double>(1 + step % 3) / scale;
+    });
+    optimizer->step(rates, scale);
+    ASSERT_EQ(buffers.grad.ne(0).sum().item<int64_t>(), 0);
+  }
+};
+
+State state_of(const Run& run) {
+  State state;
+  run.optimizer->add_state(state, "optimizer");
+  return state;
+}
+
+// A run that is interrupted: the state goes through its description into a new optimizer.
+Run resumed(const Run& run, std::unique_ptr<Optimizer> made) {
+  Run fresh(std::move(made), run.buffers.master.scalar_type());
+  fresh.buffers.master.copy_(run.buffers.master);
+  const State saved = state_of(run), target = state_of(fresh);
+  for (size_t i = 0; i < saved.tensors.size(); ++i) {
+    EXPECT_EQ(saved.tensors[i].name, target.tensors[i].name);
+    EXPECT_EQ(saved.tensors[i].shape, target.tensors[i].shape);
+    Tensor(target.tensors[i].pieces[0].data).copy_(saved.tensors[i].pieces[0].data);
+  }
+  fresh.optimizer->resume(saved, "optimizer");
+  return fresh;
+}
+
+void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance) {
+  nlohmann::json section = golden.at("options");
+  section["type"] = golden.at("type");
+  // The defaults that are compared are torch's.
+  if (!section.contains("lr") && (section["type"] == "AdamW" || section["type"] == "SGD"))
+    section["lr"] = golden.at("lr")[0];
+  if (section["type"] == "SGD" && !section.contains("weight_decay")) section["weight_decay"] = 0;
+  Run run(from_yaml(section.dump()), type);
+  EXPECT_EQ(run.optimizer->name(), golden.at("type"));
+  const auto steps = static_cast<int64_t>(golden.at("lr").size());
+  for (int64_t step = 0; step < steps; ++step) {
+    StepRates rates = {.lr = golden.at("lr")[static_cast<size_t>(step)]};
+    if (!golden.at("momentum").is_null()) rates.momentum = golden.at("momentum")[static_cast<size_t>(step)];
+    if (step == 13) run = resumed(run, from_yaml(section.dump()));
+    run.step(rates, step);
+  }
+  for (const ParameterPiece& piece : run.pieces) {
+    const Tensor ours = run.buffers.master.slice(0, piece.begin, piece.end);
+    const auto theirs = golden.at("final").at(piece.name).get<std::vector<double>>();
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      const double value = ours[static_cast<int64_t>(i)].item<double>();
+      EXPECT_NEAR(value, theirs[i], tolerance * std::max(1.0, std::abs(theirs[i])))
+          << section << " " << golden.at("momentum") << " " << piece.name << "[" << i << "]";
+    }
+  }
+}
+
+// Every optimizer, from its section in a recipe to the weights after 25 steps, over a save and a resume.
+TEST(Optimizers, AsTorch) {
+  const auto cases = nlohmann::json::parse(
+      read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
+  for (const auto& golden : cases) {
+    compare(golden, at::kDouble, 1e-10);
+    compare(golden, at::kFloat, 1e-4);
+  }
+}
+
+TEST(Optimizers, WriteTheComputeCopy) {
+  for (const declare::Kind& kind : optimizer_kinds()) {
+    const auto optimizer = from_yaml("{type: " + kind.type + ", lr: 0.1}");
+    const Buffers buffers = {at::linspace(-1, 1, 64), at::ones({64}), at::zeros({64}, at::kBFloat16)};
+    optimizer->bind(buffers, {{.name = "w", .shape = {8, 8}, .end = 64}}, plain_memory());
+    optimizer->step({.lr = 0.1}, 1);
+    EXPECT_TRUE(at::equal(buffers.compute, buffers.master.to(at::kBFloat16))) << kind.type;
+    EXPECT_FALSE(at::equal(buffers.master, at::linspace(-1, 1, 64))) << kind.type;
+  }
+}
+
+TEST(Optimizers, SettingsThatDoNotFitAreRefused) {
+  const auto refuses = [](const std::string& section, const std::string& message) {
+    EXPECT_THAT([&] { from_yaml(section); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << section;
+  };
+  refuses("{type: AdamX}", "\"AdamX\" is not one of AdamW, SGD");
+  refuses("{type: adamw}", "did you mean \"AdamW\"?");
+  refuses("{type: Rprop, weight_decay: 0.1}",
+          "optimizer.weight_decay does not apply with optimizer.type: Rprop, only with AdamW or SGD");
+  refuses("{type: Rprop, etas: [1.5, 1.2]}", "Rprop: etas: [1.5, 1.2] is not [below 1, above 1]");
+  refuses("{type: Adam, betas: [0.9, 1]}",
+          "optimizer.betas: 1 is out of range; it must be at least 0 and below 1");
+  refuses("{type: SGD, nesterov: true}",
+          "SGD: nesterov: Nesterov momentum needs a momentum above 0 and dampening 0; found 0 and 0");
+  declare::Choice unknown(optimizer_kinds(), "Adamw", "");
+  EXPECT_THAT([&] { make_optimizer(unknown); },
+              ThrowsMessage<ConfigError>(HasSubstr("did you mean \"AdamW\"?")));
+}
+
+// An optimizer of a program's own (Chen et al. 2023): a struct, a rule, one registration.
+struct LionOptions {
+  double lr = 1e-4;
+  std::array<double, 2> betas = {0.9, 0.99};
+  void fields(declare::Fields& field) {
+    field("lr", lr, "learning rate", declare::at_least(0));
+    field("betas", betas, "of the update and of the average", declare::at_least(0).below(1));
+  }
+  bool operator==(const LionOptions&) const = default;
+};
+
+class Lion : public PartwiseOptimizer {
+ public:
+  explicit Lion(const LionOptions& options)
+      : PartwiseOptimizer({options.lr, options.betas[0]}, /*weight_decay=*/0), options_(options) {}
+  std::string name() const override { return "Lion"; }
+
+ private:
+  std::vector<std::string> state_names() const override { return {"exp_avg"}; }
+  void step_part(const Part& part) override {
+    Tensor exp_avg = part.state[0];
+    Tensor(part.master).sub_(exp_avg.lerp(part.grad, 1 - options_.betas[0]).sign_(), part.lr);
+    exp_avg.lerp_(part.grad, 1 - options_.betas[1]);
+  }
+  LionOptions options_;
+};
+
+std::unique_ptr<Optimizer> lion(const LionOptions& options) { return std::make_unique<Lion>(options); }
+
+TEST(Optimizers, ProgramsAddTheirOwn) {
+  register_optimizer("Lion", "steps by the sign of the momentum", lion);
+  EXPECT_THROW(register_optimizer("Lion", "again", lion), ConfigError);
+  const auto optimizer = from_yaml("{type: Lion, lr: 0.5, betas: [0.5, 0.9]}");
+  const Buffers buffers = {at::zeros({4}), at::tensor({3.0f, -2.0f, 0.0f, 1.0f}), {}};
+  optimizer->bind(buffers, {{.name = "w", .shape = {4}, .end = 4}}, plain_memory());
+  optimizer->step({.lr = 0.5}, 1);
+  EXPECT_TRUE(at::equal(buffers.master, at::tensor({-0.5f, 0.5f, 0.0f, -0.5f})));
+}
+
+}  // namespace
+}  // namespace stretto::optim

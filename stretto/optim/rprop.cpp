@@ -1,0 +1,44 @@
+#include "stretto/optim/rprop.h"
+
+#include "stretto/declare/check_settings.h"
+#include "stretto/optim/parts.h"
+
+namespace stretto::optim {
+namespace {
+
+class Rprop : public PartwiseOptimizer {
+ public:
+  explicit Rprop(const RpropOptions& options)
+      : PartwiseOptimizer({options.lr}, /*weight_decay=*/0), options_(options) {}
+  std::string name() const override { return "Rprop"; }
+
+ private:
+  std::vector<std::string> state_names() const override { return {"prev", "step_size"}; }
+
+  void init_state(const Range& range) override {
+    Tensor(range.state[1]).fill_(options_.lr * range.lr_factor);
+  }
+
+  void step_part(const Part& part) override {
+    Tensor master = part.master, prev = part.state[0], step_size = part.state[1];
+    const Tensor agreement = part.grad.mul(prev);
+    const Tensor factor = at::ones_like(agreement)
+                              .masked_fill_(agreement.gt(0), options_.etas[1])
+                              .masked_fill_(agreement.lt(0), options_.etas[0]);
+    step_size.mul_(factor).clamp_(options_.step_sizes[0], options_.step_sizes[1]);
+    Tensor(part.grad).masked_fill_(agreement.lt(0), 0);
+    master.addcmul_(part.grad.sign(), step_size, -1);
+    prev.copy_(part.grad);
+  }
+
+  RpropOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> rprop(const RpropOptions& options) {
+  declare::check_settings(options, "Rprop");
+  return std::make_unique<Rprop>(options);
+}
+
+}  // namespace stretto::optim
