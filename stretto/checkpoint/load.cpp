@@ -125,9 +125,9 @@ archive::Manifest load(const std::filesystem::path& checkpoint, State& state) {
 std::optional<std::filesystem::path> choose(
     Group& group, const std::function<std::optional<archive::Checkpoint>()>& choose) {
   std::string chosen;
-  if (group.rank() == 0) {
+  group.rank_0_first("verifying checkpoints", [&] {
     if (const auto found = choose()) chosen = found->path;
-  }
+  });
   chosen = group.broadcast_bytes(chosen, 0);
   if (chosen.empty()) return std::nullopt;
   return chosen;

@@ -19,7 +19,7 @@ namespace stretto::checkpoint {
 // damaged.
 archive::Manifest load(const std::filesystem::path& checkpoint, State& state);
 
-// The checkpoint that `choose` finds at rank 0, at every rank; what it throws there ends the others too. Collective.
+// The checkpoint that `choose` finds at rank 0, at every rank; it may take any time (Group::rank_0_first). Collective.
 std::optional<std::filesystem::path> choose(
     Group& group, const std::function<std::optional<archive::Checkpoint>()>& choose);
 

@@ -92,6 +92,11 @@ class Group {
   Work recv(Tensor tensor, int source, int tag = 0);
   void barrier();
 
+  // Rank 0 does `work`, of any length, while the others wait for it ("tokenising train.tsv" is a good `what`, which the
+  // launcher shows when it takes long). Not a collective: neither GroupOptions::deadline nor the launcher's --hang-timeout
+  // applies to the wait. What `work` throws is thrown at rank 0, and with its message as a DistributedError at the others.
+  void rank_0_first(const std::string& what, const std::function<void()>& work);
+
   // Any bytes from `source` to every rank: decisions, names, JSON.
   std::string broadcast_bytes(std::string bytes, int source);
 
@@ -118,6 +123,7 @@ class Group {
   GroupOptions options_;
   uint64_t sequence_ = 0;  // of the next collective
   uint64_t messages_ = 0;  // sends and receives, which not all ranks take part in
+  uint64_t works_ = 0;     // of rank_0_first
   int subgroups_ = 0;
   std::shared_ptr<double> seconds_inside_ = std::make_shared<double>(0);  // works continue to count
 };

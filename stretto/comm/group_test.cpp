@@ -272,6 +272,23 @@ TEST_P(ComparedCalls, EveryCallWorksWhereRanksAgree) {
   });
 }
 
+TEST_P(AnyBackend, WorkOfRankZeroMayTakeLongerThanTheDeadline) {
+  GroupOptions options;
+  options.deadline = std::chrono::milliseconds(300);
+  std::atomic<bool> ready = false;
+  run(3, options, [&](Group& group) {
+    group.rank_0_first("tokenising", [&] {
+      EXPECT_EQ(group.rank(), 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      ready = true;
+    });
+    EXPECT_TRUE(ready);
+    EXPECT_THAT([&] { group.rank_0_first("reading", [] { throw DataError("train.tsv:3: no label"); }); },
+                ::testing::ThrowsMessage<Error>("train.tsv:3: no label"));
+    EXPECT_NO_THROW(group.barrier());
+  });
+}
+
 TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
   const cluster::FlightBoard board(2);
   const auto store = memory_store();

@@ -223,6 +223,18 @@ std::optional<std::string> diagnose_hang(const FlightRecord& record, double limi
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
+std::optional<std::string> long_work(const FlightRecord& record, double limit) {
+  for (const RankRecord& rank : record.ranks) {
+    for (const FlightCall& call : rank.last_calls) {
+      const bool under_way = call.operation == "work" && !call.ended_ago && !rank.state.empty();
+      if (!under_way || call.started_ago <= limit) continue;
+      return fmt::format("rank {} has been {} for {:.1f} s; other ranks may wait for it", rank.rank,
+                         call.shape, call.started_ago);
+    }
+  }
+  return std::nullopt;
+}
+
 std::string report(const FlightRecord& record, size_t calls) {
   std::string text = fmt::format("failed on {} at {} UTC", record.host, record.time);
   if (record.max_restarts > 0) {

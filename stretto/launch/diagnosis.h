@@ -19,6 +19,10 @@ std::vector<std::string> differences(const FlightRecord& record);
 // They are at fault when they have been stopped for that long, or have not joined a minute after that.
 std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit, bool own_program = false);
 
+// What rank 0 does for longer than `limit` seconds while others wait for it, which is not hanging: "rank 0 has been tokenising
+// for 312.0 s; other ranks may wait for it".
+std::optional<std::string> long_work(const FlightRecord& record, double limit);
+
 // All of the record for people, with the last `calls` collectives of each rank.
 std::string report(const FlightRecord& record, size_t calls);
 

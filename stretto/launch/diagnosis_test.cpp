@@ -138,6 +138,21 @@ TEST(Hang, ARankThatHasNotJoinedIsNamedWhereTheProgramKeepsRecords) {
               ::testing::Optional(HasSubstr("rank 1 on node7")));
 }
 
+TEST(Hang, WorkOfRankZeroIsNoneAndIsNamed) {
+  FlightRecord record = one_waits();
+  record.ranks[1].last_calls.clear();
+  record.ranks[0].last_calls = {{.operation = "work", .shape = "tokenising", .started_ago = 400}};
+  record.ranks[0].progress_ago = 400;
+  EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
+  EXPECT_EQ(long_work(record, 300), "rank 0 has been tokenising for 400.0 s; other ranks may wait for it");
+  EXPECT_EQ(long_work(record, 500), std::nullopt);
+  record.ranks[0].last_calls[0].ended_ago = 1;
+  EXPECT_EQ(long_work(record, 300), std::nullopt);
+  record.ranks[0].last_calls[0].ended_ago.reset();
+  record.ranks[0].state = "T";
+  EXPECT_NE(diagnose_hang(record, 5), std::nullopt);
+}
+
 TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
   const cluster::FlightBoard board(1);
   const auto recorder = cluster::FlightRecorder::open(board.path(), 0);

@@ -157,12 +157,22 @@ class Supervisor {
     FlightRecord record = take_record("");
     const auto hang = diagnose_hang(record, std::chrono::duration<double>(options_.hang_timeout).count(),
                                     options_.own_program);
-    if (!hang) return;
+    if (!hang) return note_long_work(record);
     record.reason = *hang;
     outcome_.exit_code = hang_exit_code;
     log::error("{}", *hang);
     log::info("stopping all ranks");
     fail(std::move(record));
+  }
+
+  // Once in a while, so that a long start does not look like a hang.
+  void note_long_work(const FlightRecord& record) {
+    const auto patience = options_.hang_timeout;
+    if (Clock::now() < next_note_) return;
+    const auto work = long_work(record, std::chrono::duration<double>(patience).count());
+    if (!work) return;
+    log::info("{}", *work);
+    next_note_ = Clock::now() + patience;
   }
 
   // Of a rank that keeps no record, when it was last seen to run: not stopped by a signal.
@@ -255,6 +265,7 @@ class Supervisor {
   Console& console_;
   SuperviseOptions options_;
   HangWatch hang_watch_;
+  Clock::time_point next_note_ = Clock::time_point::min();
   std::vector<std::string> endings_;  // how each rank ended; empty while it lives
   std::vector<int> exit_codes_;
   std::optional<Clock::time_point> report_at_;  // when the first failure is to be reported

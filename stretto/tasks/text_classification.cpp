@@ -59,8 +59,7 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
                                                recipe_.data.cache.value_or(recipe_.output / "cache"));
   };
   std::unique_ptr<data::TextDataset> dataset;
-  if (group_.rank() == 0) dataset = make();
-  group_.barrier();
+  group_.rank_0_first("tokenising", [&] { dataset = make(); });
   if (!dataset) return make();
   log::info("data       {}: {}", table.name, data::describe_table(table));
   log::info("lengths    {}", data::describe_lengths(dataset->lengths(), recipe_.data.max_length));
