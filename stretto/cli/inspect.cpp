@@ -2,7 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/launch/diagnosis.h"
+#include "stretto/launch/diagnosis/diagnosis.h"
 
 namespace stretto::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
-#include "stretto/launch/command_line.h"
+#include "stretto/launch/process/command_line.h"
 
 namespace stretto::cli {
 

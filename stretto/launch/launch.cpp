@@ -10,8 +10,8 @@
 #include "stretto/base/strings.h"
 #include "stretto/cluster/secret.h"
 #include "stretto/cluster/store_server.h"
-#include "stretto/launch/placement.h"
-#include "stretto/launch/rank_environment.h"
+#include "stretto/launch/process/placement.h"
+#include "stretto/launch/process/rank_environment.h"
 #include "stretto/launch/supervise.h"
 
 namespace stretto::launch {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/launch/launch_fixture.h"
-#include "stretto/launch/placement.h"
+#include "stretto/launch/process/placement.h"
 
 namespace stretto::launch {
 namespace {
@@ -110,8 +110,8 @@ TEST_F(Launch, ExitCodeAndLastLinesOfTheFirstFailureArePassedOn) {
 }
 
 TEST_F(Launch, DeathBySignalIsNamedAndTheOthersAreStopped) {
-  const std::string script =
-      "echo $$ > " + here("pid$RANK") + "; [ $RANK = 2 ] && { while ! [ -s " + here("pid0") + " ]; do sleep 0.01; done; kill -SEGV $$; }; exec sleep 1000";
+  const std::string script = "echo $$ > " + here("pid$RANK") + "; [ $RANK = 2 ] && { while ! [ -s " +
+                             here("pid0") + " ]; do sleep 0.01; done; kill -SEGV $$; }; exec sleep 1000";
   start(shell(script, 3));
   const pid_t other = number_in("pid0");
   EXPECT_EQ(exit_code(), 128 + SIGSEGV);

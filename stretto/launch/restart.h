@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "stretto/launch/signals.h"
+#include "stretto/launch/process/signals.h"
 #include "stretto/launch/supervise.h"
 
 namespace stretto::launch {

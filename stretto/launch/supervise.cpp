@@ -9,8 +9,8 @@
 
 #include "stretto/base/log.h"
 #include "stretto/cluster/socket.h"
-#include "stretto/launch/diagnosis.h"
-#include "stretto/launch/hang_watch.h"
+#include "stretto/launch/diagnosis/diagnosis.h"
+#include "stretto/launch/diagnosis/hang_watch.h"
 
 namespace stretto::launch {
 namespace {

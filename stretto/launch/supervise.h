@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/launch/flight_record.h"
+#include "stretto/launch/diagnosis/flight_record.h"
 #include "stretto/launch/output/rank_output.h"
-#include "stretto/launch/signals.h"
-#include "stretto/launch/spawn.h"
+#include "stretto/launch/process/signals.h"
+#include "stretto/launch/process/spawn.h"
 
 namespace stretto::launch {
 

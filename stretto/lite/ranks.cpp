@@ -13,8 +13,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/config/strategy.h"
-#include "stretto/launch/command_line.h"
 #include "stretto/launch/launch.h"
+#include "stretto/launch/process/command_line.h"
 
 namespace stretto::lite {
 namespace {

@@ -4,7 +4,7 @@
 #include "stretto/cluster/environment.h"
 #include "stretto/command/launch_recipe.h"
 #include "stretto/command/parse.h"
-#include "stretto/launch/command_line.h"
+#include "stretto/launch/process/command_line.h"
 #include "stretto/rank/run.h"
 #include "stretto/tensor/block_cache.h"
 #include "stretto/trainer/summary.h"

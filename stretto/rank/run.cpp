@@ -14,7 +14,7 @@
 #include "stretto/command/recipe_handover.h"
 #include "stretto/command/resume_command.h"
 #include "stretto/config/batch_plan.h"
-#include "stretto/launch/command_line.h"
+#include "stretto/launch/process/command_line.h"
 #include "stretto/launch/supervise.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/same_inputs.h"

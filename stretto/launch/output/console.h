@@ -8,7 +8,7 @@
 
 #include "stretto/launch/output/shared_messages.h"
 #include "stretto/launch/output/stream_writer.h"
-#include "stretto/launch/signals.h"
+#include "stretto/launch/process/signals.h"
 
 namespace stretto::launch {
 

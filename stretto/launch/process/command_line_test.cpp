@@ -1,4 +1,4 @@
-#include "stretto/launch/command_line.h"
+#include "stretto/launch/process/command_line.h"
 
 #include <filesystem>
 

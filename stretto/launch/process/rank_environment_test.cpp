@@ -1,4 +1,4 @@
-#include "stretto/launch/rank_environment.h"
+#include "stretto/launch/process/rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

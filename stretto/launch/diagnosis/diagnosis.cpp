@@ -1,4 +1,4 @@
-#include "stretto/launch/diagnosis.h"
+#include "stretto/launch/diagnosis/diagnosis.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "stretto/launch/spawn.h"
+#include "stretto/launch/process/spawn.h"
 
 #include <array>
 #include <cerrno>

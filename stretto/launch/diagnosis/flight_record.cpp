@@ -1,4 +1,4 @@
-#include "stretto/launch/flight_record.h"
+#include "stretto/launch/diagnosis/flight_record.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "stretto/launch/placement.h"
+#include "stretto/launch/process/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

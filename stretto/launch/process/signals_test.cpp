@@ -1,4 +1,4 @@
-#include "stretto/launch/signals.h"
+#include "stretto/launch/process/signals.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/launch/diagnosis.h"
+#include "stretto/launch/diagnosis/diagnosis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/launch/hang_watch.h"
+#include "stretto/launch/diagnosis/hang_watch.h"
 
 namespace stretto::launch {
 namespace {

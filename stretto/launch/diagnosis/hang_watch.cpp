@@ -1,4 +1,4 @@
-#include "stretto/launch/hang_watch.h"
+#include "stretto/launch/diagnosis/hang_watch.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/launch/flight_record.h"
+#include "stretto/launch/diagnosis/flight_record.h"
 
 namespace stretto::launch {
 

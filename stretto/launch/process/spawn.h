@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "stretto/base/fd.h"
-#include "stretto/launch/signals.h"
+#include "stretto/launch/process/signals.h"
 
 namespace stretto::launch {
 
