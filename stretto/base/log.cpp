@@ -48,7 +48,8 @@ class FileSink : public spdlog::sinks::base_sink<std::mutex> {
   AppendFile file_;
 };
 
-// With control characters, which data may bring along, spelled out: no terminal is to obey them. Newlines and tabs stay.
+// With control characters, which data may bring along, spelled out: no terminal is to obey them. Newlines and tabs
+// stay.
 std::string printable(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());

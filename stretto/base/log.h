@@ -9,8 +9,8 @@
 namespace stretto::log {
 
 // The one logger of the process: lines to stderr, and to the rank's log file when one is open. Thread-safe. No function
-// below throws, or fails, because output cannot be written: a closed pipe, a terminal that is gone and a full disk lose
-// lines and nothing else. Control characters in a line, which data may bring along, are written as \x1b and the like.
+// below throws because output cannot be written: a closed pipe, a lost terminal or a full disk cost lines, and nothing
+// else. Control characters in a line, which data may bring along, are written as \x1b and the like.
 enum class Level { info, warning, error };
 
 // `prints_info`: this rank's info lines go to its stderr; by default only rank 0's do. Warnings and errors always do,
@@ -28,7 +28,8 @@ void set_output(Output output);
 void flush();
 void write(Level level, std::string_view line);
 
-// Shows `line` in place of the last live line, on a terminal that stderr leads to. The next line that is logged replaces it.
+// Shows `line` in place of the last live line, on a terminal that stderr leads to. The next line that is logged
+// replaces it.
 void live(std::string_view line);
 // Leaves the live line, if there is one, as it is.
 void end_live();

@@ -25,18 +25,17 @@ std::optional<std::string> find(const Environment& environment, const std::strin
   return found->second;
 }
 
-// What stays the same over restarts.
+// Constant over restarts.
 struct Plan {
   const LaunchOptions& options;
   Environment base;
   std::filesystem::path program;
   int ranks;
   int gpus;
-  std::vector<std::vector<int>> cores = {};  // a rank's own; empty: not pinned
+  std::vector<std::vector<int>> cores = {};  // of each rank; empty: not pinned
 };
 
-// Empty: the ranks run where the system puts them. With GPUs too: there the host's threads are many and
-// short-lived.
+// Empty: not pinned. Nor with GPUs, where the host's threads are many and short-lived.
 std::vector<std::vector<int>> place(const Plan& plan) {
   if (!plan.options.pin || plan.gpus > 0) return {};
   const std::string asked = find(plan.base, "OMP_NUM_THREADS").value_or("1");
@@ -88,22 +87,22 @@ Rank start_rank(const Plan& plan, const JobContext& job, int rank, const SignalG
   return {rank, std::move(process), std::move(output)};
 }
 
-// The failure itself has been told; that its record cannot be kept must not hide it.
+// The failure itself has been reported; an error here must not replace it.
 void save(const FlightRecord& record, const std::filesystem::path& path) {
   if (path.empty()) return;
   try {
     write_file_atomic(path, to_json(record));
-    log::info("what each rank did last: stretto inspect {}", path.string());
+    log::info("last collectives of each rank: stretto inspect {}", path.string());
   } catch (const IoError& error) {
-    log::warning("the flight record is lost: {}", error.what());
+    log::warning("the flight record was not written: {}", error.what());
   }
 }
 
-// One life of the group. Store, secret and ports are new in each, so that nothing of an earlier one is met.
+// One run of the group. Store, secret and ports are new in each, so that ranks never meet those of an earlier one.
 Outcome run_group(const Plan& plan, int restart_count, const SignalGuard& signals, Console& console) {
   const std::string secret = cluster::make_secret();
   const cluster::StoreServer store(cluster::bind_socket(this_host), secret);
-  // Kept until the end, so that nobody else takes the port.
+  // Held until the end, so that no other process takes the port.
   const Fd master = cluster::bind_socket(this_host);
   const cluster::FlightBoard board(plan.ranks);
   const Fd terminal(::isatty(STDERR_FILENO) == 1 ? ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1);
@@ -131,14 +130,14 @@ Outcome run_group(const Plan& plan, int restart_count, const SignalGuard& signal
   return outcome;
 }
 
-// The exit code of the last life.
+// The exit code of the last run of the group.
 int run_with_restarts(const Plan& plan, const SignalGuard& signals, Console& console) {
   const RestartOptions& restart = plan.options.restart;
   for (int count = 0;; ++count) {
     const Outcome outcome = run_group(plan, count, signals, console);
     if (!is_restartable(outcome) || restart.max_restarts == 0) return outcome.exit_code;
     if (count == restart.max_restarts) {
-      log::error("giving up: {} restart(s) did not help", count);
+      log::error("giving up after {} restart{}", count, count == 1 ? "" : "s");
       return outcome.exit_code;
     }
     const auto delay = restart_delay(restart, count + 1);
@@ -153,7 +152,7 @@ int run_with_restarts(const Plan& plan, const SignalGuard& signals, Console& con
 int default_ranks() { return std::max(1, count_gpus(find(own_environment(), "CUDA_VISIBLE_DEVICES"))); }
 
 int run(const LaunchOptions& options) {
-  if (options.command.empty()) throw ConfigError("launch: no program was given to run");
+  if (options.command.empty()) throw ConfigError("launch: there is no program to run");
   fill_standard_descriptors();
   const SignalGuard signals;
   const Plan plan = make_plan(options);

@@ -125,7 +125,7 @@ TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
                 here("ready") + " ]; do sleep 0.01; done; exit 3",
             2);
   EXPECT_EQ(launch(options), 3);  // not after the 1000 s that rank 0 would sleep
-  EXPECT_THAT(text("err"), HasSubstr("rank 0 did not end within 0.5 s of being asked to: killed"));
+  EXPECT_THAT(text("err"), HasSubstr("rank 0 did not exit within 0.5 s of SIGTERM: killed"));
 }
 
 TEST_F(Launch, WhatARankStartedEndsWithIt) {
@@ -208,7 +208,8 @@ TEST_F(Launch, MoreRanksThanDescriptorsAreSaid) {
     ::setrlimit(RLIMIT_NOFILE, &few);
   });
   EXPECT_EQ(exit_code(), 1);
-  EXPECT_THAT(text("err"), HasSubstr("Too many open files; a launcher needs two per rank and may have 50"));
+  EXPECT_THAT(text("err"),
+              HasSubstr("Too many open files; the launcher needs two per rank, and the limit is 50"));
 }
 
 TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {
@@ -224,7 +225,7 @@ TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {
 
 TEST_F(Launch, WhatCannotBeStartedIsSaid) {
   EXPECT_EQ(launch({.command = {"no-such-program"}}), 2);
-  EXPECT_EQ(text("err"), "cannot start no-such-program: no folder of PATH holds such a program");
+  EXPECT_EQ(text("err"), "cannot start no-such-program: there is no such program in PATH");
   write_file_atomic(here("notes.txt"), "text");
   std::filesystem::remove(here("err"));
   EXPECT_EQ(launch({.command = {here("notes.txt")}}), 2);

@@ -9,15 +9,15 @@ namespace stretto::launch {
 
 struct RestartOptions {
   int max_restarts = 0;                          // of the whole group, after a failure
-  std::chrono::milliseconds first_delay{1'000};  // before the first restart; doubled before each further one
+  std::chrono::milliseconds first_delay{1'000};  // before the first restart; doubled for each further one
   std::chrono::milliseconds longest_delay{30'000};
 };
 
 // How long to wait before restart number `restart` (1: the first).
 std::chrono::milliseconds restart_delay(const RestartOptions& options, int restart);
 
-// Whether a group that ended so may be started again. Not when all went well, when the user ended it, or when
-// a rank ended with usage_error: what it was told does not get better by being read again.
+// Whether the group is to be restarted: not if it succeeded, if the user ended it, or if a rank exited with
+// usage_error, which a restart would only repeat.
 bool is_restartable(const Outcome& outcome);
 
 // Waits for `delay`. Returns early with a signal that asks the launcher to end.

@@ -32,7 +32,7 @@ class Supervisor {
         stopped_since_(ranks.size()) {}
 
   Outcome run() {
-    take_signals();  // there may be some already, and no rank
+    take_signals();  // some may have arrived before any rank was started
     while (any_alive()) {
       wait_and_carry_output();
       for (Rank& rank : ranks_) {
@@ -64,8 +64,8 @@ class Supervisor {
       }
     }
     ::poll(watched.data(), watched.size(), cluster::poll_timeout(until));
-    // Before the output: Ctrl-C also ends the program at the other end of a pipe, and a rank that is to save is not to
-    // meet a closed one.
+    // Before the output: Ctrl-C also ends the program at the other end of our pipe, and ranks that are saving must not
+    // get a closed pipe in turn.
     take_signals();
     for (size_t i = 1; i < watched.size(); ++i) {
       if (watched[i].revents != 0) ranks_[(i - 1) / 2].output.read(static_cast<int>((i - 1) % 2));
@@ -88,20 +88,19 @@ class Supervisor {
       return kill_all();
     }
     outcome_.user_signal = signal;
-    log::info(
-        "{}: stopping; ranks may finish their step and save, for at most {}; a second Ctrl-C ends them at once",
-        signal_text(signal), seconds_text(options_.stop.grace));
+    log::info("{}: stopping; ranks have {} to finish their step and save; a second Ctrl-C kills them at once",
+              signal_text(signal), seconds_text(options_.stop.grace));
     stop_within(options_.stop.grace);
   }
 
-  // To those processes only that wait for it: it would kill the others.
+  // Only to processes that handle it: it would kill the others.
   void pass_on(int signal) const {
     for (const Rank& rank : ranks_) {
       if (!rank.process.alive()) continue;
       if (rank.process.handles(signal)) {
         ::kill(rank.process.pid(), signal);
       } else {
-        log::warning("{} was not passed on to rank {}: its program does not handle it", signal_text(signal),
+        log::warning("{} was not forwarded to rank {}: its program does not handle it", signal_text(signal),
                      rank.rank);
       }
     }
@@ -113,7 +112,7 @@ class Supervisor {
     if (ending.good()) return;
     exit_codes_[static_cast<size_t>(rank.rank)] = ending.exit_code();
     const bool asked_for = was_asked_for(ending);
-    // A usage error explains what else failed, in whatever order the ends were noticed.
+    // A usage error is the cause of the other failures, in whatever order they were noticed.
     const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
     if (outcome_.exit_code == 0 || explains) {
       outcome_.exit_code =
@@ -127,14 +126,14 @@ class Supervisor {
     fail(take_record(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text())));
   }
 
-  // Mostly that rank misses the first one that failed.
+  // Usually a consequence of the first failure.
   void note_later_failure(const Rank& rank, const Ending& ending) {
     const std::string text = fmt::format("rank {} (process {}) {}, after the first failure", rank.rank,
                                          rank.process.pid(), ending.text());
     report_at_ ? later_failures_.push_back(text) : log::info("{}", text);
   }
 
-  // A moment after the failure, when what the ranks themselves have to say of it has come.
+  // A moment after the failure, so that the ranks' own messages come first.
   void report_failure() {
     report_at_.reset();
     const bool usage = outcome_.exit_code == usage_error;
@@ -165,7 +164,7 @@ class Supervisor {
     fail(std::move(record));
   }
 
-  // Once in a while, so that a long start does not look like a hang.
+  // From time to time, so that a long start does not look like a hang.
   void note_long_work(const FlightRecord& record) {
     const auto patience = options_.hang_timeout;
     if (Clock::now() < next_note_) return;
@@ -175,7 +174,7 @@ class Supervisor {
     next_note_ = Clock::now() + patience;
   }
 
-  // Of a rank that keeps no record, when it was last seen to run: not stopped by a signal.
+  // Since when ranks without a record have been stopped by a signal.
   void note_unrecorded() {
     for (const Rank& rank : ranks_) {
       if (!rank.process.alive() || board_.pid(rank.rank) != 0) continue;
@@ -220,17 +219,17 @@ class Supervisor {
     return stopping() && (ending.signal == SIGTERM || (killed_ && ending.signal == SIGKILL));
   }
 
-  // With its last lines; those of rank 0 stand on the terminal already.
+  // With its last lines, except those of rank 0, which are on the terminal already.
   static std::string describe(const Rank& rank, const Ending& ending) {
     std::string text = fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text());
-    if (ending.signal == SIGKILL) text += "; the system does that when memory runs out";
+    if (ending.signal == SIGKILL) text += "; the kernel does that when memory runs out";
     const std::string lines = rank.rank == 0 ? "" : rank.output.last_lines();
     if (!rank.output.log().empty()) text += fmt::format("; its log is {}", rank.output.log().string());
     if (!lines.empty()) text += "\n  its last lines:\n" + lines.substr(0, lines.size() - 1);
     return text;
   }
 
-  // One SIGTERM, however often the job is told to end; the earliest end of patience counts.
+  // Sends SIGTERM once; of several deadlines the earliest counts.
   void stop_within(std::chrono::milliseconds patience) {
     const auto kill_at = Clock::now() + patience;
     if (!stopping()) send(SIGTERM);
@@ -243,8 +242,7 @@ class Supervisor {
   void kill_the_rest() {
     for (const Rank& rank : ranks_) {
       if (!rank.process.alive()) continue;
-      log::info("rank {} did not end within {} of being asked to: killed", rank.rank,
-                seconds_text(patience_));
+      log::info("rank {} did not exit within {} of SIGTERM: killed", rank.rank, seconds_text(patience_));
     }
     kill_all();
   }
@@ -266,7 +264,7 @@ class Supervisor {
   SuperviseOptions options_;
   HangWatch hang_watch_;
   Clock::time_point next_note_ = Clock::time_point::min();
-  std::vector<std::string> endings_;  // how each rank ended; empty while it lives
+  std::vector<std::string> endings_;  // how each rank ended; empty while it runs
   std::vector<int> exit_codes_;
   std::optional<Clock::time_point> report_at_;  // when the first failure is to be reported
   std::string report_;
@@ -274,9 +272,8 @@ class Supervisor {
   std::vector<std::string> later_failures_;
   const Clock::time_point start_ = Clock::now();
   std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
-  std::optional<Clock::time_point>
-      kill_at_;                           // set when the ranks have been asked to end: they are to by then
-  std::chrono::milliseconds patience_{};  // how long that was when it began
+  std::optional<Clock::time_point> kill_at_;  // set when the ranks have been asked to end: the deadline
+  std::chrono::milliseconds patience_{};      // the time that they were given
   bool killed_ = false;
   Outcome outcome_;
 };

@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-// The records of a metrics file up to a step. A last line that was cut short by the end of the run before is no record.
+// The records of a metrics file up to a step, without a truncated last line.
 std::string records_until(const std::filesystem::path& path, int64_t step) {
   std::string kept;
   if (!std::filesystem::exists(path)) return kept;
@@ -40,7 +40,7 @@ void MetricsLog::write(const Record& record) {
   nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}};
   for (const auto& [name, value] : record.values)
     line[(record.evaluation ? "eval_" : "") + name] = as_json(value);
-  if (!file_) begin(run_);  // which failed before
+  if (!file_) begin(run_);  // retry: begin() has failed
   file_->write(line.dump() + "\n");
 }
 

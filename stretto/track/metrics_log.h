@@ -8,8 +8,8 @@
 
 namespace stretto {
 
-// metrics.jsonl: one JSON object a line, in the order things happened; values of evaluations are named eval_.... Numbers
-// that JSON cannot hold (NaN, infinity) are written as texts.
+// metrics.jsonl: one JSON object per line, in order of time; values of evaluations are prefixed with eval_. Numbers
+// that JSON cannot represent (NaN, infinity) are written as strings.
 class MetricsLog : public Tracker {
  public:
   explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}

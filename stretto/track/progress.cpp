@@ -15,8 +15,7 @@
 namespace stretto {
 namespace {
 
-// A descriptor of the terminal that standard error leads to; -1: it leads to none. A launcher between this process and the
-// terminal passes one on.
+// A descriptor of the terminal behind standard error, which stretto's launcher passes on; -1: there is none.
 int terminal() {
   if (::isatty(STDERR_FILENO) != 0) return STDERR_FILENO;
   const char* passed_on = std::getenv("STRETTO_TERMINAL");
@@ -61,7 +60,7 @@ std::string bar(double done, int cells) {
                      std::string(static_cast<size_t>(cells - full), '-'));
 }
 
-// What the live line shows first, where it has no room for all.
+// The order of values in the live line, which may not have room for all.
 int importance(const std::string& name) {
   constexpr std::array first = {"loss", "ETA", "samples_per_second", "lr", "epoch"};
   return static_cast<int>(std::ranges::find(first, name) - first.begin());

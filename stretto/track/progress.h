@@ -7,16 +7,16 @@
 namespace stretto {
 
 // "step 120/1053 | epoch 0.11 | loss 0.4123 | lr 4.80e-05 | accuracy 0.8125 | 212.3 samples/s | 2,840 tokens/s |
-// communication 7 % | ETA 1m 33s". Speed and time left are omitted while the record has no samples_per_second, as are values
-// that are not finite.
+// communication 7 % | ETA 1m 33s". Speed and time left are omitted while the record has no samples_per_second, as are
+// values that are not finite.
 std::string progress_line(const Record& record, int64_t total_steps, double seconds_left);
 
-// The same for a terminal, behind a bar: " 11 % [##--------------] step 120/1053 | loss 0.4123 | ...", the most important
-// values first, and as many as fit into `columns` characters.
+// The same for a terminal, after a bar: " 11 % [##--------------] step 120/1053 | loss 0.4123 | ...", the most
+// important values first, and as many as fit into `columns` characters.
 std::string live_line(const Record& record, int64_t total_steps, double seconds_left, int columns);
 
-// Shows a run's progress: one line that is redrawn in place on a terminal, in the width that the terminal has then; else a
-// plain line through the logger per record. Evaluations are not shown.
+// Shows the progress of a run: on a terminal one line that is redrawn in place, fitted to the terminal's current width;
+// else one logged line per record. Evaluations are not shown.
 class Progress : public Tracker {
  public:
   enum class Mode { live, lines };
@@ -28,7 +28,7 @@ class Progress : public Tracker {
   void begin(const TrackedRun& run) override;
   void write(const Record& record) override;
   void step(const Record& record) override;
-  void pause() override;  // leaves the terminal on a new line
+  void pause() override;  // ends the live line
 
  private:
   void show(const Record& record);

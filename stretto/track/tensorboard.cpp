@@ -19,7 +19,7 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The second in an event file's name, by which TensorBoard orders the files of a folder; 0 for another file's.
+// The time in an event file's name, by which TensorBoard orders the files of a folder; 0 for other files.
 int64_t second_of(const std::string& name) {
   if (!name.starts_with(prefix)) return 0;
   return parse_int(split(std::string_view(name).substr(prefix.size()), '.')[0]).value_or(0);
@@ -61,7 +61,7 @@ void TensorBoard::begin(const TrackedRun& run) {
 void TensorBoard::write(const Record& record) {
   std::vector<std::pair<std::string, double>> curves = record.values;
   for (auto& [name, value] : curves) name = (record.evaluation ? "eval/" : "train/") + name;
-  if (!file_) begin(run_);  // which failed before
+  if (!file_) begin(run_);  // retry: begin() has failed
   file_->write(tfevents::as_record(tfevents::scalars(seconds_since_1970(), record.step, curves)));
 }
 

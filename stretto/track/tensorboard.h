@@ -8,9 +8,9 @@
 
 namespace stretto {
 
-// Event files for TensorBoard (`tensorboard --logdir FOLDER`): the curves train/... and eval/... over steps, the settings
-// as text. A run that goes on writes a file of its own, which says from where on it replaces what the files before say, so
-// that TensorBoard shows each step once, also while it is watching.
+// Event files for TensorBoard (`tensorboard --logdir FOLDER`): the curves train/... and eval/... over steps, and the
+// settings as text. A resumed run writes a new file, which marks the step from which it replaces earlier files, so that
+// TensorBoard shows each step once, also while it is running.
 class TensorBoard : public Tracker {
  public:
   explicit TensorBoard(std::filesystem::path folder) : folder_(std::move(folder)) {}

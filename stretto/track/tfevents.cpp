@@ -9,7 +9,7 @@ namespace {
 
 using Writer = protozero::pbf_writer;
 
-// The numbers that the .proto files give the fields that are written here.
+// Field numbers of the .proto files.
 enum Event {
   event_time = 1,
   event_step = 2,

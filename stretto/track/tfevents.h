@@ -17,13 +17,13 @@ std::string as_record(std::string_view message);
 // The first message of every file.
 std::string version(double time);
 
-// What comes from here on begins at `step`: readers forget what files before this one say of it and later.
+// Marks a restart at `step`: readers discard events of earlier files from that step on.
 std::string restart(double time, int64_t step);
 
-// A point of each named curve.
+// One point per named curve.
 std::string scalars(double time, int64_t step, const std::vector<std::pair<std::string, double>>& values);
 
-// A text in Markdown, shown under `tag`.
+// Markdown text, shown under `tag`.
 std::string text(double time, int64_t step, const std::string& tag, const std::string& markdown);
 
 }  // namespace stretto::tfevents

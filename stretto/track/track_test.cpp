@@ -1,8 +1,11 @@
+#include <cerrno>
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/error.h"
+#include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"
@@ -82,6 +85,17 @@ TEST_F(MetricsLogTest, GoingOnTakesLaterStepsBack) {
   AppendFile(path_).write("{\"step\":3,\"ep");  // a record that was cut short
   MetricsLog log(path_);
   log.begin({1, 9, ""});
+  log.write({2, 0.5, false, {{"loss", 0.25}}});
+  EXPECT_EQ(read_file(path_),
+            "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":0.25}\n");
+}
+
+TEST_F(MetricsLogTest, AFullDiskAtTheBeginningCostsOnlyTheRecordsOfThatTime) {
+  MetricsLog log(path_);
+  {
+    const file_faults::Injection full({.call = 1, .error = ENOSPC});
+    EXPECT_THROW(log.begin({1, 9, ""}), IoError);
+  }
   log.write({2, 0.5, false, {{"loss", 0.25}}});
   EXPECT_EQ(read_file(path_),
             "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":0.25}\n");

@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-// A signal handler may use nothing else: lock-free, so that no request falls between a read and a reset.
+// Lock-free atomics, as signal handlers require; exchange() loses no request between a read and a reset.
 std::atomic<bool> save_asked = false;
 std::atomic<bool> stop_asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -28,7 +28,7 @@ constexpr std::array<Handled, 4> handled = {{{SIGUSR1, ask_to_save, SA_RESTART},
                                              {SIGTERM, ask_to_stop, once},
                                              {SIGHUP, ask_to_stop, once}}};
 
-std::mutex mutex;  // for what follows
+std::mutex mutex;  // guards what follows
 int living = 0;
 std::array<struct sigaction, handled.size()> before;
 

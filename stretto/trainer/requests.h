@@ -4,17 +4,17 @@
 
 namespace stretto {
 
-// What a run was asked for, to be done after the step under way.
+// What a run was asked to do after the current step.
 struct Requests {
   bool save = false;
   bool stop = false;  // by a signal: save, and end
-  bool end = false;   // by a callback: end as after the last step
+  bool end = false;   // by a callback: end as if this were the last step
 };
 
-// While it lives, SIGUSR1 asks this process to save; SIGINT, SIGTERM and SIGHUP ask it to stop (SIGHUP unless it was ignored,
-// as nohup does); a second one of those has the effect it had before. A SIGUSR1 that was held until now (base/process.h)
-// counts. Several may live at a time (ranks as threads); the last one restores the handlers. Destroyed on the thread that
-// made it.
+// While it lives, SIGUSR1 asks this process to save; SIGINT, SIGTERM and SIGHUP ask it to stop (SIGHUP unless it is
+// ignored, as by nohup); a second one of these has its default effect. A SIGUSR1 that was blocked until now
+// (base/process.h) counts. Several objects may exist at a time (ranks as threads); the last one restores the handlers.
+// REQUIRES: destroyed on the thread that constructed it.
 class RequestSignals {
  public:
   RequestSignals();
@@ -22,7 +22,7 @@ class RequestSignals {
   RequestSignals& operator=(const RequestSignals&) = delete;
   ~RequestSignals();
 
-  // What has been asked for since the last call; a stop stays asked for.
+  // The requests since the last call; a stop is returned by every call after it.
   Requests take() const;
 
  private:

@@ -10,7 +10,7 @@ namespace stretto {
 // The folder with a run's results; written by rank 0 only, each file atomically.
 class RunFolder {
  public:
-  // Makes the folder; throws IoError when it cannot be written.
+  // Creates the folder; throws IoError if it cannot be written to.
   explicit RunFolder(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }

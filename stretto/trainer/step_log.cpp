@@ -30,8 +30,7 @@ void StepLog::begin(int64_t steps_done, int64_t total_steps) {
   each_tracker([&](Tracker& tracker) { tracker.begin(run); });
 }
 
-// What is only written for people to look at must not end a run: records that do not fit on the disk are missing there, and
-// one warning names the first.
+// Records are auxiliary: a full disk must not end the run. One warning per tracker names the first error.
 template <class Call>
 void StepLog::each_tracker(const Call& call) {
   for (const auto& tracker : trackers_) {
@@ -39,7 +38,7 @@ void StepLog::each_tracker(const Call& call) {
       call(*tracker);
     } catch (const IoError& error) {
       if (failed_.insert(tracker.get()).second)
-        log::warning("{}; training continues, and its records will be incomplete", error.what());
+        log::warning("{}; training continues, but this file will be incomplete", error.what());
     }
   }
 }
@@ -48,7 +47,7 @@ bool StepLog::due(const StepReport& report, bool last) const {
   return report.step % recipe_.track.log_every == 0 || last;
 }
 
-// The first step warms caches up and is left out of the speed.
+// The first step warms up caches and does not count for the speed.
 void StepLog::add(const StepReport& report) {
   if (started_) {
     samples_ += report.samples;
@@ -69,7 +68,7 @@ void StepLog::add(const StepReport& report) {
 
 Record StepLog::record_of(const StepReport& report) const {
   const double loss =
-      steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all left out: none is known
+      steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all steps were skipped: unknown
   Record record = {report.step,
                    report.epochs,
                    false,

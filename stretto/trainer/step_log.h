@@ -13,27 +13,28 @@
 
 namespace stretto {
 
-// What rank 0 tells of a run: the records that the recipe's trackers, and a program's own, are given.
+// The records of a run, which rank 0 gives to the recipe's trackers and to the program's own. A tracker that cannot
+// write its files costs one warning, not the run.
 class StepLog {
  public:
   StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tracker>> more_trackers);
 
-  // Begins to tell after `steps_done` of `total_steps`.
+  // Starts after `steps_done` of `total_steps`.
   void begin(int64_t steps_done, int64_t total_steps);
 
-  // Whether there is a record after this step: one every track.log_every steps, and at the end.
+  // Whether a record follows this step: every track.log_every steps, and at the end.
   bool due(const StepReport& report, bool last) const;
 
   void add(const StepReport& report);
 
-  // Whether there were steps since the last record.
+  // Whether steps were taken since the last record.
   bool pending() const { return steps_ > 0; }
 
-  // Writes the record of the steps since the one before. `logged`: what goes into it besides.
+  // Writes the record of the steps since the last one, with the values `logged` by the module.
   void write(const StepReport& report, const Metrics& logged);
   void write_evaluation(const StepReport& at, const Metrics& metrics);
 
-  // Evaluation and saving are not training time.
+  // Excludes the time until the next step, as of evaluation and saving, from the speed.
   void pause();
 
   void add_state(State& state) const;
@@ -48,7 +49,7 @@ class StepLog {
 
   const Recipe& recipe_;
   std::vector<std::shared_ptr<Tracker>> trackers_;  // at rank 0 only
-  std::set<const Tracker*> failed_;                 // have been warned of
+  std::set<const Tracker*> failed_;                 // a warning has been given
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
   double loss_sum_ = 0;  // since the last record

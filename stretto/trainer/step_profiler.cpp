@@ -16,7 +16,7 @@ const std::set<kineto::ActivityType>& activities() {
   return wanted;
 }
 
-// libtorch writes the file itself, so it is read again, to appear whole or not at all under its name.
+// libtorch writes the file itself; it is rewritten so that it appears under its name atomically.
 void write_trace(torch::autograd::profiler::ProfilerResult& recorded, const std::filesystem::path& path) {
   const std::filesystem::path made = path.string() + ".new";
   make_folders(path.parent_path());

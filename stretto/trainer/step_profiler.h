@@ -10,13 +10,13 @@
 namespace stretto {
 
 struct StepProfilerOptions {
-  int64_t warmup_steps = 5;  // taken before, and not recorded
+  int64_t warmup_steps = 5;  // not recorded
   int64_t steps = 10;
   std::filesystem::path trace;  // file to write: a Chrome trace, for chrome://tracing or ui.perfetto.dev
 };
 
-// Records steps of a run with libtorch's profiler, on the thread that trains. The recording itself takes time: some
-// microseconds an operator.
+// Records steps of a run with libtorch's profiler, on the thread that trains. Recording has a cost: some
+// microseconds per operator.
 class StepProfiler : public Callback {
  public:
   explicit StepProfiler(StepProfilerOptions options) : options_(std::move(options)) {}
@@ -25,7 +25,7 @@ class StepProfiler : public Callback {
   void step_start(FitContext& context) override;
   void step_end(FitContext& context, const StepReport& report) override;
 
-  // Empty where the run ended before all steps were recorded.
+  // Empty if the run ended before all steps were recorded.
   const std::optional<Profile>& profile() const { return profile_; }
 
  private:

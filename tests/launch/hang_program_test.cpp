@@ -93,7 +93,7 @@ TEST_P(HangingRun, ADeadRankLeavesItsRecord) {
   const ShellResult result = run.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGABRT);
   EXPECT_THAT(result.err,
-              HasSubstr("what each rank did last: stretto inspect " + logs_ + "/flight_record.json"));
+              HasSubstr("last collectives of each rank: stretto inspect " + logs_ + "/flight_record.json"));
   EXPECT_THAT(inspect().out,
               AllOf(HasSubstr("was killed by SIGABRT (Aborted)"),
                     HasSubstr("#16 of group world, 4.0 KiB: done after"), HasSubstr("; 17 collectives")));

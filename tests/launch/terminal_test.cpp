@@ -217,6 +217,15 @@ TEST_F(EndlessRun, HangsAndIsEndedWhenARankIsStoppedAtItsStart) {
   }
 }
 
+TEST(ClosedStreams, AreNotTakenByTheRunsOwnFiles) {
+  const Workspace workspace;
+  const ShellResult result =
+      shell("(" + workspace.command("train", 2, "training.max_steps=3") + ") <&- >&- 2>&-");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(workspace.read("run/.lock"), "");
+  EXPECT_THAT(workspace.read("run/logger_logs/training_0.log"), HasSubstr("step 3/3"));
+}
+
 TEST(Restarts, HappenThoughNobodyReadsOfThem) {
   const TempFolder folder;
   const ShellResult result =

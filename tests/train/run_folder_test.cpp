@@ -51,6 +51,18 @@ TEST(RunFolder, HoldsAllOfARun) {
   EXPECT_THAT(workspace.read("run/logger_logs/training_1.log"), Not(IsEmpty()));
 }
 
+TEST(RunFolder, TrackersThatCannotWriteCostOneWarningEach) {
+  const Workspace workspace;
+  std::filesystem::create_directory(workspace.path("run"));
+  workspace.write("run/tensorboard", "a file where a folder is to be");
+  const ShellResult result = workspace.run("train", 2, "training.max_steps=4");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string warning = "training continues, but this file will be incomplete";
+  EXPECT_THAT(result.err, HasSubstr(warning));
+  EXPECT_EQ(result.err.find(warning), result.err.rfind(warning)) << result.err;
+  EXPECT_EQ(workspace.losses("run").size(), 4u);
+}
+
 TEST(RunFolder, MetricsNameEveryStepAndEvaluation) {
   const Workspace workspace;
   workspace.train("run", 2, "track.log_every=3 training.seed=3");

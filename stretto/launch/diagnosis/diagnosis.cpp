@@ -20,7 +20,7 @@ const FlightCall* find_call(const RankRecord& rank, const FlightCall& like) {
   return nullptr;
 }
 
-// Whether it belongs to the group of `call` and has not come as far as that call, as far as can be told.
+// Whether the rank is a member of the group of `call` and has not reached that call, as far as the record shows.
 bool is_behind(const RankRecord& rank, const FlightCall& call, size_t ranks) {
   bool member = call.group_size == static_cast<int>(ranks);
   for (const FlightCall& own : rank.last_calls) {
@@ -46,7 +46,7 @@ struct Difference {
   std::string text;
 };
 
-// Compares all ranks' calls with one call of one of them.
+// Compares one call of a rank with the calls of all others.
 std::optional<Difference> compare(const FlightRecord& record, const RankRecord& first,
                                   const FlightCall& call) {
   std::vector<int> missing;
@@ -117,7 +117,7 @@ std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
                      record.host, rank.progress_ago, state_text(rank.state));
 }
 
-// "rank 0 waits in all_reduce [1024] float32 #17 of group world", one clause for all that wait in the same.
+// "rank 0 waits in all_reduce [1024] float32 #17 of group world", one clause for all ranks that wait in the same call.
 std::vector<std::string> waiting_clauses(const FlightRecord& record) {
   std::map<std::string, std::vector<int>> by_call;
   for (const RankRecord& rank : record.ranks) {
@@ -160,7 +160,7 @@ std::string rank_report(const RankRecord& rank, size_t calls) {
 }  // namespace
 
 std::vector<std::string> differences(const FlightRecord& record) {
-  // Of each group the earliest difference, whichever rank's calls show it.
+  // Of each group the earliest difference, over all ranks.
   std::map<std::string, std::pair<uint64_t, Difference>> found;
   for (const RankRecord& rank : record.ranks) {
     for (const FlightCall& call : rank.last_calls) {

@@ -34,7 +34,7 @@ Json rank_json(const RankRecord& rank) {
           {"calls", rank.calls},       {"last_calls", std::move(calls)}};
 }
 
-// Reads the members of one object of the file; says what is wrong with the first that does not fit.
+// Reads the members of one object of the file; throws DataError for the first that is missing or has another type.
 class Members {
  public:
   Members(const nlohmann::json& json, std::string where) : json_(json), where_(std::move(where)) {

@@ -10,8 +10,8 @@
 
 namespace stretto::launch {
 
-// What is kept of a group of ranks when one of them fails: who failed, and each rank's last collectives.
-// Times are seconds before the record was taken.
+// What is recorded of a group of ranks when one of them fails: which one, and the last collectives of each rank. Times
+// are in seconds before the record was taken.
 struct FlightCall {
   uint64_t sequence = 0;
   std::string group_id = {};  // "0": between two ranks only
@@ -21,7 +21,7 @@ struct FlightCall {
   std::string operation = {}, shape = {}, dtype = {};
   int64_t bytes = 0;
   double started_ago = 0;
-  std::optional<double> waiting_for = {};  // the rank could do nothing until it ended
+  std::optional<double> waiting_for = {};  // how long the rank has been blocked in it
   std::optional<double> ended_ago = {};
   bool failed = false;
 
@@ -32,11 +32,11 @@ struct FlightCall {
 struct RankRecord {
   int rank = 0;
   int pid = 0;
-  bool recorded = false;    // its program keeps a record; else nothing more is known of it
-  std::string state = {};   // of the process, as the kernel has it ("R", "S", "T"); empty: it had ended
+  bool recorded = false;    // whether its program keeps a record; if not, nothing more is known
+  std::string state = {};   // of the process, as in proc(5) ("R", "S", "T"); empty: it had ended
   std::string ending = {};  // how it had ended, "was killed by SIGKILL (Killed)"
   double progress_ago =
-      0;  // when it last started or ended something; without a record, when it was started or stopped
+      0;  // the last start or end of a call; without a record, when the rank was started or stopped
   uint64_t calls = 0;                       // collectives in all
   std::vector<FlightCall> last_calls = {};  // oldest first
 };
@@ -53,13 +53,12 @@ struct FlightRecord {
 // This host's name.
 std::string host_name();
 
-// Fills in what `board` knows of a rank.
+// Fills in the rank's part of `board`.
 void read_board(const cluster::FlightBoard& board, RankRecord& rank);
 
 std::string to_json(const FlightRecord& record);
 
-// Reads what to_json wrote. Throws IoError where there is no such file, DataError where it is another or
-// broken.
+// Reads what to_json wrote. Throws IoError if there is no such file, DataError if its content is malformed.
 FlightRecord read_flight_record(const std::filesystem::path& path);
 
 }  // namespace stretto::launch

@@ -7,14 +7,13 @@
 
 namespace stretto::launch {
 
-// When it is time to ask whether ranks hang: cheap enough to be asked all the time, and never fooled by a
-// pause of the launcher itself (Ctrl-Z, a terminal that takes no output), during which ranks could not move
-// either.
+// Decides when to look for hanging ranks. Cheap enough for each pass of the supervising loop, and not misled by a pause
+// of the launcher itself (Ctrl-Z), during which its ranks may have been stopped too.
 class HangWatch {
  public:
   using Clock = cluster::Clock;
 
-  // Without `timeout` (0) it is never time.
+  // timeout 0: never.
   HangWatch(const cluster::FlightBoard& board, std::chrono::milliseconds timeout);
 
   Clock::time_point next_look() const { return next_look_; }

@@ -20,7 +20,7 @@ bool same_file(int a, int b) {
 
 Console::Console(ConsoleOptions options) : options_(options) {
   const auto out = std::make_shared<StreamWriter>(STDOUT_FILENO);
-  // One writer for both streams where they are one file, so that their order is kept.
+  // One writer for both streams if they are the same file, so that their order is kept.
   const auto err =
       same_file(STDOUT_FILENO, STDERR_FILENO) ? out : std::make_shared<StreamWriter>(STDERR_FILENO);
   streams_ = {Stream{out, ::isatty(STDOUT_FILENO) == 1}, Stream{err, ::isatty(STDERR_FILENO) == 1}};

@@ -13,15 +13,14 @@
 namespace stretto::launch {
 
 struct ConsoleOptions {
-  bool shared =
-      true;  // lines of other ranks may come; without them everything of rank 0 is passed on at once
-  bool log_files = false;  // hold all that is shown, so that nobody need wait for a stalled reader
+  bool shared = true;      // there are other ranks; without them all output of rank 0 is forwarded at once
+  bool log_files = false;  // contain all output, so that finish() need not wait for a stalled reader
 };
 
-// The launcher's own standard output (stream 0) and standard error (stream 1), shared by the ranks and the launcher's own
-// logger: rank 0's bytes are passed on unchanged, live progress lines ("\r") included; lines of others come between rank
-// 0's, never inside one. On a terminal rank 0's unfinished line is cleared for that; elsewhere it is held back until it is
-// finished. No function but finish() blocks, however long the reader does (see stream_writer.h). Thread-safe, but for messages.
+// The launcher's standard output (stream 0) and standard error (stream 1), shared by the ranks and the launcher's own
+// logger. Rank 0's bytes are forwarded unchanged, live progress lines ("\r") included; lines of others come between
+// rank 0's lines, never inside one: on a terminal an unfinished line of rank 0 is cleared first, elsewhere it is held
+// back until it is finished. Only finish() blocks (see stream_writer.h). Thread-safe, except for messages.
 class Console {
  public:
   explicit Console(ConsoleOptions options);
@@ -30,36 +29,36 @@ class Console {
   void pass(int stream, std::string_view bytes);  // of rank 0
   void line(int stream, std::string_view line);   // of another rank or of the launcher, without its end
 
-  // A warning or an error that a rank logged (see SharedMessages). Of rank 0: it was passed.
+  // A warning or error that a rank logged (see SharedMessages); rank 0's has been shown by pass().
   void message(int rank, std::string_view text);
   std::optional<SharedMessages::Clock::time_point> next_due() const;
   void show_due_messages();
   void show_messages();
-  // Without what only other ranks said than those that `keep` accepts.
+  // Without messages that no rank accepted by `keep` logged.
   void show_messages_of(const std::function<bool(int rank)>& keep);
 
-  // Writes what is held back, and waits until all is written; not where its reader is gone or, with log files, stalled,
-  // and no longer when a signal asks the launcher to end.
+  // Writes what is held back and waits until all is written, unless the reader has exited or, with log files, is
+  // stalled. A signal that asks the launcher to end ends the wait.
   void finish(const SignalGuard& signals);
 
-  // The reader of a stream has gone: nothing more is written to it.
+  // The reader of a stream has exited: nothing more is written to it.
   bool broken(int stream) const { return writer(stream).broken(); }
 
-  // Too much waits to be written, but the reader still takes it: output is to be left in the ranks' pipes for now.
+  // The buffer is full and its reader slow: leave the ranks' output in their pipes for now.
   bool full(int stream) const { return writer(stream).full(); }
 
  private:
   struct Stream {
     std::shared_ptr<StreamWriter> writer;
     bool terminal;
-    bool inside_line = false;  // on a terminal: rank 0 has left the cursor behind some text
+    bool inside_line = false;  // on a terminal: the cursor stands behind an unfinished line of rank 0
     std::string held = {};
   };
   StreamWriter& writer(int stream) const { return *streams_[static_cast<size_t>(stream)].writer; }
 
   ConsoleOptions options_;
-  SharedMessages messages_;  // the supervising thread's
-  std::mutex mutex_;         // for what follows
+  SharedMessages messages_;  // used by the supervising thread only
+  std::mutex mutex_;         // guards what follows
   std::array<Stream, 2> streams_;
 };
 

@@ -3,7 +3,7 @@
 namespace stretto::launch {
 namespace {
 
-constexpr size_t longest_line = size_t{64} << 10;  // a longer one is cut, so that memory stays bounded
+constexpr size_t longest_line = size_t{64} << 10;  // longer ones are split, to bound memory
 constexpr std::string_view clear_line = "\033[K";  // follows the carriage return of live progress
 
 }  // namespace

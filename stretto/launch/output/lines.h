@@ -6,8 +6,8 @@
 
 namespace stretto::launch {
 
-// Cuts a stream of bytes into the lines a terminal would show in the end: what a carriage return overwrites
-// is left out, so that a live progress line is one line, its last.
+// Splits a stream of bytes into the lines that a terminal would finally show: text overwritten after a carriage return
+// is dropped, so that a live progress line becomes one line, its last state.
 class Lines {
  public:
   using Take = std::function<void(std::string_view line)>;
@@ -19,7 +19,8 @@ class Lines {
   void emit(const Take& take);
 
   std::string line_;
-  bool returned_ = false;  // a carriage return came last: the next character but a newline overwrites
+  bool returned_ =
+      false;  // the last byte was a carriage return: the next one, unless it is a newline, overwrites the line
 };
 
 }  // namespace stretto::launch

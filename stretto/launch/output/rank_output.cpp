@@ -98,7 +98,7 @@ bool RankOutput::is_message(int stream, std::string_view line) const {
   return stream == 1 && line.starts_with(mark_) && line.substr(mark_.size()).starts_with(logger_mark);
 }
 
-// A full disk must not end the training: the file is given up, and the rank's lines go to the console.
+// A full disk must not end the job: the file is closed, and the rank's lines go to the console.
 bool RankOutput::log_line(std::string_view line) {
   if (!log_) return false;
   try {
@@ -106,7 +106,8 @@ bool RankOutput::log_line(std::string_view line) {
     return true;
   } catch (const IoError& error) {
     log_.reset();
-    log::warning("rank {} keeps no log file from here on: {}", rank_, error.what());
+    log::warning("the log file of rank {} is closed, and its lines go to the console: {}", rank_,
+                 error.what());
     return false;
   }
 }

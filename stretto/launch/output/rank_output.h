@@ -13,29 +13,29 @@
 
 namespace stretto::launch {
 
-// Where a rank's standard output (stream 0) and standard error (stream 1) go: line by line, each behind the time, into its
-// log file, if there is one; rank 0's also to the console, unchanged. Of the others the console gets, with a log file,
-// only the lines on standard error that begin with "[rank <n>] ", as stretto's logger writes warnings and errors; without
-// one, every line, with that mark in front.
+// Forwards a rank's standard output (stream 0) and standard error (stream 1): to its log file, if there is one, line by
+// line with time stamps; rank 0's also to the console, unchanged. Of the other ranks the console gets all lines,
+// prefixed with "[rank <n>] "; with a log file only lines of standard error that have this prefix, as stretto's logger
+// writes warnings and errors.
 class RankOutput {
  public:
-  // `log`: the file's path, or empty. Separates what `process` (its number) writes from what is there already. Throws
-  // IoError where it cannot be written.
+  // `log`: the path of the log file, or empty; a separator line with the number of `process` is appended. Throws
+  // IoError if the file cannot be opened.
   RankOutput(int rank, pid_t process, Fd out, Fd err, std::filesystem::path log, Console& console);
 
-  int fd(int stream) const { return streams_[static_cast<size_t>(stream)].fd.get(); }  // -1 once at its end
-  void read(int stream);  // what is there now; never blocks
+  int fd(int stream) const { return streams_[static_cast<size_t>(stream)].fd.get(); }  // -1 after its end
+  void read(int stream);  // what is available; never blocks
   void finish();          // all that is left, after the rank's end
 
-  // The console is to take what it has before more is read.
+  // The console must catch up before more is read.
   bool must_wait(int stream) const;
 
-  // Closes the streams that lead nowhere, as there is no log file and the console's reader has gone: the rank's next write
-  // then fails, as it would without a launcher.
+  // Without a log file, closes the streams whose console reader has exited: the rank's next write then fails, as it
+  // would without a launcher.
   void close_unread();
 
   const std::filesystem::path& log() const { return log_path_; }
-  std::string last_lines() const;  // the last ten, indented, each with its newline
+  std::string last_lines() const;  // the last ten, indented
 
  private:
   struct Stream {

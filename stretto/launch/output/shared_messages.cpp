@@ -8,7 +8,7 @@ namespace stretto::launch {
 namespace {
 
 constexpr auto hold = std::chrono::milliseconds(200);
-constexpr auto memory = std::chrono::seconds(10);  // the same text later is news again
+constexpr auto memory = std::chrono::seconds(10);  // after that the same text is shown again
 constexpr size_t longest_memory = 64;
 
 std::string mark(std::vector<int> ranks) {

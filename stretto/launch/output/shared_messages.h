@@ -10,8 +10,8 @@
 
 namespace stretto::launch {
 
-// Warnings and errors of ranks other than 0, held back for a moment, so that one that several ranks share is shown once:
-// with all their numbers, or not at all where rank 0, whose output passes unchanged, has shown it.
+// Warnings and errors of ranks other than 0, held back for a moment, so that a message that several ranks log is shown
+// once: with all their numbers, or not at all if rank 0, whose output is forwarded unchanged, has logged it.
 class SharedMessages {
  public:
   using Clock = std::chrono::steady_clock;
@@ -25,7 +25,7 @@ class SharedMessages {
   std::vector<std::string> take_due(Clock::time_point now);
   std::vector<std::string> take_all(Clock::time_point now);
 
-  // Drops what is held back, but for what one of the ranks that `keep` accepts said too.
+  // Drops messages that no rank accepted by `keep` has logged.
   void drop_unless(const std::function<bool(int rank)>& keep);
 
  private:

@@ -18,9 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t piece_bytes = 4096;  // per system call
-constexpr size_t overshoot = 16;      // times the capacity, where the caller does not heed full()
+constexpr size_t overshoot = 16;      // times the capacity, if the caller ignores full()
 
-// False where it never can be.
+// False on an error that will not go away.
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -46,11 +46,11 @@ struct StreamWriter::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::string waiting;
-  size_t begin = 0;      // of what is left of `waiting`
-  bool writing = false;  // the thread is inside of a write
+  size_t begin = 0;      // of the unwritten part of `waiting`
+  bool writing = false;  // the thread is in write()
   bool broken = false;
   bool stop = false;
-  bool line_start = true;  // the last byte that was taken ended a line
+  bool line_start = true;  // the last byte taken was a newline
   int64_t dropped_lines = 0, dropped_bytes = 0;
   Clock::time_point progress = Clock::now();
 
@@ -116,7 +116,7 @@ struct StreamWriter::State {
 StreamWriter::StreamWriter(int fd) : StreamWriter(fd, Limits{}) {}
 
 StreamWriter::StreamWriter(int fd, Limits limits) : state_(std::make_shared<State>(fd, limits)) {
-  // The thread gets no signal: not those that its process handles, and of a broken pipe an error.
+  // All signals are blocked in the thread: a broken pipe is an error, and other threads handle the rest.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -7,12 +7,12 @@
 
 namespace stretto::launch {
 
-// Text for a descriptor that may stop accepting bytes (an unread pipe, a terminal after Ctrl-S), written on a thread of its
-// own: no call blocks. The descriptor itself is used as it is, since other processes may share its flags.
+// Writes to a descriptor that may stop accepting bytes (an unread pipe, a terminal after Ctrl-S), on a thread of its
+// own: no call blocks. O_NONBLOCK is not used, since other processes may share the open file.
 //
-// What is not yet written is buffered. Where more than `capacity` bytes are, and the reader has taken none for `patience`,
-// it counts as stalled: states of live lines ("\r") that were overwritten since are dropped first, then the oldest lines,
-// and a note with their number takes their place. A reader that is merely slow loses nothing if the caller heeds full().
+// A reader is stalled if bytes are waiting and it has taken none for `patience`. If then more than `capacity` bytes
+// wait, overwritten states of live lines ("\r") are dropped first, then the oldest lines, which are replaced by a note
+// with their number. A slow reader loses nothing if the caller does not write while full().
 class StreamWriter {
  public:
   struct Limits {
@@ -25,24 +25,24 @@ class StreamWriter {
   StreamWriter(int fd, Limits limits);
   StreamWriter(const StreamWriter&) = delete;
   StreamWriter& operator=(const StreamWriter&) = delete;
-  ~StreamWriter();  // gives a reader that is not stalled one second to take the rest
+  ~StreamWriter();  // waits up to one second for a reader that is not stalled
 
   void write(std::string_view bytes);
 
-  bool full() const;     // the buffer is, and the reader still takes bytes: better write later
-  bool stalled() const;  // bytes wait, and none was taken for `patience`
-  bool broken() const;   // nobody will ever read: what is written is thrown away
-  bool idle() const;     // everything is written
+  bool full() const;     // more than `capacity` bytes wait for a reader that is not stalled
+  bool stalled() const;  // bytes wait, and none were taken for `patience`
+  bool broken() const;   // writing failed, or the reader has exited: output is discarded
+  bool idle() const;     // all is written
 
   // Waits for idle() or broken(), at most for `duration`.
   bool wait_idle(std::chrono::milliseconds duration) const;
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // shared with the thread, which may outlive this object inside a write
+  std::shared_ptr<State> state_;  // shared with the thread, which may be blocked in write() for longer
 };
 
-// `text` without what carriage returns overwrite: of each line its last state.
+// `text` without what is overwritten after carriage returns: of each line the last state.
 std::string without_overwritten(std::string_view text);
 
 }  // namespace stretto::launch

@@ -18,19 +18,19 @@ struct JobContext {
   cluster::Endpoint store = {};   // the launcher's rendezvous store
   std::string secret = {};
   std::string heartbeat = {};  // the path of the launcher's FlightBoard
-  int restart_count = 0;       // how often the ranks have been started again
+  int restart_count = 0;       // how often the ranks have been restarted
   int max_restarts = 0;
   int terminal =
-      -1;  // a descriptor of the terminal that the launcher's standard error is, for rank 0; -1: it is none
+      -1;  // for rank 0, a descriptor of the terminal on the launcher's standard error; -1: there is none
 };
 
-// The launcher's own variables.
+// The environment of this process.
 Environment own_environment();
 
-// `base` with what `rank` has to know put in, and what a launcher around this one may have left taken out.
+// `base` with the variables of `rank`, and without those that an outer launcher may have set.
 Environment rank_environment(Environment base, const JobContext& job, int rank, const std::string& log_file);
 
-// As execve wants it: NAME=value.
+// In the form of execve: NAME=value.
 std::vector<std::string> as_list(const Environment& environment);
 
 }  // namespace stretto::launch

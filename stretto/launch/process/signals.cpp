@@ -30,7 +30,7 @@ SignalGuard::SignalGuard() {
     if (action.sa_handler != SIG_IGN) ::sigaddset(&watched_, signal);
   }
   fd_ = Fd(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd_) throw IoError("cannot make a signal descriptor: {}", std::strerror(errno));
+  if (!fd_) throw IoError("cannot create a signal descriptor: {}", std::strerror(errno));
   ::pthread_sigmask(SIG_BLOCK, &watched_, &old_mask_);
   child_mask_ = holding_mask_ = old_mask_;
   ::sigdelset(&child_mask_, SIGUSR1);
@@ -41,7 +41,7 @@ SignalGuard::SignalGuard() {
   ::sigaction(SIGPIPE, &ignore, &old_pipe_);
   ::sigaction(SIGXFSZ, &ignore, &old_size_);
   struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;  // were it ignored, the kernel would reap the children itself
+  standard.sa_handler = SIG_DFL;  // if it were ignored, the kernel would reap the children itself
   ::sigaction(SIGCHLD, &standard, &old_child_);
 }
 

@@ -13,13 +13,12 @@ namespace stretto::launch {
 // "SIGSEGV (Segmentation fault)".
 std::string signal_text(int signal);
 
-// Whether it is one by which a user or the system ends a program: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
+// Whether it asks a program to end: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
 bool asks_to_end(int signal);
 
-// While it lives, the signals a launcher has to act on (SIGCHLD, and SIGUSR1 and those that ask it to end
-// unless they were ignored, as nohup does) arrive as data of a descriptor instead of interrupting, and
-// writing to a closed pipe, or beyond the limit on a file's size, is an error instead of the end. REQUIRES: made before any other thread of the
-// process, so that all of them inherit it.
+// While it lives, the signals that a launcher acts on (SIGCHLD, and SIGUSR1 and those that ask it to end unless they
+// were ignored, as by nohup) are read from a descriptor, and SIGPIPE and SIGXFSZ are ignored. REQUIRES: constructed
+// before any other thread of the process, so that all threads inherit the mask.
 class SignalGuard {
  public:
   SignalGuard();
@@ -27,12 +26,12 @@ class SignalGuard {
   SignalGuard& operator=(const SignalGuard&) = delete;
   ~SignalGuard();
 
-  int fd() const { return fd_.get(); }  // readable when next() has something
-  std::optional<int> next() const;      // a signal that has arrived; never blocks
-  bool end_pending() const;             // whether one that asks to end has arrived, which next() will give
+  int fd() const { return fd_.get(); }  // readable when next() returns a signal
+  std::optional<int> next() const;      // a signal that has arrived, if any; never blocks
+  bool end_pending() const;             // whether next() will return one that asks to end
 
-  // What was before, for a child between fork and exec. SIGUSR1 waits in the child until it handles that, if `hold_save`
-  // (see base/process.h), else it is not blocked. Async-signal-safe.
+  // Restores the earlier dispositions and mask in a child between fork and exec; SIGUSR1 is blocked if `hold_save` (see
+  // base/process.h), else unblocked. Async-signal-safe.
   void restore_for_child(bool hold_save) const;
 
  private:

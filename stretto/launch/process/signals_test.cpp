@@ -41,8 +41,9 @@ TEST_F(Signals, EachMeansOneSigtermForTheRanksAndTheyMayEndWell) {
     EXPECT_EQ(exit_code(), 0);
     EXPECT_THAT(text("out"),
                 AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n"), Not(HasSubstr("no\n"))));
-    EXPECT_THAT(text("err"), AllOf(HasSubstr(signal_text(signal) + ": stopping; ranks may finish their step"),
-                                   HasSubstr("for at most 60 s; a second Ctrl-C ends them at once")));
+    EXPECT_THAT(text("err"),
+                AllOf(HasSubstr(signal_text(signal) + ": stopping; ranks have 60 s to finish their step"),
+                      HasSubstr("and save; a second Ctrl-C kills them at once")));
   }
 }
 
@@ -62,8 +63,8 @@ TEST_F(Signals, WhoIsNotDoneAfterTheGraceIsKilled) {
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
   EXPECT_FALSE(runs(first_) || runs(second_));
-  EXPECT_THAT(text("err"), AllOf(HasSubstr("for at most 0.3 s"), HasSubstr("rank 1 did not end within 0.3 s"),
-                                 Not(HasSubstr("error"))));
+  EXPECT_THAT(text("err"), AllOf(HasSubstr("ranks have 0.3 s to finish"),
+                                 HasSubstr("rank 1 did not exit within 0.3 s"), Not(HasSubstr("error"))));
 }
 
 TEST_F(Signals, RanksThatDoNotHandleItEndQuietlyWithTheLaunchersSignal) {
@@ -110,7 +111,7 @@ TEST_F(Signals, SigusrIsKeptFromProgramsThatItWouldKill) {
   ::kill(launcher_, SIGUSR1);
   EXPECT_TRUE(comes_true([&] {
     return text("err").find(
-               "SIGUSR1 (User defined signal 1) was not passed on to rank 1: its program does not handle it") !=
+               "SIGUSR1 (User defined signal 1) was not forwarded to rank 1: its program does not handle it") !=
            std::string::npos;
   }));
   EXPECT_TRUE(runs(first_) && runs(second_));

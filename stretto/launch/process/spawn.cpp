@@ -22,8 +22,8 @@ struct Pipe {
   Fd read, write;
 };
 
-// The limit on open descriptors as it was when the process started. The launcher, which needs two per rank, raises its own
-// as far as it may; ranks get the first one.
+// The limit on open descriptors at the start of this process, which the ranks get. The launcher needs two descriptors
+// per rank and raises its own limit as far as permitted.
 rlimit descriptor_limit() {
   static const rlimit first = [] {
     rlimit limit{};
@@ -35,18 +35,18 @@ rlimit descriptor_limit() {
   return first;
 }
 
-// The reason of a call that makes descriptors, with the limit where that was reached.
+// Why a call that creates descriptors failed; with the limit, if that was reached.
 std::string no_descriptor() {
   const int error = errno;
   if (error != EMFILE) return std::strerror(error);
   return fmt::format(
-      "Too many open files; a launcher needs two per rank and may have {} (ulimit -Hn): start fewer ranks, or raise it",
+      "Too many open files; the launcher needs two per rank, and the limit is {} (ulimit -Hn): start fewer ranks, or raise the limit",
       descriptor_limit().rlim_max);
 }
 
 Pipe make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot make a pipe: {}", no_descriptor());
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot create a pipe: {}", no_descriptor());
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
@@ -65,14 +65,14 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-// All that the child needs, made before the fork: between fork and exec only async-signal-safe calls are
-// allowed, as another thread of the launcher may have held a lock of the heap at that moment.
+// All that the child needs, prepared before the fork: between fork and exec only async-signal-safe calls are allowed,
+// since another thread of the launcher may hold a lock of the heap at that moment.
 struct ChildPlan {
   const char* program;
   char** command;
   char** environment;
   const SignalGuard* signals;
-  std::array<cpu_set_t, 16> cores;  // 16,384 of them; the kernel ignores what it has not
+  std::array<cpu_set_t, 16> cores;  // up to 16,384; the kernel ignores those that do not exist
   bool pinned;
   int in, out, err, failure;
   int inherited;
@@ -99,7 +99,7 @@ struct ChildPlan {
   ::_exit(127);
 }
 
-// Nothing where the file can be run, else the reason why not.
+// Why the file cannot be run; nullopt if it can.
 std::optional<std::string> why_not(const std::filesystem::path& path) {
   if (::access(path.c_str(), F_OK) != 0) return std::strerror(errno);
   if (std::filesystem::is_directory(path)) return "it is a folder";
@@ -121,14 +121,14 @@ std::filesystem::path find_program(const std::string& name, const std::string& p
   }
   const bool is_here = ::access(name.c_str(), F_OK) == 0;
   throw ConfigError(
-      "cannot start {}: no folder of PATH holds such a program{}", name,
-      is_here ? fmt::format("; for the file of this folder write ./{}, or the interpreter before it", name)
+      "cannot start {}: there is no such program in PATH{}", name,
+      is_here ? fmt::format("; for the file in this folder write ./{}, or its interpreter before it", name)
               : "");
 }
 
 std::string process_state(pid_t pid) {
   try {
-    // The name before it, in parentheses, may hold anything.
+    // The name before it, in parentheses, may contain any character.
     const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
     const size_t name_end = status.rfind(')');
     return name_end + 2 < status.size() ? status.substr(name_end + 2, 1) : "";
@@ -142,7 +142,7 @@ std::string Ending::text() const {
   return fmt::format("was killed by {}", signal_text(signal));
 }
 
-Process::Process(const SpawnOptions& options, const SignalGuard& signals) {
+Process::Process(const SpawnOptions& options, const SignalGuard& signals) : hold_save_(options.hold_save) {
   descriptor_limit();
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -168,13 +168,13 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals) {
   if (pid_ < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
   if (pid_ == 0) become_child(plan);
   alive_ = true;
-  ::setpgid(pid_, pid_);  // also here, so that the group exists whoever of the two runs first
+  ::setpgid(pid_, pid_);  // here as well, so that the group exists whichever of the two runs first
   out_ = std::move(out.read);
   err_ = std::move(err.read);
   ::fcntl(out_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(err_.get(), F_SETFL, O_NONBLOCK);
 
-  // The write end closes at exec; something to read is the reason why there was none.
+  // exec closes the write end; data is the errno of an exec that failed.
   failure.write.reset();
   int error = 0;
   ssize_t got = 0;
@@ -191,6 +191,7 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals) {
 Process::Process(Process&& other) noexcept
     : pid_(other.pid_),
       alive_(std::exchange(other.alive_, false)),
+      hold_save_(other.hold_save_),
       out_(std::move(other.out_)),
       err_(std::move(other.err_)) {}
 
@@ -208,7 +209,8 @@ void Process::signal(int signal) const {
 bool Process::handles(int signal) const {
   if (!alive_) return false;
   const std::string status = read_file(fmt::format("/proc/{}/status", pid_));
-  return in_mask(status, "\nSigCgt:\t", signal) || in_mask(status, "\nSigBlk:\t", signal);
+  // Of other programs a blocked signal says nothing: a shell blocks all of them for a moment when it forks.
+  return in_mask(status, "\nSigCgt:\t", signal) || (hold_save_ && in_mask(status, "\nSigBlk:\t", signal));
 }
 
 std::optional<Ending> Process::reap() {

@@ -12,18 +12,18 @@
 
 namespace stretto::launch {
 
-// The file that `name` means as a command: itself when it holds a slash, else found in the folders of `path`
-// (as PATH). Throws ConfigError that says what is wrong with it.
+// The program file that the command `name` stands for: `name` itself if it contains a slash, else the first match in
+// the folders of `path` (in the form of PATH). Throws ConfigError with the reason if there is none that can be run.
 std::filesystem::path find_program(const std::string& name, const std::string& path);
 
 struct SpawnOptions {
   std::filesystem::path program;
   std::vector<std::string> command;      // argv, the program's name included
-  std::vector<std::string> environment;  // all of it, as NAME=value
-  std::vector<int> cores = {};           // may run on these only; empty: anywhere
-  bool keep_stdin = false;               // the launcher's own standard input; else /dev/null
-  bool hold_save = false;                // SIGUSR1 waits until the program handles it (base/process.h)
-  int inherited = -1;                    // a descriptor that it gets under the same number; -1: none
+  std::vector<std::string> environment;  // complete, as NAME=value
+  std::vector<int> cores = {};           // to be pinned to; empty: not pinned
+  bool keep_stdin = false;               // inherit the launcher's standard input; else /dev/null
+  bool hold_save = false;                // block SIGUSR1 until the program handles it (base/process.h)
+  int inherited = -1;                    // a descriptor that stays open in it; -1: none
 };
 
 // How a process ended: by a signal, or with an exit code.
@@ -31,21 +31,19 @@ struct Ending {
   int code = 0;
   int signal = 0;  // 0: none
   bool good() const { return code == 0 && signal == 0; }
-  int exit_code() const { return signal != 0 ? 128 + signal : code; }  // as shells count
+  int exit_code() const { return signal != 0 ? 128 + signal : code; }  // as in shells
   std::string text() const;  // "was killed by SIGSEGV (Segmentation fault)", "ended with exit code 3"
 };
 
-// What the kernel says a process does: "R" running, "S" sleeping, "T" stopped by a signal, "Z" dead and not
-// yet reaped (proc(5)); empty where there is none.
+// The state of a process as in proc(5): "R" running, "S" sleeping, "T" stopped by a signal, "Z" zombie; empty if there
+// is no such process.
 std::string process_state(pid_t pid);
 
-// A child process with its descendants, all in a process group of their own. The child dies with the
-// launcher, whatever kills that (PR_SET_PDEATHSIG); all of the group die when this object does, so none is
-// left behind on any path.
+// A child process and its descendants, in a process group of their own. The child is killed when the launcher dies,
+// however it dies (PR_SET_PDEATHSIG); the whole group is killed when this object is destroyed.
 class Process {
  public:
-  // Starts it. Throws ConfigError where the system cannot run the program, IoError where it can make no
-  // process.
+  // Starts it. Throws ConfigError if the program cannot be run, IoError if no process can be created.
   Process(const SpawnOptions& options, const SignalGuard& signals);
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
@@ -53,21 +51,22 @@ class Process {
 
   pid_t pid() const { return pid_; }
   bool alive() const { return alive_; }
-  Fd& out() { return out_; }  // what it writes to its standard output; non-blocking
+  Fd& out() { return out_; }  // the read end of its standard output; non-blocking
   Fd& err() { return err_; }
 
-  // Sends a signal to the whole group; nothing when the process has ended.
+  // Sends a signal to the whole group; does nothing after the process has ended.
   void signal(int signal) const;
 
-  // Whether the program has a handler for it, or has it wait until there is one.
+  // Whether the program has a handler for it, or, of a program started with hold_save, blocks it until it has one.
   bool handles(int signal) const;
 
-  // If the process has ended by now: kills what is left of its group, reaps it and tells how it ended.
+  // If the process has ended: kills the rest of its group, reaps it and returns how it ended.
   std::optional<Ending> reap();
 
  private:
   pid_t pid_ = -1;
   bool alive_ = false;
+  bool hold_save_ = false;
   Fd out_, err_;
 };
 
