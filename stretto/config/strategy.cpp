@@ -20,19 +20,23 @@ bool is_known_elsewhere(std::string_view kind) {
          std::any_of(std::begin(beginnings), std::end(beginnings), begins_kind);
 }
 
-Strategy parse_ddp(std::string_view name, const std::vector<std::string_view>& parts) {
-  if (parts.size() == 1) return {};
+// The rows of parallel/sharding.h, and the precisions that may follow their names.
+constexpr std::string_view kinds[] = {"ddp", "zero1"};
+constexpr std::string_view precisions[] = {"fp32", "bf16", "fp64"};
+
+Strategy parse_precision_of(std::string_view name, const std::vector<std::string_view>& parts) {
+  if (parts.size() == 1) return {.kind = std::string(parts[0]), .precision = std::nullopt};
   const std::string_view precision = parts[1];
   if (parts.size() > 2) {
-    throw ConfigError("\"{}\": ddp takes a precision and nothing else; available: {}", name,
+    throw ConfigError("\"{}\": {} takes a precision and nothing else; available: {}", name, parts[0],
                       fmt::join(strategy_names(), ", "));
   }
-  if (precision == "fp32" || precision == "bf16" || precision == "fp64") {
-    return {.kind = "ddp", .precision = std::string(precision)};
+  if (std::ranges::find(precisions, precision) != std::end(precisions)) {
+    return {.kind = std::string(parts[0]), .precision = std::string(precision)};
   }
   if (precision == "fp16" || precision == "fp8") {
-    throw ConfigError("\"{}\": {} needs loss scaling, which this version does not have; use ddp-bf16", name,
-                      precision);
+    throw ConfigError("\"{}\": {} needs loss scaling, which this version does not have; use {}-bf16", name,
+                      precision, parts[0]);
   }
   throw ConfigError("\"{}\" is not a strategy{}; available: {}", name, did_you_mean(name, strategy_names()),
                     fmt::join(strategy_names(), ", "));
@@ -40,11 +44,21 @@ Strategy parse_ddp(std::string_view name, const std::vector<std::string_view>& p
 
 }  // namespace
 
-std::vector<std::string> strategy_names() { return {"ddp", "ddp-fp32", "ddp-bf16", "ddp-fp64"}; }
+std::vector<std::string> strategy_kinds() { return {std::begin(kinds), std::end(kinds)}; }
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const std::string_view kind : kinds) {
+    names.emplace_back(kind);
+    for (const std::string_view precision : precisions)
+      names.push_back(fmt::format("{}-{}", kind, precision));
+  }
+  return names;
+}
 
 Strategy parse_strategy(std::string_view name) {
   const auto parts = split(name, '-');
-  if (parts[0] == "ddp") return parse_ddp(name, parts);
+  if (std::ranges::find(kinds, parts[0]) != std::end(kinds)) return parse_precision_of(name, parts);
   if (is_known_elsewhere(parts[0])) {
     throw ConfigError("\"{}\" is known, but not available in this version; available: {}", name,
                       fmt::join(strategy_names(), ", "));

@@ -19,7 +19,8 @@ struct Strategy {
 // Throws ConfigError, whose message distinguishes names of other tools, not available in this version, from misspellings.
 Strategy parse_strategy(std::string_view name);
 
-// Every name that parse_strategy accepts.
+// Every kind, and every name that parse_strategy accepts.
+std::vector<std::string> strategy_kinds();
 std::vector<std::string> strategy_names();
 
 }  // namespace stretto

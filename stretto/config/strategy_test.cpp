@@ -13,7 +13,10 @@ using ::testing::ThrowsMessage;
 TEST(StrategyName, KindAndPrecision) {
   EXPECT_EQ(parse_strategy("ddp"), (Strategy{.kind = "ddp", .precision = std::nullopt}));
   EXPECT_EQ(parse_strategy("ddp-bf16"), (Strategy{.kind = "ddp", .precision = "bf16"}));
-  for (const std::string& name : strategy_names()) EXPECT_EQ(parse_strategy(name).kind, "ddp") << name;
+  EXPECT_EQ(parse_strategy("zero1-bf16"), (Strategy{.kind = "zero1", .precision = "bf16"}));
+  EXPECT_EQ(strategy_names().size(), 8u);
+  for (const std::string& name : strategy_names())
+    EXPECT_TRUE(name.starts_with(parse_strategy(name).kind)) << name;
 }
 
 TEST(StrategyName, OthersAreRefusedInWords) {
@@ -21,9 +24,9 @@ TEST(StrategyName, OthersAreRefusedInWords) {
     EXPECT_THAT([&] { parse_strategy(name); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << name;
   };
   const char* known =
-      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp64";
+      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp64, zero1, ";
   for (const char* name : {"fsdp", "fsdp-bf16-cpu", "deepspeed", "deepspeed-2-bf16", "deepspeed_stage_3",
-                           "ddp_spawn", "dp", "zero1", "fsdp2", "tp"}) {
+                           "ddp_spawn", "dp", "zero2", "fsdp2", "tp"}) {
     refuses(name, known);
   }
   refuses("ddp-fp16", "fp16 needs loss scaling, which this version does not have; use ddp-bf16");

@@ -10,7 +10,9 @@
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
+#include "stretto/config/strategy.h"
 #include "stretto/nn/layers.h"
+#include "stretto/parallel/sharding.h"
 #include "stretto/trainer/trainer.h"
 
 namespace stretto {
@@ -254,12 +256,19 @@ TEST_F(SeamTest, LossesThatCannotBeLearntFromAreRefused) {
     EXPECT_THAT([&] { fit<decltype(module)>(2); }, ThrowsMessage<Error>(HasSubstr(text)));
   };
   message(Wrong<0>(), "training_step returned a loss that does not require grad");
-  message(Wrong<1>(), "training_step returned [3] Double as the loss; the sum over the batch is needed, one number");
+  message(Wrong<1>(),
+          "training_step returned [3] Double as the loss; the sum over the batch is needed, one number");
   message(Wrong<2>(), "training_step returned no tensor as the loss");
   message(Wrong<3>(), "step 1: the global batch has no label to learn from");
   message(Wrong<4>(), "training_step returned -1 as the loss's count");
   message(Wrong<5>(), "log(\"loss\"): the Trainer writes loss itself");
   message(Wrong<6>(), "a weight of -1 is not possible");
+}
+
+TEST(Strategies, RecipesKnowTheRowsOfTheEnginesTable) {
+  std::vector<std::string> rows;
+  for (const Sharding& row : shardings()) rows.push_back(row.name);
+  EXPECT_EQ(rows, strategy_kinds());
 }
 
 struct Modelless : Module {

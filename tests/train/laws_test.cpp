@@ -31,6 +31,16 @@ TEST(TrainLaws, OneTwoAndFourRanksTakeTheSameSteps) {
   expect_same(workspace, "one", "four");
 }
 
+TEST(TrainLaws, ShardedOptimizerStateTakesTheSameSteps) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=20 evaluate.every=never";
+  workspace.train("replicated", 2, settings);
+  workspace.train("two", 2, settings + " training.strategy=zero1");
+  workspace.train("three", 3, settings + " training.strategy=zero1");
+  expect_same(workspace, "replicated", "two");
+  expect_same(workspace, "replicated", "three");
+}
+
 TEST(TrainLaws, AccumulationIsAsGoodAsRanksAndTheLastWindowMayBePartial) {
   const Workspace workspace;
   workspace.write("train.tsv", make_rows(87, 3));  // 32 + 32 + 23 per epoch

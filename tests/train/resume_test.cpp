@@ -157,6 +157,30 @@ TEST_F(Resume, OtherWorldSizesAndBatchSizesContinueAtTheSameSample) {
   EXPECT_EQ(nlohmann::json::parse(workspace_.read("back/summary.json"))["samples"], 13 + 87);
 }
 
+TEST_F(Resume, OtherStrategiesContinueTheSameRun) {
+  const std::string settings =
+      "training.max_steps=8 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
+  for (const std::string precision : {"fp64", "bf16"}) {
+    const std::string given = settings + "training.precision=" + precision + " ";
+    workspace_.train(precision + "-ddp", 2, given);
+    workspace_.train(precision + "-zero1", 2, given + "training.strategy=zero1");
+    const auto from = [&](const std::string& run) {
+      return given + "resume=" + checkpoint(precision + run, 4);
+    };
+    std::vector<double> rest = workspace_.losses(precision + "-ddp");
+    rest.erase(rest.begin(), rest.begin() + 4);
+    const double tolerance = precision == "fp64" ? 1e-9 : 0.05;
+    workspace_.train(precision + "-sharded", 3, from("-ddp") + " training.strategy=zero1");
+    EXPECT_LT(relative_difference(workspace_.losses(precision + "-sharded"), rest), tolerance);
+    workspace_.train(precision + "-replicated", 1, from("-zero1"));
+    EXPECT_LT(relative_difference(workspace_.losses(precision + "-replicated"), rest), tolerance);
+
+    // At the same size and strategy: to the bit.
+    workspace_.train(precision + "-again", 2, from("-zero1") + " training.strategy=zero1");
+    expect_same(state_of(precision + "-again", 8), state_of(precision + "-zero1", 8));
+  }
+}
+
 TEST_F(Resume, OtherTokenBudgetsGoOnAtTheSameSample) {
   workspace_.write("train.tsv", make_rows(87, 3));
   const std::string settings =
