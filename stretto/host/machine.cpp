@@ -10,21 +10,11 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/host/text_of.h"
 #include "stretto/host/memory.h"
 
 namespace stretto::host {
 namespace {
-
-// The file's text, or "" where it cannot be read: then what it would have said stays unknown.
-std::string text_of(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return "";
-  try {
-    return read_file(path);
-  } catch (const std::exception&) {
-    return "";
-  }
-}
 
 // "MemTotal:  24689 kB" -> bytes.
 double kilobytes_of(std::string_view meminfo, std::string_view key) {

@@ -8,19 +8,12 @@
 #include <string>
 
 #include "stretto/base/strings.h"
+#include "stretto/host/text_of.h"
 
 namespace stretto::host {
 namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
-
-// Empty where it cannot be read: then it limits nothing.
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // "inactive_file 4096" among lines of that form, or "MemAvailable:  5 kB".
 double entry(const std::string& lines, std::string_view name) {

@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Net : torch::nn::Module {
-  explicit Net(double seed = 1) {
+struct Mlp : torch::nn::Module {
+  explicit Mlp(double seed = 1) {
     first = register_module("first", std::make_shared<nn::Linear>(6, 7));
     last = register_module("last", std::make_shared<nn::Linear>(7, 3));
     frozen = register_parameter("frozen", at::full({3}, seed), /*requires_grad=*/false);
@@ -46,7 +46,7 @@ struct Trained {
 };
 
 Trained train(Group& group, const EngineOptions& options, int steps) {
-  Net net;
+  Mlp net;
   Engine engine(net, group, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
   for (int step = 0; step < steps; ++step) {
     const auto parts = inputs(step).chunk(group.size());
@@ -112,9 +112,9 @@ TEST(Engine, AShardedOptimizerHoldsItsPartOnly) {
 
 TEST(Engine, StartsWithRankZerosTensors) {
   run_rank_threads(2, [](Group& group) {
-    Net net(group.rank() + 1);
+    Mlp net(group.rank() + 1);
     Engine engine(net, group, {}, nullptr);
-    const Net first(1);
+    const Mlp first(1);
     EXPECT_TRUE(at::equal(net.first->weight, first.first->weight));
     EXPECT_TRUE(at::equal(net.frozen, first.frozen));
     EXPECT_TRUE(at::equal(net.mean, first.mean));
@@ -123,7 +123,7 @@ TEST(Engine, StartsWithRankZerosTensors) {
 
 TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
   run_rank_threads(2, [](Group& group) {
-    Net net;
+    Mlp net;
     Engine engine(net, group, {}, optim::sgd({}));
     EXPECT_FALSE(engine.buffers_changed());
     net.mean.fill_(10 + group.rank());
@@ -138,7 +138,7 @@ TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
 
 TEST(Engine, DivergedRanksAreNamed) {
   run_rank_threads(2, [](Group& group) {
-    Net net;
+    Mlp net;
     Engine engine(net, group, {}, nullptr);
     engine.compare_replicas();
     if (group.rank() == 1) engine.arena().buffers().master[3] += 1;
@@ -158,7 +158,7 @@ TEST(Sharding, UnknownStrategiesAreNamedWithTheNearest) {
 
 TEST(Engine, AShardedStrategyNeedsAnOptimizerOfStrettos) {
   run_rank_threads(1, [](Group& group) {
-    Net net;
+    Mlp net;
     EXPECT_THROW(Engine(net, group, {.strategy = "zero1"}, nullptr), ConfigError);
   });
 }

@@ -1,0 +1,17 @@
+#include "stretto/host/text_of.h"
+
+#include "stretto/base/files.h"
+
+namespace stretto::host {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "";
+  try {
+    return read_file(path);
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+}  // namespace stretto::host
