@@ -10,8 +10,8 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/host/text_of.h"
 #include "stretto/host/memory.h"
+#include "stretto/host/text_of.h"
 
 namespace stretto::host {
 namespace {
