@@ -3,15 +3,15 @@
 // Everything that a program needs to train with stretto: link stretto::stretto and include this.
 //
 //   Recipe               the settings of a run (load_recipe, check_recipe)
-//   TextClassification   the whole task of a recipe, from files to a model folder
-//   Module, Trainer      a task of your own: you write the steps, Trainer has the loop; callbacks, metrics
-//   Lite                 many ranks for a program with a loop and torch modules of its own
+//   Task                 what a recipe's `task` names, from files to a model folder (bundled_tasks)
+//   Module, Trainer      your own training step; the Trainer runs the loop; callbacks, metrics
+//   Lite                 several ranks for a program with its own loop and modules
 //   run_program          the main() of a program with a Module: recipe, ranks, logs
-//   nn, BertModel        layers and models on packed batches
-//   TextClassifier       a trained model folder as a function from text to scores
+//   nn, models           layers and models on packed batches (nn::sharded, bundled_models, BertModel)
+//   Pipeline             a trained model folder as a function (load_pipeline)
 //
-// `stretto new NAME` writes a small program with a Module, and what builds and runs it. The headers below are the public ones;
-// the others that they include are installed with them, but may change at any time.
+// `stretto new NAME` writes a small program with a Module, and the files that build and run it. The headers below are the
+// public ones; the others that they include are installed with them, but may change at any time.
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/comm/group.h"
@@ -26,13 +26,17 @@
 #include "stretto/lite/lite.h"
 #include "stretto/metrics/classification.h"
 #include "stretto/models/bert/model.h"
+#include "stretto/models/registry.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/sharded.h"
 #include "stretto/optim/optim.h"
 #include "stretto/optim/parts.h"
 #include "stretto/optim/registry.h"
 #include "stretto/rank/program.h"
+#include "stretto/serve/pipeline.h"
 #include "stretto/serve/text_classifier.h"
+#include "stretto/tasks/task.h"
 #include "stretto/tasks/text_classification.h"
 #include "stretto/tensor/hf_folder.h"
 #include "stretto/tensor/safetensors.h"

@@ -14,9 +14,9 @@ void print_machine(const host::Machine& machine) {
   const host::Processor& processor = machine.processor;
   fmt::print("stretto    {}\n", STRETTO_VERSION);
   fmt::print("processor  {}: {}{}\n", processor.model, processor.instructions(),
-             processor.bf16() ? "" : "; no bf16 instructions: bf16 saves memory here, not time");
+             processor.bf16() ? "" : "; no bf16 instructions: bf16 saves memory but no time");
   fmt::print("cores      {}{}\n", machine.cores,
-             machine.core_quota ? fmt::format(", {:.1f} cores' time", *machine.core_quota) : "");
+             machine.core_quota ? fmt::format(", limited to {:.1f} CPUs", *machine.core_quota) : "");
   fmt::print("memory     {}, {} available; transparent huge pages: {}\n", human_bytes(machine.memory),
              human_bytes(machine.memory_available), machine.huge_pages.empty() ? "none" : machine.huge_pages);
   fmt::print("gpus       {}\n", machine.gpus == 0 ? "none" : std::to_string(machine.gpus));
@@ -28,7 +28,7 @@ void print_machine(const host::Machine& machine) {
 int doctor(int ranks) {
   const host::Machine machine = host::look_at_machine();
   print_machine(machine);
-  for (const auto& [what, mend] : host::findings(machine)) fmt::print("to mend    {}: {}\n", what, mend);
+  for (const auto& [what, fix] : host::findings(machine)) fmt::print("fix        {}: {}\n", what, fix);
   std::fflush(stdout);
   launch::LaunchOptions options{.command = rank_command(), .ranks = ranks};
   if (ranks == 0) options.ranks = machine.gpus > 0 ? launch::default_ranks() : std::min(2, machine.cores);
@@ -38,7 +38,8 @@ int doctor(int ranks) {
 }  // namespace
 
 void add_doctor(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("doctor", "Show what this machine is and can do, and what limits it");
+  CLI::App* verb = app.add_subcommand(
+      "doctor", "Print what this machine is and how fast it computes, with problems and fixes");
   auto ranks = std::make_shared<int>(0);
   command::add_ranks_option(*verb, *ranks, "Ranks that measure together (default: 2, or one per GPU)");
   verb->callback([ranks, &exit_code] { exit_code = doctor(*ranks); });

@@ -15,14 +15,16 @@ struct PredictArguments {
   std::string output = "label";
   std::string precision = "fp32";
   int batch_size = 32;
+  bool allow_nonfinite = false;
 };
 
 inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
   verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")
       ->required()
       ->type_name("FOLDER");
-  verb.add_option("--text", arguments.texts,
-                  "A text; repeatable (default: one text per line of standard input)")
+  verb.add_option(
+          "--text", arguments.texts,
+          "A text; repeatable (default: one per line of standard input). For a model of text pairs: two texts, separated by a tab")
       ->type_name("TEXT")
       ->allow_extra_args(false);
   verb.add_option("--output", arguments.output,
@@ -35,6 +37,8 @@ inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
   verb.add_option("--batch-size", arguments.batch_size, "Texts per batch")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
+  verb.add_flag("--allow-nonfinite", arguments.allow_nonfinite,
+                "Load a model whose weights hold NaN or infinity, which is refused otherwise");
 }
 
 }  // namespace stretto::command

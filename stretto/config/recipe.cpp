@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/config/task_names.h"
 #include "stretto/declare/describe.h"
 #include "stretto/declare/rule.h"
 #include "stretto/hparams/schedule_registry.h"
@@ -162,8 +163,13 @@ bool ProgramFields::operator==(const ProgramFields& other) const {
   return declare::to_yaml(list) == declare::to_yaml(other.list);
 }
 
+const std::vector<std::string>& task_names() {
+  static const std::vector<std::string> names = {"text-classification"};
+  return names;
+}
+
 void Recipe::fields(declare::Fields& field) {
-  field("task", task, "the task", one_of({"text-classification"}));
+  field("task", task, "the task", one_of(task_names()));
   field("model", model, "the model to start from");
   field("tokenizer", tokenizer, "the tokenizer");
   field("data", data, "data files and their columns");

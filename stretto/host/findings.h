@@ -7,23 +7,23 @@
 
 namespace stretto::host {
 
-// Something that holds training back: what it is and does, and the command or setting that mends it.
+// A problem that slows training down or stops it, and the command or setting that fixes it.
 struct Finding {
   std::string what;
-  std::string mend;
+  std::string fix;
 };
 
-// What a look at the machine already tells. Empty: nothing is amiss.
+// Problems of the machine's configuration. Empty: no problems found.
 std::vector<Finding> findings(const Machine& machine);
 
-// A rank's own measurements, the slowest rank's of each.
+// Measurements of a rank; of several ranks, the slowest of each.
 struct Measurements {
   double fp32_gflops = 0;  // of matrix products on one core
-  double clock_ghz = 0;    // meanwhile
+  double clock_ghz = 0;    // during that
   double copy_gb_per_s = 0;
 };
 
-// What the measurements tell against what the processor can do.
+// Measurements far below what the processor can do.
 std::vector<Finding> findings(const Processor& processor, const Measurements& measured);
 
 }  // namespace stretto::host

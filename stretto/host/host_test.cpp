@@ -67,10 +67,10 @@ TEST_F(FakeRoot, IsLookedAt) {
   EXPECT_EQ(machine.gpus, 2);
   ASSERT_TRUE(machine.core_quota.has_value());
   EXPECT_EQ(*machine.core_quota, 0.5);
-  EXPECT_THAT(findings(machine), ElementsAre(Field(&Finding::mend, HasSubstr("echo madvise")),
-                                             Field(&Finding::mend, HasSubstr("cpupower")),
-                                             Field(&Finding::mend, HasSubstr("at most 1 rank (-N)")),
-                                             Field(&Finding::what, HasSubstr("of memory are free"))));
+  EXPECT_THAT(findings(machine), ElementsAre(Field(&Finding::fix, HasSubstr("echo madvise")),
+                                             Field(&Finding::fix, HasSubstr("cpupower")),
+                                             Field(&Finding::fix, HasSubstr("at most 1 rank (-N)")),
+                                             Field(&Finding::what, HasSubstr("of memory are available"))));
 }
 
 TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsLeftAlone) {
@@ -101,7 +101,7 @@ TEST(Findings, MeasurementsAreHeldAgainstThePeak) {
   processor.avx2 = true;
   EXPECT_THAT(findings(processor, {.fp32_gflops = 80, .clock_ghz = 3, .copy_gb_per_s = 8}), IsEmpty());
   EXPECT_THAT(findings(processor, {.fp32_gflops = 30, .clock_ghz = 3, .copy_gb_per_s = 1}),
-              ElementsAre(Field(&Finding::what, HasSubstr("30 of the 96 GFLOP/s")),
+              ElementsAre(Field(&Finding::what, HasSubstr("30 GFLOP/s; the peak of a core is 96")),
                           Field(&Finding::what, HasSubstr("1.0 GB/s"))));
   EXPECT_THAT(findings(processor, {.fp32_gflops = 45, .clock_ghz = 3, .copy_gb_per_s = 8}), SizeIs(1));
   processor.avx512 = true;

@@ -8,8 +8,7 @@ namespace stretto::metrics {
 
 Confusion::Confusion(std::span<const int64_t> predicted, std::span<const int64_t> gold, int64_t num_labels)
     : num_labels_(num_labels), total_(std::ssize(gold)) {
-  if (num_labels < 1)
-    throw Error("metrics of {} labels are not possible; there must be at least 1", num_labels);
+  if (num_labels < 1) throw Error("metrics of {} labels are not defined; at least 1 is needed", num_labels);
   if (predicted.size() != gold.size()) {
     throw Error("{} predictions for {} gold labels; there must be one for each", predicted.size(),
                 gold.size());
@@ -96,11 +95,12 @@ std::map<std::string, double> classification_metrics(std::span<const int64_t> pr
                                                      std::span<const int64_t> gold, int64_t num_labels) {
   const Confusion confusion(predicted, gold, num_labels);
   if (confusion.total() == 0) throw Error("metrics of no samples are not defined");
-  return {{"accuracy", accuracy(confusion)},
-          {"f1", num_labels == 2 ? f1(confusion, 1) : f1_macro(confusion)},
-          {"f1_macro", f1_macro(confusion)},
-          {"f1_weighted", f1_weighted(confusion)},
-          {"matthews_correlation", matthews_correlation(confusion)}};
+  std::map<std::string, double> metrics = {{"accuracy", accuracy(confusion)},
+                                           {"f1_macro", f1_macro(confusion)},
+                                           {"f1_weighted", f1_weighted(confusion)},
+                                           {"matthews_correlation", matthews_correlation(confusion)}};
+  if (num_labels == 2) metrics["f1"] = f1(confusion, 1);
+  return metrics;
 }
 
 }  // namespace stretto::metrics

@@ -47,9 +47,8 @@ double f1_weighted(const Confusion& confusion);
 // K-category correlation coefficient"); 0 where it is 0/0: matthews_corrcoef.
 double matthews_correlation(const Confusion& confusion);
 
-// All of the above by name: "accuracy", "f1", "f1_macro", "f1_weighted", "matthews_correlation". "f1" is that
-// of label 1 where there are two labels (average="binary"), else f1_macro. Throws Error as Confusion does,
-// and for no samples.
+// All of the above by name: "accuracy", "f1_macro", "f1_weighted", "matthews_correlation" and, for two labels only, "f1" of
+// label 1 (average="binary"). Throws Error as Confusion does, and for no samples.
 std::map<std::string, double> classification_metrics(std::span<const int64_t> predicted,
                                                      std::span<const int64_t> gold, int64_t num_labels);
 

@@ -8,14 +8,14 @@ namespace stretto::metrics {
 
 enum class Direction { lower, higher };
 
-// The names that a run can be judged by.
+// The metrics that checkpoint.monitor can name.
 const std::vector<std::string>& metric_names();
 
-// Which way a metric improves: "loss" falls, scores rise. An "eval_" before the name is ignored, as
-// transformers writes it. Throws ConfigError for a name that is not known, with the one it may have meant.
+// Whether lower or higher values of a metric are better: lower for "loss", higher for scores. A prefix "eval_", as in
+// transformers, is ignored. Throws ConfigError with a suggestion for an unknown name.
 Direction direction(std::string_view metric);
 
-// Whether the value `a` of `metric` is an improvement on `b`. NaN never is one; every number improves on NaN.
+// Whether the value `a` of `metric` is an improvement on `b`. NaN never is; any number improves on NaN.
 bool better(std::string_view metric, double a, double b);
 
 }  // namespace stretto::metrics

@@ -15,15 +15,15 @@ namespace stretto::rank {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds patience{600};  // of each measurement
+constexpr std::chrono::milliseconds duration{600};  // of each measurement
 
-// Seconds of one call, the fastest of those that fit into `patience` once all ranks have begun.
+// Seconds of the fastest call within `duration`, started on all ranks together.
 template <class Call>
 double fastest(Group& group, const Call& call) {
   call();
   group.barrier();
   double best = 1e9;
-  for (const auto start = Clock::now(); Clock::now() - start < patience;) {
+  for (const auto start = Clock::now(); Clock::now() - start < duration;) {
     const auto before = Clock::now();
     call();
     best = std::min(best, std::chrono::duration<double>(Clock::now() - before).count());
@@ -31,12 +31,12 @@ double fastest(Group& group, const Call& call) {
   return best;
 }
 
-// Until a GPU has done what it was told.
+// Waits for a GPU.
 void wait_for(const Tensor& result) {
   if (!result.device().is_cpu()) result.flatten()[0].item<float>();
 }
 
-// The same for a collective, which all ranks must call equally often.
+// Seconds of the fastest all_reduce: a fixed number of calls, as all ranks must make the same.
 double fastest_all_reduce(Group& group, int64_t bytes, at::Device device) {
   const Tensor tensor = at::zeros({bytes / 4}, at::TensorOptions(at::kFloat).device(device));
   double best = 1e9;
@@ -45,7 +45,7 @@ double fastest_all_reduce(Group& group, int64_t bytes, at::Device device) {
     const auto before = Clock::now();
     group.all_reduce(tensor).wait();
     wait_for(tensor);
-    if (i == 0) continue;  // sets things up
+    if (i == 0) continue;  // warm-up
     best = std::min(best, std::chrono::duration<double>(Clock::now() - before).count());
   }
   return best;
@@ -64,7 +64,7 @@ double gflops(Group& group, at::Device device, at::ScalarType dtype) {
          1e9;
 }
 
-// What the slowest rank has measured.
+// The least of the ranks' values.
 double slowest(Group& group, at::Device device, double value) {
   const Tensor tensor = at::full({1}, value, at::TensorOptions(at::kDouble).device(device));
   group.all_reduce(tensor, ReduceOp::min).wait();
@@ -77,19 +77,19 @@ void doctor() {
   Job job = join_job("auto", "doctor");
   log::set_rank(job.info.rank, job.info.rank == 0);
   Group& group = *job.group;
-  log::info("libtorch   {}; ranks talk through {}", TORCH_VERSION, group.transport());
+  log::info("libtorch   {}; communication back end: {}", TORCH_VERSION, group.transport());
   const host::Processor processor = host::parse_processor(read_file("/proc/cpuinfo"));
   host::Measurements measured;
   const auto product = [&](const char* name, at::ScalarType dtype, double peak) {
     const double rate = slowest(group, job.device, gflops(group, job.device, dtype));
-    log::info("{}  {:.0f} GFLOP/s a rank in products of matrices{}", name, rate,
-              peak > 0 ? fmt::format(": {:.0f} % of what a core can do at {:.1f} GHz", 100 * rate / peak,
+    log::info("{}  {:.0f} GFLOP/s per rank in matrix products{}", name, rate,
+              peak > 0 ? fmt::format(": {:.0f} % of the peak of a core at {:.1f} GHz", 100 * rate / peak,
                                      measured.clock_ghz)
                        : "");
     return rate;
   };
   if (job.device.is_cpu()) {
-    at::set_num_threads(1);  // what is measured is held against what a core can do
+    at::set_num_threads(1);  // compared with the peak of one core
     measured.clock_ghz = slowest(group, job.device, host::measure_clock());
     measured.fp32_gflops =
         product("fp32     ", at::kFloat, processor.fp32_operations_a_cycle() * measured.clock_ghz);
@@ -97,7 +97,7 @@ void doctor() {
     const Tensor source = at::ones({32 << 20}, at::kFloat), target = at::empty_like(source);
     const double seconds = fastest(group, [&] { Tensor(target).copy_(source); });
     measured.copy_gb_per_s = slowest(group, job.device, static_cast<double>(source.nbytes()) / seconds / 1e9);
-    log::info("copying    {:.1f} GB/s a rank", measured.copy_gb_per_s);
+    log::info("copying    {:.1f} GB/s per rank", measured.copy_gb_per_s);
   } else {
     product("fp32     ", at::kFloat, 0);
     product("bf16     ", at::kBFloat16, 0);
@@ -107,10 +107,9 @@ void doctor() {
               1e3 * fastest_all_reduce(group, 64 << 10, job.device),
               1e3 * fastest_all_reduce(group, 25 << 20, job.device), group.size());
   }
-  if (job.device.is_cpu()) {
-    for (const auto& [what, mend] : host::findings(processor, measured))
-      log::info("to mend    {}: {}", what, mend);
-  }
+  const auto slow = job.device.is_cpu() ? host::findings(processor, measured) : std::vector<host::Finding>{};
+  for (const auto& [what, fix] : slow) log::info("fix        {}: {}", what, fix);
+  if (slow.empty() && host::findings(host::look_at_machine()).empty()) log::info("no problems found");
   group.barrier();
 }
 

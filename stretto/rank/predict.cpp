@@ -1,55 +1,66 @@
 #include <iostream>
 
-#include <nlohmann/json.hpp>
-
 #include "stretto/base/error.h"
 #include "stretto/rank/verbs.h"
-#include "stretto/serve/text_classifier.h"
+#include "stretto/serve/pipeline.h"
 
 namespace stretto::rank {
 namespace {
 
-nlohmann::ordered_json describe(const std::string& text, const Tensor& logits, const BertConfig& config,
-                                const std::string& output) {
-  nlohmann::ordered_json record = {{"text", text}};
-  const Tensor scores = at::softmax(logits, 0);
-  if (output == "logits") {
-    record["logits"] =
-        std::vector<double>(logits.data_ptr<double>(), logits.data_ptr<double>() + logits.numel());
-  } else if (output == "scores") {
-    for (const auto& [id, label] : config.id2label) record["scores"][label] = scores[id].item<double>();
-  } else {
-    const auto best = scores.argmax().item<int64_t>();
-    record["label"] = config.id2label.at(best);
-    record["score"] = scores[best].item<double>();
+// JSON leaves DEL and the control characters U+0080 to U+009F as they are, some of which a terminal interprets.
+std::string escape_controls(const std::string& json) {
+  std::string safe;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    if (byte == 0x7f) {
+      safe += "\\u007f";
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      safe += fmt::format("\\u00{:02x}", next);
+      ++i;
+    } else {
+      safe += json[i];
+    }
   }
-  return record;
+  return safe;
 }
 
-void print(const std::vector<std::string>& texts, const TextClassifier& classifier,
-           const std::string& output) {
-  const Tensor logits = classifier.logits(texts).to(at::kDouble).contiguous();
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const auto record =
-        describe(texts[i], logits[static_cast<int64_t>(i)].contiguous(), classifier.config(), output);
-    std::cout << record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  }
+void print(const std::vector<PipelineInput>& inputs, const Pipeline& pipeline, const std::string& output) {
+  for (const auto& record : pipeline.predict(inputs, output))
+    std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+              << "\n";
   std::cout.flush();
   if (!std::cout) throw IoError("the predictions could not be written to standard output");
+}
+
+// For a model of pairs the two texts are separated by a tab. `number` counts inputs from 1.
+PipelineInput parse_input(const std::string& line, const Pipeline& pipeline, int64_t number,
+                          const std::filesystem::path& model) {
+  if (!pipeline.takes_pairs()) return {line};
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos) {
+    throw DataError(
+        "input {}: one text was found, but {} was trained on pairs of texts; give both, separated by a tab",
+        number, model.string());
+  }
+  return {line.substr(0, tab), line.substr(tab + 1)};
 }
 
 }  // namespace
 
 void predict(const command::PredictArguments& arguments) {
-  const TextClassifier classifier(arguments.model, arguments.precision == "fp64" ? at::kDouble : at::kFloat);
-  std::vector<std::string> waiting;
+  const auto pipeline =
+      load_pipeline(arguments.model, {.dtype = arguments.precision == "fp64" ? at::kDouble : at::kFloat,
+                                      .allow_nonfinite = arguments.allow_nonfinite});
+  std::vector<PipelineInput> batch;
+  int64_t read = 0;
   const auto flush = [&] {
-    if (!waiting.empty()) print(waiting, classifier, arguments.output);
-    waiting.clear();
+    if (!batch.empty()) print(batch, *pipeline, arguments.output);
+    batch.clear();
   };
-  const auto add = [&](std::string text) {
-    waiting.push_back(std::move(text));
-    if (std::ssize(waiting) == arguments.batch_size) flush();
+  const auto add = [&](const std::string& line) {
+    batch.push_back(parse_input(line, *pipeline, ++read, arguments.model));
+    if (std::ssize(batch) == arguments.batch_size) flush();
   };
   for (const std::string& text : arguments.texts) add(text);
   if (arguments.texts.empty()) {

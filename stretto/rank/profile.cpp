@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include <ATen/Parallel.h>
 
 #include "stretto/archive/run_lock.h"
@@ -8,7 +10,7 @@
 #include "stretto/config/batch_plan.h"
 #include "stretto/host/processor.h"
 #include "stretto/rank/verbs.h"
-#include "stretto/tasks/text_classification.h"
+#include "stretto/tasks/task.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/same_inputs.h"
 #include "stretto/trainer/step_profiler.h"
@@ -16,7 +18,7 @@
 namespace stretto::rank {
 namespace {
 
-// The same training without what is not a step, in a folder of its own.
+// The same recipe with steps only, in a folder of its own.
 Recipe shortened(Recipe recipe, int64_t steps) {
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
   recipe.output /= "profile/run";
@@ -28,12 +30,12 @@ Recipe shortened(Recipe recipe, int64_t steps) {
   return recipe;
 }
 
-// Operations a second that this rank's cores can do in the type the recipe computes in; 0 where that is unknown.
+// Peak operations per second of this rank's cores in the recipe's compute type; 0 where it is unknown.
 double peak_of(const Recipe& recipe) {
   const host::Processor processor = host::parse_processor(read_file("/proc/cpuinfo"));
   const bool bf16 = recipe.training.precision == "bf16" && processor.bf16();
-  const double a_cycle = bf16 ? processor.bf16_operations_a_cycle() : processor.fp32_operations_a_cycle();
-  return (recipe.training.precision == "fp64" ? 0.5 : 1) * a_cycle * host::measure_clock() * 1e9 *
+  const double per_cycle = bf16 ? processor.bf16_operations_a_cycle() : processor.fp32_operations_a_cycle();
+  return (recipe.training.precision == "fp64" ? 0.5 : 1) * per_cycle * host::measure_clock() * 1e9 *
          at::get_num_threads();
 }
 
@@ -53,17 +55,18 @@ void profile(const command::ProfileArguments& arguments) {
   }
   Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
   require_same_inputs(*job.group, inputs_of(recipe));
+  ::setenv("KINETO_LOG_LEVEL", "6", /*overwrite=*/0);  // libtorch's profiler logs its stages at level 5
   const auto profiler = std::make_shared<StepProfiler>(
       StepProfilerOptions{.warmup_steps = arguments.warmup_steps,
                           .steps = arguments.steps,
                           .trace = folder / fmt::format("trace_{}.json", info.rank)});
-  TextClassification(recipe, *job.group, job.device).train({profiler});
+  make_task(bundled_tasks(), {recipe, *job.group, job.device, bundled_models()})->train({profiler});
   if (info.rank == 0) {
     remove_folder(recipe.output);
     if (!profiler->profile()) {
       log::warning("the run ended before {} steps were recorded", arguments.steps);
     } else {
-      log::info("{}traces     {}, for chrome://tracing or ui.perfetto.dev",
+      log::info("{}traces     {} (open in chrome://tracing or ui.perfetto.dev)",
                 to_text(*profiler->profile(), job.device.is_cpu() ? peak_of(recipe) : 0),
                 (folder / "trace_<rank>.json").string());
     }

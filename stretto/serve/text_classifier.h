@@ -1,28 +1,44 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "stretto/models/bert/model.h"
+#include "stretto/serve/pipeline.h"
 #include "stretto/text/tokenizer.h"
 
 namespace stretto {
 
-// A text classifier from a model folder: texts in, logits out.
-class TextClassifier {
+// A text classifier from a model folder.
+class TextClassifier : public Pipeline {
  public:
-  // Throws DataError when the folder lacks weights of the model.
-  explicit TextClassifier(const std::filesystem::path& folder, at::ScalarType dtype = at::kFloat);
+  // Throws DataError when the folder lacks weights of the model, or they are not finite.
+  explicit TextClassifier(const std::filesystem::path& folder, const PipelineOptions& options = {},
+                          const ModelRegistry& models = bundled_models());
 
-  // [texts, num_labels] logits; texts longer than the model are cut.
-  Tensor logits(const std::vector<std::string>& texts) const;
+  // Logits [inputs, labels]. Texts longer than the model are truncated.
+  Tensor logits(std::span<const PipelineInput> inputs) const;
 
-  const BertConfig& config() const { return model_.config(); }
+  // `output`: label (the best one and its probability), scores (all probabilities) or logits.
+  std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
+                                              const std::string& output) const override;
+
+  bool takes_pairs() const override { return pairs_; }
+  const std::vector<std::string>& labels() const { return model_->labels(); }
 
  private:
+  nlohmann::ordered_json record(const PipelineInput& input, const Tensor& logits,
+                                const std::string& output) const;
+
+  std::string folder_;
   text::Tokenizer tokenizer_;
-  BertForSequenceClassification model_;
+  std::shared_ptr<SequenceClassifier> model_;
+  bool pairs_, allow_nonfinite_;
 };
+
+// The registry's entry.
+std::unique_ptr<Pipeline> make_text_classifier(const std::filesystem::path& folder,
+                                               const PipelineOptions& options, const ModelRegistry& models);
 
 }  // namespace stretto

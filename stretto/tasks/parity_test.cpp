@@ -90,7 +90,7 @@ TEST_P(TrainingParity, TwentyAdamwStepsMatchTransformers) {
   run_rank_threads(wanted.ranks, [&](Group& group) {
     Recipe recipe = parity_recipe(precision);
     recipe.training.grad_accumulation_steps = wanted.accumulation;
-    const data::LabelSet labels = *trained_labels(recipe.model);
+    const auto labels = *trained_labels(bundled_models(), *recipe.model.path);
     SequenceClassification module(recipe.model, labels, 0);
     TrainingRun run(recipe, module, dataset, group, at::Device(at::kCPU));
     for (int64_t k = 0; k < steps; ++k) {

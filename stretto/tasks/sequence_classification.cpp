@@ -2,11 +2,12 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/base/json.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/metrics/classification.h"
-#include "stretto/tensor/hf_folder.h"
+#include "stretto/models/config_json.h"
+#include "stretto/nn/functional.h"
+#include "stretto/text/copy_tokenizer.h"
 
 namespace stretto {
 namespace {
@@ -16,50 +17,35 @@ std::filesystem::path config_file(const ModelConfig& config) {
 }
 
 // Hugging Face calls classes that have numbers in place of names LABEL_0, LABEL_1, ...
-std::vector<std::string> class_names(const data::LabelSet& labels) {
+std::vector<std::string> class_names(const std::vector<std::string>& labels) {
   std::vector<std::string> names;
-  for (const std::string& name : labels.names()) names.push_back(parse_int(name) ? "LABEL_" + name : name);
+  for (const std::string& name : labels) names.push_back(parse_int(name) ? "LABEL_" + name : name);
   return names;
-}
-
-void copy_tokenizer(const std::filesystem::path& source, bool lowercase,
-                    const std::filesystem::path& folder) {
-  const bool one_file = !std::filesystem::is_directory(source);
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"}) {
-    const std::filesystem::path file = one_file ? source : source / name;
-    if (one_file && source.filename() != name) continue;
-    if (std::filesystem::exists(file)) write_file_atomic(folder / name, read_file(file));
-  }
-  if (!std::filesystem::exists(folder / "tokenizer_config.json")) {
-    const nlohmann::ordered_json config = {{"tokenizer_class", "BertTokenizer"},
-                                           {"do_lower_case", lowercase}};
-    write_file_atomic(folder / "tokenizer_config.json", config.dump(2) + "\n");
-  }
 }
 
 }  // namespace
 
-SequenceClassification::SequenceClassification(const ModelConfig& config, const data::LabelSet& labels,
-                                               uint64_t seed)
-    : original_config_(read_json(config_file(config))) {
-  BertConfig bert = BertConfig::from_json(original_config_, config_file(config).string());
-  bert.set_labels(class_names(labels));
-  if (config.dropout) bert.set_dropout(*config.dropout);
-  model_ = model(std::make_shared<BertForSequenceClassification>(bert));
+SequenceClassification::SequenceClassification(const ModelConfig& config,
+                                               const std::vector<std::string>& labels, uint64_t seed,
+                                               const ModelRegistry& models)
+    : original_config_(read_config_json(config_file(config))) {
+  model_ = model(make_sequence_classifier(models, original_config_, config_file(config).string(),
+                                          {.labels = class_names(labels), .dropout = config.dropout}));
   if (!config.path) {
-    model_->initialize(seed);
+    std::vector<std::string> all;
+    for (const auto& item : model_->named_parameters()) all.push_back(item.key());
+    model_->initialize(seed, all);
     log::info("random weights (model.config names no folder with weights)");
     return;
   }
-  const WeightReport report = model_->load(*config.path);
+  const WeightReport report = model_->load_weights(*config.path);
   model_->initialize(seed, report.missing);
   if (!report.missing.empty()) {
-    log::info("new weights, to be trained (not in {}): {}", config.path->string(),
+    log::info("weights initialised from the seed, not found in {}: {}", config.path->string(),
               fmt::join(report.missing, ", "));
   }
   if (!report.unexpected.empty()) {
-    log::info("weights of {} that this model has no use for: {}", config.path->string(),
+    log::info("weights of {} that this model does not use: {}", config.path->string(),
               fmt::join(report.unexpected, ", "));
   }
 }
@@ -76,7 +62,7 @@ Tensor SequenceClassification::validation_step(const Batch& batch, StepContext& 
 }
 
 Metrics SequenceClassification::metrics(const Tensor& rows) const {
-  const int64_t classes = config().num_labels();
+  const int64_t classes = std::ssize(model_->labels());
   const Tensor logits = rows.slice(1, 0, classes).contiguous();
   const Tensor labels = rows.select(1, classes).to(at::kLong).contiguous();
   if (labels.lt(0).any().item<bool>()) return {};
@@ -91,10 +77,11 @@ Metrics SequenceClassification::metrics(const Tensor& rows) const {
 }
 
 void SequenceClassification::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
-  write_file_atomic(folder / "config.json",
-                    config().to_json(original_config_, "BertForSequenceClassification").dump(2) + "\n");
+  nlohmann::json config = model_->config_json(original_config_);
+  write_text_pairs(config, pairs_);
+  write_file_atomic(folder / "config.json", config.dump(2) + "\n");
   save_safetensors(folder / "model.safetensors", weights);
-  if (!tokenizer_.empty()) copy_tokenizer(tokenizer_, lowercase_, folder);
+  if (!tokenizer_.empty()) text::copy_tokenizer(tokenizer_, lowercase_, folder);
 }
 
 // That of config.json, before the recipe's model.dropout: the recipe is compared by itself.
@@ -104,16 +91,11 @@ nlohmann::json SequenceClassification::model_config() const {
   return config;
 }
 
-void SequenceClassification::ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase) {
+void SequenceClassification::ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase,
+                                            bool pairs) {
   tokenizer_ = tokenizer;
   lowercase_ = lowercase;
-}
-
-std::optional<data::LabelSet> trained_labels(const ModelConfig& config) {
-  if (!config.path || !hf_folder_has(*config.path, "classifier.weight")) return std::nullopt;
-  std::vector<std::string> names;
-  for (const auto& [id, name] : BertConfig::read(config_file(config)).id2label) names.push_back(name);
-  return data::LabelSet(names);
+  pairs_ = pairs;
 }
 
 }  // namespace stretto

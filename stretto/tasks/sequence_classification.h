@@ -1,49 +1,47 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "stretto/config/recipe.h"
-#include "stretto/data/rows.h"
-#include "stretto/models/bert/model.h"
+#include "stretto/models/registry.h"
 #include "stretto/trainer/module.h"
 
 namespace stretto {
 
-// Fine-tunes a BERT with a classification head on packed batches with labels.
+// Fine-tunes a model with a classification head on packed batches with labels.
 class SequenceClassification : public Module {
  public:
   // The model that `config` names: the weights of its folder, or random ones from `seed` where there is only a
   // config.json or the folder lacks some (which is logged). `labels` names the classes.
-  SequenceClassification(const ModelConfig& config, const data::LabelSet& labels, uint64_t seed);
+  SequenceClassification(const ModelConfig& config, const std::vector<std::string>& labels, uint64_t seed,
+                         const ModelRegistry& models = bundled_models());
 
   Loss training_step(const Batch& batch, StepContext& context) override;
 
-  // One row a sample: its logits, then its label (-1 without one).
+  // One row per sample: its logits, then its label (-1 without one).
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
   // Mean loss and classification metrics; nothing where samples have no labels.
   Metrics metrics(const Tensor& rows) const override;
 
-  // A folder that Hugging Face's from_pretrained loads: config.json, model.safetensors, the shipped tokenizer.
+  // A folder that Hugging Face's from_pretrained loads: config.json, model.safetensors, the tokenizer's files.
   void save(const std::filesystem::path& folder, const NamedTensors& weights) const override;
 
   nlohmann::json model_config() const override;
 
-  // Puts the tokenizer's files (of a folder, or one file) beside the weights when the model is saved. `lowercase` goes
-  // into tokenizer_config.json where the files leave it open.
-  void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase);
+  // Saves the tokenizer's files (of a folder, or one file) with the model. `lowercase` is written to
+  // tokenizer_config.json where there is none. `pairs`: samples are pairs of texts, which config.json records.
+  void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase, bool pairs);
 
-  const BertConfig& config() const { return model_->config(); }
+  const SequenceClassifier& classifier() const { return *model_; }
 
  private:
   std::filesystem::path tokenizer_;
-  bool lowercase_ = true;
+  bool lowercase_ = true, pairs_ = false;
   nlohmann::json original_config_;
-  std::shared_ptr<BertForSequenceClassification> model_;
+  std::shared_ptr<SequenceClassifier> model_;
 };
-
-// The classes that a folder's classification head was trained for; nothing where it has no head.
-std::optional<data::LabelSet> trained_labels(const ModelConfig& config);
 
 }  // namespace stretto

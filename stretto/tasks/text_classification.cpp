@@ -14,16 +14,16 @@
 namespace stretto {
 namespace {
 
-void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const BertConfig& model) {
-  if (tokenizer.vocab_size() > model.vocab_size) {
+void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const SequenceClassifier& model) {
+  if (tokenizer.vocab_size() > model.vocab_size()) {
     throw ConfigError(
         "the tokenizer gives ids up to {}, but the model's vocab_size is {}; tokenizer.path and model.path do not belong together",
-        tokenizer.vocab_size() - 1, model.vocab_size);
+        tokenizer.vocab_size() - 1, model.vocab_size());
   }
-  if (recipe.data.max_length > model.max_position_embeddings) {
+  if (recipe.data.max_length > model.max_length()) {
     throw ConfigError(
-        "data.max_length ({}) is more than the model's max_position_embeddings ({}); set data.max_length: {}",
-        recipe.data.max_length, model.max_position_embeddings, model.max_position_embeddings);
+        "data.max_length: {} tokens are more than the {} that the model can read; set data.max_length: {}",
+        recipe.data.max_length, model.max_length(), model.max_length());
   }
 }
 
@@ -33,8 +33,9 @@ int64_t evaluation_batch_size(const Recipe& recipe) {
 
 }  // namespace
 
-TextClassification::TextClassification(const Recipe& recipe, Group& group, at::Device device)
-    : recipe_(recipe), group_(group), device_(device) {}
+std::unique_ptr<Task> make_text_classification(const TaskContext& context) {
+  return std::make_unique<TextClassification>(context);
+}
 
 text::Tokenizer TextClassification::load_tokenizer(const std::filesystem::path& folder) const {
   return text::Tokenizer::load(folder, {.lowercase = recipe_.tokenizer.lowercase});
@@ -66,30 +67,31 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
   return dataset;
 }
 
-bool TextClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
+FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
   const text::Tokenizer tokenizer = load_tokenizer(*recipe_.tokenizer.path);
-  const auto expected = trained_labels(recipe_.model);
+  std::optional<data::LabelSet> expected;
+  if (recipe_.model.path) {
+    if (const auto labels = trained_labels(models_, *recipe_.model.path)) expected.emplace(*labels);
+  }
   data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
   data::check_training_labels(train_table);
   std::optional<data::Table> validation_table;
   if (recipe_.data.validation) validation_table = read(*recipe_.data.validation, &train_table.labels, true);
 
-  SequenceClassification module(recipe_.model, train_table.labels,
-                                static_cast<uint64_t>(recipe_.training.seed));
+  SequenceClassification module(recipe_.model, train_table.labels.names(),
+                                static_cast<uint64_t>(recipe_.training.seed), models_);
   compare_inputs(
-      tokenizer, module.config(),
+      tokenizer, module.classifier(),
       {{"data.train", &train_table}, {"data.validation", validation_table ? &*validation_table : nullptr}});
-  check_fit(recipe_, tokenizer, module.config());
-  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
+  check_fit(recipe_, tokenizer, module.classifier());
+  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), train_table.has_pairs);
   const auto train_set = tokenize(train_table, tokenizer);
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
-  train_table = {};  // the texts of a large corpus are much memory, and no longer needed
+  train_table = {};  // the texts of a large corpus take much memory, and are no longer needed
   validation_table.reset();
   Trainer trainer(recipe_, group_, device_);
   for (const auto& callback : callbacks) trainer.add(callback);
-  const FitResult result = trainer.fit(module, *train_set, validation_set.get());
-  if (group_.rank() == 0 && !result.stopped && !result.was_finished) write_summary(recipe_, group_, result);
-  return !result.stopped;
+  return trainer.fit(module, *train_set, validation_set.get());
 }
 
 void TextClassification::test() {
@@ -97,17 +99,19 @@ void TextClassification::test() {
   ModelConfig trained;
   trained.path = folder.model();
   const text::Tokenizer tokenizer = load_tokenizer(folder.model());
-  const auto labels = trained_labels(trained);
-  if (!labels) throw DataError("{}: the model has no classification head", folder.model().string());
-  const data::Table table = read(*recipe_.data.test, &*labels, false);
-  SequenceClassification module(trained, *labels, 0);
-  compare_inputs(tokenizer, module.config(), {{"data.test", &table}});
-  check_fit(recipe_, tokenizer, module.config());
+  const auto names = trained_labels(models_, folder.model());
+  if (!names) throw DataError("{}: the model has no classification head", folder.model().string());
+  const data::LabelSet labels(*names);
+  const data::Table table = read(*recipe_.data.test, &labels, false);
+  SequenceClassification module(trained, *names, 0, models_);
+  compare_inputs(tokenizer, module.classifier(), {{"data.test", &table}});
+  check_fit(recipe_, tokenizer, module.classifier());
   const auto dataset = tokenize(table, tokenizer);
   module.root().to(device_, recipe_.training.precision == "fp64" ? at::kDouble : at::kFloat);
-  const Evaluation evaluation = evaluate(module, *dataset, group_, evaluation_batch_size(recipe_), device_);
+  const Evaluation evaluation = evaluate(module, *dataset, group_, evaluation_batch_size(recipe_), device_,
+                                         nn::parse_kernels(recipe_.training.kernels));
   if (group_.rank() != 0) return;
-  write_predictions(table, module.config(), evaluation.rows);
+  write_predictions(table, module.classifier().labels(), evaluation.rows);
   const Metrics metrics = module.metrics(evaluation.rows);
   if (metrics.empty()) {
     log::info("{} has no labels: predictions only", table.name);
@@ -121,10 +125,10 @@ void TextClassification::test() {
 
 // Each rank has read these files by itself; what it made of them is compared.
 void TextClassification::compare_inputs(
-    const text::Tokenizer& tokenizer, const BertConfig& model,
+    const text::Tokenizer& tokenizer, const SequenceClassifier& model,
     std::initializer_list<std::pair<const char*, const data::Table*>> tables) const {
   std::vector<Input> inputs = {{"tokenizer", "contents " + hash128_hex(tokenizer.fingerprint())}};
-  const nlohmann::json config = model.to_json({}, "");
+  const nlohmann::json config = model.config_json({});
   for (const auto& [key, value] : config.items()) inputs.push_back({"model config." + key, value.dump()});
   for (const auto& [name, table] : tables) {
     if (table != nullptr) inputs.push_back({name, "contents " + data::content_hash(*table), table->name});
@@ -132,17 +136,17 @@ void TextClassification::compare_inputs(
   require_same_inputs(group_, inputs);
 }
 
-void TextClassification::write_predictions(const data::Table& table, const BertConfig& config,
+void TextClassification::write_predictions(const data::Table& table, const std::vector<std::string>& labels,
                                            const Tensor& rows) const {
-  const Tensor scores = at::softmax(rows.slice(1, 0, config.num_labels()), 1).contiguous();
+  const Tensor scores = at::softmax(rows.slice(1, 0, std::ssize(labels)), 1).contiguous();
   const Tensor best = scores.argmax(1);
   std::string lines;
   for (int64_t i = 0; i < std::ssize(table.rows); ++i) {
     const data::TextRow& row = table.rows[static_cast<size_t>(i)];
     const auto label = best[i].item<int64_t>();
-    nlohmann::ordered_json record = {{"line", row.line}, {"label", config.id2label.at(label)}};
+    nlohmann::ordered_json record = {{"line", row.line}, {"label", labels.at(static_cast<size_t>(label))}};
     record["score"] = scores[i][label].item<double>();
-    if (row.label >= 0) record["gold"] = config.id2label.at(row.label);
+    if (row.label >= 0) record["gold"] = labels.at(static_cast<size_t>(row.label));
     lines += record.dump() + "\n";
   }
   RunFolder(recipe_.output).write_text("predictions.jsonl", lines);

@@ -36,12 +36,13 @@ void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
 }  // namespace
 
 Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
-                    at::Device device) {
+                    at::Device device, nn::Kernels kernels) {
   at::NoGradGuard no_grad;
   module.root().eval();
   const data::GlobalBatch all = data::evaluation_batch(dataset, group.size(), group.rank(), batch_size);
   LoggedValues logged;
   StepContext context(group, logged, all.reaches_all_ranks(group.size()));
+  context.forward.kernels = kernels;
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
   for (const auto& micro_batch : all.micro_batches) {

@@ -12,10 +12,10 @@ struct Evaluation {
   Metrics logged;  // means over the dataset
 };
 
-// Runs validation_step over the whole dataset, each sample exactly once over all ranks, at most batch_size samples a
+// Runs validation_step over the whole dataset, each sample exactly once over all ranks, at most batch_size samples per
 // rank and step. Every rank must call it.
 Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
-                    at::Device device);
+                    at::Device device, nn::Kernels kernels = nn::Kernels::fast);
 
 // All metrics of an evaluation: those of its rows, and what was logged besides.
 Metrics measure(const Module& module, const Evaluation& evaluation);

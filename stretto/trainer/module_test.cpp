@@ -110,6 +110,45 @@ TEST_F(SeamTest, ATrainingStepIsEnough) {
   EXPECT_NEAR(result.best->at("loss"), loss, 1e-12) << "the mean over the samples, not over the batches";
 }
 
+struct KernelsChecked : Regression {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    EXPECT_EQ(context.forward.kernels, nn::Kernels::reference);
+    return Regression::training_step(batch, context);
+  }
+  Tensor validation_step(const Batch& batch, StepContext& context) override {
+    EXPECT_EQ(context.forward.kernels, nn::Kernels::reference);
+    return Regression::validation_step(batch, context);
+  }
+};
+
+TEST_F(SeamTest, KernelsAreThoseOfTheRecipeInEvaluationToo) {
+  recipe_.evaluate.every = "epoch";
+  recipe_.training.kernels = "reference";
+  const Plane validation(7);
+  EXPECT_TRUE(fit<KernelsChecked>(1, 40, &validation).best.has_value());
+}
+
+struct SinglePrecision : Regression {
+  Loss training_step(const Batch& batch, StepContext&) override {
+    const Tensor x = batch.at("x").to(at::kFloat), y = batch.at("y").to(at::kFloat);
+    return loss_of_mean(at::mse_loss(net->forward(x), y), batch.count);
+  }
+};
+
+// Finite losses, and a last step that makes the weights infinite.
+TEST_F(SeamTest, WeightsThatOverflowAreNotSaved) {
+  recipe_.training.precision = "fp32";
+  recipe_.training.max_steps = 1;
+  recipe_.optimizer.lr = 1e300;
+  recipe_.checkpoint.every = "1";
+  recipe_.checkpoint.async = false;
+  EXPECT_THAT(
+      [&] { fit<SinglePrecision>(2); },
+      ThrowsMessage<Error>(HasSubstr("step 1: the weights overflowed: first.bias holds NaN or infinity")));
+  EXPECT_FALSE(std::filesystem::exists(recipe_.output / "model"));
+  EXPECT_FALSE(std::filesystem::exists(recipe_.output / "checkpoints/step-00000001"));
+}
+
 // What a step logs is the mean over all samples of the window, however they are spread over ranks and micro-batches.
 struct Logging : Regression {
   Loss training_step(const Batch& batch, StepContext& context) override {

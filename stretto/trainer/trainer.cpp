@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/tensor/block_cache.h"
+#include "stretto/tensor/finite.h"
 #include "stretto/trainer/best_model.h"
 #include "stretto/trainer/callbacks.h"
 #include "stretto/trainer/checkpoints.h"
@@ -34,8 +35,8 @@ std::string one_line(const Metrics& metrics) {
 
 // Rank 0 works the metrics out; all ranks get the same, or all throw because one of them is no number.
 Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, Group& group, int64_t batch_size,
-                           at::Device device, int64_t step) {
-  const Evaluation evaluation = evaluate(module, dataset, group, batch_size, device);
+                           at::Device device, nn::Kernels kernels, int64_t step) {
+  const Evaluation evaluation = evaluate(module, dataset, group, batch_size, device, kernels);
   std::vector<uint8_t> bytes;
   if (group.rank() == 0)
     bytes = nlohmann::json::to_cbor(measure(module, evaluation));  // keeps NaN, unlike text
@@ -83,6 +84,7 @@ class Fit {
   void roll_back(const std::string& reason);
   void after(const StepReport& report);
   void evaluate_model(const StepReport& report);
+  void require_finite(const NamedTensors& weights) const;
   void save_model();
   void tell(const StepReport& report) { step_log_.write(report, run_.take_logged()); }
   void end_if_asked();
@@ -203,9 +205,24 @@ void Fit::roll_back(const std::string& reason) {
   step_log_.begin(run_.steps_done(), run_.total_steps());
 }
 
+// All ranks have all weights, so all of them throw alike.
+void Fit::require_finite(const NamedTensors& weights) const {
+  NamedTensors trainable;  // a buffer may hold infinity, as attention masks do
+  for (const auto& item : module_.root().named_parameters()) {
+    const auto found = weights.find(item.key());
+    if (item.value().requires_grad() && found != weights.end()) trainable.insert(*found);
+  }
+  const std::string name = first_nonfinite(trainable);
+  if (name.empty()) return;
+  throw Error(
+      "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm",
+      run_.steps_done(), name);
+}
+
 // All ranks, as the weights may have to be gathered; rank 0 writes.
 void Fit::save_model() {
   const NamedTensors weights = run_.engine().weights();
+  require_finite(weights);
   if (main_rank()) saver_->save(weights);
 }
 
@@ -214,7 +231,8 @@ void Fit::evaluate_model(const StepReport& report) {
   run_.engine().catch_up();
   run_.engine().synchronise_buffers();
   const int64_t batch_size = recipe_.evaluate.batch_size.value_or(recipe_.training.batch_size.value_or(32));
-  const Metrics metrics = evaluate_and_share(module_, *validation_, group_, batch_size, device_, report.step);
+  const Metrics metrics = evaluate_and_share(module_, *validation_, group_, batch_size, device_,
+                                             nn::parse_kernels(recipe_.training.kernels), report.step);
   step_log_.write_evaluation(report, metrics);
   const bool keep = best_.improves(metrics, report.epoch + 1);
   log::info("epoch {} | {}{}", report.epoch + 1, one_line(metrics), keep ? " | best so far, kept" : "");
@@ -254,6 +272,7 @@ void Fit::after(const StepReport& report) {
   if (!checkpoints_.due(report, over())) return;
   if (main_rank()) saver_->retry();
   run_.engine().compare_replicas();
+  require_finite(run_.engine().weights());
   checkpoints_.save(describe_state(group_.size()), report, over() || result_.stopped, best_.score());
   callbacks_.tell("checkpoint_saved", &Callback::checkpoint_saved);
 }

@@ -242,7 +242,7 @@ TEST_F(BadInput, OutputThatTheDiskDoesNotTake) {
 
 TEST_F(BadInput, LongerSamplesThanTheModelHasPositions) {
   expect_refusal(usage, "data.max_length=33",
-                 AllOf(HasSubstr("data.max_length (33)"), HasSubstr("max_position_embeddings (32)"),
+                 AllOf(HasSubstr("data.max_length: 33 tokens are more than the 32 that the model can read"),
                        HasSubstr("set data.max_length: 32")));
 }
 

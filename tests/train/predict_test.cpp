@@ -83,10 +83,40 @@ TEST_F(Predict, AnyBytesAreAnswered) {
   for (const auto& record : records) EXPECT_TRUE(record["score"].is_number());
 }
 
+TEST_F(Predict, ControlCharactersDoNotReachTheTerminal) {
+  workspace_.write("lines",
+                   "a \x1b[31m \x7f \xc2\x9b"
+                   "31m film\n");
+  const ShellResult result = shell(command("< " + workspace_.path("lines")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\\u001b[31m"), HasSubstr("\\u007f"), HasSubstr("\\u009b31m")));
+  EXPECT_EQ(read_json_lines(result.out).at(0)["text"],
+            "a \x1b[31m \x7f \xc2\x9b"
+            "31m film");
+}
+
 TEST_F(Predict, LongTextsAreCutToTheModel) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "good ";
   EXPECT_EQ(predict("--text '" + text + "'").size(), 1u);
+}
+
+// The model's folder says that it was trained on pairs.
+TEST_F(Predict, AModelOfPairsNeedsBothTexts) {
+  workspace_.write("pairs.tsv",
+                   "text\ttext_pair\tlabel\ngood film\twitty\t1\ndull plot\tstale\t0\ngood story\twarm\t1\n"
+                   "bad end\tcold\t0\n");
+  const std::string data =
+      " data.train=" + workspace_.path("pairs.tsv") + " data.validation=" + workspace_.path("pairs.tsv");
+  ASSERT_EQ(
+      workspace_.run("train", 1, "training.epochs=1" + data + " output=" + workspace_.path("run")).exit_code,
+      0);
+  const ShellResult single = shell(command("--text 'good film'"));
+  EXPECT_EQ(single.exit_code, 1);
+  EXPECT_THAT(single.err, AllOf(HasSubstr("input 1: one text was found"), HasSubstr("separated by a tab")));
+  const auto records = predict("--text \"$(printf 'good film\\twitty')\"");
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0]["text"], "good film");
+  EXPECT_EQ(records[0]["text_pair"], "witty");
 }
 
 TEST_F(Predict, NoInputGivesNoOutput) { EXPECT_THAT(predict("< /dev/null"), IsEmpty()); }

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -25,15 +25,12 @@ struct BertConfig {
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   double classifier_dropout = 0.1;  // config.json's, else hidden_dropout_prob
-  std::map<int64_t, std::string> id2label;
+  std::vector<std::string> labels;  // id2label; their number is the width of the classification head
 
-  int64_t num_labels() const { return static_cast<int64_t>(id2label.size()); }
+  int64_t num_labels() const { return std::ssize(labels); }
 
   // Every dropout of the model at `p`.
   void set_dropout(double p);
-
-  // Names its classes; their number is the width of the classification head.
-  void set_labels(const std::vector<std::string>& names);
 
   // Throws ConfigError with `source` and the key for values out of range and for variants that are not supported.
   static BertConfig from_json(const nlohmann::json& json, const std::string& source);

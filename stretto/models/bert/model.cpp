@@ -160,4 +160,17 @@ void BertForSequenceClassification::initialize(uint64_t seed, const std::vector<
   }
 }
 
+nlohmann::json BertForSequenceClassification::config_json(const nlohmann::json& original) const {
+  return config_.to_json(original, "BertForSequenceClassification");
+}
+
+std::shared_ptr<SequenceClassifier> make_bert_classifier(const nlohmann::json& config,
+                                                         const std::string& source,
+                                                         const ClassifierOptions& options) {
+  BertConfig bert = BertConfig::from_json(config, source);
+  if (options.labels) bert.labels = *options.labels;
+  if (options.dropout) bert.set_dropout(*options.dropout);
+  return nn::make_sharded<BertForSequenceClassification>(bert);
+}
+
 }  // namespace stretto

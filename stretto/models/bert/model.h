@@ -4,19 +4,19 @@
 #include <vector>
 
 #include "stretto/models/bert/config.h"
+#include "stretto/models/sequence_classifier.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
-#include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
 
-// One transformer block. `index` is its number, which keys its dropout.
+// One transformer layer. `index`, its number, keys its dropout.
 class BertLayer : public torch::nn::Module {
  public:
   BertLayer(const BertConfig& config, int64_t index);
 
-  // The rows x [T, H] of `layout` -> those of `wanted` [., H]: all of them, or layout.first_tokens(), which leaves out
-  // most of the work.
+  // The rows x [T, H] of `layout` -> those of `wanted` [., H]: `layout` itself, or layout.first_tokens(), which skips most
+  // of the computation.
   Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
 
@@ -50,13 +50,13 @@ class BertEmbeddings : public torch::nn::Module {
 // Embeddings, layers and pooler. Parameter names are those of Hugging Face's BertModel.
 class BertModel : public torch::nn::Module {
  public:
-  // sparse_words: the word embeddings are used in no other way than here (nn::Embedding).
+  // sparse_words: the word embeddings are not used elsewhere (nn::Embedding).
   explicit BertModel(const BertConfig& config, bool sparse_words = true);
 
   // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for positions beyond the model's.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
-  // The same for the first token of each sequence only [B, H]: the last block computes no others.
+  // The same for the first token of each sequence only [B, H]: the last layer computes no others.
   Tensor forward_first(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
   // First tokens' hidden states [B, H] -> tanh of a linear map of them.
@@ -69,29 +69,35 @@ class BertModel : public torch::nn::Module {
 };
 
 // Hugging Face's BertForSequenceClassification.
-class BertForSequenceClassification : public torch::nn::Module {
+class BertForSequenceClassification : public SequenceClassifier {
  public:
   explicit BertForSequenceClassification(const BertConfig& config, bool sparse_words = true);
 
-  // A packed batch -> logits [B, num_labels].
-  Tensor forward(const Batch& batch, const nn::Context& context) const;
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+
+  // As Hugging Face initialises them: normal(0, initializer_range), zero biases and padding row.
+  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
+  void initialize(uint64_t seed);  // all of them
+
+  // Old names (gamma, beta, no "bert." prefix) included.
+  WeightReport load_weights(const std::filesystem::path& folder) override;
+
+  nlohmann::json config_json(const nlohmann::json& original) const override;
+  const std::vector<std::string>& labels() const override { return config_.labels; }
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  int64_t max_length() const override { return config_.max_position_embeddings; }
 
   const BertConfig& config() const { return config_; }
-
-  // Random weights as Hugging Face initialises them: normal(0, initializer_range), zero biases and padding row. Each
-  // parameter's are a function of the seed and its name alone; `names` are those to set.
-  void initialize(uint64_t seed);
-  void initialize(uint64_t seed, const std::vector<std::string>& names);
-
-  // Weights of a Hugging Face folder, old names (gamma, beta, no "bert." prefix) included; what the folder lacks is
-  // left as it is and reported.
-  WeightReport load(const std::filesystem::path& folder);
-  using torch::nn::Module::load;  // of libtorch's archives
 
  private:
   BertConfig config_;
   std::shared_ptr<BertModel> bert_;
   std::shared_ptr<nn::Linear> classifier_;
 };
+
+// The registry's entry (models/registry.h).
+std::shared_ptr<SequenceClassifier> make_bert_classifier(const nlohmann::json& config,
+                                                         const std::string& source,
+                                                         const ClassifierOptions& options);
 
 }  // namespace stretto

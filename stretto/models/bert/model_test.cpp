@@ -1,9 +1,14 @@
 #include "stretto/models/bert/model.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/models/config_json.h"
+#include "stretto/models/registry.h"
 
 namespace stretto {
 namespace {
@@ -34,7 +39,7 @@ Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
 std::shared_ptr<BertForSequenceClassification> load_case(const std::string& name) {
   auto model =
       std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
-  EXPECT_THAT(model->load(golden_folder / name).missing, ElementsAre());
+  EXPECT_THAT(model->load_weights(golden_folder / name).missing, ElementsAre());
   return model;
 }
 
@@ -98,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BertWeights, OldNamesAndMissingHead) {
   BertForSequenceClassification model(BertConfig::read(golden_folder / "old_names/config.json"));
-  const WeightReport report = model.load(golden_folder / "old_names");
+  const WeightReport report = model.load_weights(golden_folder / "old_names");
   EXPECT_THAT(report.missing, ElementsAre("classifier.bias", "classifier.weight"));
   EXPECT_THAT(report.unexpected, ElementsAre());
 }
@@ -117,7 +122,33 @@ TEST(BertWeights, AParameterIsDrawnFromSeedAndNameAlone) {
 
 TEST(BertWeights, ShardedFolder) {
   BertForSequenceClassification model(BertConfig::read(golden_folder / "sharded/config.json"));
-  EXPECT_THAT(model.load(golden_folder / "sharded").missing, ElementsAre());
+  EXPECT_THAT(model.load_weights(golden_folder / "sharded").missing, ElementsAre());
+}
+
+// "+a" before and "-a" after the backward of block a.
+struct BackwardRecorder : nn::BlockObserver {
+  void before_backward(nn::Block& block) override { events.push_back("+" + block.path()); }
+  void after_backward(nn::Block& block) noexcept override { events.push_back("-" + block.path()); }
+  std::vector<std::string> events;
+};
+
+TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
+  const nlohmann::json config = read_config_json(golden_folder / "gelu/config.json");
+  const auto model = make_sequence_classifier(bundled_models(), config, "config.json", {.dropout = 0.1});
+  model->load_weights(golden_folder / "gelu");
+  BackwardRecorder recorder;
+  std::vector<std::string> paths;
+  for (nn::Block* block : nn::collect_blocks(*model)) {
+    paths.push_back(block->path());
+    block->observe(&recorder);
+  }
+  EXPECT_THAT(paths, ElementsAre("", "bert.embeddings", "bert.encoder.layer.0", "bert.encoder.layer.1"));
+  const Batch batch = packed_batch(SafetensorsFile(golden_folder / "gelu/golden.safetensors").load_all());
+  model->forward(batch, {.training = true}).sum().backward();
+  // The model and its embeddings have no argument that requires grad: both end with autograd, in the order they began.
+  EXPECT_THAT(recorder.events,
+              ElementsAre("+", "+bert.encoder.layer.1", "-bert.encoder.layer.1", "+bert.encoder.layer.0",
+                          "-bert.encoder.layer.0", "+bert.embeddings", "-", "-bert.embeddings"));
 }
 
 TEST(BertConfig, RefusesWhatItCannotDo) {
@@ -130,12 +161,59 @@ TEST(BertConfig, RefusesWhatItCannotDo) {
     return "no error";
   };
   EXPECT_THAT(error_of(R"({"model_type": "roberta"})"),
-              HasSubstr("config.json: model_type: \"roberta\" is not"));
+              HasSubstr("config.json: model_type: \"roberta\" is not supported; only \"bert\" is"));
   EXPECT_THAT(error_of(R"({"hidden_size": 30, "num_attention_heads": 4})"),
               HasSubstr("(30) must be a multiple"));
-  EXPECT_THAT(error_of(R"({"hidden_size": "x"})"), HasSubstr("hidden_size must be an integer"));
-  EXPECT_THAT(error_of(R"({"hidden_dropout_prob": 1.0})"), HasSubstr("hidden_dropout_prob must be"));
+  EXPECT_THAT(error_of(R"({"hidden_size": "x"})"),
+              HasSubstr("hidden_size: \"x\" was found; expected an integer from 1 to"));
+  EXPECT_THAT(error_of(R"({"hidden_dropout_prob": 1.0})"), HasSubstr("hidden_dropout_prob: 1.0 was found"));
   EXPECT_THAT(error_of(R"({"id2label": {"0": "a", "2": "b"}})"), HasSubstr("without gaps"));
+}
+
+// Nothing is allocated or looped over before sizes are known to be sane.
+TEST(BertConfig, RefusesAbsurdSizes) {
+  const auto error_of = [](const char* text) -> std::string {
+    try {
+      make_sequence_classifier(bundled_models(), nlohmann::json::parse(text), "config.json");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error_of(R"({"model_type": "bert", "num_hidden_layers": 1099511627776})"),
+              HasSubstr("num_hidden_layers: 1099511627776 was found; expected an integer from 0 to 10000"));
+  EXPECT_THAT(error_of(R"({"model_type": "bert", "num_labels": 1099511627776})"),
+              HasSubstr("num_labels: 1099511627776 was found"));
+  EXPECT_THAT(error_of(R"({"model_type": "bert", "vocab_size": 18446744073709551615})"),
+              HasSubstr("vocab_size: 18446744073709551615 was found"));
+  EXPECT_THAT(
+      error_of(R"({"model_type": "bert", "vocab_size": 16777216, "hidden_size": 16777216,
+                           "num_attention_heads": 1})"),
+      HasSubstr("vocab_size 16777216 x hidden_size 16777216 gives a model of more than 2^40 parameters"));
+  EXPECT_THAT(error_of(R"({"model_type": "bert", "num_hidden_layers": 10000, "hidden_size": 12000})"),
+              HasSubstr("num_hidden_layers 10000 x hidden_size 12000"));
+}
+
+TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
+  const auto error_of = [](const char* text) -> std::string {
+    try {
+      make_sequence_classifier(bundled_models(), nlohmann::json::parse(text), "m/config.json");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(
+      error_of(R"({"model_type": "brt"})"),
+      "m/config.json: model_type: \"brt\" is not a model_type that stretto has; did you mean \"bert\"? (known: bert)");
+  EXPECT_EQ(error_of("{}"), "m/config.json: model_type is missing; expected one of: bert");
+  EXPECT_EQ(error_of("[]"), "m/config.json: expected a JSON object, found array");
+}
+
+TEST(ModelConfigJson, FilesBeyondAnyConfigurationAreNotParsed) {
+  const TempFolder folder;
+  std::ofstream(folder.path() / "config.json") << std::string(17 << 20, ' ');
+  EXPECT_THROW(read_config_json(folder.path() / "config.json"), ConfigError);
 }
 
 // The last block leaves out what nobody reads, under the same dropout, and nothing else changes.
@@ -174,7 +252,7 @@ TEST(Bert, DropoutOfASampleDoesNotDependOnItsBatch) {
   BertConfig config = model->config();
   config.set_dropout(0.2);
   BertForSequenceClassification dropping(config);
-  dropping.load(golden_folder / "gelu");
+  dropping.load_weights(golden_folder / "gelu");
   dropping.to(at::kDouble);
   const Batch all = packed_batch(golden);
   const Tensor together = dropping.forward(all, {.training = true, .key = 5});

@@ -10,7 +10,7 @@ void replace_suffix(std::string& name, const std::string& old_suffix, const std:
     name.replace(name.size() - old_suffix.size(), old_suffix.size(), new_suffix);
 }
 
-// Today's name of a weight: TensorFlow-era checkpoints say gamma and beta, encoders saved alone lack the prefix.
+// The current name of a weight: files converted from TensorFlow have gamma and beta, encoders saved alone lack the prefix.
 std::string current_name(std::string name) {
   replace_suffix(name, "LayerNorm.gamma", "LayerNorm.weight");
   replace_suffix(name, "LayerNorm.beta", "LayerNorm.bias");
@@ -20,14 +20,14 @@ std::string current_name(std::string name) {
   return name;
 }
 
-// Weights that other heads and older versions leave behind and that no one misses.
+// Weights of other heads and of older versions, which are not reported.
 bool is_known_leftover(const std::string& name) {
   return name.rfind("cls.", 0) == 0 || name.ends_with("embeddings.position_ids");
 }
 
 }  // namespace
 
-WeightReport BertForSequenceClassification::load(const std::filesystem::path& folder) {
+WeightReport BertForSequenceClassification::load_weights(const std::filesystem::path& folder) {
   NamedTensors weights;
   for (auto& [name, tensor] : load_hf_weights(folder)) weights[current_name(name)] = tensor;
   NamedTensors parameters;

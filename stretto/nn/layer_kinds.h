@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include <torch/nn/module.h>
+
+namespace stretto::nn {
+
+// Who owns a module's parameters, as the path of one owner of each kind; empty where there is none.
+struct LayerKinds {
+  std::string own;    // a layer of stretto::nn, which computes in the type of its parameters
+  std::string other;  // any other module, such as torch's layers
+};
+LayerKinds layer_kinds(const torch::nn::Module& module);
+
+// Whether all parameters belong to layers of stretto::nn: then precision bf16 is a bf16 copy of the parameters. Other
+// modules keep fp32 parameters and compute under autocast.
+bool is_all_stretto(const torch::nn::Module& module);
+
+}  // namespace stretto::nn

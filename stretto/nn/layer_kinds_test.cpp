@@ -1,0 +1,36 @@
+#include "stretto/nn/layer_kinds.h"
+
+#include <gtest/gtest.h>
+
+#include <torch/nn/modules/linear.h>
+
+#include "stretto/nn/layers.h"
+#include "stretto/nn/sharded.h"
+
+namespace stretto::nn {
+namespace {
+
+TEST(LayerKinds, OneOfAnotherLibraryIsFound) {
+  struct Root : torch::nn::Module {
+  } root;
+  EXPECT_TRUE(is_all_stretto(root)) << "no parameters";
+  add_layer(root, "layers.0", make_sharded<Linear>(2, 2));
+  root.register_module("norm", std::make_shared<LayerNorm>(2, 1e-5));
+  EXPECT_TRUE(is_all_stretto(root));
+  EXPECT_EQ(layer_kinds(root).own, "norm");
+  add_layer(root, "layers.1", torch::nn::Linear(2, 2).ptr());
+  EXPECT_FALSE(is_all_stretto(root));
+  EXPECT_EQ(layer_kinds(root).other, "layers.1");
+}
+
+TEST(LayerKinds, ParametersOfTheModuleItself) {
+  Linear own(2, 2);
+  EXPECT_TRUE(is_all_stretto(own));
+  own.register_parameter("scale", at::ones({1}));
+  EXPECT_TRUE(is_all_stretto(own));
+  torch::nn::LinearImpl other(2, 2);
+  EXPECT_EQ(layer_kinds(other).other, "the module itself");
+}
+
+}  // namespace
+}  // namespace stretto::nn

@@ -1,0 +1,195 @@
+// A model and a task that stretto does not have, each added by one class and one entry of a registry, and used through a
+// recipe and a model folder as the bundled ones are.
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/json.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/config/check_recipe.h"
+#include "stretto/config/task_names.h"
+#include "stretto/models/config_json.h"
+#include "stretto/nn/layers.h"
+#include "stretto/serve/pipeline.h"
+#include "stretto/tasks/task.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Sums a score per class over the words of a text.
+class BagOfWords : public SequenceClassifier {
+ public:
+  BagOfWords(const nlohmann::json& config, const std::string& source, const ClassifierOptions& options)
+      : labels_(options.labels.value_or(read_labels(config, source))) {
+    ConfigJson(config, source).read("vocab_size", vocab_size_, 1, max_width);
+    words_ = register_module("words", std::make_shared<nn::Embedding>(vocab_size_, std::ssize(labels_)));
+  }
+
+  Tensor forward(const Batch& batch, const nn::Context&) const override {
+    const nn::PackedLayout layout(batch);
+    const Tensor sequence = at::repeat_interleave(layout.cu_seqlens.diff());
+    const Tensor scores = words_->forward(batch.at("input_ids"));
+    return at::zeros({layout.batch, scores.size(1)}, scores.options()).index_add(0, sequence, scores);
+  }
+
+  void initialize(uint64_t, const std::vector<std::string>& names) override {
+    at::NoGradGuard no_grad;
+    for (const std::string& name : names) named_parameters()[name].zero_();
+  }
+
+  WeightReport load_weights(const std::filesystem::path& folder) override {
+    return set_weights(load_hf_weights(folder), {{"words.weight", words_->weight}}, folder.string());
+  }
+
+  nlohmann::json config_json(const nlohmann::json& original) const override {
+    nlohmann::json json = begin_config_json(original, "bag-of-words", "BagOfWordsForSequenceClassification");
+    json["vocab_size"] = vocab_size_;
+    write_labels(json, labels_);
+    return json;
+  }
+
+  const std::vector<std::string>& labels() const override { return labels_; }
+  int64_t vocab_size() const override { return vocab_size_; }
+  int64_t max_length() const override { return 4096; }
+
+ private:
+  std::vector<std::string> labels_;
+  int64_t vocab_size_ = 0;
+  std::shared_ptr<nn::Embedding> words_;
+};
+
+ModelRegistry models_with_bag_of_words() {
+  ModelRegistry models = bundled_models();
+  models.add(
+      {.name = "bag-of-words",
+       .sequence_classifier = [](const nlohmann::json& config, const std::string& source,
+                                 const ClassifierOptions& options) -> std::shared_ptr<SequenceClassifier> {
+         return std::make_shared<BagOfWords>(config, source, options);
+       },
+       .sequence_classifier_head = "words.weight"});
+  return models;
+}
+
+// Texts of two words whose first one gives the label.
+void write_reviews(const std::filesystem::path& folder) {
+  std::string rows = "text\tlabel\n";
+  for (int i = 0; i < 8; ++i) {
+    for (const char* thing : {"film", "book", "song"}) {
+      rows += fmt::format("good {}\tpositive\nbad {}\tnegative\n", thing, thing);
+    }
+  }
+  write_file_atomic(folder / "reviews.tsv", rows);
+  write_file_atomic(folder / "vocab.txt",
+                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\nbook\nsong\n");
+  write_file_atomic(folder / "config.json", R"({"model_type": "bag-of-words", "vocab_size": 10})");
+}
+
+Recipe reviews_recipe(const std::filesystem::path& folder) {
+  const Recipe recipe = parse_recipe(fmt::format(R"(
+task: text-classification
+model: {{config: {0}/config.json}}
+tokenizer: {{path: {0}/vocab.txt}}
+data: {{train: {0}/reviews.tsv, validation: {0}/reviews.tsv, test: {0}/reviews.tsv, max_length: 16}}
+training: {{epochs: 3, global_batch_size: 8}}
+optimizer: {{lr: 0.1}}
+scheduler: {{type: Constant}}
+track: {{progress: "off"}}
+output: {0}/run
+)",
+                                                 folder.string()),
+                                     "reviews.yaml");
+  check_recipe(recipe, Verb::train);
+  return recipe;
+}
+
+TEST(AddedModel, IsTrainedTestedAndServedByWhatThereIs) {
+  const TempFolder folder;
+  write_reviews(folder.path());
+  const Recipe recipe = reviews_recipe(folder.path());
+  const ModelRegistry models = models_with_bag_of_words();
+  run_rank_threads(2, [&](Group& group) {
+    const TaskContext context = {recipe, group, at::Device(at::kCPU), models};
+    const FitResult result = make_task(bundled_tasks(), context)->train({});
+    EXPECT_EQ(result.best.value().at("accuracy"), 1);
+  });
+  run_rank_threads(1, [&](Group& group) {
+    make_task(bundled_tasks(), {recipe, group, at::Device(at::kCPU), models})->test();
+  });
+  EXPECT_EQ(read_json(recipe.output / "test_results.json").at("accuracy"), 1);
+
+  const std::filesystem::path model = recipe.output / "model";
+  const nlohmann::json config = read_json(model / "config.json");
+  EXPECT_EQ(config.at("model_type"), "bag-of-words");
+  EXPECT_EQ(config.at("id2label").at("1"), "positive");
+  const auto pipeline = load_pipeline(model, {}, models);
+  const std::vector<PipelineInput> inputs = {{"good song"}, {"bad song"}};
+  const auto records = pipeline->predict(inputs, "label");
+  EXPECT_EQ(records[0].at("label"), "positive");
+  EXPECT_EQ(records[1].at("label"), "negative");
+}
+
+TEST(AddedModel, IsUnknownToAnotherRegistry) {
+  const TempFolder folder;
+  write_reviews(folder.path());
+  const Recipe recipe = reviews_recipe(folder.path());
+  run_rank_threads(1, [&](Group& group) {
+    const TaskContext context = {recipe, group, at::Device(at::kCPU), bundled_models()};
+    try {
+      make_task(bundled_tasks(), context)->train({});
+      FAIL();
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("config.json: model_type: \"bag-of-words\" is not a model_type"));
+      EXPECT_THAT(error.what(), HasSubstr("(known: bert)"));
+    }
+  });
+}
+
+// Learns nothing: counts the lines of data.train.
+class LineCounting : public Task {
+ public:
+  explicit LineCounting(const TaskContext& context) : recipe_(context.recipe) {}
+  FitResult train(const std::vector<std::shared_ptr<Callback>>&) override {
+    const std::string text = read_file(*recipe_.data.train);
+    FitResult result;
+    result.samples = std::ranges::count(text, '\n');
+    return result;
+  }
+  void test() override {}
+
+ private:
+  const Recipe& recipe_;
+};
+
+TEST(AddedTask, IsMadeFromTheRecipesName) {
+  const TempFolder folder;
+  write_reviews(folder.path());
+  Recipe recipe = reviews_recipe(folder.path());
+  TaskRegistry tasks = bundled_tasks();
+  tasks.add({"line-counting", [](const TaskContext& context) -> std::unique_ptr<Task> {
+               return std::make_unique<LineCounting>(context);
+             }});
+  run_rank_threads(1, [&](Group& group) {
+    const TaskContext context = {recipe, group, at::Device(at::kCPU), bundled_models()};
+    recipe.task = "line-counting";
+    EXPECT_EQ(make_task(tasks, context)->train({}).samples, 49);
+    recipe.task = "line-countin";
+    try {
+      make_task(tasks, context);
+      FAIL();
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("\"line-countin\" is not a task that stretto has; did you mean "
+                                          "\"line-counting\"? (known: text-classification, line-counting)"));
+    }
+  });
+}
+
+TEST(BundledTasks, AreThoseThatARecipeMayName) { EXPECT_EQ(bundled_tasks().names(), task_names()); }
+
+}  // namespace
+}  // namespace stretto
