@@ -44,23 +44,23 @@ struct Drawing {
   void fields(Fields& field) { field("shape", shape, "the shape"); }
 };
 
-Drawing read(const std::string& yaml) {
+Drawing read_drawing(const std::string& yaml) {
   Drawing drawing;
   read_fields(fields_of(drawing), parse_yaml(yaml, "d.yaml"));
   return drawing;
 }
 
 TEST(Choice, HasTheSettingsOfItsType) {
-  EXPECT_EQ(read("shape: {side: 4}").shape.as<Square>(), (Square{.side = 4}));
-  const Drawing drawing = read("shape: {side: 5, height: 7, type: box}");
+  EXPECT_EQ(read_drawing("shape: {side: 4}").shape.as<Square>(), (Square{.side = 4}));
+  const Drawing drawing = read_drawing("shape: {side: 5, height: 7, type: box}");
   EXPECT_EQ(drawing.shape.as<Box>(), (Box{.side = 5, .height = 7}));
   EXPECT_THROW(drawing.shape.as<Square>(), ConfigError);
-  EXPECT_FALSE(drawing.shape == read("shape: {type: box}").shape);
+  EXPECT_FALSE(drawing.shape == read_drawing("shape: {type: box}").shape);
 }
 
 TEST(Choice, RefusesTheSettingsOfOtherTypes) {
   const auto refuses = [](const std::string& yaml, const std::string& message) {
-    EXPECT_THAT([&] { read(yaml); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+    EXPECT_THAT([&] { read_drawing(yaml); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
   };
   refuses("shape:\n  type: box\n  color: red\n",
           "d.yaml:3:10: shape.color does not apply with shape.type: box, only with square");
@@ -89,10 +89,10 @@ TEST(Choice, IsSetByPrograms) {
 }
 
 TEST(Choice, IsWrittenAsItIsRead) {
-  Drawing drawing = read("shape: {type: box, side: 2.5}");
+  Drawing drawing = read_drawing("shape: {type: box, side: 2.5}");
   const std::string yaml = to_yaml(fields_of(drawing));
   EXPECT_EQ(yaml, "shape:\n  type: box\n  side: 2.5\n  height: 3.0\n");
-  EXPECT_TRUE(read(yaml).shape == drawing.shape);
+  EXPECT_TRUE(read_drawing(yaml).shape == drawing.shape);
 }
 
 TEST(Choice, IsDescribedByType) {
