@@ -45,7 +45,7 @@ uint64_t random_token() {
 }
 
 // A group's ranks and the store in which they meet.
-struct Meeting {
+struct MeetingPoint {
   c10d::Store& store;
   int rank, size;
   std::chrono::milliseconds deadline;
@@ -187,7 +187,7 @@ void HostTeam::report_failure(const std::string& why) {
 }
 
 Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room) {
-  const Meeting meeting = {store, rank, size, options.deadline};
+  const MeetingPoint meeting = {store, rank, size, options.deadline};
   std::string refusal;
   Location here = {.host = options.host, .process = ::getpid(), .cpus = usable_cpus()};
   try {
