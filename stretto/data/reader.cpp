@@ -57,7 +57,7 @@ class RowBuilder {
 
   Table finish(bool require_labels) {
     if (table_.rows.empty()) throw DataError("{}: no rows follow the header", table_.name);
-    table_.columns = describe(layout_);
+    table_.columns = layout_text(layout_);
     labels_.finish(table_);
     if (require_labels && !table_.has_labels) {
       throw DataError(

@@ -204,7 +204,7 @@ std::string list_names(const std::vector<std::string>& names) {
   return list.empty() ? "none" : list;
 }
 
-std::string describe(const Layout& layout) {
+std::string layout_text(const Layout& layout) {
   std::string text = fmt::format("text = {}", list_names({layout.columns[layout.text]}));
   if (layout.text_pair)
     text += fmt::format(", text_pair = {}", list_names({layout.columns[*layout.text_pair]}));

@@ -25,7 +25,7 @@ Layout choose_columns(const std::string& name, const Fields& first, bool always_
                       const ReadOptions& options);
 
 // "text = Text, label = Label (named columns)".
-std::string describe(const Layout& layout);
+std::string layout_text(const Layout& layout);
 
 // "sentence, label", shortened where it would be long: for messages.
 std::string list_names(const std::vector<std::string>& names);
