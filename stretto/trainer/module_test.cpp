@@ -139,7 +139,7 @@ struct SinglePrecision : Regression {
 TEST_F(SeamTest, WeightsThatOverflowAreNotSaved) {
   recipe_.training.precision = "fp32";
   recipe_.training.max_steps = 1;
-  recipe_.optimizer.lr = 1e300;
+  recipe_.optimizer.as<optim::AdamwOptions>().lr = 1e300;
   recipe_.checkpoint.every = "1";
   recipe_.checkpoint.async = false;
   EXPECT_THAT(
