@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int usage = 2;
+constexpr int config_error = 2;
 
 // ---- under stretto's launcher, which resolves the recipe once
 
@@ -38,7 +38,7 @@ TEST(SameRecipe, LaterErrorsStillNameTheLineOfTheRecipe) {
   const Workspace workspace;
   workspace.write("recipe.yaml", workspace.read("recipe.yaml") + "resume: true\n");
   const ShellResult result = workspace.run("train", 2);
-  EXPECT_EQ(result.exit_code, usage);
+  EXPECT_EQ(result.exit_code, config_error);
   EXPECT_THAT(result.err, HasSubstr("recipe.yaml:26:9: resume"));
 }
 
@@ -64,7 +64,7 @@ TEST(SameRecipe, AnotherSettingIsNamedWithItsKeyAndRank) {
   const Workspace workspace;
   const std::string setting = "'optimizer.lr=${RANK}e-3'";
   for (const ShellResult& result : run_two(workspace, setting, setting)) {
-    EXPECT_EQ(result.exit_code, usage);
+    EXPECT_EQ(result.exit_code, config_error);
     EXPECT_THAT(result.err, AllOf(HasSubstr("the ranks were given different inputs"),
                                   HasSubstr("optimizer.lr: 0.0 at rank 0 (--set optimizer.lr=${RANK}e-3), "
                                             "0.001 at rank 1")));
@@ -79,7 +79,7 @@ TEST(SameRecipe, OtherDataIsNamedWithItsFileAndRank) {
   workspace.write("other.tsv", rows);
   for (const ShellResult& result : run_two(workspace, "data.train=" + workspace.path("train.tsv"),
                                            "data.train=" + workspace.path("other.tsv"))) {
-    EXPECT_EQ(result.exit_code, usage);
+    EXPECT_EQ(result.exit_code, config_error);
     EXPECT_THAT(result.err, AllOf(HasSubstr("data.train: contents "),
                                   HasSubstr("at rank 0 (" + workspace.path("train.tsv")),
                                   HasSubstr("at rank 1 (" + workspace.path("other.tsv"))));
@@ -96,7 +96,7 @@ TEST(SameRecipe, AnotherModelAndVocabularyAreNamed) {
   for (const ShellResult& result : run_two(workspace, "tokenizer.path=" + workspace.path("model"),
                                            "tokenizer.path=" + workspace.path("other") +
                                                " model.config=" + workspace.path("other/config.json"))) {
-    EXPECT_EQ(result.exit_code, usage);
+    EXPECT_EQ(result.exit_code, config_error);
     EXPECT_THAT(result.err, AllOf(HasSubstr("model config.layer_norm_eps: 1e-12 at rank 0, 1e-06 at rank 1"),
                                   HasSubstr("tokenizer: contents ")));
   }
