@@ -14,9 +14,10 @@ namespace stretto {
 namespace {
 
 const std::set<std::string> shows_time = {
-    "cli/checkpoints.cpp",    // when each was saved
-    "launch/supervise.cpp",   // when a flight record was taken
-    "track/tensorboard.cpp",  // when each point was measured
+    "cli/checkpoints.cpp",            // when each was saved
+    "launch/output/rank_output.cpp",  // the times of log lines
+    "launch/supervise.cpp",           // when a flight record was taken
+    "track/tensorboard.cpp",          // when each point was measured
 };
 
 std::vector<std::string> reads_wall_clock(std::string_view text) {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <iostream>
 
+#include <unistd.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/cli/known_verb.h"
@@ -17,10 +19,11 @@ namespace {
 
 // Writes out what verbs have printed; a full disk or a closed pipe shows here at the latest.
 void finish_output() {
-  errno = 0;
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return;
-  throw IoError("cannot write to standard output: {}", errno != 0 ? std::strerror(errno) : "write error");
+  // The write that failed may have been an earlier one: another tells the reason.
+  const bool fails = ::write(STDOUT_FILENO, "\n", 1) < 0;
+  throw IoError("cannot write to standard output: {}", fails ? std::strerror(errno) : "write error");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parame
       continue;
     }
     if (found->second.sizes() != parameter.sizes()) {
-      throw ShapeError(
+      throw DataError(
           "{}: {} has shape {}, the model needs {}; config.json and the weights do not belong together",
           source, name, describe(found->second.sizes()), describe(parameter.sizes()));
     }

@@ -18,7 +18,7 @@ constexpr std::array<ShownPhase, 6> shown_phases = {{{phase::data, "data"},
                                                      {phase::forward, "forward"},
                                                      {phase::backward, "backward"},
                                                      {phase::reduce, "communication within backward"},
-                                                     {phase::wait, "communication waited for"},
+                                                     {phase::wait, "waiting for communication"},
                                                      {phase::optimizer, "optimizer"}}};
 
 // Which inputs of an operator are multiplied: [.., m, k] and [.., k, n].
@@ -82,15 +82,15 @@ Profile summarise(std::span<const TimedEvent> events, int64_t steps, double seco
 
 std::string to_text(const Profile& profile, double peak) {
   std::string text = fmt::format("{:32} {:>10} {:>7}\n", fmt::format("mean of {} steps", profile.steps),
-                                 "ms a step", "share");
+                                 "ms per step", "share");
   const auto row = [&](const std::string& name, double seconds) {
     text +=
         fmt::format("{:32} {:10.2f} {:6.1f} %\n", name, 1e3 * seconds, 100 * seconds / profile.step_seconds);
   };
   for (const auto& [name, seconds] : profile.rows) row(name, seconds);
   row("step", profile.step_seconds);
-  row("of it products of matrices", profile.product_seconds);
-  text += fmt::format("products of matrices run at {:.0f} GFLOP/s", profile.product_rate / 1e9);
+  row("of which matrix products", profile.product_seconds);
+  text += fmt::format("matrix products run at {:.0f} GFLOP/s", profile.product_rate / 1e9);
   if (peak > 0)
     text += fmt::format(", {:.0f} % of the {:.0f} that the cores could", 100 * profile.product_rate / peak,
                         peak / 1e9);

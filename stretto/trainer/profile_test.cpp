@@ -25,7 +25,7 @@ TEST(Profile, PhasesAreDisjointAndAddUpToTheStep) {
   EXPECT_DOUBLE_EQ(profile.product_rate, 2e10);
   const std::string text = to_text(profile, 4e10);
   EXPECT_THAT(text, HasSubstr("20 GFLOP/s, 50 % of the 40"));
-  EXPECT_THAT(text, HasSubstr("communication waited for             125.00    5.0 %"));
+  EXPECT_THAT(text, HasSubstr("waiting for communication            125.00    5.0 %"));
 }
 
 TEST(Profile, OperationsOfProducts) {

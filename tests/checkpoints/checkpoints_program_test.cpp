@@ -182,7 +182,7 @@ TEST_F(CheckpointsProgram, WhatIsNotThereIsSaid) {
   EXPECT_THAT(remove("--step 7 --step 6").err,
               HasSubstr("--step 6: there is no checkpoint of that step; there are 5, 7"));
   EXPECT_THAT(checkpoints("rm " + checkpoint(5).string() + " --all").err,
-              HasSubstr("is one checkpoint; name the folder"));
+              HasSubstr("is one checkpoint; give the folder that contains it"));
   EXPECT_THAT(steps(), ElementsAre(5, 7));
 }
 

@@ -111,7 +111,7 @@ TEST_F(Predict, AModelOfPairsNeedsBothTexts) {
       workspace_.run("train", 1, "training.epochs=1" + data + " output=" + workspace_.path("run")).exit_code,
       0);
   const ShellResult single = shell(command("--text 'good film'"));
-  EXPECT_EQ(single.exit_code, 1);
+  EXPECT_EQ(single.exit_code, 2);
   EXPECT_THAT(single.err, AllOf(HasSubstr("input 1: one text was found"), HasSubstr("separated by a tab")));
   const auto records = predict("--text \"$(printf 'good film\\twitty')\"");
   ASSERT_EQ(records.size(), 1u);
@@ -151,7 +151,7 @@ TEST(PredictRefuses, WhatIsNoClassifier) {
               HasSubstr("stretto: error: --model " + workspace.path("none") +
                         ": there is no such folder; a model folder is expected"));
   EXPECT_THAT(refusal("--text x --model " + workspace.path("model"), 2),
-              AllOf(HasSubstr(workspace.path("model")), HasSubstr("model.safetensors")));
+              AllOf(HasSubstr(workspace.path("model/config.json")), HasSubstr("expected a fine-tuned one")));
   EXPECT_THAT(refusal("--text x --output label,logits --model m", 2), HasSubstr("--output"));
 }
 

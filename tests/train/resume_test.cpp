@@ -417,7 +417,7 @@ TEST_F(ResumeRefused, AnotherModel) {
   config["intermediate_size"] = 40;
   workspace_.write("model/config.json", config.dump());
   expect_refusal(
-      1, "",
+      2, "",
       AllOf(HasSubstr("tensor model.bert.encoder.layer.0.intermediate.dense.weight is [48, 32] there"),
             HasSubstr("[40, 32] here")));
 }
@@ -459,7 +459,7 @@ TEST_F(ResumeRefused, MissingRankFileNewerFormatEditedManifest) {
   text.replace(text.find("\"format_version\":1"), 18, "\"format_version\":9");
   write_file_atomic(manifest, text);
   expect_refusal(
-      1, "",
+      2, "",
       AllOf(HasSubstr("rank-00000.safetensors: the file is missing"), HasSubstr("format 9 is newer than 1")));
 }
 

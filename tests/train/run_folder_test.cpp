@@ -53,9 +53,9 @@ TEST(RunFolder, HoldsAllOfARun) {
 
 TEST(RunFolder, TrackersThatCannotWriteCostOneWarningEach) {
   const Workspace workspace;
-  std::filesystem::create_directory(workspace.path("run"));
-  workspace.write("run/tensorboard", "a file where a folder is to be");
-  const ShellResult result = workspace.run("train", 2, "training.max_steps=4");
+  const ShellResult result =
+      shell(with_file_fault("enospc@1+:path=tensorboard") +
+            workspace.command("train", 2, "training.max_steps=4 output=" + workspace.path("run")));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const std::string warning = "training continues, but this file will be incomplete";
   EXPECT_THAT(result.err, HasSubstr(warning));

@@ -146,6 +146,7 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals) : hold
   descriptor_limit();
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!nothing) throw IoError("cannot open /dev/null: {}", no_descriptor());
   const std::vector<char*> command = pointers(options.command);
   const std::vector<char*> environment = pointers(options.environment);
   ChildPlan plan{.program = options.program.c_str(),
