@@ -125,6 +125,10 @@ nlohmann::json select_settings(const Recipe& recipe, const IsIncluded& is_includ
 
 }  // namespace
 
+bool may_change_on_resume(const std::string& name) {
+  return free_settings.contains(name) || free_settings.contains(name.substr(0, name.find('.')));
+}
+
 nlohmann::json computing_settings(const Recipe& recipe) {
   return select_settings(recipe, [](const auto&, const auto& name) { return !free_settings.contains(name); });
 }

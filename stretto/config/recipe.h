@@ -188,6 +188,9 @@ Recipe decode_recipe(const std::string& text, const std::vector<declare::Field>&
 // The settings that determine what a run computes (not where it writes, what it logs and keeps), by dotted name.
 nlohmann::json computing_settings(const Recipe& recipe);
 
+// Whether a setting, by dotted name, is not one of these: a resumed run may have another value for it.
+bool may_change_on_resume(const std::string& name);
+
 // The settings that all ranks of a run must have alike, by dotted name: all but the paths of inputs, which may be
 // mounted elsewhere on another host.
 nlohmann::json shared_settings(const Recipe& recipe);

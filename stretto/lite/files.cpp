@@ -3,6 +3,7 @@
 #include "stretto/base/log.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/lite/lite.h"
+#include "stretto/parallel/replicas.h"
 
 // What a Lite program keeps in files.
 namespace stretto {
@@ -31,6 +32,7 @@ State Lite::state(const std::set<std::string>* stored, int random_writers) {
   }
   for (size_t i = 0; i < optimizers_.size(); ++i)
     optimizers_[i]->add_state(state, numbered("optimizer", i), stored);
+  if (settings_.strategy != "ddp") add_entries_of_others(group(), state);
   random_.add_state(state, global_rank(), random_writers);
   return state;
 }

@@ -5,6 +5,7 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/parallel/parameters.h"
+#include "stretto/tensor/state.h"
 
 namespace stretto {
 
@@ -19,5 +20,9 @@ uint64_t checksum(const Tensor& tensor);
 
 // The first rank whose checksum is not rank 0's. Collective.
 std::optional<size_t> first_divergent_rank(Group& group, uint64_t checksum);
+
+// Adds, without pieces, the entries that other ranks' tables have and this rank's lacks, so that all ranks describe the same
+// tensors whoever holds what of them. Collective.
+void add_entries_of_others(Group& group, State& state);
 
 }  // namespace stretto

@@ -79,7 +79,7 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
   std::vector<std::string> differing;
   for (const std::string& name : names) {
     const std::string then = show(before, name), here = show(now, name);
-    if (then == here) continue;
+    if (then == here || may_change_on_resume(name)) continue;
     if (std::ranges::find(accepted, name) != accepted.end()) {
       log::info("{} was {} and is {} from here on", name, then, here);
       continue;

@@ -10,6 +10,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/nn/functional.h"
 #include "stretto/parallel/phase.h"
+#include "stretto/parallel/replicas.h"
 
 namespace stretto {
 namespace {
@@ -209,6 +210,7 @@ State TrainingRun::state(int random_writers) {
   State state;
   engine_.add_model_state(state);
   engine_.optimizer()->add_state(state, "optimizer");
+  if (engine_.arena().shards().size() > 1) add_entries_of_others(group_, state);
   random_.add_state(state, group_.rank(), random_writers);
   guard_.add_state(state);
   state.scalars["logged"] = logged_.to_json();

@@ -13,6 +13,7 @@ namespace stretto {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -99,8 +100,9 @@ TEST_F(ModuleProgram, ItsOwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
   }
   const ShellResult help = shell(fmt::format("{} --help-all", MODULE_WAVES));
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_THAT(help.out, AllOf(HasSubstr("model.channels\n"), HasSubstr("from 1 to 4096; default 16"),
-                              HasSubstr("optimizer.lr\n"), Not(HasSubstr("model.path"))));
+  EXPECT_THAT(help.out,
+              AllOf(HasSubstr("  model.channels\n"), ContainsRegex("from 1 to 4096;[ \n]+default 16"),
+                    HasSubstr("  optimizer.lr\n"), Not(HasSubstr("  model.path\n"))));
 }
 
 TEST_F(ModuleProgram, ACallbackThatThrowsOnOneRankEndsAll) {
