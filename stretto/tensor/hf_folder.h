@@ -22,7 +22,7 @@ struct WeightReport {
 };
 
 // Gives `parameters` the values of `weights` (same names): their memory, where the type is the parameter's own, else a
-// copy. Throws ShapeError with the tensor's name and both shapes.
+// copy. Throws DataError with the tensor's name and both shapes.
 WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
                          const std::string& source);
 

@@ -103,7 +103,7 @@ TEST(HfFolder, MissingWeightsAndShapesAreNamed) {
   const TempFolder folder;
   EXPECT_THAT(message_of([&] { load_hf_weights(folder.path()); }),
               HasSubstr("neither model.safetensors nor"));
-  EXPECT_THAT(message_of<ShapeError>([&] {
+  EXPECT_THAT(message_of<DataError>([&] {
                 set_weights({{"w", at::ones({2})}}, {{"w", at::ones({3})}}, "here");
               }),
               HasSubstr("here: w has shape [2], the model needs [3]"));
