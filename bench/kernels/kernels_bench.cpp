@@ -11,9 +11,9 @@
 #include <ATen/ops/_fused_adamw.h>
 
 #include "stretto/kernels/activation.h"
+#include "stretto/kernels/adamw.h"
 #include "stretto/kernels/attention.h"
 #include "stretto/kernels/norm.h"
-#include "stretto/kernels/adamw.h"
 
 // Each kernel and the ATen operators it replaces, forward and backward, alternately on one thread: the median of each in
 // milliseconds of CPU time, and their ratio.

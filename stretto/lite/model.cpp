@@ -57,8 +57,8 @@ void Model::synchronise_buffers() {
 std::string Model::describe(const std::string& compute) const {
   const std::string title = fmt::format("model {}", number_);
   if (engine_) return engine_->describe(title, compute);
-  return fmt::format("{:<11}no trainable parameters; {} frozen tensors, {} buffers", title, frozen_.frozen.size(),
-                     frozen_.buffers.size());
+  return fmt::format("{:<11}no trainable parameters; {} frozen tensors, {} buffers", title,
+                     frozen_.frozen.size(), frozen_.buffers.size());
 }
 
 void Model::abort_backward() {

@@ -9,7 +9,9 @@
 namespace stretto::nn {
 
 PackedLayout::PackedLayout(const Batch& source)
-    : cu_seqlens(source.at("cu_seqlens")), position_ids(source.at("position_ids")), samples(source.at("samples")) {
+    : cu_seqlens(source.at("cu_seqlens")),
+      position_ids(source.at("position_ids")),
+      samples(source.at("samples")) {
   batch = cu_seqlens.numel() - 1;
   tokens = position_ids.numel();
   const Tensor bounds = cu_seqlens.to(at::kCPU);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <nlohmann/json.hpp>
+
 #include <torch/nn/module.h>
 
 #include "stretto/data/samples.h"

@@ -98,8 +98,9 @@ TEST(Schedules, SettingsThatDoNotFitAreRefused) {
           "OneCycleLR: the run has 10 steps, but total_steps is 9");
   refuses("{type: PolynomialDecayWithWarmup, lr_end: 0.1}",
           "PolynomialDecayWithWarmup: lr_end is 0.1; it must be below the optimizer's lr, which is 0.1");
-  EXPECT_THAT([] { step_lr({.step_size = 0}); },
-              ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
+  EXPECT_THAT(
+      [] { step_lr({.step_size = 0}); },
+      ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
 }
 
 // A schedule of a program's own: halves the rate whenever the metric has not improved. One registration makes it known to
