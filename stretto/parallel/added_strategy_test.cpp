@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include "stretto/comm/rank_threads.h"
+#include "stretto/nn/layers.h"
+#include "stretto/optim/optim.h"
+#include "stretto/parallel/engine.h"
+
+namespace stretto {
+namespace {
+
+// A strategy is added by one registration; the engine reads the rest from the row.
+[[maybe_unused]] const bool added = register_sharding({.name = "added", .optimizer = Held::sharded});
+
+TEST(AddedStrategy, TrainsAsItsRowSays) {
+  run_rank_threads(2, [](Group& group) {
+    torch::nn::Module root;
+    const auto layer = root.register_module("layer", std::make_shared<nn::Linear>(40, 40));
+    layer->weight.detach().fill_(0.1);
+    Engine engine(root, group, {.strategy = "added"}, optim::adamw({.lr = 0.1}));
+    const Tensor before = layer->weight.detach().clone();
+    engine.backward(layer->forward(at::ones({2, 40})).square().sum(), /*last_micro_batch=*/true);
+    engine.finish_reduction();
+    engine.step({.lr = 0.1}, 1);
+    EXPECT_FALSE(at::equal(layer->weight, before));
+    engine.compare_replicas();
+    EXPECT_LT(engine.memory().optimizer, 2 * engine.memory().master) << "each rank holds a part of the state";
+  });
+}
+
+}  // namespace
+}  // namespace stretto
