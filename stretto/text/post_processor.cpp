@@ -1,47 +1,66 @@
 #include "stretto/text/post_processor.h"
 
-#include <algorithm>
-
 #include "stretto/base/error.h"
+#include "stretto/text/truncation.h"
 
 namespace stretto::text {
 namespace {
-
-struct Lengths {
-  size_t first;
-  size_t second;
-};
-
-// The shorter text stays whole while it fits into half the room; when neither does, the longer gets the odd
-// token. Texts of equal length count the first as the shorter.
-Lengths longest_first(size_t first, size_t second, size_t room) {
-  if (first + second <= room) return {first, second};
-  const bool swapped = first > second;
-  size_t shorter = std::min(first, second);
-  size_t longer = shorter > room ? shorter : std::max(shorter, room - shorter);
-  if (shorter + longer > room) {
-    shorter = room / 2;
-    longer = shorter + room % 2;
-  }
-  return swapped ? Lengths{longer, shorter} : Lengths{shorter, longer};
-}
-
-void cut(Sequence& sequence, size_t size) {
-  sequence.ids.resize(std::min(size, sequence.ids.size()));
-  sequence.offsets.resize(sequence.ids.size());
-}
-
-void truncate_pair(Sequence& first, Sequence* second, size_t room) {
-  if (second == nullptr) return cut(first, room);
-  const Lengths lengths = longest_first(first.ids.size(), second->ids.size(), room);
-  cut(first, lengths.first);
-  cut(*second, lengths.second);
-}
 
 size_t special_count(const std::vector<TemplatePiece>& pieces) {
   size_t count = 0;
   for (const TemplatePiece& piece : pieces) count += piece.ids.size();
   return count;
+}
+
+// How many tokens of the texts an encoding may hold.
+size_t room_for_texts(const std::vector<TemplatePiece>& pieces, const EncodeOptions& options) {
+  const size_t special = options.special_tokens ? special_count(pieces) : 0;
+  if (*options.max_length < special) {
+    throw ConfigError(
+        "tokenizer: a maximum length of {} leaves no room for the {} special tokens; ask for {} or more",
+        *options.max_length, special, special);
+  }
+  return *options.max_length - special;
+}
+
+void append_special(Encoding& out, const TemplatePiece& piece) {
+  const size_t size = out.size() + piece.ids.size();
+  out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
+  out.type_ids.resize(size, piece.type_id);
+  out.offsets.resize(size);
+  out.word_ids.resize(size, -1);
+  out.sequence_ids.resize(size, -1);
+  out.special_tokens_mask.resize(size, 1);
+}
+
+void append_tokens(Encoding& out, const TemplatePiece& piece, const Sequence& sequence,
+                   const TokenRange& range) {
+  const size_t size = out.size() + range.size();
+  const auto append = [&](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin() + static_cast<ptrdiff_t>(range.begin),
+              from.begin() + static_cast<ptrdiff_t>(range.end));
+  };
+  append(out.ids, sequence.ids);
+  append(out.offsets, sequence.offsets);
+  append(out.word_ids, sequence.word_ids);
+  out.type_ids.resize(size, piece.type_id);
+  out.sequence_ids.resize(size, piece.kind == TemplatePiece::Kind::first ? 0 : 1);
+  out.special_tokens_mask.resize(size, 0);
+}
+
+Encoding join(const std::vector<TemplatePiece>& pieces, const Sequence& first, const Sequence* second,
+              const Window& window, bool special_tokens) {
+  Encoding out;
+  for (const TemplatePiece& piece : pieces) {
+    if (piece.kind == TemplatePiece::Kind::first) {
+      append_tokens(out, piece, first, window.first);
+    } else if (piece.kind == TemplatePiece::Kind::second) {
+      append_tokens(out, piece, *second, window.second);
+    } else if (special_tokens) {
+      append_special(out, piece);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -54,42 +73,26 @@ Template bert_template(int32_t cls_id, int32_t sep_id) {
           .pair = {cls, {Kind::first}, sep, {Kind::second, 1}, {Kind::special, 1, {sep_id}}}};
 }
 
-void Encoding::push_back(int32_t id, int32_t type_id, Offset offset, bool special) {
-  ids.push_back(id);
-  type_ids.push_back(type_id);
-  offsets.push_back(offset);
-  special_tokens_mask.push_back(special);
-}
-
-void Sequence::push_back(int32_t id, Offset offset) {
+void Sequence::push_back(int32_t id, Offset offset, int32_t word_id) {
   ids.push_back(id);
   offsets.push_back(offset);
+  word_ids.push_back(word_id);
 }
 
-Encoding post_process(const std::vector<TemplatePiece>& pieces, Sequence& first, Sequence* second,
-                      const EncodeOptions& options) {
-  if (options.max_length) {
-    const size_t special = options.special_tokens ? special_count(pieces) : 0;
-    if (*options.max_length < special) {
-      throw ConfigError(
-          "tokenizer: a maximum length of {} leaves no room for the {} special tokens; ask for {} or more",
-          *options.max_length, special, special);
-    }
-    truncate_pair(first, second, *options.max_length - special);
+std::vector<Encoding> post_process(const std::vector<TemplatePiece>& pieces, const Sequence& first,
+                                   const Sequence* second, const EncodeOptions& options, Side side,
+                                   bool all_windows) {
+  std::vector<Window> windows = {{{0, first.size()}, {0, second == nullptr ? 0 : second->size()}}};
+  if (options.max_length && options.truncation != Truncation::do_not_truncate) {
+    const size_t room = room_for_texts(pieces, options);
+    const auto second_size = second == nullptr ? std::nullopt : std::optional(second->size());
+    windows = plan_windows(first.size(), second_size, room, options, options.truncation_side.value_or(side),
+                           all_windows);
   }
-  Encoding out;
-  for (const TemplatePiece& piece : pieces) {
-    if (piece.kind == TemplatePiece::Kind::special) {
-      if (!options.special_tokens) continue;
-      for (const int32_t id : piece.ids) out.push_back(id, piece.type_id, {}, true);
-      continue;
-    }
-    const Sequence& sequence = piece.kind == TemplatePiece::Kind::first ? first : *second;
-    for (size_t i = 0; i < sequence.ids.size(); ++i) {
-      out.push_back(sequence.ids[i], piece.type_id, sequence.offsets[i], false);
-    }
-  }
-  return out;
+  std::vector<Encoding> encodings;
+  for (const Window& window : windows)
+    encodings.push_back(join(pieces, first, second, window, options.special_tokens));
+  return encodings;
 }
 
 }  // namespace stretto::text

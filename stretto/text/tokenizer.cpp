@@ -105,9 +105,15 @@ uint32_t characters_in(std::string_view text, size_t begin, size_t end) {
 
 // Buffers that the stages of one encode share.
 struct Tokenizer::Scratch {
+  std::string repaired;
+  std::vector<AddedTokenMatch> raw_matches;
   NormalizedText normalized;
   std::vector<AddedTokenMatch> matches;
   std::vector<WordPieceToken> pieces;
+  int32_t word = 0;          // index of the word that comes next
+  bool in_one_word = false;  // the caller has split the text: all of it is the word `word`
+
+  int32_t next_word() { return in_one_word ? word : word++; }
 };
 
 Tokenizer::Tokenizer(TokenizerParts parts)
@@ -122,40 +128,66 @@ Tokenizer::Tokenizer(TokenizerParts parts)
   require_tokens(*this, post_processor_.pair, parts.name);
 }
 
-Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  Sequence sequence = tokenize(text);
-  return post_process(post_processor_.single, sequence, nullptr, options);
+Encoding Tokenizer::encode(const Input& text, const EncodeOptions& options) const {
+  return std::move(encode_all(text, nullptr, options, false).front());
 }
 
-Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
-                                const EncodeOptions& options) const {
-  Sequence first_sequence = tokenize(first);
-  Sequence second_sequence = tokenize(second);
-  return post_process(post_processor_.pair, first_sequence, &second_sequence, options);
+Encoding Tokenizer::encode_pair(const Input& first, const Input& second, const EncodeOptions& options) const {
+  return std::move(encode_all(first, &second, options, false).front());
+}
+
+std::vector<Encoding> Tokenizer::encode_windows(const Input& text, const EncodeOptions& options) const {
+  return encode_all(text, nullptr, options, true);
+}
+
+std::vector<Encoding> Tokenizer::encode_pair_windows(const Input& first, const Input& second,
+                                                     const EncodeOptions& options) const {
+  return encode_all(first, &second, options, true);
+}
+
+std::vector<Encoding> Tokenizer::encode_all(const Input& first, const Input* second,
+                                            const EncodeOptions& options, bool all_windows) const {
+  const Sequence first_sequence = tokenize(first);
+  if (second == nullptr) {
+    return post_process(post_processor_.single, first_sequence, nullptr, options, Side::right, all_windows);
+  }
+  const Sequence second_sequence = tokenize(*second);
+  return post_process(post_processor_.pair, first_sequence, &second_sequence, options, Side::right,
+                      all_windows);
+}
+
+Sequence Tokenizer::tokenize(const Input& input) const {
+  Sequence sequence;
+  Scratch scratch;
+  if (!input.is_split()) {
+    tokenize_text(input.text(), scratch, sequence);
+    return sequence;
+  }
+  scratch.in_one_word = true;
+  for (const std::string& word : input.words()) {
+    tokenize_text(word, scratch, sequence);
+    ++scratch.word;
+  }
+  return sequence;
 }
 
 // Takes the added tokens out of the raw text; the text between them is processed further.
-Sequence Tokenizer::tokenize(std::string_view text) const {
-  Sequence sequence;
-  Scratch scratch;
-  std::string repaired;
-  text = replace_invalid_utf8(text, repaired);
-  std::vector<AddedTokenMatch> matches;
+void Tokenizer::tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const {
+  text = replace_invalid_utf8(text, scratch.repaired);
+  std::vector<AddedTokenMatch>& matches = scratch.raw_matches;
   raw_tokens_.find(text, matches);
   size_t position = 0;
   uint32_t character = 0;  // of the code point at `position`
   for (const auto& [begin, end, id] : matches) {
-    if (begin > position)
-      tokenize_piece(text.substr(position, begin - position), character, scratch, sequence);
+    if (begin > position) tokenize_piece(text.substr(position, begin - position), character, scratch, out);
     // A match can begin before `position`: white space of its own that the match before it took along.
     const auto first = begin >= position ? character + characters_in(text, position, begin)
                                          : character - characters_in(text, begin, position);
     character = first + characters_in(text, begin, end);
-    sequence.push_back(id, {first, character});
+    out.push_back(id, {first, character}, scratch.next_word());
     position = end;
   }
-  if (position < text.size()) tokenize_piece(text.substr(position), character, scratch, sequence);
-  return sequence;
+  if (position < text.size()) tokenize_piece(text.substr(position), character, scratch, out);
 }
 
 // Normalises; takes out the added tokens that are searched in normalised text; the text between them is
@@ -169,7 +201,8 @@ void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character,
   size_t position = 0;
   for (const auto& [begin, end, id] : scratch.matches) {
     if (begin > position) tokenize_words(position, begin, scratch, out);
-    out.push_back(id, {normalized.characters[begin], normalized.characters[end - 1] + 1});
+    out.push_back(id, {normalized.characters[begin], normalized.characters[end - 1] + 1},
+                  scratch.next_word());
     position = end;
   }
   if (position < normalized.bytes.size()) tokenize_words(position, normalized.bytes.size(), scratch, out);
@@ -178,13 +211,13 @@ void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character,
 void Tokenizer::tokenize_words(size_t begin, size_t end, Scratch& scratch, Sequence& out) const {
   const std::string_view text = std::string_view(scratch.normalized.bytes).substr(0, end);
   const std::vector<uint32_t>& characters = scratch.normalized.characters;
-  scratch.pieces.clear();
   split_words(text, begin, [&](size_t word_begin, size_t word_end) {
+    scratch.pieces.clear();
     model_.tokenize(text, word_begin, word_end, scratch.pieces);
+    const int32_t word = scratch.next_word();
+    for (const WordPieceToken& piece : scratch.pieces)
+      out.push_back(piece.id, {characters[piece.begin], characters[piece.end - 1] + 1}, word);
   });
-  for (const WordPieceToken& piece : scratch.pieces) {
-    out.push_back(piece.id, {characters[piece.begin], characters[piece.end - 1] + 1});
-  }
 }
 
 std::optional<int32_t> Tokenizer::id(std::string_view token) const {

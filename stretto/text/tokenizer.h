@@ -8,6 +8,8 @@
 
 #include "stretto/text/added_tokens.h"
 #include "stretto/text/bert_normalizer.h"
+#include "stretto/text/encoding.h"
+#include "stretto/text/input.h"
 #include "stretto/text/post_processor.h"
 #include "stretto/text/wordpiece.h"
 
@@ -43,9 +45,18 @@ class Tokenizer {
   // Throws DataError, naming parts.name, when the parts do not fit together.
   explicit Tokenizer(TokenizerParts parts);
 
-  Encoding encode(std::string_view text, const EncodeOptions& options = {}) const;
-  Encoding encode_pair(std::string_view first, std::string_view second,
-                       const EncodeOptions& options = {}) const;
+  // Words (Hugging Face's is_split_into_words) are encoded one by one: word_ids are their indices, offsets count from the
+  // beginning of each word. In a whole text, word_ids are the indices of the parts that the model's vocabulary is applied
+  // to. Throws ConfigError or DataError if the text cannot be cut to options.max_length (see plan_windows).
+  Encoding encode(const Input& text, const EncodeOptions& options = {}) const;
+  Encoding encode_pair(const Input& first, const Input& second, const EncodeOptions& options = {}) const;
+
+  // The same, and what max_length cuts off in further encodings, each of up to max_length tokens with the template's own. At
+  // least one; consecutive ones share options.stride tokens of the text that is cut (question answering: the question as
+  // first text, only_second).
+  std::vector<Encoding> encode_windows(const Input& text, const EncodeOptions& options = {}) const;
+  std::vector<Encoding> encode_pair_windows(const Input& first, const Input& second,
+                                            const EncodeOptions& options = {}) const;
 
   // Added tokens included; nothing when there is none.
   std::optional<int32_t> id(std::string_view token) const;
@@ -61,7 +72,10 @@ class Tokenizer {
 
  private:
   struct Scratch;
-  Sequence tokenize(std::string_view text) const;
+  std::vector<Encoding> encode_all(const Input& first, const Input* second, const EncodeOptions& options,
+                                   bool all_windows) const;
+  Sequence tokenize(const Input& input) const;
+  void tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const;
   void tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
                       Sequence& out) const;
   void tokenize_words(size_t begin, size_t end, Scratch& scratch, Sequence& out) const;
