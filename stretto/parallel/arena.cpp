@@ -56,7 +56,9 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     if (parameters_are_sharded_) make_storage(unit);
   }
   for (Parameter& parameter : parameters_) {
-    if (parameter.info.sparse) use_small_pages(gradients({parameter.begin, parameter.end}));
+    // Rows that are stepped one by one. Shards are stepped whole.
+    if (parameter.info.sparse && shards_.size() == 1)
+      use_small_pages(gradients({parameter.begin, parameter.end}));
     bind(parameter);
   }
   for (size_t unit = 0; unit < units_.size(); ++unit) {
@@ -173,7 +175,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
                       .end = mine.end - owned_.begin,
                       .weight_decay = info.weight_decay,
                       .lr_factor = info.lr_factor,
-                      .row_width = info.sparse ? info.tensor.size(1) : 0,
+                      .row_width = info.sparse && shards_.size() == 1 ? info.tensor.size(1) : 0,
                       .replicated = shards_.size() == 1});
   }
   return pieces;

@@ -26,13 +26,21 @@ void equalise(Group& group, const ModuleTensors& tensors) {
   broadcast_tensors(group, tensors.buffers);
 }
 
-ModuleTensors collect(torch::nn::Module& module, Group& group, const EngineOptions& options,
+// Whether sparse tables are treated by rows. A rank steps all rows of its shard, of gradients reduced by rows; sums over
+// copies are of whole shards.
+bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sharding& sharding,
+              const optim::Optimizer* optimizer) {
+  if (!options.lazy_rows || optimizer == nullptr) return false;
+  const bool shards = sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
+  return shards ? ranks.replicas == nullptr : optimizer->steps_rows();
+}
+
+ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
                       const Sharding& sharding, const optim::Optimizer* optimizer) {
   ModuleTensors tensors = collect_tensors(module, options.groups);
-  const bool lazy = options.lazy_rows && sharding.optimizer == Held::replicated && optimizer != nullptr &&
-                    optimizer->steps_rows();
-  for (NamedParameter& parameter : tensors.trainable) parameter.sparse = parameter.sparse && lazy;
-  equalise(group, tensors);
+  const bool rows = use_rows(ranks, options, sharding, optimizer);
+  for (NamedParameter& parameter : tensors.trainable) parameter.sparse = parameter.sparse && rows;
+  equalise(ranks.all, tensors);
   return tensors;
 }
 
@@ -95,7 +103,7 @@ Engine::Engine(torch::nn::Module& module, const DataParallel& ranks, const Engin
     : options_(options),
       sharding_(find_sharding(options.strategy)),
       ranks_(ranks),
-      tensors_(collect(module, ranks.all, options, sharding_, optimizer.get())),
+      tensors_(collect(module, ranks, options, sharding_, optimizer.get())),
       optimizer_(std::move(optimizer)),
       arena_options_(arena_options(options, sharding_, ranks.shard, optimizer_.get())),
       arena_(tensors_.trainable, arena_options_, arena_memory(arena_options_, ranks.shard)),
@@ -107,6 +115,7 @@ Engine::Engine(torch::nn::Module& module, const DataParallel& ranks, const Engin
   synchronised_versions_ = buffer_versions();
   if (optimizer_ == nullptr) return;
   optimizer_->bind(arena_.owned_buffers(), arena_.owned_pieces(), plain_memory());
+  if (arena_.shards().size() > 1) return;
   for (size_t table = 0; table < reducer_.tables().size(); ++table) {
     reducer_.tables()[table]->on_read(
         [this, table](std::span<const int64_t> rows) { optimizer_->catch_up(table, rows); });
@@ -176,7 +185,8 @@ void Engine::clamp_gradients(double limit) { gradients().clamp_(-limit, limit); 
 void Engine::step(const optim::StepRates& rates, double grad_scale) {
   if (optimizer_ == nullptr) throw Error("step: this engine has no optimizer");
   if (arena_.parameters_are_shared()) ranks_.shard.barrier();  // others may still compute with them
-  optimizer_->step(rates, grad_scale, reducer_.touched_rows());
+  const bool steps_rows = arena_.shards().size() == 1;
+  optimizer_->step(rates, grad_scale, steps_rows ? reducer_.touched_rows() : optim::TouchedRows());
   reducer_.gradients_were_zeroed();
   if (arena_.shards().size() == 1) return;
   if (!reducer_.sums_to_owners()) {  // the optimizer has zeroed its shard

@@ -28,8 +28,8 @@ struct EngineOptions {
   // write to a parameter by any rank is then a write for all ranks.
   bool shared_parameters = true;
   std::vector<ParameterGroup> groups = {};  // settings of parameters by name pattern
-  // Sparse embedding tables are reduced and stepped row by row, if strategy and optimizer support it. Off: weights are
-  // up to date after every step, without catch_up().
+  // The gradients of sparse embedding tables are reduced row by row, and the rows stepped one by one if strategy and
+  // optimizer support it. Off: weights are up to date after every step, without catch_up().
   bool lazy_rows = true;
 };
 

@@ -23,7 +23,20 @@ void GradientScratch::open(size_t unit) {
   if (!serves(unit) || is_open(unit)) return;
   const int64_t elements = arena_.units()[unit].elements.size();
   in_use_[unit] = buffers_.take(elements);
-  arena_.bind_gradients(unit, in_use_[unit].slice(0, 0, elements));
+  const Tensor gradients = in_use_[unit].slice(0, 0, elements);
+  if (is_large(gradients)) use_small_pages_for_tables(unit, gradients);
+  arena_.bind_gradients(unit, gradients);
+}
+
+// Backward writes few of their rows. REQUIRES: the pages of large gradients are released when they are closed.
+void GradientScratch::use_small_pages_for_tables(size_t unit, const Tensor& gradients) const {
+  const Arena::Unit& of = arena_.units()[unit];
+  for (size_t i = of.first_parameter; i < of.end_parameter; ++i) {
+    const Arena::Parameter& parameter = arena_.parameters()[i];
+    if (!parameter.info.sparse) continue;
+    use_small_pages(
+        gradients.slice(0, parameter.begin - of.elements.begin, parameter.end - of.elements.begin));
+  }
 }
 
 void GradientScratch::close(size_t unit) {

@@ -29,6 +29,8 @@ class GradientScratch {
   void release(size_t unit, const Range& range);
 
  private:
+  void use_small_pages_for_tables(size_t unit, const Tensor& gradients) const;
+
   Arena& arena_;
   ScratchBuffers buffers_;           // of zeros
   std::map<size_t, Tensor> in_use_;  // by unit

@@ -15,6 +15,7 @@ struct Range {
     const int64_t from = std::max(begin, other.begin);
     return {from, std::max(from, std::min(end, other.end))};
   }
+  Range shifted(int64_t by) const { return {begin + by, end + by}; }
 };
 
 }  // namespace stretto

@@ -58,7 +58,7 @@ void Reducer::cut_buckets(int64_t bucket_elements) {
     const int64_t after = i + 1 < parameters.size() ? parameters[i + 1].begin : arena_.elements();
     cut_buckets({after, end}, bucket_elements);
     end = parameters[i].begin;
-    tables_.push_back(std::make_unique<RowTable>(parameters[i], arena_.buffers(), group_));
+    tables_.push_back(std::make_unique<RowTable>(arena_, parameters[i], held_, group_));
     parameter_of_table_.push_back(i);
   }
   cut_buckets({0, end}, bucket_elements);
@@ -91,9 +91,16 @@ void Reducer::cut_buckets(Range range, int64_t bucket_elements) {
                         .last_parameter = last,
                         .owner = static_cast<int>(owner),
                         .unit = unit,
-                        .is_last = begin == arena_.units()[unit].elements.begin});
+                        .is_last = begin == arena_.units()[unit].elements.begin && !holds_table(unit)});
     range.end = begin;
   }
+}
+
+bool Reducer::holds_table(size_t unit) const {
+  const Arena::Unit& of = arena_.units()[unit];
+  return std::any_of(arena_.parameters().begin() + of.first_parameter,
+                     arena_.parameters().begin() + of.end_parameter,
+                     [](const Arena::Parameter& parameter) { return parameter.info.sparse; });
 }
 
 void Reducer::backward(const Tensor& loss_sum, bool last) {
@@ -224,6 +231,7 @@ void Reducer::launch_ready() {
     const size_t table = launched_ - buckets_.size();
     if (uses_left_[parameter_of_table_[table]] > 0) break;
     RECORD_USER_SCOPE(phase::reduce);
+    scratch_.open(unit_of(table));
     tables_[table]->start_reduction();
   }
 }
@@ -261,6 +269,7 @@ void Reducer::clear_foreign(Range range) {
 void Reducer::wait() {
   while (!reductions_.empty()) finish_oldest();
   for (const auto& table : tables_) table->finish_reduction();
+  for (size_t table = 0; table < tables_.size(); ++table) scratch_.close(unit_of(table));
 }
 
 void Reducer::finish(std::span<double> totals) {

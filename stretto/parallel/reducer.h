@@ -97,7 +97,7 @@ class Reducer {
     size_t last_parameter;
     int owner = 0;         // with to_owners: the shard that it lies in
     size_t unit = 0;       // if gradients are sharded: the unit that it lies in
-    bool is_last = false;  // of this unit
+    bool is_last = false;  // of this unit, and no table follows
     size_t missing = 0;
   };
   struct Reduction {
@@ -106,6 +106,8 @@ class Reducer {
   };
   void cut_buckets(int64_t bucket_elements);
   void cut_buckets(Range range, int64_t bucket_elements);
+  bool holds_table(size_t unit) const;
+  size_t unit_of(size_t table) const { return arena_.parameters()[parameter_of_table_[table]].unit; }
   void check_use(size_t parameter, const torch::autograd::Node& user) const;
   void on_gradient(size_t parameter);
   void on_complete(size_t parameter);

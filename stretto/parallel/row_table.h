@@ -14,8 +14,9 @@ namespace stretto {
 // restricted to these. All ranks first agree on the union of rows that they touched.
 class RowTable : public nn::RowObserver {
  public:
-  // Observes the functions that use the table. `buffers` and `group` must outlive it.
-  RowTable(const Arena::Parameter& parameter, const optim::Buffers& buffers, Group& group);
+  // Observes the functions that use the table. `held`: the elements of the arena whose sums this rank keeps. `arena` and
+  // `group` must outlive it.
+  RowTable(const Arena& arena, const Arena::Parameter& parameter, const Range& held, Group& group);
   ~RowTable() override;
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
@@ -29,27 +30,37 @@ class RowTable : public nn::RowObserver {
   void got_gradient(const Tensor& ids) override;
 
   // The two halves of a reduction; every rank calls both, also if there is one rank. Between them the table's gradient
-  // must not change.
+  // must not change. REQUIRES: the table has a gradient (gradient_scratch.h).
   void start_reduction();
   void finish_reduction();
 
-  // After a reduction: the rows that have a gradient on any rank, ascending, and the sum of squares of their gradients.
+  // After a reduction: the rows that have a gradient on any rank, ascending, and the sum of squares of those gradients
+  // that this rank holds.
   std::span<const int64_t> rows() const { return rows_; }
-  double sum_of_squares() const;
+  double sum_of_squares() const { return sum_of_squares_; }
 
   void zero_gradient();  // of rows()
   void forget_rows();    // the optimizer has zeroed them
 
  private:
   Tensor row_index();
+  // Whether the gradient is this rank's alone to keep and lies in the arena; else it is added to what is held there.
+  bool is_in_place() const;
+  Tensor held_gradients(const Range& elements) const;
+  double add_held(const Tensor& sums);
+  double add_whole_rows(int64_t first, int64_t end, const Tensor& sums);
+  double add_part_of_row(const Range& elements, const Tensor& sums);
 
+  const Arena& arena_;
+  const Arena::Parameter& parameter_;
+  const Range held_;  // of the table's elements
+  const int64_t width_;
   std::shared_ptr<nn::RowHook> hook_;
-  Tensor grad_;          // [rows, width], in the arena
   Tensor touched_mask_;  // [rows] uint8: 1 where a row has a gradient
   Group& group_;
   Work touched_mask_work_;
   std::vector<int64_t> rows_;
-  Tensor touched_grad_;  // [rows_, width]: the reduced gradients of rows_
+  double sum_of_squares_ = 0;
   std::function<void(std::span<const int64_t>)> on_read_;
 };
 
