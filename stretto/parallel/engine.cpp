@@ -26,13 +26,12 @@ void equalise(Group& group, const ModuleTensors& tensors) {
   broadcast_tensors(group, tensors.buffers);
 }
 
-// Whether sparse tables are treated by rows. A rank steps all rows of its shard, of gradients reduced by rows; sums over
-// copies are of whole shards.
+// Whether sparse tables are reduced by rows; if shards are stepped, whole. Sums over copies are of whole shards.
 bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sharding& sharding,
               const optim::Optimizer* optimizer) {
-  if (!options.lazy_rows || optimizer == nullptr) return false;
+  if (!options.lazy_rows || optimizer == nullptr || ranks.replicas != nullptr) return false;
   const bool shards = sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
-  return shards ? ranks.replicas == nullptr : optimizer->steps_rows();
+  return shards || optimizer->steps_rows();
 }
 
 ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,

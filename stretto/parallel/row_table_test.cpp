@@ -81,6 +81,18 @@ TEST_P(RowsOfShards, AreReducedToTheSumsOfWholeTables) {
   });
 }
 
+TEST(RowTable, CopiesOfAHybridStrategyAreSummedWhole) {
+  for (const int shard : {1, 2}) {
+    run_rank_threads(4, [&](Group& group) {
+      const Sharding& row = find_sharding("hsdp");
+      const Mesh mesh(group, data_parallel_shape(group, row, shard));
+      Lookups net;
+      Engine engine(net, DataParallel(mesh, row), {.strategy = "hsdp"}, optim::adamw({}));
+      EXPECT_TRUE(engine.reducer().tables().empty()) << "copies differ in their rows";
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Strategies, RowsOfShards,
                          ::testing::Combine(::testing::Values("ddp", "zero1", "zero2", "fsdp"),
                                             ::testing::Values("fp32", "bf16"), ::testing::Values(1, 2, 3, 5),
