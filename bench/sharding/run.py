@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Speed and memory of the sharded strategies versus ddp, alternately: ranks of one host, with one copy of the parameters."""
+"""Speed and memory of the sharded strategies, alternately: versus ddp, versus torch's ZeroRedundancyOptimizer and fully_shard,
+and memory versus what `stretto plan` predicts. Ranks of one host, with one copy of the parameters."""
 
 import argparse
 import json
@@ -13,16 +14,56 @@ import measure
 STRATEGIES = {"ddp": [], "zero1": [], "zero1, copies": ["training.shared_parameters=off"], "zero2": [], "fsdp": [],
               "fsdp, gathered": ["training.shared_parameters=off"]}
 
+PEERS = {"zero1": "zero1", "fsdp": "fsdp"}  # strategy: what python_trainer.py calls the peer's
 
-def libraries_alone(train, options, ranks):
-    """MB of all ranks of a job that only load the libraries."""
-    return ranks * train.libraries_alone(options, ranks)[0]
+
+def predicted(train, case, options, folder):
+    """MB of all ranks by strategy, as `stretto plan` predicts it."""
+    command = train.stretto_command("plan", case, options, folder) + ["--steps", 10, "--json"]
+    rows = json.loads(measure.run(command).out)["strategies"]
+    return {row["strategy"]: row["bytes_per_host"] / 2**20 for row in rows}
 
 
 def turn(train, case, strategy, options, folder):
     settings = [f"training.strategy={strategy.split(',')[0]}", *STRATEGIES[strategy]]
     outcome, records = train.run_stretto(case, options, folder, settings)
     return records[-1]["samples_per_second"], outcome.sum_pss_mb
+
+
+def measure_case(train, case, options, temporary):
+    own_libraries, their_libraries = (case.ranks * mb for mb in train.libraries_alone(options, case.ranks))
+    results = {name: ([], []) for name in [*STRATEGIES, *(f"torch's {peer}" for peer in PEERS.values())]}
+
+    def turn_folder(name, turn_number):
+        folder = temporary / f"{case.name}-{name.replace(', ', '-')}-{turn_number}"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(train.BASE_SHAPE))
+        return folder
+
+    for turn_number in range(options.rounds):
+        for name, (speeds, memory) in results.items():
+            folder = turn_folder(name, turn_number)
+            if name in STRATEGIES:
+                speed, pss = turn(train, case, name, options, folder)
+                memory.append(pss - own_libraries)
+            else:
+                peer = train.Peer(name.split()[-1], None, None, tcmalloc=True)
+                speed, outcome = train.run_peer(case, peer, options, folder)
+                memory.append(outcome.sum_pss_mb - their_libraries)
+            speeds.append(speed)
+        print(f"{case.name}: turn {turn_number + 1} of {options.rounds} done", file=sys.stderr)
+    plan = predicted(train, case, options, turn_folder("plan", 0))
+    for strategy in STRATEGIES:
+        speeds, memory = results[strategy]
+        if strategy != "ddp":
+            measure.print_row(f"{case.name} {strategy}", "samples/s", speeds, "ddp", results["ddp"][0], True)
+            measure.print_row(f"{case.name} {strategy}", "MB per host", memory, "ddp", results["ddp"][1], False)
+        if strategy in PEERS:
+            peer = f"torch's {PEERS[strategy]}"
+            measure.print_row(f"{case.name} {strategy}", "samples/s", speeds, peer, results[peer][0], True, 1.5)
+            measure.print_row(f"{case.name} {strategy}", "MB per host", memory, peer, results[peer][1], False, 1)
+        if strategy in plan:
+            measure.print_row(f"{case.name} {strategy}", "MB per host", memory, "stretto plan", [plan[strategy]], False)
 
 
 def main():
@@ -33,6 +74,7 @@ def main():
     parser.add_argument("--only", nargs="*", default=[], help="cases such as minilm-2-fp32 or base-2-bf16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="steps per turn; half for the BERT-base shape")
+    parser.add_argument("--seconds", type=float, default=15, help="seconds of a peer's steps per turn")
     options = parser.parse_args()
     options.encoder = measure.encoder(options.encoder)
     train = measure.load_script("train")
@@ -46,21 +88,7 @@ def main():
         for case in cases:
             if options.only and case.name not in options.only:
                 continue
-            libraries = libraries_alone(train, options, case.ranks)
-            results = {strategy: ([], []) for strategy in STRATEGIES}
-            for turn_number in range(options.rounds):
-                for strategy, (speeds, memory) in results.items():
-                    folder = pathlib.Path(temporary) / f"{case.name}-{strategy.replace(', ', '-')}-{turn_number}"
-                    folder.mkdir()
-                    (folder / "config.json").write_text(json.dumps(train.BASE_SHAPE))
-                    speed, pss = turn(train, case, strategy, options, folder)
-                    speeds.append(speed)
-                    memory.append(pss - libraries)
-            for strategy, (speeds, memory) in results.items():
-                if strategy == "ddp":
-                    continue
-                measure.print_row(f"{case.name} {strategy}", "samples/s", speeds, "ddp", results["ddp"][0], True)
-                measure.print_row(f"{case.name} {strategy}", "MB per host", memory, "ddp", results["ddp"][1], False)
+            measure_case(train, case, options, pathlib.Path(temporary))
 
 
 if __name__ == "__main__":

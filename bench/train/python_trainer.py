@@ -3,6 +3,8 @@
   hf          transformers' Trainer: random batches padded to the longest sample, fused AdamW
   accelerate  an Accelerate loop: the same batches, torch.optim.AdamW; under torchrun with more than one rank
   tuned       the fastest Python loop found: batches of similar lengths (on all ranks), bf16 autocast, fused AdamW, bare DDP
+  zero1       the tuned loop with torch's ZeroRedundancyOptimizer
+  fsdp        the tuned loop with torch's fully_shard, by layer of the encoder
 """
 
 import argparse
@@ -14,7 +16,7 @@ import statistics
 import time
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("how", choices=["hf", "accelerate", "tuned"])
+parser.add_argument("how", choices=["hf", "accelerate", "tuned", "zero1", "fsdp"])
 parser.add_argument("--train", required=True, help="text<TAB>label with a header line")
 parser.add_argument("--encoder", required=True)
 parser.add_argument("--config", help="a config.json: random weights of that shape instead of the encoder's")
@@ -123,12 +125,44 @@ def alike_in_length(size, window=50):
         yield from cut
 
 
-def tuned():
-    net = model
+def adamw(parameters, **settings):
+    return torch.optim.AdamW(parameters, lr=5e-5, weight_decay=0.01, **settings)
+
+
+def data_parallel():
+    return torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+
+
+def of_one_process():
+    return model, adamw(model.parameters(), fused=True)
+
+
+def with_ddp():
+    return data_parallel(), adamw(model.parameters(), fused=True)
+
+
+def with_sharded_optimizer():
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    net = data_parallel()
+    return net, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=5e-5, weight_decay=0.01, fused=True)
+
+
+def with_full_sharding():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (world_size,))
+    for layer in model.base_model.encoder.layer:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model, adamw(model.parameters())
+
+
+def batches_of_similar_lengths(make):
     if world_size > 1:
         torch.distributed.init_process_group("gloo")
-        net = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, weight_decay=0.01, fused=True)
+    net, optimizer = make()
     net.train()
     while True:
         for batch in alike_in_length(options.batch_size * world_size):
@@ -143,7 +177,13 @@ def tuned():
                 return
 
 
-{"hf": with_trainer, "accelerate": with_accelerate, "tuned": tuned}[options.how]()
+if options.how == "hf":
+    with_trainer()
+elif options.how == "accelerate":
+    with_accelerate()
+else:
+    batches_of_similar_lengths({"tuned": with_ddp if world_size > 1 else of_one_process, "zero1": with_sharded_optimizer,
+                                "fsdp": with_full_sharding}[options.how])
 watch.report()
 if torch.distributed.is_initialized():
     torch.distributed.destroy_process_group()

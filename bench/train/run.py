@@ -106,7 +106,8 @@ def most_floors(case):
     return (2.0, 1.7) if "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text() else (1.6, 1.4)
 
 
-def peer_turn(case, peer, options, folder):
+def run_peer(case, peer, options, folder):
+    """Trains, and returns the samples per second and the outcome of the program."""
     command = [options.python, PEER, peer.how, "--train", options.train, "--encoder", options.encoder, "--precision",
                case.precision, "--batch-size", case.batch_size, "--seconds", options.seconds]
     if case.base_shape:
@@ -117,7 +118,12 @@ def peer_turn(case, peer, options, folder):
     if peer.tcmalloc and measure.tcmalloc():
         env["LD_PRELOAD"] = measure.tcmalloc()
     outcome = measure.run(command, cores=measure.one_core() if case.ranks == 1 else None, env=env, watch=PEER.name)
-    return json.loads(outcome.out.splitlines()[-1])["samples_per_second"], outcome.pss_mb
+    return json.loads(outcome.out.splitlines()[-1])["samples_per_second"], outcome
+
+
+def peer_turn(case, peer, options, folder):
+    speed, outcome = run_peer(case, peer, options, folder)
+    return speed, outcome.pss_mb
 
 
 def idle(python, imports, processes):

@@ -52,7 +52,7 @@ struct Stored {
     std::string all;
     reader.read("w", [&](std::string_view bytes) { all += bytes; });
     std::vector<int32_t> elements(all.size() / sizeof(int32_t));
-    std::memcpy(elements.data(), all.data(), all.size());
+    if (!all.empty()) std::memcpy(elements.data(), all.data(), all.size());
     return elements;
   }
 

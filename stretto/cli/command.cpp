@@ -28,6 +28,7 @@ int run_command(int argc, char** argv) {
     add_convert(app, exit_code);
     add_doctor(app, exit_code);
     add_profile(app, exit_code);
+    add_plan(app, exit_code);
     add_help(app, exit_code);
     require_known_verb(app, argc, argv);
     if (const auto ended = command::parse(app, argc, argv)) return *ended;

@@ -12,6 +12,7 @@ void add_help(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
 void add_new(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 void add_profile(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_strats(CLI::App& app, int& exit_code);

@@ -12,7 +12,10 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->devices = {c10d::ProcessGroupGloo::createDeviceForHostname(options.address)};
   gloo->threads = 2;
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo);
+  auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo);
+  // A rank that left while others still connect to each other would fail them.
+  group->barrier()->wait();
+  return group;
 }
 
 }  // namespace stretto

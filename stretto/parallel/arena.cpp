@@ -15,6 +15,8 @@ int64_t round_up(int64_t elements, int64_t multiple) {
 
 }  // namespace
 
+int64_t Arena::padded(int64_t size) { return round_up(size, alignment); }
+
 Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory)
     : shared_parameters_(options.shared_parameters),
       gradients_are_sharded_(options.gradients == Held::sharded),
@@ -30,7 +32,7 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     if (units_.empty() || units_.back().name != info.unit)
       units_.push_back({info.unit, {end, end}, index, index, {}, {}});
     parameters_.push_back({std::move(info), units_.size() - 1, end, end + size, nullptr, nullptr});
-    end += round_up(size, alignment);
+    end += padded(size);
     units_.back().elements.end = end;
     units_.back().end_parameter = index + 1;
   }

@@ -65,6 +65,9 @@ class Arena {
   // every rank has constructed its arena. REQUIRES: all parameters are on one device. Throws ConfigError if there are none.
   Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory = {});
 
+  // Elements that a parameter of `size` elements takes: whole cache lines.
+  static int64_t padded(int64_t size);
+
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Unit>& units() const { return units_; }
   int64_t elements() const { return elements_; }

@@ -1,0 +1,41 @@
+#include <memory>
+
+#include "stretto/base/files.h"
+#include "stretto/cli/rank_program.h"
+#include "stretto/cli/verbs.h"
+#include "stretto/command/plan_arguments.h"
+#include "stretto/command/recipe_handover.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/launch/launch.h"
+
+namespace stretto::cli {
+namespace {
+
+// One rank measures; the job that is planned is described by its arguments.
+int plan(command::PlanArguments& arguments) {
+  command::apply_foreign_launch(arguments.recipe);
+  const Recipe recipe = command::load_checked(arguments.recipe, Verb::train);
+  launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "plan"};
+  command::apply(arguments.recipe.launch, options);
+  const int planned = options.ranks == 0 ? launch::default_ranks() : options.ranks;
+  resolve_batch(recipe.training, planned, recipe.origins);
+  options.ranks = 1;
+  options.pin = false;  // the rank sees all cores
+  const command::RecipeHandover handover(arguments.recipe, recipe);
+  options.environment = handover.environment();
+  make_folders(options.log_folder);
+  const int code = launch::run(options);
+  if (code == 0) remove_folder(options.log_folder);
+  return code;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("plan", "Predict memory and step time of a recipe under each strategy");
+  auto arguments = std::make_shared<command::PlanArguments>();
+  command::add_plan_arguments(*verb, *arguments);
+  verb->callback([arguments, &exit_code] { exit_code = plan(*arguments); });
+}
+
+}  // namespace stretto::cli

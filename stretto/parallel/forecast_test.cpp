@@ -1,0 +1,85 @@
+#include "stretto/parallel/forecast.h"
+
+#include <gtest/gtest.h>
+
+#include "stretto/comm/rank_threads.h"
+#include "stretto/nn/layers.h"
+#include "stretto/nn/sharded.h"
+#include "stretto/optim/optim.h"
+
+namespace stretto {
+namespace {
+
+struct Stack : torch::nn::Module {
+  Stack() {
+    register_module("words", std::make_shared<nn::Embedding>(100, 24, /*sparse=*/true));
+    for (int i = 0; i < 5; ++i)
+      register_module("block" + std::to_string(i), nn::make_sharded<nn::Linear>(24, 31));
+  }
+};
+
+class Forecasts : public ::testing::TestWithParam<std::tuple<std::string, const char*, int, bool>> {};
+
+TEST_P(Forecasts, AreWhatTheEngineReports) {
+  const auto& [strategy, precision_name, ranks, one_host] = GetParam();
+  const Precision precision = parse_precision(precision_name);
+  const Sharding& row = find_sharding(strategy);
+  run_rank_threads(ranks, [&](Group& group) {
+    Stack net;
+    const auto unbound = optim::adamw({});
+    const ModelSizes sizes = sizes_of(collect_tensors(net), precision, *unbound);
+    Engine engine(net, group, {.strategy = strategy, .precision = precision, .shared_parameters = one_host},
+                  optim::adamw({}));
+    const EngineMemory expected = engine.memory();
+    const JobShape job = {.ranks = group.size(), .ranks_per_host = one_host ? group.size() : 1};
+    const EngineMemory found = forecast_memory(sizes, row, precision, job).parameters;
+    const int64_t padding = 2 * 16 * 8 * group.size();
+    EXPECT_NEAR(found.master, expected.master, padding);
+    EXPECT_NEAR(found.gradients, expected.gradients, padding);
+    EXPECT_NEAR(found.compute, expected.compute, padding);
+    EXPECT_NEAR(found.optimizer, expected.optimizer, padding);
+    EXPECT_EQ(found.parameters_are_shared, expected.parameters_are_shared);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Forecasts,
+                         ::testing::Combine(::testing::Values("ddp", "zero1", "zero2", "fsdp"),
+                                            ::testing::Values("fp32", "bf16", "fp64"),
+                                            ::testing::Values(1, 2, 3), ::testing::Bool()));
+
+TEST(Forecast, MoreIsShardedFromRowToRow) {
+  Stack net;
+  const auto unbound = optim::adamw({});
+  const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::bf16, *unbound);
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const char* strategy : {"ddp", "zero1", "zero2"}) {
+    const int64_t bytes =
+        forecast_memory(sizes, find_sharding(strategy), Precision::bf16, {8, 8}).parameters.total();
+    EXPECT_LT(bytes, before) << strategy;
+    before = bytes;
+  }
+  const auto over_hosts = [&](const char* strategy) {
+    return forecast_memory(sizes, find_sharding(strategy), Precision::bf16, {8, 1});
+  };
+  EXPECT_LT(over_hosts("fsdp").parameters.compute, over_hosts("zero2").parameters.compute);
+  EXPECT_GT(over_hosts("fsdp").step, over_hosts("zero2").step) << "gathered parameters";
+}
+
+TEST(Forecast, NamesWhatBindsAStep) {
+  Stack net;
+  const auto unbound = optim::adamw({});
+  const ModelSizes sizes = sizes_of(collect_tensors(net), Precision::fp32, *unbound);
+  const auto step = [&](const char* strategy, const JobShape& job, double compute,
+                        const HardwareRates& rates) {
+    return forecast_step(sizes, find_sharding(strategy), Precision::fp32, job, compute, rates);
+  };
+  EXPECT_EQ(step("ddp", {2, 2}, 1, {.cores = 2}).bound(), "compute");
+  EXPECT_EQ(step("ddp", {2, 2}, 1, {.cores = 2, .memory = 1e3}).bound(), "memory");
+  EXPECT_EQ(step("ddp", {2, 1}, 1, {.cores = 2, .network = 1e3}).bound(), "network");
+  EXPECT_EQ(step("ddp", {4, 4}, 1, {.cores = 2}).compute, 2) << "two ranks per core";
+  EXPECT_LT(step("zero1", {4, 4}, 1, {.cores = 4}).memory, step("ddp", {4, 4}, 1, {.cores = 4}).memory);
+  EXPECT_GT(step("fsdp", {4, 2}, 1, {}).network, step("zero2", {4, 2}, 1, {}).network);
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/archive/run_lock.h"
+#include "stretto/comm/job.h"
+#include "stretto/config/recipe.h"
+#include "stretto/trainer/callback.h"
+
+namespace stretto::rank {
+
+// Some steps of a recipe without evaluation and checkpoints, to be observed by callbacks. It works in <output>/<name> and
+// leaves the run of the recipe's output folder alone.
+class ShortRun {
+ public:
+  // Joins the job. Collective. Throws ConfigError if the ranks have different inputs.
+  ShortRun(const Recipe& whole, const std::string& name, int64_t steps);
+
+  // Collective.
+  void train(const std::vector<std::shared_ptr<Callback>>& callbacks);
+
+  const Recipe& recipe() const { return recipe_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  Job& job() { return *job_; }
+  bool is_first() const { return job_->info.rank == 0; }
+
+ private:
+  const std::filesystem::path folder_;
+  const Recipe recipe_;
+  std::optional<archive::RunLock> lock_;  // of rank 0
+  std::optional<Job> job_;
+};
+
+}  // namespace stretto::rank

@@ -1,0 +1,51 @@
+#include "tests/train/workspace.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
+  const Workspace workspace;
+  const std::string command = workspace.command("plan", 2, "training.epochs=20 training.precision=fp32");
+  const ShellResult json = shell(command + " --steps 3 --json");
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto plan = nlohmann::json::parse(json.out);
+  EXPECT_EQ(plan.at("ranks"), 2);
+  std::map<std::string, nlohmann::json> rows;
+  for (const auto& row : plan.at("strategies")) rows[row.at("strategy")] = row;
+  ASSERT_THAT(rows, ::testing::SizeIs(4)) << "ddp, zero1, zero2, fsdp";
+  const auto elements = plan.at("trainable_parameters").get<int64_t>();
+  EXPECT_EQ(rows.at("ddp").at("optimizer"), 8 * elements);
+  EXPECT_NEAR(rows.at("zero1").at("optimizer").get<double>(), 4.0 * static_cast<double>(elements), 64);
+  EXPECT_LT(rows.at("zero2").at("gradients"), rows.at("zero1").at("gradients"));
+  EXPECT_TRUE(rows.contains(plan.at("best").get<std::string>()));
+  EXPECT_FALSE(workspace.has("run/plan"));
+  EXPECT_FALSE(workspace.has("run/metrics.jsonl"));
+
+  const ShellResult table = shell(command + " --steps 3 --memory 0.001");
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, AllOf(ContainsRegex("zero1 +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB +[0-9.]+ ms"),
+                               HasSubstr("does not fit"), HasSubstr("No strategy fits")));
+}
+
+TEST(Plan, RefusesWhatCannotBePlanned) {
+  const Workspace workspace;
+  for (const auto& [arguments, problem] : {std::pair{"--steps 1", "--steps"},
+                                           {"--memory 0", "--memory"},
+                                           {"--cores 0", "--cores"},
+                                           {"--network -1", "--network"},
+                                           {"training.batch_size=0", "training.batch_size"}}) {
+    const ShellResult result =
+        shell(workspace.command("plan", 2, "training.precision=fp32") + " " + arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_THAT(result.err, HasSubstr(problem));
+  }
+}
+
+}  // namespace
+}  // namespace stretto
