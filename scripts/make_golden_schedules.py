@@ -5,10 +5,12 @@ Needs torch and transformers (the file in the repository: torch 2.13, transforme
     python3 scripts/make_golden_schedules.py
 
 One object per case: {"type", "options", "lr" of the optimizer, "total_steps", "rates": [[lr, momentum or null], ...]}, with
-one element for each of the first steps of a run.
+one element for each of the first steps of a run. Schedules that follow a metric also have "metrics": the value observed after
+each step, or null where there is no evaluation.
 """
 
 import json
+import math
 import pathlib
 
 import torch
@@ -56,19 +58,38 @@ TRANSFORMERS = [
     ("PolynomialDecayWithWarmup", transformers.get_polynomial_decay_schedule_with_warmup,
      dict(num_warmup_steps=8, lr_end=0.01, power=2.5)),
 ]
+PLATEAU = [
+    dict(mode="min"),
+    dict(mode="min", factor=0.5, patience=2),
+    dict(mode="max", factor=0.3, patience=1, threshold=0.05),
+    dict(mode="min", patience=0, threshold=0.02, threshold_mode="abs", factor=0.6),
+    dict(mode="max", patience=1, threshold=0.01, threshold_mode="abs", cooldown=3, factor=0.7),
+    dict(mode="min", patience=1, factor=0.1, min_lr=0.002, eps=1e-3),
+]
 NEEDS_TOTAL = ("Linear", "Cosine", "Polynomial")
 
 
-def rates(make, moves_momentum):
+def metric(step, mode):
+    """What is observed after a step: improves, then stagnates, with noise; None between evaluations."""
+    if step % 2 == 1:
+        return None
+    loss = 1.5 / (1 + step / 6) + 0.2 * math.sin(step * 1.7) - 0.9
+    return loss if mode == "min" else -loss
+
+
+def rates(make, moves_momentum, metrics=None):
     """[lr, momentum] of each step."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=LR, momentum=0.9)
     schedule = make(optimizer)
     rows = []
-    for _ in range(STEPS):
+    for step in range(STEPS):
         group = optimizer.param_groups[0]
         rows.append([group["lr"], group["momentum"] if moves_momentum else None])
         optimizer.step()
-        schedule.step()
+        if metrics is None:
+            schedule.step()
+        elif metrics[step] is not None:
+            schedule.step(metrics[step])
     return rows
 
 
@@ -85,6 +106,10 @@ def main():
     for name, function, options in TRANSFORMERS:
         total = dict(num_training_steps=STEPS) if name.startswith(NEEDS_TOTAL) else dict()
         add(name, options, lambda optimizer: function(optimizer, **total, **options))
+    for options in PLATEAU:
+        metrics = [metric(step, options["mode"]) for step in range(STEPS)]
+        made = rates(lambda optimizer: lr_scheduler.ReduceLROnPlateau(optimizer, **options), False, metrics)
+        cases.append(dict(type="ReduceLROnPlateau", options=options, lr=LR, total_steps=STEPS, metrics=metrics, rates=made))
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
 

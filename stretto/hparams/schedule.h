@@ -29,8 +29,13 @@ class Schedule {
   // What the step that follows `steps_done` steps uses. REQUIRES: started.
   virtual StepRates rates(int64_t steps_done) const = 0;
 
-  // For schedules that follow a metric: its value after an evaluation, the same on all ranks.
+  // For schedules that follow a metric: its name, where it is not checkpoint.monitor; and its value after each evaluation, the
+  // same on all ranks.
+  virtual std::string monitor() const { return ""; }
   virtual void observe(double /*metric*/) {}
+
+  // Why the run ends now; empty while it goes on. Asked at the start and after each evaluation.
+  virtual std::string end_reason() const { return ""; }
 
   // The state to save with a checkpoint, null if there is none, and its return.
   virtual nlohmann::json state() const { return nullptr; }

@@ -15,6 +15,7 @@
 #include "stretto/hparams/schedules/linear_lr.h"
 #include "stretto/hparams/schedules/linear_with_warmup.h"
 #include "stretto/hparams/schedules/one_cycle_lr.h"
+#include "stretto/hparams/schedules/plateau.h"
 #include "stretto/hparams/schedules/polynomial_decay.h"
 #include "stretto/hparams/schedules/step_lr.h"
 
@@ -40,6 +41,9 @@ std::vector<ScheduleKind>& registry() {
                     cosine_annealing_warm_restarts),
       schedule_kind("CyclicLR", "up and down between two rates", cyclic_lr),
       schedule_kind("OneCycleLR", "up to max_lr, then far down", one_cycle_lr),
+      schedule_kind("ReduceLROnPlateau", "a factor whenever evaluations do not improve",
+                    reduce_lr_on_plateau),
+      schedule_kind("AnnealOnPlateau", "the same with Flair's settings", anneal_on_plateau),
   };
   return kinds;
 }

@@ -38,7 +38,7 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
   for (const auto& golden : cases) {
     nlohmann::json section = golden.at("options");
     section["type"] = golden.at("type");
-    const auto schedule = from_yaml(section.dump());
+    auto schedule = from_yaml(section.dump());
     EXPECT_EQ(schedule->name(), golden.at("type"));
     schedule->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
     for (size_t step = 0; step < golden.at("rates").size(); ++step) {
@@ -49,8 +49,40 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
       if (rates.momentum) {
         EXPECT_NEAR(*rates.momentum, expected[1].get<double>(), 1e-12) << section << " step " << step;
       }
+      if (!golden.contains("metrics")) continue;
+      const auto& metric = golden.at("metrics")[step];
+      if (!metric.is_null()) schedule->observe(metric);
+      auto resumed = from_yaml(section.dump());
+      resumed->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
+      resumed->resume(nlohmann::json::parse(schedule->state().dump()));
+      schedule = std::move(resumed);
     }
   }
+}
+
+// patience evaluations without improvement are tolerated, initial_extra_patience more before the first reduction.
+TEST(Schedules, AnnealOnPlateauIsFlairs) {
+  const auto schedule = from_yaml(
+      "{type: AnnealOnPlateau, patience: 1, initial_extra_patience: 2, min_learning_rate: 0.2, mode: max}");
+  schedule->start({.lr = 1}, 100);
+  std::vector<double> rates;
+  for (const double metric : {0.5, 0.5, 0.4, 0.5, 0.3, 0.3, 0.3, 0.50001, 0.2, 0.2, 0.2, 0.2}) {
+    schedule->observe(metric);
+    rates.push_back(schedule->rates(0).lr);
+  }
+  EXPECT_THAT(rates, testing::ElementsAre(1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.0625));
+  EXPECT_EQ(schedule->end_reason(), "the learning rate, 0.0625, is below scheduler.min_learning_rate, 0.2");
+  schedule->start({.lr = 1}, 100);
+  EXPECT_EQ(schedule->end_reason(), "");
+}
+
+TEST(Schedules, ANaNIsNoImprovement) {
+  const auto schedule = from_yaml("{type: ReduceLROnPlateau, patience: 0, mode: min, factor: 0.5}");
+  schedule->start({.lr = 1}, 100);
+  schedule->observe(NAN);
+  EXPECT_EQ(schedule->rates(0).lr, 0.5);
+  schedule->observe(3);
+  EXPECT_EQ(schedule->rates(0).lr, 0.5);
 }
 
 TEST(Schedules, ARatioIsOfTheStepsAtTheStart) {
@@ -98,6 +130,10 @@ TEST(Schedules, SettingsThatDoNotFitAreRefused) {
           "OneCycleLR: the run has 10 steps, but total_steps is 9");
   refuses("{type: PolynomialDecayWithWarmup, lr_end: 0.1}",
           "PolynomialDecayWithWarmup: lr_end is 0.1; it must be below the optimizer's lr, which is 0.1");
+  refuses("{type: AnnealOnPlateau, min_learning_rate: 0.2}",
+          "AnnealOnPlateau: min_learning_rate is 0.2, above the optimizer's lr, which is 0.1");
+  refuses("{type: ReduceLROnPlateau, factor: 1}", "scheduler.factor: 1 is out of range");
+  refuses("{type: ReduceLROnPlateau, anneal_factor: 0.5}", "only with AnnealOnPlateau");
   EXPECT_THAT(
       [] { step_lr({.step_size = 0}); },
       ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
