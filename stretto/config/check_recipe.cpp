@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/interval.h"
+#include "stretto/config/model_rule.h"
 
 namespace stretto {
 namespace {
@@ -94,28 +94,67 @@ void check_scheduler(const Recipe& recipe) {
 void check_files(const Recipe& recipe) {
   require_path(recipe, "data.train", recipe.data.train, "by stretto train");
   if (recipe.data.test) require_file(recipe, "data.test", *recipe.data.test);
-  if (recipe.evaluate.every == "never") return;
+  if (recipe.evaluate.every.never()) return;
   require_path(recipe, "data.validation", recipe.data.validation,
                "to evaluate while training (or evaluate.every: never)");
 }
 
+void check_early_stopping(const Recipe& recipe) {
+  const auto& origins = recipe.origins;
+  if (recipe.early_stopping.in_use() && recipe.evaluate.every.never()) {
+    throw ConfigError(
+        "{}: there are no evaluations with {}: never; set evaluate.every, or remove early_stopping",
+        origins.label("early_stopping.patience"), origins.mention("evaluate.every"));
+  }
+}
+
 void check_evaluation(const Recipe& recipe) {
-  if (recipe.evaluate.every == "never" && recipe.origins.given("checkpoint.monitor")) {
-    throw ConfigError("{}: no metric can be monitored with {}: never",
-                      recipe.origins.label("checkpoint.monitor"), recipe.origins.mention("evaluate.every"));
+  const auto& origins = recipe.origins;
+  if (recipe.evaluate.every.unit() == Interval::Unit::evaluations) {
+    throw ConfigError(
+        "{}: \"{}\" counts evaluations; expected steps (500), epochs (0.5ep), a time (10m) or never",
+        origins.label("evaluate.every"), recipe.evaluate.every.text());
+  }
+  if (recipe.early_stopping.in_use() || recipe.evaluate.every.never()) check_early_stopping(recipe);
+  if (!recipe.evaluate.every.never()) return;
+  for (const char* monitor : {"checkpoint.monitor", "scheduler.monitor"}) {
+    if (!origins.given(monitor)) continue;
+    throw ConfigError("{}: no metric can be monitored with {}: never", origins.label(monitor),
+                      origins.mention("evaluate.every"));
+  }
+  if (recipe.scheduler.type == "ReduceLROnPlateau" || recipe.scheduler.type == "AnnealOnPlateau") {
+    throw ConfigError("{}: {} follows a metric of evaluations, but {} is never",
+                      origins.label("scheduler.type"), recipe.scheduler.type,
+                      origins.mention("evaluate.every"));
+  }
+  for (const auto& [name, every] : {std::pair("checkpoint.every", recipe.checkpoint.every),
+                                    {"track.log_every", recipe.track.log_every}}) {
+    if (every.unit() != Interval::Unit::evaluations) continue;
+    throw ConfigError(
+        "{}: there are no evaluations with {}: never; use steps (500), epochs (1ep) or a time (10m)",
+        origins.label(name), origins.mention("evaluate.every"));
+  }
+  if (recipe.evaluate.at_start) {
+    throw ConfigError("{}: there are no evaluations with {}: never; remove one",
+                      origins.label("evaluate.at_start"), origins.mention("evaluate.every"));
+  }
+}
+
+void check_saved_models(const Recipe& recipe) {
+  for (const std::string& text : recipe.checkpoint.save_models) {
+    if (!recipe.evaluate.every.never() || parse_model_rule(text).metric == "train_loss") continue;
+    throw ConfigError("{}: {} needs evaluations, but {} is never; only best_train_loss does not",
+                      recipe.origins.label("checkpoint.save_models"), text,
+                      recipe.origins.mention("evaluate.every"));
   }
 }
 
 void check_checkpoint(const Recipe& recipe) {
-  try {
-    parse_interval(recipe.checkpoint.every);
-  } catch (const ConfigError& error) {
-    throw ConfigError("{}: {}", recipe.origins.label("checkpoint.every"), error.what());
-  }
+  check_saved_models(recipe);
   const TrainingConfig& training = recipe.training;
   for (const auto& [name, policy] :
        {std::pair("on_nonfinite", training.on_nonfinite), {"on_spike", training.on_spike}}) {
-    if (policy == "rollback" && recipe.checkpoint.every == "never") {
+    if (policy == "rollback" && recipe.checkpoint.every.never()) {
       throw ConfigError("{}: rollback requires checkpoints; set checkpoint.every",
                         recipe.origins.label(std::string("training.") + name));
     }

@@ -1,27 +1,82 @@
 #include "stretto/config/interval.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/config/recipe.h"
 
 namespace stretto {
 namespace {
 
-TEST(Interval, StepsEpochsTimes) {
-  EXPECT_EQ(parse_interval("500"), (Interval{.steps = 500}));
-  EXPECT_EQ(parse_interval("1ep"), (Interval{.epochs = 1}));
-  EXPECT_EQ(parse_interval("epoch"), (Interval{.epochs = 1}));
-  EXPECT_EQ(parse_interval("0.5ep"), (Interval{.epochs = 0.5}));
-  EXPECT_EQ(parse_interval("30s"), (Interval{.seconds = 30}));
-  EXPECT_EQ(parse_interval("10m"), (Interval{.seconds = 600}));
-  EXPECT_EQ(parse_interval("2h"), (Interval{.seconds = 7200}));
-  EXPECT_EQ(parse_interval("never"), Interval{});
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Unit = Interval::Unit;
+
+TEST(Interval, StepsEpochsTimesEvaluations) {
+  const auto expect = [](const char* text, Unit unit, double count) {
+    EXPECT_EQ(Interval(text).unit(), unit) << text;
+    EXPECT_EQ(Interval(text).count(), count) << text;
+  };
+  for (const char* text : {"500", "500st", "500sts", "500steps"}) expect(text, Unit::steps, 500);
+  expect("step", Unit::steps, 1);
+  for (const char* text : {"1ep", "epoch", "1epoch", "ep"}) expect(text, Unit::epochs, 1);
+  expect("2ep", Unit::epochs, 2);
+  expect("0.25ep", Unit::epochs, 0.25);
+  expect(".5eps", Unit::epochs, 0.5);
+  expect("30s", Unit::seconds, 30);
+  expect("10m", Unit::seconds, 600);
+  expect("2h", Unit::seconds, 7200);
+  expect("1.5d", Unit::seconds, 129600);
+  expect("eval", Unit::evaluations, 1);
+  expect("3evals", Unit::evaluations, 3);
+  expect("never", Unit::never, 0);
+  EXPECT_EQ(Interval(), Interval("never"));
+}
+
+TEST(Interval, EqualByMeaning) {
+  EXPECT_EQ(Interval("epoch"), Interval("1ep"));
+  EXPECT_EQ(Interval(60), Interval("60"));
+  EXPECT_EQ(Interval("60s"), Interval("1m"));
+  EXPECT_NE(Interval(60), Interval("60s"));
 }
 
 TEST(Interval, AnythingElseIsRefused) {
-  for (const char* text : {"", "0", "-5", "ep", "0ep", "-1m", "nans", "1e99m", "5 steps", "often"}) {
-    EXPECT_THROW(parse_interval(text), ConfigError) << text;
+  for (const char* text :
+       {"",    "0",     "-5", "0ep", "0.0ep",   "-1m", "nans", "1e99m",       "5 steps", "often",
+        "1.5", "0.5st", "s",  "m",   "1.2.3ep", "00",  "0s",   "12345678901", "2epo",    "1nevers"}) {
+    EXPECT_THROW(Interval{text}, ConfigError) << text;
   }
+  EXPECT_THROW(Interval{0}, ConfigError);
+  EXPECT_THAT([] { Interval("often"); },
+              ThrowsMessage<ConfigError>(HasSubstr("\"often\" is not an interval: steps (500), epochs")));
+}
+
+TEST(Interval, IsReadFromRecipesWithItsPlace) {
+  const Recipe recipe = parse_recipe(
+      "evaluate: {every: 0.5ep}\ncheckpoint: {every: 20}\ntrack: {log_every: 10m}\ntraining: {max_time: 1.5h}\n",
+      "r.yaml");
+  EXPECT_EQ(recipe.evaluate.every, Interval("0.5ep"));
+  EXPECT_EQ(recipe.checkpoint.every, Interval(20));
+  EXPECT_EQ(recipe.track.log_every, Interval("600s"));
+  EXPECT_EQ(parse_duration(*recipe.training.max_time), 5400);
+  EXPECT_EQ(parse_recipe(dump_recipe(recipe), "dumped"), recipe);
+  for (const char* setting : {"evaluate: {every: sometimes}", "checkpoint: {every: 1.5}",
+                              "track: {log_every: 0}", "training: {max_time: 90}"}) {
+    EXPECT_THAT([&] { parse_recipe(setting, "r.yaml"); },
+                ThrowsMessage<ConfigError>(testing::MatchesRegex("r.yaml:1:[0-9]+: .* is not an? .*")))
+        << setting;
+  }
+}
+
+TEST(Interval, TheSchemaAcceptsNumbersToo) {
+  const auto schema = recipe_schema();
+  const auto& every = schema["properties"]["evaluate"]["properties"]["every"];
+  ASSERT_TRUE(every.contains("anyOf")) << every;
+  bool has_integer = false;
+  for (const auto& alternative : every["anyOf"]) has_integer |= alternative.value("type", "") == "integer";
+  EXPECT_TRUE(has_integer) << every;
+  EXPECT_EQ(every["default"], "epoch");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/config/model_rule.h"
 #include "stretto/config/task_names.h"
 #include "stretto/declare/describe.h"
 #include "stretto/declare/rule.h"
@@ -70,6 +71,13 @@ void TrainingConfig::fields(declare::Fields& field) {
   field("epochs", epochs, "number of passes over the training samples", at_least(1).at_most(max_count));
   field("max_steps", max_steps, "total number of optimizer steps; overrides epochs",
         at_least(1).at_most(max_total));
+  field(
+      "steps_this_run", steps_this_run,
+      "optimizer steps after which this command saves its state and ends; the same command then continues; schedules span all steps",
+      at_least(1).at_most(max_total));
+  field("max_time", max_time,
+        "time after which the run ends as after its last step, summed over its resumed parts",
+        duration_rule());
   field("batch_size", batch_size,
         "samples per rank and micro-batch; unset: computed from the other sizes, or 32",
         at_least(1).at_most(max_count));
@@ -147,9 +155,7 @@ void CheckpointConfig::fields(declare::Fields& field) {
       "metric by which the best model is chosen: a metric of the task, or loss; unset: the task's main metric");
   field("mode", mode, "whether a smaller or a larger value is better; auto: min for loss, else max",
         one_of({"auto", "min", "max"}));
-  field(
-      "every", every,
-      "interval at which the run is saved for resuming: steps (500), epochs (epoch, 2ep) or time (10m, 30s, 2h), and at the end; or never");
+  every.declare(field, "every", "interval at which the run is saved for resuming, and at its end");
   field("keep_last", keep_last, "number of newest checkpoints to keep; 0: all",
         at_least(0).at_most(max_count));
   field("keep_best", keep_best, "number of best checkpoints by monitor to keep in addition",
@@ -164,16 +170,42 @@ void CheckpointConfig::fields(declare::Fields& field) {
         "settings that may differ from those of the resumed run, such as [optimizer.lr, training.epochs]");
   field("allow_nonfinite", allow_nonfinite,
         "save models and checkpoints even if their weights hold NaN or infinity");
+  field(
+      "save_models", save_models,
+      "models to keep besides model/, in models/: the best by each of these metrics, as in best_accuracy, best_f1>0.5, best_valid_loss<0.7, best_train_loss (the mean since the last evaluation); best_NAME:max for a metric of your own",
+      model_rule_form());
 }
 
 void EvaluateConfig::fields(declare::Fields& field) {
-  field("every", every, "when the validation samples are evaluated", one_of({"epoch", "never"}));
+  every.declare(field, "every", "interval at which the validation samples are evaluated, and at the end");
+  field("at_start", at_start, "evaluate before the first step too; this evaluation selects no model");
   field("batch_size", batch_size, "samples per rank and batch; unset: as in training",
         at_least(1).at_most(max_count));
+  field("max_samples", max_samples,
+        "evaluate so many of the validation samples, at equal distances in their file; unset: all",
+        at_least(1).at_most(max_total));
+  field("sanity_steps", sanity_steps,
+        "batches per rank that are evaluated before training starts, to find mistakes early; not recorded",
+        at_least(0).at_most(max_count));
+}
+
+void EarlyStoppingConfig::fields(declare::Fields& field) {
+  field("patience", patience,
+        "evaluations without improvement after which the run ends; 1: at the first; unset: never",
+        at_least(1).at_most(max_total));
+  field("monitor", monitor, "metric of the evaluations, or train_loss; unset: checkpoint.monitor");
+  field("mode", mode, "whether a smaller or a larger value is better; auto: min for losses, else max",
+        one_of({"auto", "min", "max"}));
+  field("min_delta", min_delta, "smallest change that counts as an improvement", at_least(0));
+  field("stopping_threshold", stopping_threshold, "end when the metric is better than this");
+  field("divergence_threshold", divergence_threshold, "end when the metric is worse than this");
+  field(
+      "check_finite", check_finite,
+      "with one of the above: if the metric is not finite, end with the best model so far; off: that is an error");
 }
 
 void TrackConfig::fields(declare::Fields& field) {
-  field("log_every", log_every, "optimizer steps between two log lines", at_least(1).at_most(max_total));
+  log_every.declare(field, "log_every", "interval between two log lines");
   field("progress", progress,
         "auto: one updated line on a terminal, else log lines; line: log lines; off: none",
         one_of({"auto", "line", "off"}));
@@ -201,6 +233,7 @@ void Recipe::fields(declare::Fields& field) {
   field("scheduler", scheduler, "the learning rate schedule");
   field("checkpoint", checkpoint, "which model is kept; when the run is saved for resuming");
   field("evaluate", evaluate, "evaluation during training");
+  field("early_stopping", early_stopping, "when a run ends before its last step");
   field("track", track, "progress and metrics");
   field("output", output, "the run folder: logs, metrics, checkpoints, the trained model");
   field(

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/config/interval.h"
 #include "stretto/declare/choice.h"
 #include "stretto/declare/fields.h"
 #include "stretto/declare/read.h"
@@ -57,11 +58,14 @@ struct DataConfig {
 struct TrainingConfig {
   int64_t epochs = 3;
   std::optional<int64_t> max_steps = std::nullopt;
+  std::optional<int64_t> steps_this_run = std::nullopt;
+  std::optional<std::string> max_time = std::nullopt;  // parse_duration()
   std::optional<int64_t> batch_size = std::nullopt;
   std::optional<int64_t> global_batch_size = std::nullopt;
   std::optional<int64_t> grad_accumulation_steps = std::nullopt;
   std::optional<int64_t> max_tokens = std::nullopt;
   double max_grad_norm = 1.0;
+  std::optional<double> max_grad_value = std::nullopt;
   std::string precision = "fp32";
   std::string strategy = "ddp";
   int64_t seed = 42;
@@ -87,6 +91,9 @@ struct TrainingConfig {
 //   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
 struct OptimizerConfig : declare::Choice {
   OptimizerConfig();
+  std::string scale_lr = "none";
+  std::optional<int64_t> base_batch_size = std::nullopt;
+
   template <class Options>
   requires(!std::derived_from<Options, declare::Choice>) OptimizerConfig& operator=(const Options& options) {
     choose(options);
@@ -97,6 +104,8 @@ struct OptimizerConfig : declare::Choice {
 // scheduler: the same (hparams/schedule_registry.h).
 struct SchedulerConfig : declare::Choice {
   SchedulerConfig();
+  std::optional<int64_t> num_warmup_samples = std::nullopt;
+
   template <class Options>
   requires(!std::derived_from<Options, declare::Choice>) SchedulerConfig& operator=(const Options& options) {
     choose(options);
@@ -107,7 +116,7 @@ struct SchedulerConfig : declare::Choice {
 struct CheckpointConfig {
   std::optional<std::string> monitor = std::nullopt;
   std::string mode = "auto";
-  std::string every = "never";
+  Interval every = {};
   int64_t keep_last = 2;
   int64_t keep_best = 0;
   std::optional<int64_t> keep_every = std::nullopt;
@@ -115,21 +124,51 @@ struct CheckpointConfig {
   std::string when_busy = "wait";
   std::vector<std::string> accept_changes = {};
   bool allow_nonfinite = false;
+  std::vector<std::string> save_models = {};
 
   void fields(declare::Fields& field);
   bool operator==(const CheckpointConfig&) const = default;
 };
 
 struct EvaluateConfig {
-  std::string every = "epoch";
+  Interval every = "epoch";
+  bool at_start = false;
   std::optional<int64_t> batch_size = std::nullopt;
+  std::optional<int64_t> max_samples = std::nullopt;
+  int64_t sanity_steps = 0;
 
   void fields(declare::Fields& field);
   bool operator==(const EvaluateConfig&) const = default;
 };
 
+// Ends a run by a metric of its evaluations.
+struct EarlyStoppingConfig {
+  std::optional<int64_t> patience = std::nullopt;
+  std::optional<std::string> monitor = std::nullopt;
+  std::string mode = "auto";
+  double min_delta = 0;
+  std::optional<double> stopping_threshold = std::nullopt;
+  std::optional<double> divergence_threshold = std::nullopt;
+  bool check_finite = true;
+
+  bool in_use() const { return patience || stopping_threshold || divergence_threshold; }
+  void fields(declare::Fields& field);
+  bool operator==(const EarlyStoppingConfig&) const = default;
+};
+
+struct ParametersConfig {
+  std::vector<std::string> freeze = {};
+  std::vector<std::string> lr_factors = {};
+  std::vector<std::string> weight_decay = {};
+  std::vector<std::string> no_weight_decay = {};
+  std::optional<double> layer_decay = std::nullopt;
+
+  void fields(declare::Fields& field);
+  bool operator==(const ParametersConfig&) const = default;
+};
+
 struct TrackConfig {
-  int64_t log_every = 10;
+  Interval log_every = 10;
   std::string progress = "auto";
   std::vector<std::string> trackers = {"jsonl", "tensorboard"};
 
@@ -154,6 +193,7 @@ struct Recipe {
   SchedulerConfig scheduler = {};
   CheckpointConfig checkpoint = {};
   EvaluateConfig evaluate = {};
+  EarlyStoppingConfig early_stopping = {};
   TrackConfig track = {};
   std::filesystem::path output = "runs/latest";
   std::string resume = "auto";

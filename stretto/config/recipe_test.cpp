@@ -167,13 +167,13 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   const std::string help = recipe_help();
   for (const char* key : {"model.path", "data.max_length", "training.global_batch_size", "optimizer.lr",
                           "scheduler.warmup_ratio", "checkpoint.monitor", "checkpoint.every",
-                          "evaluate.every", "track.log_every"}) {
+                          "evaluate.every", "early_stopping.patience", "track.log_every"}) {
     EXPECT_THAT(help, HasSubstr(std::string("  ") + key + "\n"));
   }
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
   const auto schema = recipe_schema();
   EXPECT_EQ(schema["title"], "stretto recipe");
-  EXPECT_EQ(schema["properties"].size(), 12u);
+  EXPECT_EQ(schema["properties"].size(), 13u);
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 

@@ -65,6 +65,9 @@ struct Scalar<std::string> {
   static constexpr const char* name = "text";
   static constexpr const char* plural = "texts";
   static std::string parse(const std::string& text, const Rule& rule) {
+    if (text.size() > 1024 && !rule.pattern.empty())
+      throw ConfigError("a text of {} bytes is not {}", text.size(), rule.form);
+    if (!rule.accepts(text)) throw ConfigError("\"{}\" is not {}", text, rule.form);
     const auto& choices = rule.choices;
     if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
     throw ConfigError("\"{}\" is not one of {}{}", text, fmt::join(choices, ", "),

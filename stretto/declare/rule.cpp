@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,10 @@ bool Rule::allows(double number) const {
   return above_lowest && below_highest;
 }
 
+bool Rule::accepts(const std::string& text) const {
+  return pattern.empty() || std::regex_match(text, std::regex(pattern));
+}
+
 std::string Rule::range_text() const {
   const bool has_lowest = std::isfinite(lowest);
   const bool has_highest = std::isfinite(highest);
@@ -54,6 +59,13 @@ std::string Rule::range_text() const {
 Rule one_of(std::vector<std::string> choices) {
   Rule rule;
   rule.choices = std::move(choices);
+  return rule;
+}
+
+Rule matches(std::string pattern, std::string form) {
+  Rule rule;
+  rule.pattern = std::move(pattern);
+  rule.form = std::move(form);
   return rule;
 }
 

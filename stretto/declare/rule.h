@@ -18,6 +18,9 @@ struct Rule {
   };
 
   std::vector<std::string> choices;  // of a text; empty: any
+  std::string
+      pattern;       // of a text: the regular expression (ECMAScript) that all of it must match; empty: any
+  std::string form;  // what the pattern describes, for help and messages: "a time: 30s, 10m or 2h"
   double lowest = -std::numeric_limits<double>::infinity();
   double highest = std::numeric_limits<double>::infinity();
   bool lowest_excluded = false;
@@ -32,11 +35,13 @@ struct Rule {
   // Whether the setting applies: its condition holds, or there is none.
   bool in_use() const;
   bool allows(double number) const;
+  bool accepts(const std::string& text) const;  // by the pattern
   // "at least 0 and below 1"; empty if every number is allowed.
   std::string range_text() const;
 };
 
 Rule one_of(std::vector<std::string> choices);
+Rule matches(std::string pattern, std::string form);
 Rule at_least(double bound);
 Rule above(double bound);
 

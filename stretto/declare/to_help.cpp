@@ -37,6 +37,7 @@ std::string accepted_values(const Field& setting, bool under_its_condition) {
   const Rule& rule = setting.rule;
   std::string text =
       rule.choices.empty() ? type_name(setting) : fmt::format("{}", fmt::join(rule.choices, " | "));
+  if (!rule.form.empty()) text = rule.form;
   const std::string range = rule.range_text();
   if (!range.empty()) text += ", " + range;
   if (rule.condition && !under_its_condition) {

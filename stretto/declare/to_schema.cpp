@@ -28,11 +28,15 @@ Json any_of(Json alternatives) {
 Json scalar_alternatives(const std::string& type, const Rule& rule) {
   Json schema{{"type", type}};
   if (!rule.choices.empty()) schema["enum"] = rule.choices;
+  if (!rule.pattern.empty()) schema["pattern"] = "^(?:" + rule.pattern + ")$";
   if (std::isfinite(rule.lowest)) schema[rule.lowest_excluded ? "exclusiveMinimum" : "minimum"] = rule.lowest;
   if (std::isfinite(rule.highest))
     schema[rule.highest_excluded ? "exclusiveMaximum" : "maximum"] = rule.highest;
-  const bool any_text = type == "string" && rule.choices.empty();
+  const bool any_text = type == "string" && rule.choices.empty() && rule.pattern.empty();
   Json alternatives = Json::array({std::move(schema)});
+  // In YAML a text of digits is a number.
+  if (!rule.pattern.empty() && rule.accepts("1"))
+    alternatives.push_back({{"type", "integer"}, {"minimum", 1}});
   if (!any_text) alternatives.push_back({{"$ref", "#/$defs/variable"}});
   return alternatives;
 }

@@ -27,10 +27,6 @@ void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const Seq
   }
 }
 
-int64_t evaluation_batch_size(const Recipe& recipe) {
-  return recipe.evaluate.batch_size.value_or(recipe.training.batch_size.value_or(32));
-}
-
 }  // namespace
 
 std::unique_ptr<Task> make_text_classification(const TaskContext& context) {

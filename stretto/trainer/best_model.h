@@ -1,12 +1,11 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "stretto/archive/manifest.h"
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
-#include "stretto/trainer/module.h"
+#include "stretto/trainer/monitor.h"
 
 namespace stretto {
 
@@ -16,13 +15,16 @@ class BestModel {
   // Throws ConfigError for a metric that is not built in if checkpoint.mode is auto.
   explicit BestModel(const CheckpointConfig& config);
 
-  // Whether the monitored metric is better than in all evaluations before. Throws ConfigError if it is missing.
-  bool improves(const Metrics& metrics, int64_t epoch);
+  // Whether the monitored metric is better than in all evaluations before; NaN never is. Throws ConfigError if it is
+  // missing.
+  bool improves(const Metrics& metrics, int64_t step, int64_t epoch);
 
+  const Monitor& monitor() const { return monitor_; }
   const std::optional<Metrics>& metrics() const { return best_; }
+  int64_t step() const { return step_; }    // of the best evaluation
   int64_t epoch() const { return epoch_; }  // 1 is the first
 
-  // The monitored metric of the last evaluation.
+  // The monitored metric of the last evaluation, unless it was not finite.
   std::optional<archive::Score> score() const;
 
   void add_state(State& state) const;
@@ -33,10 +35,11 @@ class BestModel {
   void roll_back(const State& state);
 
  private:
-  std::string monitor_;
-  bool larger_is_better_;
+  void read_last(const nlohmann::json& saved);
+
+  Monitor monitor_;
   std::optional<Metrics> best_;
-  int64_t epoch_ = 0;
+  int64_t step_ = 0, epoch_ = 0;
   std::optional<double> last_;
 };
 

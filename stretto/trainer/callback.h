@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <exception>
 #include <functional>
 #include <string>
@@ -18,8 +19,9 @@ struct FitContext {
   Group& group;
   int64_t steps_done = 0;
   int64_t total_steps = 0;
-  int64_t epoch = 0;                       // of the current step; 0 is the first
-  Metrics evaluation = {};                 // metrics of the last evaluation; empty before the first
+  int64_t epoch = 0;        // of the current step; 0 is the first
+  Metrics evaluation = {};  // metrics of the last evaluation; empty before the first
+  double train_loss = NAN;  // at evaluation_end: the mean over the steps since the evaluation before
   std::function<void()> catch_up = [] {};  // brings sparse tables up to date
 
   // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end the run
@@ -36,7 +38,7 @@ struct FitContext {
 //     epoch_start                not if the run was resumed inside of the epoch
 //       step_start
 //       step_end                 the optimizer has stepped, or the step was skipped (see report.taken)
-//       evaluation_end           metrics are the same on all ranks
+//       evaluation_end           after steps that evaluate.every selects; metrics are the same on all ranks
 //     epoch_end
 //       checkpoint_saved         its files may still be written in the background (checkpoint.async); it holds the state
 //                                of callbacks after all of the above

@@ -1,7 +1,6 @@
 #include "stretto/trainer/checkpoints.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "stretto/base/error.h"
@@ -25,8 +24,8 @@ Checkpoints::Checkpoints(const Recipe& recipe, Group& group)
     : recipe_(recipe),
       group_(group),
       folder_(recipe.output / "checkpoints"),
-      every_(parse_interval(recipe.checkpoint.every)) {
-  if (every_ == Interval{}) return;
+      every_(recipe.checkpoint.every, group.rank() == 0) {
+  if (recipe.checkpoint.every.never()) return;
   const std::string reason = checkpoint::why_not_shared(group, recipe.output);
   if (reason.empty()) return;
   throw ConfigError("{}: {}; or train without checkpoints (checkpoint.every: never)",
@@ -135,7 +134,6 @@ State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Desc
   State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
   checkpoint::load(checkpoint, state);
   if (!manifest.scalars.contains("products")) state.scalars.erase("products");  // of an earlier version
-  last_epochs_ = state.scalar("place").value("epochs", 0.0);
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
             manifest.world_size == group_.size()
                 ? ""
@@ -145,18 +143,16 @@ State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Desc
 
 Requests Checkpoints::requests() const {
   Requests requests = signals_.take();
-  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - last_save_;
-  if (group_.rank() == 0 && every_.seconds > 0 && since.count() >= every_.seconds) requests.save = true;
+  requests.save |= every_.requested();
   return requests;
 }
 
-bool Checkpoints::due(const StepReport& report, bool last) const {
-  if (report.requests.save || report.requests.stop) return true;
+bool Checkpoints::due(const StepReport& report, std::optional<int64_t> evaluation, bool last,
+                      bool stops) const {
+  if (report.requests.save || report.requests.stop || stops) return true;
   // A checkpoint saved on request must not remain the newest one at the end of the run.
-  if (every_ == Interval{}) return last && holds_state_;
-  if (last || (every_.steps > 0 && report.step % every_.steps == 0)) return true;
-  return every_.epochs > 0 &&
-         std::floor(report.epochs / every_.epochs) > std::floor(last_epochs_ / every_.epochs);
+  if (last) return holds_state_ || !every_.every().never();
+  return every_.due(report, /*requested=*/false, evaluation);
 }
 
 void Checkpoints::save(State state, const StepReport& report, bool last,
@@ -176,8 +172,7 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
   state.scalars["place"]["epochs"] = report.epochs;
   if (last) writer_->finish();
   writer_->save(state, report.step, std::move(score));
-  last_save_ = std::chrono::steady_clock::now();
-  last_epochs_ = report.epochs;
+  every_.restart();
 }
 
 void Checkpoints::finish() {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "stretto/checkpoint/writer.h"
-#include "stretto/config/interval.h"
 #include "stretto/config/recipe.h"
+#include "stretto/trainer/recurrence.h"
 #include "stretto/trainer/training_run.h"
 
 namespace stretto {
@@ -38,8 +38,9 @@ class Checkpoints {
   // Requests pending on this rank before a step: by signals, and on rank 0 by the time interval.
   Requests requests() const;
 
-  // Whether to save after this step.
-  bool due(const StepReport& report, bool last) const;
+  // Whether to save after this step. `evaluation` as in Recurrence::due(). `last`: the run is complete; `stops`: it is not,
+  // but this is the last step of this process.
+  bool due(const StepReport& report, std::optional<int64_t> evaluation, bool last, bool stops) const;
 
   // `last`: the final save, which waits for a save in progress regardless of when_busy.
   void save(State state, const StepReport& report, bool last, std::optional<archive::Score> score);
@@ -56,12 +57,10 @@ class Checkpoints {
   const Recipe& recipe_;
   Group& group_;
   std::filesystem::path folder_;
-  Interval every_;
+  Recurrence every_;
   RequestSignals signals_;
   std::unique_ptr<checkpoint::Writer> writer_;  // created at the first save
   bool holds_state_ = false;  // the folder has a checkpoint of this run; the same on all ranks
-  std::chrono::steady_clock::time_point last_save_ = std::chrono::steady_clock::now();
-  double last_epochs_ = 0;
 };
 
 }  // namespace stretto

@@ -37,6 +37,10 @@ void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
 
 }  // namespace
 
+int64_t evaluation_batch_size(const Recipe& recipe) {
+  return recipe.evaluate.batch_size.value_or(recipe.training.batch_size.value_or(32));
+}
+
 Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_parallel,
                     const EvaluationOptions& options) {
   at::NoGradGuard no_grad;

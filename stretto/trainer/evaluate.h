@@ -1,6 +1,7 @@
 #pragma once
 
 #include "stretto/comm/group.h"
+#include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
 #include "stretto/trainer/compute_precision.h"
 #include "stretto/trainer/module.h"
@@ -20,6 +21,9 @@ struct EvaluationOptions {
   std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
   bool collective_forward = false;  // every rank must run forward equally often (Engine::gathers_parameters)
 };
+
+// evaluate.batch_size, or that of training.
+int64_t evaluation_batch_size(const Recipe& recipe);
 
 // Runs validation_step over the whole dataset, each sample exactly once over the ranks of `data_parallel`. Collective.
 Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_parallel,

@@ -7,8 +7,8 @@
 
 namespace stretto {
 
-ModelSaver::ModelSaver(const RunFolder& folder, const Module& module)
-    : folder_(folder), module_(module), at_start_(identity()) {}
+ModelSaver::ModelSaver(const RunFolder& folder, const Module& module, std::string name)
+    : folder_(folder), module_(module), name_(std::move(name)), at_start_(identity()) {}
 
 ModelSaver::Identity ModelSaver::identity() const {
   struct stat status {};
@@ -25,10 +25,10 @@ void ModelSaver::note_folder() {
       folder_.path().string());
 }
 
-void ModelSaver::save(const NamedTensors& weights) {
+void ModelSaver::save(const NamedTensors& weights, const nlohmann::ordered_json& state) {
   note_folder();
   try {
-    folder_.save_model(module_, weights);
+    folder_.save_model(module_, weights, name_, state);
     waiting_.clear();
     failure_.clear();
     saved_ = true;
@@ -36,6 +36,7 @@ void ModelSaver::save(const NamedTensors& weights) {
     if (failure_.empty()) log::warning("the model was not saved: {}; saving will be retried", error.what());
     failure_ = error.what();
     if (&weights == &waiting_) return;
+    waiting_state_ = state;
     waiting_.clear();
     for (const auto& [name, tensor] : weights) waiting_[name] = tensor.detach().clone();
   }
@@ -43,7 +44,7 @@ void ModelSaver::save(const NamedTensors& weights) {
 
 void ModelSaver::retry() {
   if (failure_.empty()) return;
-  save(waiting_);
+  save(waiting_, waiting_state_);
   if (failure_.empty()) log::info("saved the model after an earlier failure");
 }
 
@@ -51,10 +52,10 @@ void ModelSaver::finish() {
   retry();
   if (!failure_.empty()) throw IoError("the model was not saved: {}", failure_);
   std::error_code none;
-  if (!saved_ || std::filesystem::exists(folder_.model(), none)) return;
+  if (!saved_ || std::filesystem::exists(folder_.path() / name_, none)) return;
   throw IoError(
       "{}: the saved model was removed or renamed during the run, and its weights are no longer in memory; restore the folder, or train again",
-      folder_.model().string());
+      (folder_.path() / name_).string());
 }
 
 }  // namespace stretto

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <sys/types.h>
 
 #include "stretto/trainer/run_folder.h"
@@ -10,11 +12,11 @@ namespace stretto {
 // memory and written at the next opportunity. If that fails too, the run fails at its end.
 class ModelSaver {
  public:
-  // Both must outlive it.
-  ModelSaver(const RunFolder& folder, const Module& module);
+  // Both must outlive it. `name`: of the model's folder in the run folder.
+  ModelSaver(const RunFolder& folder, const Module& module, std::string name = "model");
 
-  // Writes these weights, or keeps a copy of them for retry() and logs the reason.
-  void save(const NamedTensors& weights);
+  // Writes these weights, or keeps a copy of them for retry() and logs the reason. `state`: as RunFolder::save_model().
+  void save(const NamedTensors& weights, const nlohmann::ordered_json& state = nullptr);
 
   // Writes the weights that could not be written before, if any.
   void retry();
@@ -34,9 +36,11 @@ class ModelSaver {
 
   const RunFolder& folder_;
   const Module& module_;
+  const std::string name_;
   Identity at_start_;
   NamedTensors waiting_;  // a copy of the weights that could not be written
-  std::string failure_;   // the reason
+  nlohmann::ordered_json waiting_state_;
+  std::string failure_;  // the reason
   bool saved_ = false;
   bool folder_lost_ = false;
 };

@@ -22,7 +22,7 @@ void RunFolder::set_aside() const {
   const bool keep = std::filesystem::exists(model());
   const std::filesystem::path fresh = path_ / "previous.new";
   for (const char* name : {"metrics.jsonl", "tensorboard", "dev_results.json", "test_results.json",
-                           "predictions.jsonl", "summary.json", "config.yaml", "model"}) {
+                           "predictions.jsonl", "summary.json", "config.yaml", "model", "models"}) {
     const std::filesystem::path file = path_ / name;
     if (!std::filesystem::exists(file)) continue;
     if (!keep) {
@@ -48,12 +48,14 @@ void RunFolder::write_json(const std::string& name, const nlohmann::ordered_json
   write_text(name, content.dump(2) + "\n");
 }
 
-void RunFolder::save_model(const Module& module, const NamedTensors& weights) const {
-  const std::filesystem::path fresh = path_ / "model.new";
+void RunFolder::save_model(const Module& module, const NamedTensors& weights, const std::string& name,
+                           const nlohmann::ordered_json& state) const {
+  const std::filesystem::path fresh = path_ / (name + ".new");
   remove_folder(fresh);
   make_folders(fresh);
   module.save(fresh, weights);
-  replace_folder(fresh, model());
+  if (!state.is_null()) write_json(name + ".new/state.json", state);
+  replace_folder(fresh, path_ / name);
 }
 
 }  // namespace stretto

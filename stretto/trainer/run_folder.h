@@ -24,8 +24,9 @@ class RunFolder {
   void write_text(const std::string& name, const std::string& content) const;
   void write_json(const std::string& name, const nlohmann::ordered_json& content) const;
 
-  // Replaces the model folder by one written by module.save().
-  void save_model(const Module& module, const NamedTensors& weights) const;
+  // Replaces the model folder `name` by one written by module.save(). Unless `state` is null, it is written to state.json in it.
+  void save_model(const Module& module, const NamedTensors& weights, const std::string& name = "model",
+                  const nlohmann::ordered_json& state = nullptr) const;
 
  private:
   void set_aside() const;

@@ -12,7 +12,7 @@
 namespace stretto {
 
 StepLog::StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tracker>> more_trackers)
-    : recipe_(recipe) {
+    : recipe_(recipe), log_every_(recipe.track.log_every, rank == 0) {
   if (rank != 0) return;
   const auto wanted = [&](const char* name) {
     return std::ranges::find(recipe.track.trackers, name) != recipe.track.trackers.end();
@@ -41,10 +41,6 @@ void StepLog::each_tracker(const Call& call) {
         log::warning("{}; training continues, but this file will be incomplete", error.what());
     }
   }
-}
-
-bool StepLog::due(const StepReport& report, bool last) const {
-  return report.step % recipe_.track.log_every == 0 || last;
 }
 
 // The first step warms up caches and is excluded from the throughput.
@@ -89,6 +85,7 @@ void StepLog::write(const StepReport& report, const Metrics& logged) {
   each_tracker([&](Tracker& tracker) { tracker.write(record); });
   loss_sum_ = seconds_ = communication_ = 0;
   steps_ = 0;
+  log_every_.restart();
 }
 
 void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {

@@ -9,6 +9,7 @@
 #include "stretto/tensor/state.h"
 #include "stretto/track/tracker.h"
 #include "stretto/trainer/module.h"
+#include "stretto/trainer/recurrence.h"
 #include "stretto/trainer/training_run.h"
 
 namespace stretto {
@@ -22,8 +23,13 @@ class StepLog {
   // Starts after `steps_done` of `total_steps`.
   void begin(int64_t steps_done, int64_t total_steps);
 
-  // Whether a record follows this step: every track.log_every steps, and at the end.
-  bool due(const StepReport& report, bool last) const;
+  // Whether this rank requests a record after the next step: with an interval of time.
+  bool requested() const { return log_every_.requested(); }
+
+  // Whether a record follows this step, by track.log_every; `evaluation` as in Recurrence::due().
+  bool due(const StepReport& report, std::optional<int64_t> evaluation) const {
+    return log_every_.due(report, report.requests.record, evaluation);
+  }
 
   void add(const StepReport& report);
 
@@ -48,6 +54,7 @@ class StepLog {
   void each_tracker(const Call& call);
 
   const Recipe& recipe_;
+  Recurrence log_every_;
   std::vector<std::shared_ptr<Tracker>> trackers_;  // at rank 0 only
   std::set<const Tracker*> failed_;                 // a warning was logged
   std::optional<Clock::time_point> started_;

@@ -14,8 +14,10 @@ void write_summary(const Recipe& recipe, const Group& group, const FitResult& re
       {"samples", result.samples},       {"seconds", result.seconds},
       {"samples_per_second", speed},     {"ranks", group.size()},
       {"model", folder.model().string()}};
+  if (!result.ended_by.empty()) summary["ended_by"] = result.ended_by;
   if (result.best) {
     summary["best_epoch"] = result.best_epoch;
+    summary["best_step"] = result.best_step;
     summary["best"] = *result.best;
     folder.write_json("dev_results.json", nlohmann::ordered_json(*result.best));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/comm/mesh.h"
+#include "stretto/config/model_rule.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
 #include "stretto/track/tracker.h"
@@ -18,9 +19,10 @@ struct FitResult {
   int64_t samples = 0;
   double seconds = 0;
   std::optional<Metrics> best;  // metrics of the epoch whose model was kept; nullopt without evaluation
-  int64_t best_epoch = 0;
+  int64_t best_epoch = 0;       // 1 is the first
+  int64_t best_step = 0;
   int64_t resumed_after = 0;  // the step of the checkpoint; 0: started from the beginning
-  bool stopped = false;       // by a signal, before the last step; the state was saved
+  bool stopped = false;  // by a signal or training.steps_this_run, before the last step; the state was saved
   bool was_finished = false;  // the run had completed all its steps before: nothing was trained or written
   std::string ended_by;       // the reason if a callback ended the run before its last step; else empty
 };
@@ -44,6 +46,14 @@ class Trainer {
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
   void add(std::shared_ptr<Tracker> tracker) { trackers_.push_back(std::move(tracker)); }
 
+  // Keeps another model besides <output>/model: <output>/models/<name>, the best by the metric in its name, as in
+  // "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be left out), among those within the limits:
+  //   trainer.register_model_saving("best_accuracy", {.saving_above = 0.2});
+  // Its state.json holds the metric. The same as an element of checkpoint.save_models. Call it before fit(), on every rank.
+  void register_model_saving(const std::string& name, const SavingLimits& limits = {}) {
+    model_rules_.push_back(make_model_rule(name, limits));
+  }
+
   // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the last one
   // without evaluation. Throws ConfigError, DataError, IoError, DistributedError or Error (the loss or the weights are
   // not finite).
@@ -56,6 +66,7 @@ class Trainer {
   at::Device device_;
   std::vector<std::shared_ptr<Callback>> callbacks_;
   std::vector<std::shared_ptr<Tracker>> trackers_;
+  std::vector<ModelRule> model_rules_;
 };
 
 }  // namespace stretto

@@ -1,5 +1,6 @@
 #include "stretto/trainer/training_run.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -187,12 +188,10 @@ int64_t TrainingRun::count_total_steps() const {
 // Requests of any rank of the job, from those of the data-parallel group.
 Requests TrainingRun::of_any_rank(Requests mine) const {
   if (&world_ == &data_parallel_) return mine;
-  Tensor asked = at::tensor({mine.save ? 1.0 : 0, mine.stop ? 1.0 : 0, mine.end ? 1.0 : 0}, at::kDouble)
-                     .to(world_.device());
+  const auto flags = mine.flags();
+  Tensor asked = at::tensor(at::ArrayRef<double>(flags), at::kDouble).to(world_.device());
   world_.all_reduce(asked, ReduceOp::max).wait();
-  const Tensor all = asked.cpu();
-  const auto is_asked = [&](int64_t i) { return all[i].item<double>() > 0; };
-  return {is_asked(0), is_asked(1), is_asked(2)};
+  return Requests::of(asked.cpu().const_data_ptr<double>());
 }
 
 StepReport TrainingRun::step(const Requests& requests) {
@@ -200,18 +199,18 @@ StepReport TrainingRun::step(const Requests& requests) {
   const double communicated = data_parallel_.seconds_inside();
   StepReport report;
   report.epoch = epoch();
+  report.epochs_before = cursor_.epochs_done();
   const data::GlobalBatch batch = cursor_.batch();
   LoggedValues logged;
   const Loss mine = accumulate(batch, logged);
   // Values that all ranks must agree on are summed in the same reduction as the loss.
-  std::array<double, 6> totals = {mine.sum.item<double>(), mine.count,
-                                  requests.save ? 1.0 : 0, requests.stop ? 1.0 : 0,
-                                  requests.end ? 1.0 : 0,  logged.empty() ? 0.0 : 1};
+  std::array<double, 8> totals = {mine.sum.item<double>(), mine.count, logged.empty() ? 0.0 : 1};
+  std::ranges::copy(requests.flags(), totals.begin() + 3);
   {
     RECORD_USER_SCOPE(phase::wait);
     engine_.finish_reduction(totals);
   }
-  const auto [loss_sum, count, save_requests, stop_requests, end_requests, logging_ranks] = totals;
+  const double loss_sum = totals[0], count = totals[1], logging_ranks = totals[2];
   if (count <= 0) {
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
                     steps_done() + 1, count);
@@ -241,7 +240,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   engine_.verify();
   cursor_.advance();
   report.epoch_ends = cursor_.epoch_begins();
-  report.requests = of_any_rank({save_requests > 0, stop_requests > 0, end_requests > 0});
+  report.requests = of_any_rank(Requests::of(&totals[3]));
   report.step = steps_done();
   report.epochs = cursor_.epochs_done();
   report.loss = loss_sum / count;

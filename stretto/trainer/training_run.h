@@ -21,11 +21,12 @@ namespace stretto {
 
 // The result of one optimizer step; the same on all ranks except where noted.
 struct StepReport {
-  int64_t step = 0;      // 1 after the first
-  int64_t epoch = 0;     // of the step; 0 is the first
-  double epochs = 0;     // completed after the step, with fraction
-  double loss = 0;       // mean over the global batch
-  double grad_norm = 0;  // of the mean gradient, before clipping
+  int64_t step = 0;          // 1 after the first
+  int64_t epoch = 0;         // of the step; 0 is the first
+  double epochs = 0;         // completed after the step, with fraction
+  double epochs_before = 0;  // the same before the step
+  double loss = 0;           // mean over the global batch
+  double grad_norm = 0;      // of the mean gradient, before clipping
   double lr = 0;
   int64_t samples = 0;  // of the global batch
   int64_t tokens = 0;
@@ -70,6 +71,9 @@ class TrainingRun {
 
   // The means of the values logged by steps since the last call, on rank 0. Collective.
   Metrics take_logged();
+
+  // The schedule of the learning rate, which may follow metrics. Every rank passes it the same.
+  optim::Schedule& schedule() { return *schedule_; }
 
   // For weights, replicas and lazily stepped rows.
   Engine& engine() { return engine_; }

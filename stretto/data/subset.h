@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stretto/data/dataset.h"
+
+namespace stretto::data {
+
+// Some samples of another dataset, in a given order. Batches keep the identity (sample ids) that samples have there.
+class Subset : public Dataset {
+ public:
+  // Sample i is that of index samples[i] in `whole`, which must outlive it. Throws ConfigError for an index out of range.
+  Subset(const Dataset& whole, std::vector<int64_t> samples);
+
+  int64_t size() const override { return std::ssize(samples_); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  std::string fingerprint() const override;
+  bool pads() const override { return whole_.pads(); }
+  Batch pack(std::span<const int64_t> samples) const override { return whole_.pack(in_whole(samples)); }
+  Batch pack_with(std::span<const int64_t> samples, const Collate& collate) const override {
+    return whole_.pack_with(in_whole(samples), collate);
+  }
+
+ private:
+  std::vector<int64_t> in_whole(std::span<const int64_t> samples) const;
+
+  const Dataset& whole_;
+  std::vector<int64_t> samples_;
+  std::vector<int32_t> lengths_;
+};
+
+// `count` of `size` indices at equal distances, ascending, so that a part of a sorted file is like the whole. All of them
+// if count >= size.
+std::vector<int64_t> evenly_spaced(int64_t size, int64_t count);
+
+}  // namespace stretto::data

@@ -1,0 +1,89 @@
+#include "stretto/trainer/evaluator.h"
+
+#include <cmath>
+
+#include "stretto/base/error.h"
+#include "stretto/base/number_text.h"
+#include "stretto/trainer/evaluate.h"
+
+namespace stretto {
+namespace {
+
+// Rank 0 computes the metrics and broadcasts them.
+Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, const Mesh& mesh,
+                           const EvaluationOptions& options) {
+  const Evaluation evaluation = evaluate(module, dataset, mesh.group("dp"), options);
+  Group& world = mesh.world();
+  std::vector<uint8_t> bytes;
+  if (world.rank() == 0)
+    bytes = nlohmann::json::to_cbor(measure(module, evaluation));  // keeps NaN, unlike text
+  return nlohmann::json::from_cbor(world.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
+}
+
+// The validation samples of an evaluation: all of them, or evaluate.max_samples.
+std::optional<data::Subset> limited(const Recipe& recipe, const data::Dataset* validation) {
+  const auto& limit = recipe.evaluate.max_samples;
+  if (validation == nullptr || !limit || *limit >= validation->size()) return std::nullopt;
+  return std::make_optional<data::Subset>(*validation, data::evenly_spaced(validation->size(), *limit));
+}
+
+}  // namespace
+
+std::string one_line(const Metrics& metrics) {
+  std::string line;
+  for (const auto& [name, value] : metrics)
+    line += fmt::format("{}{} {:.4f}", line.empty() ? "" : " | ", name, value);
+  return line;
+}
+
+Evaluator::Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
+                     TrainingRun& run, const data::Dataset* validation)
+    : recipe_(recipe),
+      mesh_(mesh),
+      device_(device),
+      module_(module),
+      run_(run),
+      limited_(limited(recipe, validation)),
+      samples_(recipe.evaluate.every.never() ? nullptr
+               : limited_                    ? &*limited_
+                                             : validation),
+      every_(recipe.evaluate.every, mesh.world().rank() == 0) {}
+
+std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) const {
+  if (!in_use() || !(last || every_.due(report, report.requests.evaluate))) return std::nullopt;
+  return done_ + 1;
+}
+
+Metrics Evaluator::measure(const data::Dataset& samples) {
+  run_.engine().catch_up();
+  run_.engine().synchronise_buffers();
+  const EvaluationOptions options = {.batch_size = evaluation_batch_size(recipe_),
+                                     .device = device_,
+                                     .kernels = nn::parse_kernels(recipe_.training.kernels),
+                                     .autocast = run_.compute().autocast,
+                                     .collective_forward = run_.engine().gathers_parameters()};
+  return evaluate_and_share(module_, samples, mesh_, options);
+}
+
+Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
+  Metrics metrics = measure(*samples_);
+  for (const auto& [name, value] : metrics) {
+    if (std::isfinite(value) || name == may_be_nonfinite) continue;
+    throw Error(
+        "step {}: the evaluation's {} ({}) is not finite: the weights overflowed. Lower optimizer.lr or set training.max_grad_norm",
+        step, name, number_text(value));
+  }
+  if (step > 0) ++done_;
+  every_.restart();
+  return metrics;
+}
+
+std::optional<Metrics> Evaluator::check() {
+  const int64_t batches = recipe_.evaluate.sanity_steps;
+  if (batches == 0) return std::nullopt;
+  const int64_t count = batches * evaluation_batch_size(recipe_) * mesh_.size("dp");
+  const data::Subset some(*samples_, data::evenly_spaced(samples_->size(), count));
+  return measure(some);
+}
+
+}  // namespace stretto

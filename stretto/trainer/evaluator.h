@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+
+#include "stretto/comm/mesh.h"
+#include "stretto/data/subset.h"
+#include "stretto/trainer/module.h"
+#include "stretto/trainer/recurrence.h"
+#include "stretto/trainer/training_run.h"
+
+namespace stretto {
+
+// Implements `evaluate` of the recipe: when a run is evaluated, and on which samples.
+class Evaluator {
+ public:
+  // `validation` may be null. All references must outlive the object.
+  Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, TrainingRun& run,
+            const data::Dataset* validation);
+
+  // Whether there are evaluations at all.
+  bool in_use() const { return samples_ != nullptr; }
+  // Whether this rank requests one after the next step: with an interval of time.
+  bool requested() const { return in_use() && every_.requested(); }
+  // The number of the evaluation that follows this step, 1 for the first; nullopt if none does. `last`: the run is complete.
+  std::optional<int64_t> after(const StepReport& report, bool last) const;
+
+  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, unless it is
+  // `may_be_nonfinite`. Collective.
+  Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
+
+  // The metrics of the samples of evaluate.sanity_steps; nullopt if there are none. Collective.
+  std::optional<Metrics> check();
+
+  void add_state(State& state) const { state.scalars["evaluations"] = done_; }
+  void resume(const State& state) { state.scalar("evaluations").get_to(done_); }
+
+ private:
+  Metrics measure(const data::Dataset& samples);
+
+  const Recipe& recipe_;
+  const Mesh& mesh_;
+  at::Device device_;
+  Module& module_;
+  TrainingRun& run_;
+  const std::optional<data::Subset> limited_;  // by evaluate.max_samples
+  const data::Dataset* samples_;               // null without evaluation
+  Recurrence every_;
+  int64_t done_ = 0;
+};
+
+// "accuracy 0.9312 | loss 0.2044"
+std::string one_line(const Metrics& metrics);
+
+}  // namespace stretto
