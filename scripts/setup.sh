@@ -2,8 +2,8 @@
 # Installs what a build of stretto needs. If nothing is missing it does nothing and takes well under a second.
 #
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
-#   scripts/setup.sh tests        also what tests need: iproute2, and transformers and TensorBoard next to that libtorch
-#                                 (100 MB)
+#   scripts/setup.sh tests        also what tests need: iproute2, and transformers, TensorBoard and seqeval next to that
+#                                 libtorch (100 MB)
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
@@ -176,6 +176,20 @@ install_test_peers() {
   fi
 }
 
+# For the tests of `stretto score`. Without its dependency scikit-learn, from which it uses the type of one warning.
+install_seqeval() {
+  ! torch_is_given || return 0
+  local stamp=$venv/.seqeval-1
+  [[ ! -e $stamp ]] || return 0
+  lock_deps
+  [[ ! -e $stamp ]] || return 0
+  if pip_quietly -q install --no-compile --no-deps seqeval==1.2.2; then
+    touch "$stamp"
+  else
+    say "seqeval cannot be installed (pip's message is above); the test that compares with it will be skipped"
+  fi
+}
+
 # Replaces the wheels in a folder by their include/ folders: enough to compile against, not to link.
 keep_headers() {
   "$venv/bin/python" - "$1" <<'PYTHON'
@@ -280,6 +294,7 @@ done
 install_packages "${packages[@]}"
 install_torch
 [[ $wants != *" tests "* ]] || install_test_peers
+[[ $wants != *" tests "* ]] || install_seqeval
 [[ $wants != *" demo "* && $wants != *" bench "* ]] || install_encoder
 [[ $wants != *" bench "* ]] || install_peers
 [[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers

@@ -24,6 +24,7 @@ int run_command(int argc, char** argv) {
     add_new(app, exit_code);
     add_strats(app, exit_code);
     add_tokenize(app, exit_code);
+    add_score(app, exit_code);
     add_checkpoints(app, exit_code);
     add_convert(app, exit_code);
     add_doctor(app, exit_code);

@@ -15,6 +15,7 @@ void add_new(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_profile(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
+void add_score(CLI::App& app, int& exit_code);
 void add_strats(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);

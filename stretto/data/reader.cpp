@@ -7,22 +7,22 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/data/csv.h"
-#include "stretto/data/jsonl.h"
+#include "stretto/corpus/csv.h"
+#include "stretto/corpus/jsonl.h"
+#include "stretto/corpus/reader_format.h"
+#include "stretto/corpus/tsv.h"
 #include "stretto/data/reader_columns.h"
-#include "stretto/data/reader_format.h"
 #include "stretto/data/reader_labels.h"
-#include "stretto/data/tsv.h"
 
 namespace stretto::data {
 namespace {
 
-std::unique_ptr<FieldReader> make_reader(std::string_view text, const std::string& name) {
+std::unique_ptr<corpus::FieldReader> make_reader(std::string_view text, const std::string& name) {
   std::string extension = std::filesystem::path(name).extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (extension == ".tsv" || extension == ".txt") return std::make_unique<TsvReader>(text, name);
-  if (extension == ".csv") return std::make_unique<CsvReader>(text, name);
-  if (extension == ".jsonl" || extension == ".json") return std::make_unique<JsonlReader>(text, name);
+  if (extension == ".tsv" || extension == ".txt") return std::make_unique<corpus::TsvReader>(text, name);
+  if (extension == ".csv") return std::make_unique<corpus::CsvReader>(text, name);
+  if (extension == ".jsonl" || extension == ".json") return std::make_unique<corpus::JsonlReader>(text, name);
   throw ConfigError(
       "{}: files ending in \"{}\" are not known; known are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)",
       name, extension);
@@ -37,7 +37,7 @@ class RowBuilder {
     table_.has_pairs = layout.text_pair.has_value();
   }
 
-  void add(Fields& fields) {
+  void add(corpus::Fields& fields) {
     if (fields.values.size() != layout_.columns.size()) {
       throw DataError("{}:{}: {} column{}; {} has {} ({})", table_.name, fields.line, fields.values.size(),
                       fields.values.size() == 1 ? "" : "s",
@@ -68,7 +68,7 @@ class RowBuilder {
   }
 
  private:
-  std::string take(Fields& fields, size_t column) const {
+  std::string take(corpus::Fields& fields, size_t column) const {
     refuse_nested(fields, column, "a plain text");
     auto& value = fields.values[column];
     if (!value) {
@@ -78,7 +78,7 @@ class RowBuilder {
     return *value;
   }
 
-  void refuse_nested(const Fields& fields, size_t column, const char* expected) const {
+  void refuse_nested(const corpus::Fields& fields, size_t column, const char* expected) const {
     const auto nested = fields.nested.find(column);
     if (nested == fields.nested.end()) return;
     throw DataError("{}:{}: \"{}\" is {}; {} per row is expected", table_.name, fields.line,
@@ -94,8 +94,8 @@ class RowBuilder {
 
 Table parse_rows(std::string_view content, const std::string& name, const ReadOptions& options) {
   std::string converted;
-  const auto reader = make_reader(decode_text(content, options.encoding, name, converted), name);
-  Fields fields;
+  const auto reader = make_reader(corpus::decode_text(content, options.encoding, name, converted), name);
+  corpus::Fields fields;
   if (!reader->next(fields)) throw DataError("{}: the file is empty", name);
   const Layout layout = choose_columns(name, fields, reader->always_has_header(), options);
 

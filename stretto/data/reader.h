@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "stretto/data/encoding.h"
+#include "stretto/corpus/encoding.h"
 #include "stretto/data/rows.h"
 
 namespace stretto::data {
@@ -27,7 +27,7 @@ struct ReadOptions {
   // false: a file without the label column, or with that column empty (or -1) in all rows, gives rows without
   // labels.
   bool require_labels = false;
-  Encoding encoding = Encoding::utf8;
+  corpus::Encoding encoding = corpus::Encoding::utf8;
 };
 
 // Reads a file of text classification rows; the extension says how it is written:

@@ -212,7 +212,7 @@ std::string layout_text(const Layout& layout) {
   return text + (layout.has_header ? " (named columns)" : " (by number: no header line)");
 }
 
-Layout choose_columns(const std::string& name, const Fields& first, bool always_has_header,
+Layout choose_columns(const std::string& name, const corpus::Fields& first, bool always_has_header,
                       const ReadOptions& options) {
   Layout layout;
   for (const auto& value : first.values)

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "stretto/corpus/reader_format.h"
 #include "stretto/data/reader.h"
-#include "stretto/data/reader_format.h"
 
 namespace stretto::data {
 
@@ -21,7 +21,7 @@ struct Layout {
 // Decides which columns of the file `name` to read from its first record. Throws ConfigError for a column
 // that was asked for and isn't there, and where no column looks like the text; DataError where the columns are separated
 // by another character than the file's extension says.
-Layout choose_columns(const std::string& name, const Fields& first, bool always_has_header,
+Layout choose_columns(const std::string& name, const corpus::Fields& first, bool always_has_header,
                       const ReadOptions& options);
 
 // "text = Text, label = Label (named columns)".

@@ -279,12 +279,13 @@ TEST(Reader, BytesThatAreNoTextAreNamed) {
   EXPECT_THAT(
       failure("a.csv", latin1),
       HasSubstr("a.csv:3: byte 0xe9 is not UTF-8; save the file as UTF-8, or set data.encoding: latin-1"));
-  EXPECT_EQ(read("a.csv", latin1, {.encoding = Encoding::latin1}).rows[1].text, "caf\xC3\xA9");
-  EXPECT_EQ(read("a.csv", latin1, {.encoding = Encoding::utf8_replace}).rows[1].text, "caf\xEF\xBF\xBD");
+  EXPECT_EQ(read("a.csv", latin1, {.encoding = corpus::Encoding::latin1}).rows[1].text, "caf\xC3\xA9");
+  EXPECT_EQ(read("a.csv", latin1, {.encoding = corpus::Encoding::utf8_replace}).rows[1].text,
+            "caf\xEF\xBF\xBD");
   EXPECT_THAT(failure("a.tsv", std::string("good\t1\nb\0d\t0\n", 14)),
               HasSubstr("a.tsv:2: a NUL byte: the file is not text"));
-  EXPECT_EQ(parse_encoding("latin-1"), Encoding::latin1);
-  EXPECT_THROW(parse_encoding("latin1"), ConfigError);
+  EXPECT_EQ(corpus::parse_encoding("latin-1"), corpus::Encoding::latin1);
+  EXPECT_THROW(corpus::parse_encoding("latin1"), ConfigError);
 }
 
 TEST(Reader, EndlessLinesAreRefused) {

@@ -44,7 +44,7 @@ data::Table TextClassification::read(const std::filesystem::path& file, const da
                      recipe_.data.label.value_or("")};
   options.labels = labels;
   options.require_labels = require_labels;
-  options.encoding = data::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
+  options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
   return data::read_rows(file, options);
 }
 

@@ -1,8 +1,8 @@
-#include "stretto/data/tsv.h"
+#include "stretto/corpus/tsv.h"
 
 #include "stretto/base/strings.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 std::string_view take_line(std::string_view& rest) {
   const size_t end = rest.find('\n');
@@ -26,4 +26,4 @@ bool TsvReader::next(Fields& fields) {
   return false;
 }
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/data/reader_format.h"
+#include "stretto/corpus/reader_format.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 // JSON Lines: one object per line. The keys of the first object are the columns; what else later objects hold
 // is ignored. `text` must outlive the reader; `name` is the file.
@@ -29,4 +29,4 @@ class JsonlReader : public FieldReader {
   bool object_waits_ = false;
 };
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

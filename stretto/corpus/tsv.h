@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "stretto/data/reader_format.h"
+#include "stretto/corpus/reader_format.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 // Tab-separated lines without any quoting, as GLUE's files are. `text` must outlive the reader; `name` is the file.
 class TsvReader : public FieldReader {
@@ -22,4 +22,4 @@ class TsvReader : public FieldReader {
 // Cuts the next line off `rest`, without its LF or CR LF. REQUIRES: rest is not empty.
 std::string_view take_line(std::string_view& rest);
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

@@ -1,11 +1,11 @@
-#include "stretto/data/encoding.h"
+#include "stretto/corpus/encoding.h"
 
 #include <algorithm>
 
 #include "stretto/base/error.h"
 #include "stretto/text/utf8.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 namespace {
 
 int64_t line_of(std::string_view content, size_t position) {
@@ -54,4 +54,4 @@ std::string_view decode_text(std::string_view content, Encoding encoding, const 
   return content;
 }
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

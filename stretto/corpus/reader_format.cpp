@@ -1,8 +1,8 @@
-#include "stretto/data/reader_format.h"
+#include "stretto/corpus/reader_format.h"
 
 #include "stretto/base/error.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 void require_field_size(size_t bytes, const std::string& file, int64_t line) {
   if (bytes <= most_field_bytes) return;
@@ -11,4 +11,4 @@ void require_field_size(size_t bytes, const std::string& file, int64_t line) {
       line, bytes >> 20, most_field_bytes >> 20);
 }
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

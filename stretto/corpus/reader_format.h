@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 // One record of a file. A value is absent where the format has a way to write that: a JSON key that is missing, null, a
 // list or an object.
@@ -36,4 +36,4 @@ class FieldReader {
   virtual bool always_has_header() const { return false; }
 };
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

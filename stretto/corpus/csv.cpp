@@ -1,10 +1,10 @@
-#include "stretto/data/csv.h"
+#include "stretto/corpus/csv.h"
 
 #include <algorithm>
 
 #include "stretto/base/error.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 // Steps over LF or CR LF.
 bool CsvReader::take_line_end() {
@@ -65,4 +65,4 @@ bool CsvReader::next(Fields& fields) {
   }
 }
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 // How the bytes of a data file are read as text.
 enum class Encoding {
@@ -20,4 +20,4 @@ Encoding parse_encoding(std::string_view name);
 std::string_view decode_text(std::string_view content, Encoding encoding, const std::string& name,
                              std::string& buffer);
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

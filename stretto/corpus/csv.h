@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "stretto/data/reader_format.h"
+#include "stretto/corpus/reader_format.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 
 // Comma-separated values as in RFC 4180: a field in quotes may hold commas, line ends and doubled quotes. A
 // quote inside a field that doesn't begin with one is an ordinary character. `text` must outlive the reader;
@@ -26,4 +26,4 @@ class CsvReader : public FieldReader {
   int64_t line_ = 1;
 };
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

@@ -1,11 +1,11 @@
-#include "stretto/data/jsonl.h"
+#include "stretto/corpus/jsonl.h"
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
-#include "stretto/data/tsv.h"
+#include "stretto/corpus/tsv.h"
 
-namespace stretto::data {
+namespace stretto::corpus {
 namespace {
 
 constexpr size_t most_shown = 40;
@@ -68,4 +68,4 @@ bool JsonlReader::next(Fields& fields) {
   return true;
 }
 
-}  // namespace stretto::data
+}  // namespace stretto::corpus

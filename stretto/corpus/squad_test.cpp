@@ -1,0 +1,68 @@
+#include "stretto/corpus/squad.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto::corpus {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* article = R"({"version": "v2.0", "data": [{"title": "T", "paragraphs": [
+  {"context": "a b", "qas": [{"id": "1", "question": "what?", "answers": [{"text": "b", "answer_start": 2}]},
+                             {"id": 2, "question": "who?", "answers": [], "is_impossible": true}]}]}]})";
+
+std::string failure(std::string_view content) {
+  try {
+    parse_questions(content, "d.json");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Questions, SquadsLayout) {
+  const QuestionSet set = parse_questions(article, "d.json");
+  EXPECT_EQ(set.version, "v2.0");
+  EXPECT_TRUE(set.has_impossible);
+  ASSERT_EQ(set.questions.size(), 2u);
+  EXPECT_EQ(set.contexts.at(set.questions[1].context), "a b");
+  EXPECT_EQ(set.questions[0].answers.at(0).start, 2);
+  EXPECT_EQ(set.questions[0].title, "T");
+  EXPECT_EQ(set.questions[1].id, "2");
+}
+
+TEST(Questions, FlatRows) {
+  const std::string row =
+      R"({"id": "1", "context": "a b", "question": "q", "answers": {"text": ["b"], "answer_start": [2]}})";
+  for (const std::string& content :
+       {row + "\n" + row + "\n", "{\"data\": [" + row + ", " + row + "]}", row}) {
+    const QuestionSet set = parse_questions(content, "d.jsonl");
+    EXPECT_EQ(set.contexts.size(), 1u);
+    EXPECT_EQ(set.questions.back().answers.at(0).text, "b");
+    EXPECT_FALSE(set.has_impossible);
+  }
+  EXPECT_EQ(parse_questions(row + "\n" + row, "d.jsonl").questions[1].line, 2);
+}
+
+TEST(Questions, Refusals) {
+  EXPECT_THAT(failure("{}"), HasSubstr("d.json: the file has no list \"data\"; expected SQuAD's JSON"));
+  EXPECT_THAT(failure("{\"data\": []}"), HasSubstr("the file has no questions"));
+  EXPECT_THAT(failure(R"({"data": [{"paragraphs": [{"context": 1}]}]})"),
+              HasSubstr("d.json: data[0].paragraphs[0] \"context\" is not a string"));
+  EXPECT_THAT(failure(R"({"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]})"),
+              HasSubstr("data[0].paragraphs[0].qas[0] has no \"id\""));
+  EXPECT_THAT(
+      failure(
+          R"({"id": "7", "context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": []}})"),
+      HasSubstr("d.json:1: the row (question 7) has 1 answer texts and 0 answer_start"));
+  EXPECT_THAT(
+      failure(
+          R"({"id": "7", "context": "c", "question": "q", "answers": [{"text": "a", "answer_start": -1}]})"),
+      HasSubstr("an answer_start that is not a whole number from 0"));
+}
+
+}  // namespace
+}  // namespace stretto::corpus

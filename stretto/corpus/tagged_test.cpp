@@ -1,0 +1,78 @@
+#include "stretto/corpus/tagged.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto::corpus {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string failure(const std::string& name, std::string_view content, const TaggedOptions& options = {}) {
+  try {
+    parse_tagged(content, name, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Tagged, ConllColumns) {
+  const TaggedCorpus corpus = parse_tagged("EU NNP B-ORG\nwas VBD O\n\nPeter NNP B-PER\n", "a.txt");
+  EXPECT_EQ(corpus.columns, "token = 1, tag = 3 of 3 columns");
+  EXPECT_THAT(corpus.sentences[0].tokens, ElementsAre("EU", "was"));
+  EXPECT_THAT(corpus.tag_names(), ElementsAre("B-ORG", "B-PER", "O"));
+  EXPECT_EQ(corpus.tokens(), 3);
+  EXPECT_EQ(corpus.spans(), 2);
+  EXPECT_THAT(parse_tagged("a X 1\n", "a.conll", {.token = "3", .tag = "2"}).sentences[0].tags,
+              ElementsAre("X"));
+  EXPECT_FALSE(parse_tagged("EU\nwas\n", "a.conll").has_tags);
+}
+
+TEST(Tagged, JsonLinesAsRunNerReadsThem) {
+  const TaggedCorpus corpus = parse_tagged(
+      "{\"id\": 0, \"tokens\": [\"EU\", \"was\"], \"ner_tags\": [\"B-ORG\", \"O\"]}\n\n{\"tokens\": [], \"ner_tags\": []}\n",
+      "a.json");
+  ASSERT_EQ(corpus.sentences.size(), 1u);
+  EXPECT_THAT(corpus.sentences[0].tags, ElementsAre("B-ORG", "O"));
+  const TaggedCorpus older =
+      parse_tagged("{\"words\": [\"EU\"], \"ner\": [1]}", "a.jsonl", {.tag_names = {"O", "B-ORG"}});
+  EXPECT_THAT(older.sentences[0].tags, ElementsAre("B-ORG"));
+  EXPECT_EQ(older.columns, "token = words, tag = ner");
+}
+
+TEST(Tagged, ConvertsSchemes) {
+  const std::string iob1 = "a I-X\nb B-X\nc I-X\nd O\ne I-Y\n";
+  EXPECT_THAT(parse_tagged(iob1, "a.conll", {.scheme = TagScheme::iob2}).sentences[0].tags,
+              ElementsAre("B-X", "B-X", "I-X", "O", "B-Y"));
+  EXPECT_THAT(parse_tagged(iob1, "a.conll", {.scheme = TagScheme::iobes}).sentences[0].tags,
+              ElementsAre("S-X", "B-X", "E-X", "O", "S-Y"));
+  EXPECT_THAT(parse_tagged("a B-X\nb L-X\nc U-X\n", "a.conll", {.scheme = TagScheme::iob1}).sentences[0].tags,
+              ElementsAre("I-X", "I-X", "B-X"));
+}
+
+TEST(Tagged, Refusals) {
+  EXPECT_THAT(failure("a.conll", "a\tO\n", {.tag = "3"}),
+              HasSubstr("data.label: a.conll has 2 columns; expected the number of one"));
+  EXPECT_THAT(failure("a.conll", "a\nb\n", {.require_tags = true}),
+              HasSubstr("a.conll: the file has no tags"));
+  EXPECT_THAT(failure("a.jsonl", "{\"text\": \"x\"}"),
+              HasSubstr("a.jsonl:1: no list of tokens among the keys text"));
+  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}"),
+              HasSubstr("a.jsonl:1: the tag 1 is a number; name the tags"));
+  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}"),
+              HasSubstr("a.jsonl:1: 1 token and 2 tags"));
+  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [3]}", {.tag_names = {"O"}}),
+              HasSubstr("the tag 3 has no name"));
+  EXPECT_THAT(failure("a.jsonl", "[]"), HasSubstr("a.jsonl:1: a JSON array"));
+  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [1]}"), HasSubstr("a token is a JSON number"));
+  EXPECT_THAT(failure("a.jsonl", "\n"), HasSubstr("a.jsonl: the file has no sentence"));
+  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"]}", {.tag = "pos"}),
+              HasSubstr("data.label: a.jsonl:1 has no key \"pos\""));
+}
+
+}  // namespace
+}  // namespace stretto::corpus

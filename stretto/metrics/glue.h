@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace stretto::metrics {
+
+// A task of GLUE (Wang et al. 2018) and the metrics by which it is scored.
+struct GlueTask {
+  std::string name;                  // as in run_glue: "mnli"
+  std::vector<std::string> labels;   // by id; empty for a regression (stsb)
+  std::vector<std::string> metrics;  // accuracy, f1, matthews_correlation, pearson, spearmanr
+};
+
+const std::vector<GlueTask>& glue_tasks();
+
+// Throws ConfigError, which lists the tasks, for an unknown name.
+const GlueTask& glue_task(const std::string& name);
+
+// The metrics of Hugging Face's metric "glue", and combined_score, their mean, if there are several. Labels are names or ids
+// of the task; numbers for stsb. A correlation with a constant is null. Throws DataError for other labels, named by their position, and if gold and predictions differ in number.
+nlohmann::ordered_json glue_scores(const GlueTask& task, std::span<const std::string> gold,
+                                   std::span<const std::string> predicted);
+
+}  // namespace stretto::metrics

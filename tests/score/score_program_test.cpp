@@ -1,0 +1,82 @@
+#include "tests/support/shell.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+
+// `stretto score` as users call it; its numbers are compared with the reference tools by score_test.py.
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ScoreProgram : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& content) const {
+    write_file_atomic(folder_.path() / name, content);
+    return folder_.path() / name;
+  }
+  static ShellResult score(const std::string& arguments) {
+    return shell(std::string(STRETTO_PROGRAM) + " score " + arguments);
+  }
+  static std::string error(const std::string& arguments) {
+    const ShellResult result = score(arguments);
+    EXPECT_NE(result.exit_code, 0) << arguments;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(ScoreProgram, OneJsonObject) {
+  const std::string conll = write("a.conll", "EU NNP B-ORG B-ORG\nand CC O B-ORG\n");
+  const ShellResult result = score("seqeval " + conll);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("overall_precision"), 0.5);
+  EXPECT_EQ(nlohmann::json::parse(score("seqeval --mode conlleval " + conll).out).at("precision"), 50.0);
+}
+
+TEST_F(ScoreProgram, LabelsOfFilesOfManyForms) {
+  const std::string gold = write(
+                        "gold.jsonl",
+                        "{\"line\": 2, \"label\": \"x\", \"gold\": \"1\"}\n{\"line\": 3, \"gold\": 0}\n"),
+                    plain = write("plain.txt", "positive\n0\n"),
+                    cola = write("cola.tsv", "g1\t1\t\tA.\ng2\t0\t*\tB.\n");
+  EXPECT_EQ(nlohmann::json::parse(score("glue sst2 " + gold + " " + plain).out).at("accuracy"), 1.0);
+  EXPECT_EQ(
+      nlohmann::json::parse(score("glue sst2 --gold-column 2 " + cola + " " + plain).out).at("accuracy"),
+      1.0);
+  EXPECT_THAT(error("glue cola " + cola + " " + plain), HasSubstr("name the column with --gold-column"));
+}
+
+TEST_F(ScoreProgram, Mistakes) {
+  const std::string one = write("one.conll", "EU\nand\n"), two = write("two.conll", "EU X-ORG B-ORG\n"),
+                    list = write("list.json", "[]"), numbers = write("numbers.json", "{\"1\": 2}"),
+                    squad = write("squad.json",
+                                  "{\"data\": [{\"id\": \"1\", \"context\": \"c\", \"question\": \"q\"}]}");
+  EXPECT_THAT(error("seqeval " + one),
+              HasSubstr("one.conll: one column; expected the gold and the predicted tag"));
+  EXPECT_THAT(error("seqeval --mode strict " + two),
+              HasSubstr("two.conll: \"X-ORG\" is not a tag of a known scheme"));
+  EXPECT_THAT(error("seqeval --scheme IOB2 " + two), HasSubstr("it applies to --mode strict"));
+  EXPECT_THAT(error("seqeval --mode strict --scheme IBO " + two), HasSubstr("\"IBO\" is not a tag scheme"));
+  EXPECT_THAT(error("seqeval " + folder_.path().string() + "/none"), HasSubstr("No such file"));
+  EXPECT_THAT(error("squad " + squad + " " + list),
+              HasSubstr("list.json: a JSON array; expected an object of question ids"));
+  EXPECT_THAT(error("squad " + squad + " " + numbers),
+              HasSubstr("the answer to question 1 is a JSON number"));
+  EXPECT_THAT(error("squad " + squad + " " + squad),
+              HasSubstr("squad.json: the answer to question data is a JSON array"));
+  EXPECT_THAT(error("squad --na-prob-thresh 2 " + squad + " " + numbers), HasSubstr("--na-prob-thresh"));
+  EXPECT_THAT(error("glue nli " + one + " " + one), HasSubstr("\"nli\" is not a task of GLUE; did you mean"));
+  EXPECT_THAT(error("glue rte " + one + " " + one),
+              HasSubstr("predicted label 1: found \"EU\"; expected one of entailment"));
+  EXPECT_THAT(error("sqaud"), HasSubstr("sqaud"));
+  EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
+}
+
+}  // namespace
+}  // namespace stretto
