@@ -22,7 +22,8 @@ void require_model_folder(const std::filesystem::path& folder) {
 }  // namespace
 
 void add_predict(CLI::App& app, int&) {
-  CLI::App* verb = app.add_subcommand("predict", "Classify texts with a trained model; prints JSON lines");
+  CLI::App* verb =
+      app.add_subcommand("predict", "Classes, entities or answers by a trained model; prints JSON lines");
   auto arguments = std::make_shared<command::PredictArguments>();
   command::add_predict_arguments(*verb, *arguments);
   verb->callback([arguments] {

@@ -94,6 +94,8 @@ metrics::NullOdds read_null_odds(const std::string& path) {
 }
 
 void score_squad(const SquadArguments& arguments) {
+  if (arguments.threshold && arguments.na_prob.empty())
+    throw ConfigError("--na-prob-thresh: it applies to the values of --na-prob, which is not given");
   const corpus::QuestionSet questions = corpus::read_questions(arguments.data);
   const metrics::Predictions predictions = read_predictions(arguments.predictions);
   const bool v1 = arguments.version == "1.1" || (arguments.version == "auto" && !questions.has_impossible);
@@ -101,8 +103,6 @@ void score_squad(const SquadArguments& arguments) {
     throw ConfigError(
         "--na-prob: {} is scored as SQuAD 1.1, whose questions all have answers; remove it, or add --version 2.0",
         arguments.data);
-  if (arguments.threshold && arguments.na_prob.empty())
-    throw ConfigError("--na-prob-thresh: it applies to the values of --na-prob, which is not given");
   if (v1) return print(metrics::squad_v1(questions, predictions));
   metrics::NullOdds odds;
   if (!arguments.na_prob.empty()) odds = read_null_odds(arguments.na_prob);

@@ -5,6 +5,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/strategy.h"
+#include "stretto/config/task_names.h"
 #include "stretto/declare/describe.h"
 #include "stretto/declare/yaml.h"
 #include "stretto/declare/yaml_override.h"
@@ -52,7 +53,9 @@ void resolve(Recipe& recipe) {
   resolve_strategy(recipe);
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
-  if (!recipe.checkpoint.monitor) recipe.checkpoint.monitor = "accuracy";
+  if (!recipe.checkpoint.monitor) recipe.checkpoint.monitor = default_monitor(recipe.task);
+  if (recipe.task == "question-answering" && !recipe.origins.given("data.max_length"))
+    recipe.data.max_length = 384;
 }
 
 Recipe parse_recipe(const std::string& yaml, const std::string& name, std::span<const std::string> overrides,
@@ -104,6 +107,9 @@ const std::set<std::string> free_settings = {"checkpoint",
                                              "data.pad_to_multiple_of",
                                              "training.steps_this_run",
                                              "training.max_time",
+                                             "question_answering.n_best_size",
+                                             "question_answering.max_answer_length",
+                                             "question_answering.null_score_diff_threshold",
                                              "training.device",
                                              "training.strategy",
                                              "training.backend",
@@ -132,6 +138,7 @@ void collect_settings(const std::vector<declare::Field>& fields, const std::stri
     const std::string name = prefix + field.key;
     if (!is_included(field, name)) continue;
     if (field.is_section()) {
+      if (!field.rule.in_use()) continue;
       collect_settings(field.fields, name + ".", is_included, settings);
     } else if (field.rule.in_use()) {
       settings[name] = declare::value_of(field);

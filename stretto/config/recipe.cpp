@@ -48,23 +48,63 @@ void TokenizerConfig::fields(declare::Fields& field) {
 }
 
 void DataConfig::fields(declare::Fields& field) {
-  field("train", train, "training samples: a .tsv, .csv or .jsonl file");
+  field(
+      "train", train,
+      "training samples: .tsv, .csv or .jsonl; CoNLL or .jsonl for tags; SQuAD's .json or .jsonl for questions");
   field("validation", validation, "samples that are evaluated during training");
   field("test", test, "samples for `stretto test`");
-  field("text", text, "name of the text column; unset: inferred from the header or layout of the file");
+  field(
+      "text", text,
+      "name of the text column, in CoNLL files the number of the token column; unset: inferred from the header or layout of the file");
   field("text_pair", text_pair, "name of the column of the second text, for tasks on pairs");
-  field("label", label, "name of the label column; unset: inferred from the header or layout of the file");
+  field(
+      "label", label,
+      "name of the label column, in CoNLL files the number of the tag column; unset: inferred from the header or layout of the file");
   field("encoding", encoding, "how the bytes of the files are read; unset: utf-8, which refuses others",
         one_of({"utf-8", "utf-8-replace", "latin-1"}));
-  field("max_length", max_length,
-        "maximum tokens per sample, special tokens included; longer samples are truncated",
-        at_least(2).at_most(max_count));
+  field(
+      "max_length", max_length,
+      "maximum tokens per sample, special tokens included; longer texts are truncated, sentences and contexts of the other tasks split into windows; unset with task question-answering: 384",
+      at_least(2).at_most(max_count));
   field(
       "pad_to_multiple_of", pad_to_multiple_of,
       "packed batches are padded at their end to a multiple of so many tokens, so that the shapes of matrix products recur; 1: not at all",
       at_least(1).at_most(4096));
   field("cache", cache,
         "folder in which token ids are cached between runs; unset: cache/ in the output folder");
+}
+
+void TokenClassificationConfig::fields(declare::Fields& field) {
+  field(
+      "long_sentences", long_sentences,
+      "sentences of more than data.max_length tokens: window splits them into overlapping samples, in which each word is predicted once; cut leaves the words behind out; refuse ends the run",
+      one_of({"window", "cut", "refuse"}));
+  field("stride", stride,
+        "tokens that consecutive windows of a sentence share; unset: at most a quarter of data.max_length",
+        at_least(0).at_most(max_count));
+  field("label_all_tokens", label_all_tokens,
+        "train on all tokens of a word (with I- behind the first one), instead of its first token only");
+  field("tag_scheme", tag_scheme, "convert the tags of the files to this scheme; keep: as they are",
+        one_of({"keep", "IOB1", "IOB2", "IOBES"}));
+  field("tag_names", tag_names, "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...");
+}
+
+void QuestionAnsweringConfig::fields(declare::Fields& field) {
+  field("version_2_with_negative", version_2_with_negative,
+        "whether questions may have no answer, as in SQuAD 2.0; unset: whether those of the files do");
+  field("doc_stride", doc_stride, "tokens of the context that consecutive windows share",
+        at_least(0).at_most(max_count));
+  field("n_best_size", n_best_size, "answers per question in nbest_predictions.json",
+        at_least(1).at_most(1000));
+  field("max_answer_length", max_answer_length, "maximum tokens of an answer",
+        at_least(1).at_most(max_count));
+  field(
+      "null_score_diff_threshold", null_score_diff_threshold,
+      "a question is predicted to have no answer if the score of that exceeds the best answer's by more than this");
+  field(
+      "misplaced_answers", misplaced_answers,
+      "training answers whose text is not at its answer_start: refuse ends the run, skip leaves the question out",
+      one_of({"refuse", "skip"}));
 }
 
 void TrainingConfig::fields(declare::Fields& field) {
@@ -219,8 +259,13 @@ bool ProgramFields::operator==(const ProgramFields& other) const {
 }
 
 const std::vector<std::string>& task_names() {
-  static const std::vector<std::string> names = {"text-classification"};
+  static const std::vector<std::string> names = {"text-classification", "token-classification",
+                                                 "question-answering"};
   return names;
+}
+
+std::string default_monitor(const std::string& task) {
+  return task == "token-classification" || task == "question-answering" ? "f1" : "accuracy";
 }
 
 void Recipe::fields(declare::Fields& field) {
@@ -228,6 +273,11 @@ void Recipe::fields(declare::Fields& field) {
   field("model", model, "the model to start from");
   field("tokenizer", tokenizer, "the tokenizer");
   field("data", data, "data files and their columns");
+  const auto with = [this](const char* name) { return declare::Rule{}.used_with("task", task, {name}); };
+  field("token_classification", token_classification, "words and their tags (task: token-classification)",
+        with("token-classification"));
+  field("question_answering", question_answering, "windows and answers (task: question-answering)",
+        with("question-answering"));
   field("training", training, "duration, batch sizes, precision, device");
   field("optimizer", optimizer, "the optimizer and its hyperparameters");
   field("scheduler", scheduler, "the learning rate schedule");

@@ -55,6 +55,29 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
+struct TokenClassificationConfig {
+  std::string long_sentences = "window";
+  int64_t stride = 32;
+  bool label_all_tokens = false;
+  std::string tag_scheme = "keep";
+  std::vector<std::string> tag_names = {};
+
+  void fields(declare::Fields& field);
+  bool operator==(const TokenClassificationConfig&) const = default;
+};
+
+struct QuestionAnsweringConfig {
+  std::optional<bool> version_2_with_negative = std::nullopt;
+  int64_t doc_stride = 128;
+  int64_t n_best_size = 20;
+  int64_t max_answer_length = 30;
+  double null_score_diff_threshold = 0;
+  std::string misplaced_answers = "refuse";
+
+  void fields(declare::Fields& field);
+  bool operator==(const QuestionAnsweringConfig&) const = default;
+};
+
 struct TrainingConfig {
   int64_t epochs = 3;
   std::optional<int64_t> max_steps = std::nullopt;
@@ -188,6 +211,8 @@ struct Recipe {
   ModelConfig model = {};
   TokenizerConfig tokenizer = {};
   DataConfig data = {};
+  TokenClassificationConfig token_classification = {};  // these two with the task of that name
+  QuestionAnsweringConfig question_answering = {};
   TrainingConfig training = {};
   OptimizerConfig optimizer = {};
   SchedulerConfig scheduler = {};

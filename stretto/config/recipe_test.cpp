@@ -15,6 +15,7 @@ namespace {
 using declare::ScopedVariable;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
@@ -69,6 +70,28 @@ TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
   refuses(
       "optimizer:\n  type: AdamX\n", {},
       "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop; did you mean \"AdamW\", \"Adam\" or \"Adamax\"?");
+}
+
+TEST(Recipe, SectionsOfAnotherTaskAreRefused) {
+  refuses(
+      "data: {}\ntoken_classification:\n  stride: 8\n", {},
+      "r.yaml:2:1: token_classification does not apply with task: text-classification, only with token-classification; remove the section or change task");
+  refuses(
+      "task: token-classification\n", {"question_answering.doc_stride=8"},
+      "--set question_answering.doc_stride=8: question_answering does not apply with task: token-classification");
+  const Recipe tagging = parse("task: token-classification\ntoken_classification: {stride: 8}\n");
+  EXPECT_EQ(tagging.token_classification.stride, 8);
+  EXPECT_EQ(tagging.checkpoint.monitor, "f1");
+  EXPECT_TRUE(computing_settings(tagging).contains("token_classification.stride"));
+  EXPECT_THAT(dump_recipe(tagging),
+              AllOf(HasSubstr("token_classification:"), Not(HasSubstr("question_answering"))));
+  EXPECT_EQ(parse(dump_recipe(tagging)), tagging);
+  EXPECT_THAT(dump_recipe(parse("output: o\n")), Not(HasSubstr("token_classification")));
+  EXPECT_FALSE(computing_settings(parse("output: o\n")).contains("token_classification.stride"));
+  const Recipe answering = parse("task: question-answering\n");
+  EXPECT_EQ(answering.data.max_length, 384);
+  EXPECT_EQ(parse("task: question-answering\ndata: {max_length: 128}\n").data.max_length, 128);
+  EXPECT_TRUE(may_change_on_resume("question_answering.n_best_size"));
 }
 
 // It would be written to config.yaml, and handed to ranks, as another value.
@@ -173,7 +196,7 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
   const auto schema = recipe_schema();
   EXPECT_EQ(schema["title"], "stretto recipe");
-  EXPECT_EQ(schema["properties"].size(), 13u);
+  EXPECT_EQ(schema["properties"].size(), 15u);
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 

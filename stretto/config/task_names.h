@@ -8,4 +8,7 @@ namespace stretto {
 // The values of a recipe's `task`, the default first. Each must have an entry in tasks/registry.cpp.
 const std::vector<std::string>& task_names();
 
+// The metric that checkpoint.monitor defaults to; "accuracy" for tasks of programs.
+std::string default_monitor(const std::string& task);
+
 }  // namespace stretto

@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string failure(std::string_view content) {
+std::string conll_failure(std::string_view content) {
   try {
     parse_conll(content, "a.conll");
   } catch (const DataError& error) {
@@ -41,10 +41,10 @@ TEST(Conll, CommentsInFilesWithTabs) {
 }
 
 TEST(Conll, MalformedLinesAreNamed) {
-  EXPECT_THAT(failure("a B-X\nb\n"),
+  EXPECT_THAT(conll_failure("a B-X\nb\n"),
               HasSubstr("a.conll:2: 1 column (\"b\"); line 1 has 2, separated by spaces"));
-  EXPECT_THAT(failure("a\tO\n\nb\t\n"), HasSubstr("a.conll:3: column 2 is empty"));
-  EXPECT_THAT(failure("\n\n"), HasSubstr("a.conll: the file has no token"));
+  EXPECT_THAT(conll_failure("a\tO\n\nb\t\n"), HasSubstr("a.conll:3: column 2 is empty"));
+  EXPECT_THAT(conll_failure("\n\n"), HasSubstr("a.conll: the file has no token"));
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ class QuestionReader {
 };
 
 // Whether the first line is a JSON object that another one follows, or one row: JSON Lines. SQuAD's files are one object.
-bool is_json_lines(std::string_view content) {
+bool holds_rows(std::string_view content) {
   while (!content.empty()) {
     const std::string_view line = trim(take_line(content));
     if (line.empty()) continue;
@@ -163,7 +163,7 @@ QuestionSet parse_questions(std::string_view content, const std::string& name) {
   std::string buffer;
   content = decode_text(content, Encoding::utf8, name, buffer);
   QuestionReader reader(name);
-  if (!is_json_lines(content)) {
+  if (!holds_rows(content)) {
     reader.read_document(parse_json(content, name));
     return reader.finish();
   }

@@ -14,7 +14,7 @@ constexpr const char* article = R"({"version": "v2.0", "data": [{"title": "T", "
   {"context": "a b", "qas": [{"id": "1", "question": "what?", "answers": [{"text": "b", "answer_start": 2}]},
                              {"id": 2, "question": "who?", "answers": [], "is_impossible": true}]}]}]})";
 
-std::string failure(std::string_view content) {
+std::string squad_failure(std::string_view content) {
   try {
     parse_questions(content, "d.json");
   } catch (const DataError& error) {
@@ -48,18 +48,18 @@ TEST(Questions, FlatRows) {
 }
 
 TEST(Questions, Refusals) {
-  EXPECT_THAT(failure("{}"), HasSubstr("d.json: the file has no list \"data\"; expected SQuAD's JSON"));
-  EXPECT_THAT(failure("{\"data\": []}"), HasSubstr("the file has no questions"));
-  EXPECT_THAT(failure(R"({"data": [{"paragraphs": [{"context": 1}]}]})"),
+  EXPECT_THAT(squad_failure("{}"), HasSubstr("d.json: the file has no list \"data\"; expected SQuAD's JSON"));
+  EXPECT_THAT(squad_failure("{\"data\": []}"), HasSubstr("the file has no questions"));
+  EXPECT_THAT(squad_failure(R"({"data": [{"paragraphs": [{"context": 1}]}]})"),
               HasSubstr("d.json: data[0].paragraphs[0] \"context\" is not a string"));
-  EXPECT_THAT(failure(R"({"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]})"),
+  EXPECT_THAT(squad_failure(R"({"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]})"),
               HasSubstr("data[0].paragraphs[0].qas[0] has no \"id\""));
   EXPECT_THAT(
-      failure(
+      squad_failure(
           R"({"id": "7", "context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": []}})"),
       HasSubstr("d.json:1: the row (question 7) has 1 answer texts and 0 answer_start"));
   EXPECT_THAT(
-      failure(
+      squad_failure(
           R"({"id": "7", "context": "c", "question": "q", "answers": [{"text": "a", "answer_start": -1}]})"),
       HasSubstr("an answer_start that is not a whole number from 0"));
 }

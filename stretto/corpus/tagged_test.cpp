@@ -11,7 +11,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string failure(const std::string& name, std::string_view content, const TaggedOptions& options = {}) {
+std::string tagged_failure(const std::string& name, std::string_view content,
+                           const TaggedOptions& options = {}) {
   try {
     parse_tagged(content, name, options);
   } catch (const Error& error) {
@@ -55,22 +56,22 @@ TEST(Tagged, ConvertsSchemes) {
 }
 
 TEST(Tagged, Refusals) {
-  EXPECT_THAT(failure("a.conll", "a\tO\n", {.tag = "3"}),
+  EXPECT_THAT(tagged_failure("a.conll", "a\tO\n", {.tag = "3"}),
               HasSubstr("data.label: a.conll has 2 columns; expected the number of one"));
-  EXPECT_THAT(failure("a.conll", "a\nb\n", {.require_tags = true}),
+  EXPECT_THAT(tagged_failure("a.conll", "a\nb\n", {.require_tags = true}),
               HasSubstr("a.conll: the file has no tags"));
-  EXPECT_THAT(failure("a.jsonl", "{\"text\": \"x\"}"),
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"),
               HasSubstr("a.jsonl:1: no list of tokens among the keys text"));
-  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}"),
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}"),
               HasSubstr("a.jsonl:1: the tag 1 is a number; name the tags"));
-  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}"),
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}"),
               HasSubstr("a.jsonl:1: 1 token and 2 tags"));
-  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [3]}", {.tag_names = {"O"}}),
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [3]}", {.tag_names = {"O"}}),
               HasSubstr("the tag 3 has no name"));
-  EXPECT_THAT(failure("a.jsonl", "[]"), HasSubstr("a.jsonl:1: a JSON array"));
-  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [1]}"), HasSubstr("a token is a JSON number"));
-  EXPECT_THAT(failure("a.jsonl", "\n"), HasSubstr("a.jsonl: the file has no sentence"));
-  EXPECT_THAT(failure("a.jsonl", "{\"tokens\": [\"x\"]}", {.tag = "pos"}),
+  EXPECT_THAT(tagged_failure("a.jsonl", "[]"), HasSubstr("a.jsonl:1: a JSON array"));
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [1]}"), HasSubstr("a token is a JSON number"));
+  EXPECT_THAT(tagged_failure("a.jsonl", "\n"), HasSubstr("a.jsonl: the file has no sentence"));
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"]}", {.tag = "pos"}),
               HasSubstr("data.label: a.jsonl:1 has no key \"pos\""));
 }
 

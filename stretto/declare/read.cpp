@@ -29,6 +29,7 @@ class FieldReader {
       if (child == nullptr || child->kind == YamlNode::Kind::absent) continue;
       if (&field != declaration_in_use(fields, field.key)) continue;
       if (field.is_section()) {
+        if (child->kind != YamlNode::Kind::null) require_in_use(field, fields, *child, path);
         read_section(field.fields, *child, join_path(path, field.key));
       } else {
         read_setting(field, fields, *child, path);
@@ -49,18 +50,24 @@ class FieldReader {
     }
     parse_value(field, node, path);
     if (node.kind == YamlNode::Kind::null) return;
-    if (!field.rule.in_use()) {
-      const auto& condition = *field.rule.condition;
-      std::vector<std::string> values;
-      for (const Field* declaration : declarations(fields, field.key)) {
-        const auto& more = declaration->rule.condition->values;
-        values.insert(values.end(), more.begin(), more.end());
-      }
-      const std::string selector = join_path(section, condition.key);
-      throw ConfigError("{}: {} does not apply with {}: {}, only with {}; remove the line or change {}",
-                        node.place, path, selector, *condition.chosen, fmt::join(values, " or "), selector);
-    }
+    require_in_use(field, fields, node, section);
     origins_.places[path] = node.place;
+  }
+
+  void require_in_use(const Field& field, const std::vector<Field>& fields, const YamlNode& node,
+                      const std::string& section) const {
+    if (field.rule.in_use()) return;
+    const auto& condition = *field.rule.condition;
+    std::vector<std::string> values;
+    for (const Field* declaration : declarations(fields, field.key)) {
+      const auto& more = declaration->rule.condition->values;
+      values.insert(values.end(), more.begin(), more.end());
+    }
+    const std::string selector = join_path(section, condition.key);
+    throw ConfigError("{}: {} does not apply with {}: {}, only with {}; remove {} or change {}",
+                      field.is_section() ? node.key_place : node.place, join_path(section, field.key),
+                      selector, *condition.chosen, fmt::join(values, " or "),
+                      field.is_section() ? "the section" : "the line", selector);
   }
 
   void refuse_unknown(const std::vector<Field>& fields, const YamlNode& child,

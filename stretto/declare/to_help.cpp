@@ -103,7 +103,7 @@ std::string to_help(const std::vector<Field>& fields, const std::string& path) {
 std::string sections_help(const std::vector<Field>& fields) {
   std::string text;
   for (const Field& field : fields) {
-    if (field.is_section()) text += fmt::format("  {:<12} {}\n", field.key, field.help);
+    if (field.is_section()) text += fmt::format("  {:<21}{}\n", field.key, field.help);
   }
   return text;
 }

@@ -68,12 +68,12 @@ nlohmann::ordered_json value_of(const Field& setting) { return std::visit(ToJson
 std::string to_yaml(const std::vector<Field>& fields) {
   std::string document;
   for (const Field& field : fields) {
-    if (field.is_section()) {
+    if (field.is_section() && field.rule.in_use()) {
       const std::string section = to_yaml(field.fields);
       if (section.empty()) continue;
       document += field.key + ":\n";
       for (const std::string_view line : split(trim(section), '\n')) document += fmt::format("  {}\n", line);
-    } else if (field.rule.in_use()) {
+    } else if (!field.is_section() && field.rule.in_use()) {
       const auto value = value_of(field);
       if (!value.is_null()) document += fmt::format("{}: {}\n", field.key, yaml_value(value));
     }

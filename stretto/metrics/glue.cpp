@@ -97,8 +97,8 @@ nlohmann::ordered_json glue_scores(const GlueTask& task, std::span<const std::st
     add("pearson", pearson(found, wanted));
     add("spearmanr", spearman(found, wanted));
   } else {
-    const Confusion confusion(class_ids(task, "predicted", predicted), class_ids(task, "gold", gold),
-                              std::ssize(task.labels));
+    const auto wanted = class_ids(task, "gold", gold), found = class_ids(task, "predicted", predicted);
+    const Confusion confusion(found, wanted, std::ssize(task.labels));
     for (const std::string& metric : task.metrics) add(metric, score(metric, confusion));
   }
   if (json.size() > 1) json["combined_score"] = sum / static_cast<double>(json.size());

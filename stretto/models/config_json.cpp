@@ -116,8 +116,9 @@ std::vector<std::string> read_labels(const nlohmann::json& json, const std::stri
   return labels;
 }
 
-void write_labels(nlohmann::json& json, const std::vector<std::string>& labels) {
-  json["problem_type"] = "single_label_classification";
+void write_labels(nlohmann::json& json, const std::vector<std::string>& labels, bool is_text_classifier) {
+  is_text_classifier ? void(json["problem_type"] = "single_label_classification")
+                     : void(json.erase("problem_type"));
   json["id2label"] = nlohmann::json::object();
   json["label2id"] = nlohmann::json::object();
   for (size_t id = 0; id < labels.size(); ++id) {

@@ -52,8 +52,10 @@ void check_parameter_count(const std::vector<std::vector<int64_t>>& shapes, cons
 // (default 2).
 std::vector<std::string> read_labels(const nlohmann::json& json, const std::string& source);
 
-// Writes id2label, label2id and problem_type of a single-label classifier.
-void write_labels(nlohmann::json& json, const std::vector<std::string>& labels);
+// Writes id2label and label2id, and the problem_type of a single-label classifier of texts unless `is_text_classifier` is
+// false: config.json then has none.
+void write_labels(nlohmann::json& json, const std::vector<std::string>& labels,
+                  bool is_text_classifier = true);
 
 // Whether a text classifier was trained on pairs of texts: task_specific_params.text-classification.text_pair; nullopt
 // if absent.

@@ -7,10 +7,12 @@
 namespace stretto {
 
 const ModelRegistry& bundled_models() {
-  static const ModelRegistry models("a model_type",
-                                    {
-                                        {.name = "bert", .sequence_classifier = make_bert_classifier},
-                                    });
+  static const ModelRegistry models("a model_type", {
+                                                        {.name = "bert",
+                                                         .sequence_classifier = make_bert_sequence_classifier,
+                                                         .token_classifier = make_bert_token_classifier,
+                                                         .question_answerer = make_bert_question_answerer},
+                                                    });
   return models;
 }
 
@@ -25,23 +27,48 @@ const ModelType& model_type_of(const ModelRegistry& models, const nlohmann::json
   return models.at(name, source + ": model_type");
 }
 
-std::shared_ptr<SequenceClassifier> make_sequence_classifier(const ModelRegistry& models,
-                                                             const nlohmann::json& config,
-                                                             const std::string& source,
-                                                             const ClassifierOptions& options) {
+std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, Head head,
+                                           const nlohmann::json& config, const std::string& source,
+                                           const TextModelOptions& options) {
   const ModelType& type = model_type_of(models, config, source);
-  if (!type.sequence_classifier)
-    throw ConfigError("{}: model_type: \"{}\" has no sequence classification head", source, type.name);
-  return type.sequence_classifier(config, source, options);
+  const MakeTextModel& make = head == Head::sequence_classification ? type.sequence_classifier
+                              : head == Head::token_classification  ? type.token_classifier
+                                                                    : type.question_answerer;
+  if (!make) {
+    throw ConfigError("{}: model_type: \"{}\" has no head for {}", source, type.name,
+                      head == Head::sequence_classification ? "sequence classification"
+                      : head == Head::token_classification  ? "token classification"
+                                                            : "question answering");
+  }
+  return make(config, source, options);
 }
 
-std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models,
+std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, Head head,
                                                        const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   const nlohmann::json config = read_config_json(file);
   const ModelType& type = model_type_of(models, config, file.string());
-  if (!hf_folder_has(folder, type.sequence_classifier_head)) return std::nullopt;
+  const std::string architecture = architecture_of(config);
+  if (architecture.find("For") != std::string::npos &&
+      !architecture.ends_with(std::string("For") + name_of(head)))
+    return std::nullopt;
+  const std::string& weight = head == Head::sequence_classification ? type.sequence_classifier_head
+                              : head == Head::token_classification  ? type.token_classifier_head
+                                                                    : type.question_answerer_head;
+  if (!hf_folder_has(folder, weight)) return std::nullopt;
   return read_labels(config, file.string());
+}
+
+const char* name_of(Head head) {
+  switch (head) {
+    case Head::sequence_classification:
+      return "SequenceClassification";
+    case Head::token_classification:
+      return "TokenClassification";
+    case Head::question_answering:
+      return "QuestionAnswering";
+  }
+  return "";
 }
 
 }  // namespace stretto

@@ -4,22 +4,26 @@
 #include <memory>
 
 #include "stretto/base/registry.h"
-#include "stretto/models/sequence_classifier.h"
+#include "stretto/models/text_model.h"
 
 namespace stretto {
+
+// Creates a model from config.json; `source`: its name for messages. Throws ConfigError for unsupported values.
+using MakeTextModel = std::function<std::shared_ptr<TextModel>(
+    const nlohmann::json& config, const std::string& source, const TextModelOptions& options)>;
 
 // A model architecture, named as model_type in config.json, with functions to create it with each head. Heads that it
 // does not support are empty.
 struct ModelType {
   std::string name;
+  MakeTextModel sequence_classifier = {};
+  MakeTextModel token_classifier = {};
+  MakeTextModel question_answerer = {};
 
-  // From config.json; `source`: its name for messages. Throws ConfigError for unsupported values.
-  std::function<std::shared_ptr<SequenceClassifier>(const nlohmann::json& config, const std::string& source,
-                                                    const ClassifierOptions& options)>
-      sequence_classifier = {};
-
-  // The weight that is present in a model folder if this head was trained.
+  // The weights that are present in a model folder if the head was trained.
   std::string sequence_classifier_head = "classifier.weight";
+  std::string token_classifier_head = "classifier.weight";
+  std::string question_answerer_head = "qa_outputs.weight";
 };
 
 using ModelRegistry = Registry<ModelType>;
@@ -31,14 +35,14 @@ const ModelRegistry& bundled_models();
 const ModelType& model_type_of(const ModelRegistry& models, const nlohmann::json& config,
                                const std::string& source);
 
-// Creates the model with a classification head. Throws ConfigError if its type does not support one.
-std::shared_ptr<SequenceClassifier> make_sequence_classifier(const ModelRegistry& models,
-                                                             const nlohmann::json& config,
-                                                             const std::string& source,
-                                                             const ClassifierOptions& options = {});
+// Creates the model with a head. Throws ConfigError if its type does not support the head.
+std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, Head head,
+                                           const nlohmann::json& config, const std::string& source,
+                                           const TextModelOptions& options = {});
 
-// The labels of the classification head in a model folder; nullopt if its weights hold no head.
-std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models,
+// The labels of a trained head in a model folder; nullopt if its weights hold none, or its config.json names another
+// head.
+std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, Head head,
                                                        const std::filesystem::path& folder);
 
 }  // namespace stretto

@@ -23,9 +23,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // Sums a score per class over the words of a text.
-class BagOfWords : public SequenceClassifier {
+class BagOfWords : public TextModel {
  public:
-  BagOfWords(const nlohmann::json& config, const std::string& source, const ClassifierOptions& options)
+  BagOfWords(const nlohmann::json& config, const std::string& source, const TextModelOptions& options)
       : labels_(options.labels.value_or(read_labels(config, source))) {
     ConfigJson(config, source).read("vocab_size", vocab_size_, 1, max_width);
     words_ = register_module("words", std::make_shared<nn::Embedding>(vocab_size_, std::ssize(labels_)));
@@ -66,13 +66,12 @@ class BagOfWords : public SequenceClassifier {
 
 ModelRegistry models_with_bag_of_words() {
   ModelRegistry models = bundled_models();
-  models.add(
-      {.name = "bag-of-words",
-       .sequence_classifier = [](const nlohmann::json& config, const std::string& source,
-                                 const ClassifierOptions& options) -> std::shared_ptr<SequenceClassifier> {
-         return std::make_shared<BagOfWords>(config, source, options);
-       },
-       .sequence_classifier_head = "words.weight"});
+  models.add({.name = "bag-of-words",
+              .sequence_classifier = [](const nlohmann::json& config, const std::string& source,
+                                        const TextModelOptions& options) -> std::shared_ptr<TextModel> {
+                return std::make_shared<BagOfWords>(config, source, options);
+              },
+              .sequence_classifier_head = "words.weight"});
   return models;
 }
 
@@ -184,7 +183,7 @@ TEST(AddedTask, IsMadeFromTheRecipesName) {
       FAIL();
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr("\"line-countin\" is not a task that stretto has; did you mean "
-                                          "\"line-counting\"? (known: text-classification, line-counting)"));
+                                          "\"line-counting\"? (known: text-classification, token-classification, question-answering, line-counting)"));
     }
   });
 }

@@ -56,14 +56,14 @@ bool next_line(std::istream& in, std::string& line, int64_t number) {
   return !line.empty();
 }
 
-// For a model of text pairs the two texts are separated by a tab. `number` counts inputs from 1.
+// For a model of text pairs, and for questions on contexts, the two texts are separated by a tab. `number` counts inputs from 1.
 PipelineInput parse_input(const std::string& line, const Pipeline& pipeline, int64_t number,
                           const std::filesystem::path& model) {
   if (!pipeline.takes_pairs()) return {line};
   const size_t tab = line.find('\t');
   if (tab == std::string::npos) {
     throw DataError(
-        "input {}: found one text, but {} was trained on pairs of texts; pass both, separated by a tab",
+        "input {}: found one text, but {} was trained on pairs of texts (or questions and contexts); pass both, separated by a tab",
         number, model.string());
   }
   return {line.substr(0, tab), line.substr(tab + 1)};
@@ -75,7 +75,9 @@ void predict(const command::PredictArguments& arguments) {
   const auto pipeline =
       load_pipeline(arguments.model, {.dtype = arguments.precision == "fp64" ? at::kDouble : at::kFloat,
                                       .allow_nonfinite = arguments.allow_nonfinite,
-                                      .choose_products = true});
+                                      .choose_products = true,
+                                      .aggregation_strategy = arguments.aggregation_strategy,
+                                      .top_k = arguments.top_k});
   std::vector<PipelineInput> batch;
   int64_t read = 0;
   const auto flush = [&] {

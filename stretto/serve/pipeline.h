@@ -14,7 +14,8 @@
 
 namespace stretto {
 
-// The input of one prediction. text_pair is empty for models of single texts.
+// The input of one prediction. text_pair is empty for models of single texts; for question answering, text is the question and
+// text_pair the context.
 struct PipelineInput {
   std::string text;
   std::string text_pair = {};
@@ -40,6 +41,9 @@ struct PipelineOptions {
   // Compute matrix products by the fastest library (parallel/run_products.h), measured once per processor and kept in the
   // user's cache folder. Affects the whole process.
   bool choose_products = false;
+  // Token classification: how tokens become entities, as in Hugging Face: none, simple, first, average or max.
+  std::string aggregation_strategy = "simple";
+  int64_t top_k = 1;  // question answering: answers per question
 };
 
 struct PipelineType {

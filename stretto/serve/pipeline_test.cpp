@@ -101,7 +101,8 @@ TEST(Pipeline, RefusesModelsWithoutAHeadItKnows) {
   model.config["architectures"] = {"BertModel"};
   EXPECT_THAT(model.error(),
               HasSubstr("config.json: architectures: \"BertModel\" is a model without a head; expected a "
-                        "fine-tuned one (...ForSequenceClassification)"));
+                        "fine-tuned one (...ForSequenceClassification, ...ForTokenClassification, "
+                        "...ForQuestionAnswering)"));
   model.config["architectures"] = {"BertForSequenceClasification"};
   EXPECT_THAT(model.error(),
               HasSubstr("\"SequenceClasification\" is not a model head that stretto has; did you mean "

@@ -1,5 +1,7 @@
 #include "stretto/models/config_json.h"
+#include "stretto/serve/entity_finder.h"
 #include "stretto/serve/pipeline.h"
+#include "stretto/serve/question_answerer.h"
 #include "stretto/serve/text_classifier.h"
 
 namespace stretto {
@@ -8,6 +10,8 @@ const PipelineRegistry& bundled_pipelines() {
   static const PipelineRegistry pipelines("a model head",
                                           {
                                               {"SequenceClassification", make_text_classifier},
+                                              {"TokenClassification", make_entity_finder},
+                                              {"QuestionAnswering", make_question_answerer},
                                           });
   return pipelines;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/serve/pipeline.h"
-#include "stretto/text/tokenizer.h"
+#include "stretto/serve/served_model.h"
 
 namespace stretto {
 
@@ -25,16 +25,14 @@ class TextClassifier : public Pipeline {
                                               const std::string& output) const override;
 
   bool takes_pairs() const override { return pairs_; }
-  const std::vector<std::string>& labels() const { return model_->labels(); }
+  const std::vector<std::string>& labels() const { return served_.model->labels(); }
 
  private:
   nlohmann::ordered_json record(const PipelineInput& input, const Tensor& logits,
                                 const std::string& output) const;
 
-  std::string folder_;
-  text::Tokenizer tokenizer_;
-  std::shared_ptr<SequenceClassifier> model_;
-  bool pairs_, allow_nonfinite_;
+  ServedModel served_;
+  bool pairs_;
 };
 
 // For the registry.

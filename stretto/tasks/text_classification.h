@@ -18,12 +18,11 @@ class TextClassification : public Task {
   void test() override;
 
  private:
-  text::Tokenizer load_tokenizer(const std::filesystem::path& folder) const;
   data::Table read(const std::filesystem::path& file, const data::LabelSet* labels,
                    bool require_labels) const;
   std::unique_ptr<data::TextDataset> tokenize(const data::Table& table,
                                               const text::Tokenizer& tokenizer) const;
-  void compare_inputs(const text::Tokenizer& tokenizer, const SequenceClassifier& model,
+  void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const data::Table*>> tables) const;
   void write_predictions(const data::Table& table, const std::vector<std::string>& labels,
                          const Tensor& rows) const;

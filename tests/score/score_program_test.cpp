@@ -73,7 +73,7 @@ TEST_F(ScoreProgram, Mistakes) {
   EXPECT_THAT(error("squad --na-prob-thresh 2 " + squad + " " + numbers), HasSubstr("--na-prob-thresh"));
   EXPECT_THAT(error("glue nli " + one + " " + one), HasSubstr("\"nli\" is not a task of GLUE; did you mean"));
   EXPECT_THAT(error("glue rte " + one + " " + one),
-              HasSubstr("predicted label 1: found \"EU\"; expected one of entailment"));
+              HasSubstr("gold label 1: found \"EU\"; expected one of entailment"));
   EXPECT_THAT(error("sqaud"), HasSubstr("sqaud"));
   EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
 }

@@ -78,7 +78,7 @@ nlohmann::json BertConfig::to_json(const nlohmann::json& original, const std::st
   json["hidden_dropout_prob"] = hidden_dropout_prob;
   json["attention_probs_dropout_prob"] = attention_probs_dropout_prob;
   json["classifier_dropout"] = classifier_dropout;
-  write_labels(json, labels);
+  write_labels(json, labels, architecture.ends_with("ForSequenceClassification"));
   return json;
 }
 

@@ -1,18 +1,14 @@
 #include "stretto/models/bert/model.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include "stretto/base/error.h"
-#include "stretto/base/hash.h"
 #include "stretto/nn/activation_checkpoint.h"
 
 namespace stretto {
 namespace {
 
-// Dropout sites: 0 for the embeddings, three per layer, the last for the head.
+// Dropout sites: 0 for the embeddings, three per layer, the last for the head (heads.cpp).
 constexpr uint64_t embedding_site = 0;
 constexpr uint64_t sites_per_layer = 3;
-constexpr uint64_t head_site = ~uint64_t{0};
 
 }  // namespace
 
@@ -92,12 +88,13 @@ Tensor BertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layou
   return nn::norm_dropout(summed, norm_->all(), dropout_, embedding_site, layout, context);
 }
 
-BertModel::BertModel(const BertConfig& config, bool sparse_words)
+BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pooler)
     : embeddings_(register_module("embeddings", nn::make_sharded<BertEmbeddings>(config, sparse_words))) {
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     layers_.push_back(
         nn::add_layer(*this, "encoder.layer." + std::to_string(i), nn::make_sharded<BertLayer>(config, i)));
   }
+  if (!with_pooler) return;
   pooler_ = nn::add_layer(*this, "pooler.dense",
                           std::make_shared<nn::Linear>(config.hidden_size, config.hidden_size));
 }
@@ -136,57 +133,5 @@ Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layo
 }
 
 Tensor BertModel::pool(const Tensor& first) const { return at::tanh(pooler_->forward(first)); }
-
-BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)
-    : config_(config) {
-  bert_ = register_module("bert", std::make_shared<BertModel>(config, sparse_words));
-  classifier_ =
-      register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
-}
-
-Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
-  const nn::PackedLayout layout(batch);
-  const Tensor pooled = bert_->pool(bert_->forward_first(batch, layout, context));
-  return classifier_->forward(
-      nn::dropout(pooled, config_.classifier_dropout, head_site, layout.first_tokens(), context));
-}
-
-void BertForSequenceClassification::initialize(uint64_t seed) {
-  std::vector<std::string> names;
-  for (const auto& item : named_parameters()) names.push_back(item.key());
-  initialize(seed, names);
-}
-
-void BertForSequenceClassification::initialize(uint64_t seed, const std::vector<std::string>& names) {
-  at::NoGradGuard no_grad;
-  const auto parameters = named_parameters();
-  for (const std::string& name : names) {
-    Tensor parameter = parameters[name];
-    const bool norm = name.find("LayerNorm.") != std::string::npos;
-    if (name.ends_with(".bias")) {
-      parameter.zero_();
-    } else if (norm) {
-      parameter.fill_(1);
-    } else {
-      at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
-      parameter.normal_(0, config_.initializer_range, random);
-    }
-    const bool has_padding_row = name == "bert.embeddings.word_embeddings.weight";
-    if (has_padding_row && config_.pad_token_id < config_.vocab_size) parameter[config_.pad_token_id].zero_();
-  }
-}
-
-nlohmann::json BertForSequenceClassification::config_json(const nlohmann::json& original) const {
-  return config_.to_json(original, "BertForSequenceClassification");
-}
-
-std::shared_ptr<SequenceClassifier> make_bert_classifier(const nlohmann::json& config,
-                                                         const std::string& source,
-                                                         const ClassifierOptions& options) {
-  BertConfig bert = BertConfig::from_json(config, source);
-  if (options.labels) bert.labels = *options.labels;
-  if (options.dropout) bert.set_dropout(*options.dropout);
-  return nn::make_sharded<BertForSequenceClassification>(bert);
-}
 
 }  // namespace stretto

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "stretto/models/bert/config.h"
-#include "stretto/models/sequence_classifier.h"
+#include "stretto/models/text_model.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 
@@ -50,8 +50,8 @@ class BertEmbeddings : public torch::nn::Module {
 // Embeddings, layers and pooler. Parameter names are those of Hugging Face's BertModel.
 class BertModel : public torch::nn::Module {
  public:
-  // sparse_words: the word embedding table is used for lookup only (nn::Embedding).
-  explicit BertModel(const BertConfig& config, bool sparse_words = true);
+  // sparse_words: the word embedding table is used for lookup only (nn::Embedding). Without a pooler, pool() may not be called.
+  explicit BertModel(const BertConfig& config, bool sparse_words = true, bool with_pooler = true);
 
   // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for sequences longer than
   // the model supports.
@@ -69,21 +69,17 @@ class BertModel : public torch::nn::Module {
 
   std::shared_ptr<nn::Sharded<BertEmbeddings>> embeddings_;
   std::vector<std::shared_ptr<nn::Sharded<BertLayer>>> layers_;
-  std::shared_ptr<nn::Linear> pooler_;
+  std::shared_ptr<nn::Linear> pooler_;  // null without one
 };
 
-// Hugging Face's BertForSequenceClassification.
-class BertForSequenceClassification : public SequenceClassifier {
+// A BERT with a head: what does not depend on the head.
+class BertWithHead : public TextModel {
  public:
-  explicit BertForSequenceClassification(const BertConfig& config, bool sparse_words = true);
-
-  Tensor forward(const Batch& batch, const nn::Context& context) const override;
-
   // As in Hugging Face: normal(0, initializer_range); biases and the padding row are zero, weights of norms one.
   void initialize(uint64_t seed, const std::vector<std::string>& names) override;
   void initialize(uint64_t seed);  // all parameters
 
-  // Accepts old names (gamma, beta, no "bert." prefix).
+  // Accepts old names (gamma, beta, no "bert." prefix). The head of a folder whose config.json names another one is left out.
   WeightReport load_weights(const std::filesystem::path& folder) override;
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
@@ -93,15 +89,55 @@ class BertForSequenceClassification : public SequenceClassifier {
 
   const BertConfig& config() const { return config_; }
 
- private:
+ protected:
+  BertWithHead(const BertConfig& config, Head head, bool sparse_words);
+
+  // dropout(x) before the head; x are the rows of `layout`.
+  Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
+
   BertConfig config_;
+  Head head_;
   std::shared_ptr<BertModel> bert_;
+};
+
+// Hugging Face's BertForSequenceClassification: of the first token's pooled state.
+class BertForSequenceClassification : public BertWithHead {
+ public:
+  explicit BertForSequenceClassification(const BertConfig& config, bool sparse_words = true);
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+
+ private:
   std::shared_ptr<nn::Linear> classifier_;
 };
 
+// Hugging Face's BertForTokenClassification: of each token's state.
+class BertForTokenClassification : public BertWithHead {
+ public:
+  explicit BertForTokenClassification(const BertConfig& config);
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+
+ private:
+  std::shared_ptr<nn::Linear> classifier_;
+};
+
+// Hugging Face's BertForQuestionAnswering: two scores of each token, without dropout.
+class BertForQuestionAnswering : public BertWithHead {
+ public:
+  explicit BertForQuestionAnswering(const BertConfig& config);
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+
+ private:
+  std::shared_ptr<nn::Linear> outputs_;
+};
+
 // For models/registry.h.
-std::shared_ptr<SequenceClassifier> make_bert_classifier(const nlohmann::json& config,
+std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,
                                                          const std::string& source,
-                                                         const ClassifierOptions& options);
+                                                         const TextModelOptions& options);
+std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& config, const std::string& source,
+                                                      const TextModelOptions& options);
+std::shared_ptr<TextModel> make_bert_question_answerer(const nlohmann::json& config,
+                                                       const std::string& source,
+                                                       const TextModelOptions& options);
 
 }  // namespace stretto

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/models/bert/golden_support.h"
 #include "stretto/models/config_json.h"
 #include "stretto/models/registry.h"
 
@@ -18,36 +19,11 @@ using ::testing::HasSubstr;
 
 const std::filesystem::path golden_folder = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert";
 
-Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
-  Batch batch;
-  batch.tensors["input_ids"] = golden.at(prefix + "ids");
-  batch.tensors["token_type_ids"] = golden.at(prefix + "token_type_ids");
-  batch.tensors["labels"] = golden.at(prefix + "labels");
-  const Tensor bounds = golden.at(prefix + "cu_seqlens");
-  batch.tensors["cu_seqlens"] = bounds;
-  std::vector<Tensor> positions, samples;
-  for (int64_t b = 0; b + 1 < bounds.numel(); ++b) {
-    const int64_t length = (bounds[b + 1] - bounds[b]).item<int64_t>();
-    positions.push_back(at::arange(length));
-    samples.push_back(at::full({length}, b, at::kLong));
-  }
-  batch.tensors["position_ids"] = at::cat(positions);
-  batch.tensors["samples"] = at::cat(samples);
-  return batch;
-}
-
 std::shared_ptr<BertForSequenceClassification> load_case(const std::string& name) {
   auto model =
       std::make_shared<BertForSequenceClassification>(BertConfig::read(golden_folder / name / "config.json"));
   EXPECT_THAT(model->load_weights(golden_folder / name).missing, ElementsAre());
   return model;
-}
-
-// Largest difference, relative to the reference's largest value.
-double relative_difference(const Tensor& found, const Tensor& wanted) {
-  const double scale = wanted.abs().max().item<double>();
-  const double difference = (found.to(at::kDouble) - wanted.to(at::kDouble)).abs().max().item<double>();
-  return scale > 1e-12 ? difference / scale : difference;
 }
 
 struct Golden {
@@ -71,23 +47,7 @@ TEST_P(BertGolden, LogitsLossAndEveryGradient) {
   EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(std::string(precision) + ".loss_sum")),
             tolerance);
   loss.sum.backward();
-  int compared = 0;
-  double largest = 0;
-  for (const auto& [key, wanted] : golden) {
-    if (key.find(std::string(precision) + ".grad.") == 0)
-      largest = std::max(largest, wanted.abs().max().item<double>());
-  }
-  for (const auto& item : model->named_parameters()) {
-    const Tensor& wanted = golden.at(std::string(precision) + ".grad." + item.key());
-    // A gradient that is zero in theory (the key's bias) is a rounding error: it is compared relative to the largest
-    // gradient of the model.
-    const bool vanishing = wanted.abs().max().item<double>() < 1e-5 * largest;
-    const double difference = vanishing ? (item.value().grad() - wanted).abs().max().item<double>() / largest
-                                        : relative_difference(item.value().grad(), wanted);
-    EXPECT_LT(difference, tolerance) << item.key();
-    ++compared;
-  }
-  EXPECT_GT(compared, 20);
+  expect_golden_gradients(*model, golden, precision, tolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -135,7 +95,8 @@ struct BackwardRecorder : nn::BlockObserver {
 
 TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
   const nlohmann::json config = read_config_json(golden_folder / "gelu/config.json");
-  const auto model = make_sequence_classifier(bundled_models(), config, "config.json", {.dropout = 0.1});
+  const auto model = make_text_model(bundled_models(), Head::sequence_classification, config, "config.json",
+                                     {.dropout = 0.1});
   model->load_weights(golden_folder / "gelu");
   BackwardRecorder recorder;
   std::vector<std::string> paths;
@@ -176,7 +137,8 @@ TEST(BertConfig, RefusesWhatItCannotDo) {
 TEST(BertConfig, RefusesAbsurdSizes) {
   const auto error_of = [](const char* text) -> std::string {
     try {
-      make_sequence_classifier(bundled_models(), nlohmann::json::parse(text), "config.json");
+      make_text_model(bundled_models(), Head::sequence_classification, nlohmann::json::parse(text),
+                      "config.json");
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -199,7 +161,8 @@ TEST(BertConfig, RefusesAbsurdSizes) {
 TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
   const auto error_of = [](const char* text) -> std::string {
     try {
-      make_sequence_classifier(bundled_models(), nlohmann::json::parse(text), "m/config.json");
+      make_text_model(bundled_models(), Head::sequence_classification, nlohmann::json::parse(text),
+                      "m/config.json");
     } catch (const ConfigError& error) {
       return error.what();
     }

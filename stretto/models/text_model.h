@@ -14,16 +14,23 @@
 
 namespace stretto {
 
+// What is computed from the hidden states of an encoder; in Hugging Face's names of architectures, behind "For".
+enum class Head { sequence_classification, token_classification, question_answering };
+
+// "SequenceClassification", "TokenClassification", "QuestionAnswering".
+const char* name_of(Head head);
+
 // Options that override config.json.
-struct ClassifierOptions {
+struct TextModelOptions {
   std::optional<std::vector<std::string>> labels = {};  // unset: those of config.json
   std::optional<double> dropout = {};  // all dropout probabilities; unset: those of config.json
 };
 
-// A model of any architecture with a sequence classification head (Hugging Face: ...ForSequenceClassification).
-class SequenceClassifier : public torch::nn::Module {
+// A model of any architecture with a head.
+class TextModel : public torch::nn::Module {
  public:
-  // A packed batch of texts (tensor/batch.h) -> logits [B, labels].
+  // A packed batch of B texts and T tokens (tensor/batch.h) -> logits: [B, labels] of a sequence classification; [T, labels] of
+  // a token classification; [T, 2] of question answering, whether the answer begins and whether it ends at each token.
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
   // Initialises the parameters `names` with random weights, which depend on the seed and the name only.

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/corpus/squad.h"
+#include "stretto/data/dataset.h"
+#include "stretto/data/feature_file.h"
+#include "stretto/text/tokenizer.h"
+
+namespace stretto::data {
+
+struct QuestionDatasetOptions {
+  int64_t max_length = 384;  // tokens per sample: question, window of the context and special tokens
+  int64_t doc_stride = 128;  // tokens of the context that consecutive windows share
+  std::filesystem::path cache = {};
+  int64_t pad_to_multiple_of = 1;
+};
+
+// Where an answer is not in its context at its answer_start.
+struct MisplacedAnswer {
+  size_t question = 0;
+  std::string found;  // what is there
+};
+
+// The first answer of each question, which is the one that models are trained on, where its text is not at its answer_start.
+std::vector<MisplacedAnswer> find_misplaced_answers(const corpus::QuestionSet& questions);
+
+// Questions with windows of their contexts, ready to be packed. A sample is a question with one window: [CLS] question [SEP]
+// window [SEP] for BERT.
+class QuestionDataset : public Dataset {
+ public:
+  // Builds the samples, on all processors, or maps the file in options.cache that an earlier run wrote. Throws ConfigError if
+  // doc_stride leaves no room, DataError for questions that are too long (by place), and for a cached file of other questions.
+  QuestionDataset(const corpus::QuestionSet& questions, const text::Tokenizer& tokenizer,
+                  const QuestionDatasetOptions& options);
+
+  int64_t size() const override { return features_.size(); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  std::string fingerprint() const override { return fingerprint_; }
+
+  // A packed batch (see Batch) with starts [B] and ends [B]: the tokens of the first answer within the sample; those of
+  // token 0 ([CLS]) if the window does not contain it.
+  Batch pack(std::span<const int64_t> samples) const override;
+
+  int64_t question(int64_t sample) const { return features_.row(sample, place_row)[0]; }
+  int64_t begin_of_context(int64_t sample) const { return features_.row(sample, place_row)[3]; }
+  int64_t end_of_context(int64_t sample) const { return features_.row(sample, place_row)[4]; }
+
+  // Code points of the context, [first, second), that a token of the context stands for.
+  std::pair<int64_t, int64_t> offsets(int64_t sample, int64_t token) const {
+    return {features_.row(sample, 2)[static_cast<size_t>(token)],
+            features_.row(sample, 3)[static_cast<size_t>(token)]};
+  }
+
+ private:
+  static constexpr int64_t place_row = 4;  // {question, start, end, first and last + 1 token of the context}
+
+  FeatureFile features_;  // rows: ids, types, begins, ends, place
+  std::vector<int32_t> lengths_;
+  int64_t pad_to_multiple_of_;
+  std::string fingerprint_;
+};
+
+// The code points [begin, end) of a text.
+class CodePointIndex {
+ public:
+  explicit CodePointIndex(std::string_view text);
+  int64_t size() const { return std::ssize(begins_) - 1; }
+  // REQUIRES: 0 <= begin <= end <= size().
+  std::string_view slice(int64_t begin, int64_t end) const {
+    return text_.substr(begins_[static_cast<size_t>(begin)],
+                        begins_[static_cast<size_t>(end)] - begins_[static_cast<size_t>(begin)]);
+  }
+
+ private:
+  std::string_view text_;
+  std::vector<size_t> begins_;  // bytes
+};
+
+}  // namespace stretto::data

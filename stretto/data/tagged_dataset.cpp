@@ -1,0 +1,239 @@
+#include "stretto/data/tagged_dataset.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/data/packing.h"
+
+namespace stretto::data {
+namespace {
+
+constexpr int64_t rows_of_sentences = 3;  // ids, word ids, {sentence}
+
+// The window in which each word is predicted: where its first token is farthest from both ends; the first one of equals.
+// Consecutive windows share `stride` tokens, so a window may begin in the middle of a word.
+std::vector<size_t> owners(const std::vector<text::Encoding>& windows, size_t words, size_t stride) {
+  std::vector<size_t> owner(words, windows.size());
+  std::vector<int64_t> best(words, -1), first_token(words, -1);
+  int64_t begin = 0;  // of the window in the sentence's tokens
+  for (size_t k = 0; k < windows.size(); ++k) {
+    int64_t token = begin, tokens = 0;
+    for (const int32_t word : windows[k].word_ids) tokens += word >= 0;
+    for (const int32_t id : windows[k].word_ids) {
+      if (id < 0) continue;
+      const auto word = static_cast<size_t>(id);
+      if (first_token[word] < 0) first_token[word] = token;
+      const int64_t context = std::min(token - begin, begin + tokens - 1 - token);
+      if (first_token[word] == token && context > best[word]) {
+        best[word] = context;
+        owner[word] = k;
+      }
+      ++token;
+    }
+    begin += tokens - static_cast<int64_t>(stride);
+  }
+  return owner;
+}
+
+// The samples of one sentence.
+void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const text::Tokenizer& tokenizer,
+                     const TaggedDatasetOptions& options, FeatureRows& samples) {
+  const corpus::TaggedSentence& sentence = corpus.sentences[static_cast<size_t>(index)];
+  const text::EncodeOptions encode = {
+      .special_tokens = true,
+      .max_length = static_cast<size_t>(options.max_length),
+      .stride = options.long_sentences == LongSentences::window ? static_cast<size_t>(options.stride) : 0};
+  std::vector<text::Encoding> windows;
+  if (options.long_sentences == LongSentences::cut) {
+    windows.push_back(
+        tokenizer.encode(sentence.tokens, {.special_tokens = true, .max_length = encode.max_length}));
+  } else {
+    windows = tokenizer.encode_windows(sentence.tokens, encode);
+  }
+  if (windows.size() > 1 && options.long_sentences == LongSentences::refuse) {
+    const size_t tokens = tokenizer.encode(sentence.tokens).size();
+    throw DataError(
+        "{}:{}: the sentence has {} tokens, more than data.max_length: {}; raise it, or set token_classification.long_sentences to window or cut",
+        corpus.name, sentence.line, tokens, options.max_length);
+  }
+  const auto owner = owners(windows, sentence.tokens.size(), encode.stride);
+  const int32_t number[] = {static_cast<int32_t>(index)};
+  for (size_t k = 0; k < windows.size(); ++k) {
+    std::vector<int32_t> words = windows[k].word_ids;
+    for (int32_t& word : words)
+      if (word >= 0 && owner[static_cast<size_t>(word)] != k) word = -1;
+    samples.add({windows[k].ids, words, number});
+  }
+}
+
+std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const text::Tokenizer& tokenizer,
+                                      const TaggedDatasetOptions& options) {
+  std::vector<uint64_t> parts = {hash64(tokenizer.fingerprint()), static_cast<uint64_t>(options.max_length),
+                                 static_cast<uint64_t>(options.long_sentences),
+                                 static_cast<uint64_t>(options.stride)};
+  for (const auto& sentence : corpus.sentences) {
+    parts.push_back(sentence.tokens.size());
+    for (const std::string& token : sentence.tokens) parts.push_back(hash64(token));
+  }
+  const std::string key =
+      hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
+  const std::filesystem::path path = options.cache / (key + ".words");
+  std::error_code unreadable;  // opening it will report the reason
+  if (std::filesystem::exists(path, unreadable) || unreadable) return path;
+  make_folders(options.cache);
+  const auto start = std::chrono::steady_clock::now();
+  FeatureFile::write(path, rows_of_sentences, std::ssize(corpus.sentences),
+                     [&](int64_t index, FeatureRows& samples) {
+                       encode_sentence(corpus, index, tokenizer, options, samples);
+                     });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  log::info("tokenised {} ({} sentences) in {}", corpus.name, corpus.sentences.size(),
+            human_duration(took.count()));
+  return path;
+}
+
+void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options) {
+  const auto special = std::ssize(tokenizer.encode("").ids);
+  if (options.max_length <= special)
+    throw ConfigError(
+        "data.max_length is {}, of which {} are special tokens: no room is left for words; usual are 64 to 512",
+        options.max_length, special);
+  if (options.long_sentences != LongSentences::window || options.stride < options.max_length - special)
+    return;
+  throw ConfigError(
+      "token_classification.stride is {}, but windows of data.max_length: {} have room for {} tokens; expected a smaller stride",
+      options.stride, options.max_length, options.max_length - special);
+}
+
+}  // namespace
+
+LongSentences parse_long_sentences(const std::string& name) {
+  if (name == "cut") return LongSentences::cut;
+  if (name == "window") return LongSentences::window;
+  if (name == "refuse") return LongSentences::refuse;
+  throw ConfigError("token_classification.long_sentences: \"{}\" is not one of cut, window, refuse", name);
+}
+
+TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet& tags,
+                             const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options)
+    : features_((require_room(tokenizer, options), cached_features(corpus, tokenizer, options)),
+                rows_of_sentences),
+      has_tags_(corpus.has_tags),
+      label_all_tokens_(options.label_all_tokens),
+      pad_to_multiple_of_(options.pad_to_multiple_of) {
+  for (const std::string& name : tags.names()) {
+    const auto inside = name.starts_with("B-") ? tags.id("I-" + name.substr(2)) : std::nullopt;
+    inside_.push_back(static_cast<int32_t>(inside.value_or(static_cast<int64_t>(inside_.size()))));
+  }
+  for (const corpus::TaggedSentence& sentence : corpus.sentences) {
+    auto& ids = gold_.emplace_back(sentence.tokens.size(), -1);
+    for (size_t i = 0; i < sentence.tags.size(); ++i) {
+      const auto id = tags.id(sentence.tags[i]);
+      if (!id)
+        throw DataError("{}:{}: the tag \"{}\" is not one of {}{}", corpus.name, sentence.line,
+                        sentence.tags[i], fmt::join(tags.names(), ", "),
+                        did_you_mean(sentence.tags[i], tags.names()));
+      ids[i] = static_cast<int32_t>(*id);
+    }
+  }
+  const auto foreign = [&](const char* what) -> DataError {
+    return DataError(
+        "{}: the cached tokens of {} are not those of its sentences ({}); delete the folder, the next run writes it again",
+        options.cache.string(), corpus.name, what);
+  };
+  std::vector<std::vector<int32_t>> counts;
+  std::vector<int32_t> samples_of(gold_.size());
+  for (int64_t sample = 0; sample < size(); ++sample) {
+    if (ids(sample).size() != word_ids(sample).size() || features_.row(sample, 2).size() != 1)
+      throw foreign("rows");
+    if (sentence(sample) < 0 || sentence(sample) >= std::ssize(gold_)) throw foreign("sentences");
+    for (const int32_t id : ids(sample))
+      if (id < 0 || id >= tokenizer.vocab_size()) throw foreign("ids");
+    const auto words = std::ssize(gold_[static_cast<size_t>(sentence(sample))]);
+    int64_t predicted = 0;
+    int32_t previous = -1;
+    for (const int32_t word : word_ids(sample)) {
+      if (word < -1 || word >= words) throw foreign("words");
+      if (word >= 0 && word != previous) ++predicted;
+      previous = word;
+    }
+    max_words_ = std::max(max_words_, predicted);
+    lengths_.push_back(static_cast<int32_t>(ids(sample).size()));
+    ++samples_of[static_cast<size_t>(sentence(sample))];
+  }
+  for (const int32_t samples : samples_of) windows_ += samples > 1 ? samples : 0;
+  if (options.long_sentences == LongSentences::cut) {
+    for (int64_t sample = 0; sample < size(); ++sample) {
+      if (lengths_[static_cast<size_t>(sample)] < options.max_length) continue;
+      const auto words = word_ids(sample);
+      cut_ += std::ssize(gold_[static_cast<size_t>(sentence(sample))]) - 1 - *std::ranges::max_element(words);
+    }
+  }
+  std::vector<uint64_t> parts = {features_.checksum(), hash64(tokenizer.fingerprint()), label_all_tokens_};
+  for (const auto& ids : gold_)
+    parts.push_back(hash64({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)}));
+  for (const std::string& name : tags.names()) parts.push_back(hash64(name));
+  fingerprint_ = hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
+}
+
+Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
+  std::vector<TokenSequence> sequences;
+  int32_t longest = 0;
+  for (const int64_t sample : samples) longest = std::max(longest, lengths_[static_cast<size_t>(sample)]);
+  const std::vector<uint8_t> types(static_cast<size_t>(longest));
+  for (const int64_t sample : samples) {
+    const auto tokens = ids(sample);
+    sequences.push_back({tokens, std::span(types).first(tokens.size()), sample});
+  }
+  Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
+  if (samples.empty()) return batch;
+  const int64_t tokens = batch.at("input_ids").numel();
+  const Tensor words = at::full({tokens}, -1, at::kLong), labels = at::full({tokens}, -100, at::kLong);
+  int64_t at = 0;
+  for (const int64_t sample : samples) {
+    const auto& gold = gold_[static_cast<size_t>(sentence(sample))];
+    int64_t number = 0;
+    int32_t previous = -1;
+    for (const int32_t word : word_ids(sample)) {
+      const bool first = word >= 0 && word != previous;
+      if (first) words.data_ptr<int64_t>()[at] = number++;
+      if (word >= 0 && has_tags_ && (first || label_all_tokens_)) {
+        const int32_t tag = gold[static_cast<size_t>(word)];
+        labels.data_ptr<int64_t>()[at] = first ? tag : inside_[static_cast<size_t>(tag)];
+      }
+      previous = word;
+      ++at;
+    }
+  }
+  batch.tensors["words"] = words;
+  if (has_tags_) batch.tensors["labels"] = labels;
+  return batch;
+}
+
+TaggedDataset::Tags TaggedDataset::by_sentence(std::span<const int64_t> samples,
+                                               std::span<const std::vector<int32_t>> rows) const {
+  Tags tags;
+  for (const auto& gold : gold_) tags.ids.emplace_back(gold.size(), -1);
+  tags.whole.assign(gold_.size(), true);
+  std::vector<bool> seen(static_cast<size_t>(size()));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    seen[static_cast<size_t>(samples[i])] = true;
+    auto& words = tags.ids[static_cast<size_t>(sentence(samples[i]))];
+    size_t number = 0;
+    int32_t previous = -1;
+    for (const int32_t word : word_ids(samples[i])) {
+      if (word >= 0 && word != previous) words[static_cast<size_t>(word)] = rows[i].at(number++);
+      previous = word;
+    }
+  }
+  for (int64_t sample = 0; sample < size(); ++sample)
+    if (!seen[static_cast<size_t>(sample)]) tags.whole[static_cast<size_t>(sentence(sample))] = false;
+  return tags;
+}
+
+}  // namespace stretto::data

@@ -1,0 +1,128 @@
+#include "stretto/data/tagged_dataset.h"
+
+#include <fstream>
+#include <numeric>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t ignored = -100;
+
+// Words are letters; "ab" has the pieces a and ##b.
+struct Tagging {
+  Tagging() {
+    std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (char c = 'a'; c <= 'z'; ++c) vocabulary += fmt::format("{}\n##{}\n", c, c);
+    write_file_atomic(folder.path() / "vocab.txt", vocabulary);
+  }
+  text::Tokenizer tokenizer() const { return text::Tokenizer::load(folder.path() / "vocab.txt"); }
+  TaggedDataset dataset(const std::string& conll, TaggedDatasetOptions options) const {
+    options.cache = folder.path() / "cache";
+    return {corpus::parse_tagged(conll, "a.conll"), tags, tokenizer(), options};
+  }
+  std::string failure(const std::string& conll, const TaggedDatasetOptions& options) const {
+    try {
+      dataset(conll, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  TempFolder folder;
+  LabelSet tags{{"B-X", "I-X", "O"}};
+};
+
+std::vector<int64_t> values_of(const Tensor& tensor) {
+  return {tensor.const_data_ptr<int64_t>(), tensor.const_data_ptr<int64_t>() + tensor.numel()};
+}
+
+TEST(TaggedDataset, LabelsTheFirstTokenOfEachWord) {
+  const Tagging tagging;
+  const std::string conll = "a O\nbcd B-X\nef I-X\n\ng O\n";
+  const TaggedDataset dataset = tagging.dataset(conll, {.max_length = 16, .pad_to_multiple_of = 4});
+  EXPECT_THAT(dataset.lengths(), ElementsAre(8, 3));
+  const Batch batch = dataset.pack(std::vector<int64_t>{0, 1});
+  EXPECT_THAT(values_of(batch.at("labels")),
+              ElementsAre(ignored, 2, 0, ignored, ignored, 1, ignored, ignored, ignored, 2, ignored, ignored))
+      << "the last token is padding";
+  EXPECT_THAT(values_of(batch.at("words")), ElementsAre(-1, 0, 1, -1, -1, 2, -1, -1, -1, 0, -1, -1));
+  const TaggedDataset all = tagging.dataset(conll, {.max_length = 16, .label_all_tokens = true});
+  EXPECT_THAT(values_of(all.pack(std::vector<int64_t>{0}).at("labels")),
+              ElementsAre(ignored, 2, 0, 1, 1, 1, 1, ignored));
+  EXPECT_NE(all.fingerprint(), dataset.fingerprint());
+  EXPECT_FALSE(tagging.dataset("a\nb\n", {}).pack(std::vector<int64_t>{0}).has("labels"));
+}
+
+// In windows of any size, each word is predicted once, at its first token.
+TEST(TaggedDataset, WindowsCoverEveryWordOnce) {
+  const Tagging tagging;
+  std::mt19937 random(3);
+  for (int round = 0; round < 60; ++round) {
+    std::string conll;
+    int64_t words = 0;
+    for (int i = 0; i < 40; ++i, ++words)
+      conll += std::string(1 + random() % 5, static_cast<char>('a' + i % 26)) + " O\n";
+    const int64_t room = 2 + static_cast<int64_t>(random() % 12);
+    const TaggedDatasetOptions options = {
+        .max_length = room + 2, .stride = static_cast<int64_t>(random() % static_cast<uint64_t>(room))};
+    const TaggedDataset dataset = tagging.dataset(conll, options);
+    std::vector<std::vector<int32_t>> rows;
+    int32_t next = 0;
+    for (int64_t sample = 0; sample < dataset.size(); ++sample) {
+      const Batch batch = dataset.pack(std::vector<int64_t>{sample});
+      EXPECT_LE(dataset.lengths()[static_cast<size_t>(sample)], options.max_length);
+      auto& row = rows.emplace_back();
+      for (const int64_t word : values_of(batch.at("words")))
+        if (word >= 0) row.push_back(next++);
+      EXPECT_LE(std::ssize(row), dataset.max_words());
+    }
+    EXPECT_EQ(next, words);
+    std::vector<int64_t> samples(rows.size());
+    std::iota(samples.begin(), samples.end(), 0);
+    const auto by_sentence = dataset.by_sentence(samples, rows).ids;
+    ASSERT_EQ(by_sentence.size(), 1u);
+    EXPECT_THAT(by_sentence[0], ::testing::Each(::testing::Ge(0)));
+  }
+}
+
+TEST(TaggedDataset, LongSentencesAsAsked) {
+  const Tagging tagging;
+  const std::string conll = "a O\nb B-X\nc I-X\nd O\n";
+  const TaggedDataset cut = tagging.dataset(conll, {.max_length = 4, .long_sentences = LongSentences::cut});
+  EXPECT_EQ(cut.size(), 1);
+  EXPECT_EQ(cut.unpredicted_words(), 2);
+  const std::vector<std::vector<int32_t>> rows = {{2, 0}};
+  EXPECT_THAT(cut.by_sentence(std::vector<int64_t>{0}, rows).ids[0], ElementsAre(2, 0, -1, -1));
+  EXPECT_THAT(cut.by_sentence({}, {}).whole, ElementsAre(false));
+  EXPECT_THAT(tagging.failure(conll, {.max_length = 4, .long_sentences = LongSentences::refuse}),
+              HasSubstr("a.conll:1: the sentence has 6 tokens, more than data.max_length: 4"));
+  const TaggedDataset windows = tagging.dataset(conll, {.max_length = 5, .stride = 1});
+  EXPECT_EQ(windows.size(), 2);
+  EXPECT_EQ(windows.windows(), 2);
+}
+
+TEST(TaggedDataset, Refusals) {
+  const Tagging tagging;
+  EXPECT_THAT(tagging.failure("a B-Y\n", {}),
+              HasSubstr("a.conll:1: the tag \"B-Y\" is not one of B-X, I-X, O"));
+  EXPECT_THAT(tagging.failure("a O\n", {.max_length = 2}), HasSubstr("no room is left for words"));
+  EXPECT_THAT(tagging.failure("a O\n", {.max_length = 6, .stride = 4}), HasSubstr("have room for 4 tokens"));
+  tagging.dataset("a O\n", {});
+  for (const auto& entry : std::filesystem::directory_iterator(tagging.folder.path() / "cache"))
+    std::ofstream(entry.path(), std::ios::app) << "x";
+  EXPECT_THAT(tagging.failure("a O\n", {}), HasSubstr("delete the file"));
+}
+
+}  // namespace
+}  // namespace stretto::data

@@ -1,0 +1,115 @@
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/models/bert/model.h"
+
+namespace stretto {
+namespace {
+
+constexpr uint64_t head_dropout_site = ~uint64_t{0};  // behind those of the layers
+
+template <class Model>
+std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::string& source,
+                                     const TextModelOptions& options) {
+  BertConfig bert = BertConfig::from_json(config, source);
+  if (options.labels) bert.labels = *options.labels;
+  if (options.dropout) bert.set_dropout(*options.dropout);
+  return nn::make_sharded<Model>(bert);
+}
+
+}  // namespace
+
+BertWithHead::BertWithHead(const BertConfig& config, Head head, bool sparse_words)
+    : config_(config), head_(head) {
+  const bool pools = head == Head::sequence_classification;
+  bert_ = register_module("bert", std::make_shared<BertModel>(config, sparse_words, pools));
+}
+
+Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layout,
+                                  const nn::Context& context) const {
+  return nn::dropout(x, config_.classifier_dropout, head_dropout_site, layout, context);
+}
+
+nlohmann::json BertWithHead::config_json(const nlohmann::json& original) const {
+  return config_.to_json(original, std::string("BertFor") + name_of(head_));
+}
+
+void BertWithHead::initialize(uint64_t seed) {
+  std::vector<std::string> names;
+  for (const auto& item : named_parameters()) names.push_back(item.key());
+  initialize(seed, names);
+}
+
+void BertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {
+  at::NoGradGuard no_grad;
+  const auto parameters = named_parameters();
+  for (const std::string& name : names) {
+    Tensor parameter = parameters[name];
+    const bool norm = name.find("LayerNorm.") != std::string::npos;
+    if (name.ends_with(".bias")) {
+      parameter.zero_();
+    } else if (norm) {
+      parameter.fill_(1);
+    } else {
+      at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
+      parameter.normal_(0, config_.initializer_range, random);
+    }
+    const bool has_padding_row = name == "bert.embeddings.word_embeddings.weight";
+    if (has_padding_row && config_.pad_token_id < config_.vocab_size) parameter[config_.pad_token_id].zero_();
+  }
+}
+
+BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)
+    : BertWithHead(config, Head::sequence_classification, sparse_words) {
+  classifier_ =
+      register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
+}
+
+Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch);
+  const Tensor pooled = bert_->pool(bert_->forward_first(batch, layout, context));
+  return classifier_->forward(head_dropout(pooled, layout.first_tokens(), context));
+}
+
+BertForTokenClassification::BertForTokenClassification(const BertConfig& config)
+    : BertWithHead(config, Head::token_classification, /*sparse_words=*/true) {
+  classifier_ =
+      register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
+}
+
+Tensor BertForTokenClassification::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch);
+  return classifier_->forward(head_dropout(bert_->forward(batch, layout, context), layout, context));
+}
+
+BertForQuestionAnswering::BertForQuestionAnswering(const BertConfig& config)
+    : BertWithHead(config, Head::question_answering, /*sparse_words=*/true) {
+  outputs_ = register_module("qa_outputs", std::make_shared<nn::Linear>(config.hidden_size, 2));
+}
+
+Tensor BertForQuestionAnswering::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch);
+  return outputs_->forward(bert_->forward(batch, layout, context));
+}
+
+std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,
+                                                         const std::string& source,
+                                                         const TextModelOptions& options) {
+  return make_bert<BertForSequenceClassification>(config, source, options);
+}
+
+std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& config, const std::string& source,
+                                                      const TextModelOptions& options) {
+  return make_bert<BertForTokenClassification>(config, source, options);
+}
+
+std::shared_ptr<TextModel> make_bert_question_answerer(const nlohmann::json& config,
+                                                       const std::string& source,
+                                                       const TextModelOptions& options) {
+  TextModelOptions two = options;
+  two.labels = {"LABEL_0", "LABEL_1"};  // start and end, as Hugging Face names them
+  return make_bert<BertForQuestionAnswering>(config, source, two);
+}
+
+}  // namespace stretto

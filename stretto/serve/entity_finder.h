@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/serve/served_model.h"
+
+namespace stretto {
+
+// A token of a text with the model's probabilities of its tags.
+struct TaggedToken {
+  std::string word;            // as in the vocabulary
+  int64_t index = 0;           // among the tokens of the text, from 1, as Hugging Face counts behind [CLS]
+  int64_t begin = 0, end = 0;  // code points of the text
+  bool continues_word = false;
+  std::vector<double> scores;
+};
+
+struct Entity {
+  std::string type;  // with its prefix (B-PER) if tokens are not aggregated
+  double score = 0;
+  int64_t index = 0;  // of the token, if tokens are not aggregated; else 0
+  std::string word;
+  int64_t begin = 0, end = 0;
+};
+
+// Entities of a text by Hugging Face's aggregation strategies (TokenClassificationPipeline):
+//   none     each token that is not O
+//   simple   consecutive tokens of the same type; B- begins another entity
+//   first    the same for words, with the tag of the word's first token
+//   average  with the best tag of the mean of its tokens' probabilities
+//   max      with the tag of its most certain token
+// Throws ConfigError for another strategy.
+std::vector<Entity> find_entities(std::span<const TaggedToken> tokens, const std::vector<std::string>& labels,
+                                  const std::string& strategy);
+
+// Finds entities in texts with a model folder. Texts longer than the model's positions are split into overlapping windows.
+class EntityFinder : public Pipeline {
+ public:
+  // Throws DataError if weights are missing in the folder or not finite, ConfigError for an unknown aggregation strategy.
+  EntityFinder(const std::filesystem::path& folder, const PipelineOptions& options,
+               const ModelRegistry& models = bundled_models());
+
+  // The tokens of each text with their scores; with `logits`, raw scores.
+  std::vector<std::vector<TaggedToken>> tag(std::span<const PipelineInput> inputs, bool logits = false) const;
+
+  // `output`: label (entities), scores or logits (those of each token).
+  std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
+                                              const std::string& output) const override;
+
+  bool takes_pairs() const override { return false; }
+
+ private:
+  ServedModel served_;
+  std::string strategy_;
+};
+
+// For the registry.
+std::unique_ptr<Pipeline> make_entity_finder(const std::filesystem::path& folder,
+                                             const PipelineOptions& options, const ModelRegistry& models);
+
+}  // namespace stretto

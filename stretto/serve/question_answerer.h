@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/serve/served_model.h"
+
+namespace stretto {
+
+// A part of a context as the answer to a question.
+struct FoundAnswer {
+  std::string text;
+  double score = 0;            // the product of the probabilities of its start and its end
+  int64_t begin = 0, end = 0;  // code points of the context
+};
+
+// Answers questions from their contexts with a model folder, as Hugging Face's question-answering pipeline: contexts are split into
+// windows of up to 384 tokens that share a third; answers have up to 15 tokens, are extended to whole words, and are merged over windows.
+class QuestionAnswerer : public Pipeline {
+ public:
+  // Throws DataError if weights are missing in the folder or not finite.
+  QuestionAnswerer(const std::filesystem::path& folder, const PipelineOptions& options,
+                   const ModelRegistry& models = bundled_models());
+
+  // Up to top_k answers, best first. Throws DataError for an empty question or context, and for one question that leaves no room
+  // for its context.
+  std::vector<FoundAnswer> answer(const PipelineInput& input) const;
+
+  // `output`: label (the answers) or logits (the scores of each token of the first window).
+  std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
+                                              const std::string& output) const override;
+
+  bool takes_pairs() const override { return true; }
+
+ private:
+  std::vector<text::Encoding> windows(const PipelineInput& input) const;
+  Tensor logits(std::span<const text::Encoding> windows, const PipelineInput& input) const;
+
+  ServedModel served_;
+  int64_t top_k_;
+};
+
+// For the registry.
+std::unique_ptr<Pipeline> make_question_answerer(const std::filesystem::path& folder,
+                                                 const PipelineOptions& options, const ModelRegistry& models);
+
+}  // namespace stretto

@@ -1,0 +1,49 @@
+#include "stretto/serve/served_model.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/user_cache.h"
+#include "stretto/models/config_json.h"
+#include "stretto/parallel/run_products.h"
+#include "stretto/tensor/finite.h"
+
+namespace stretto {
+namespace {
+
+NamedTensors weights_of(const TextModel& model) {
+  NamedTensors weights;
+  for (const auto& item : model.named_parameters()) weights[item.key()] = item.value();
+  return weights;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(const std::filesystem::path& path, Head head, const PipelineOptions& options,
+                         const ModelRegistry& models)
+    : folder(path.string()),
+      config(read_config_json(path / "config.json")),
+      tokenizer(text::Tokenizer::load(path)),
+      model(make_text_model(models, head, config, (path / "config.json").string())),
+      allow_nonfinite(options.allow_nonfinite) {
+  const WeightReport report = model->load_weights(path);
+  if (!report.missing.empty()) {
+    throw DataError("{}: the weights lack {}; fine-tune a model first (stretto train)", folder,
+                    fmt::join(report.missing, ", "));
+  }
+  model->to(options.dtype);
+  model->eval();
+  const std::string nonfinite = allow_nonfinite ? "" : first_nonfinite(weights_of(*model));
+  if (!nonfinite.empty()) {
+    throw DataError(
+        "{}: {} holds NaN or infinity, so predictions would be meaningless; train the model again, or load it anyway with --allow-nonfinite",
+        folder, nonfinite);
+  }
+  if (options.choose_products) RunProducts(*model, {.dtype = options.dtype, .cache = user_cache_folder()});
+}
+
+void ServedModel::require_finite(const Tensor& logits, const std::string& text) const {
+  if (allow_nonfinite || at::isfinite(logits).all().item<bool>()) return;
+  throw DataError("{}: the logits for \"{}\" are not finite: the model's activations overflow", folder,
+                  text.substr(0, 80));
+}
+
+}  // namespace stretto

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "stretto/serve/pipeline.h"
+#include "stretto/text/tokenizer.h"
+
+namespace stretto {
+
+// A trained model folder, loaded for inference: what pipelines have in common.
+struct ServedModel {
+  // Throws DataError if weights are missing in the folder or not finite.
+  ServedModel(const std::filesystem::path& folder, Head head, const PipelineOptions& options,
+              const ModelRegistry& models);
+
+  // Throws DataError, which shows the beginning of `text`, if logits are not finite, unless the options allow it.
+  void require_finite(const Tensor& logits, const std::string& text) const;
+
+  std::string folder;
+  nlohmann::json config;
+  text::Tokenizer tokenizer;
+  std::shared_ptr<TextModel> model;
+  bool allow_nonfinite;
+};
+
+}  // namespace stretto

@@ -1,0 +1,62 @@
+#include "stretto/tasks/model_module.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/models/config_json.h"
+#include "stretto/text/copy_tokenizer.h"
+
+namespace stretto {
+namespace {
+
+std::filesystem::path config_file(const ModelConfig& config) {
+  return config.path ? *config.path / "config.json" : config.config.value();
+}
+
+}  // namespace
+
+ModelModule::ModelModule(const ModelConfig& config, Head head, const std::vector<std::string>& labels,
+                         uint64_t seed, const ModelRegistry& models)
+    : original_config_(read_config_json(config_file(config))) {
+  model_ = model(make_text_model(models, head, original_config_, config_file(config).string(),
+                                 {.labels = labels, .dropout = config.dropout}));
+  if (!config.path) {
+    std::vector<std::string> all;
+    for (const auto& item : model_->named_parameters()) all.push_back(item.key());
+    model_->initialize(seed, all);
+    log::info("random weights (model.config has no weights)");
+    return;
+  }
+  const WeightReport report = model_->load_weights(*config.path);
+  model_->initialize(seed, report.missing);
+  if (!report.missing.empty()) {
+    log::info("weights initialised from the seed, not found in {}: {}", config.path->string(),
+              fmt::join(report.missing, ", "));
+  }
+  if (!report.unexpected.empty()) {
+    log::info("weights in {} that this model does not use: {}", config.path->string(),
+              fmt::join(report.unexpected, ", "));
+  }
+}
+
+void ModelModule::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
+  write_file_atomic(folder / "config.json", exported_config().dump(2) + "\n");
+  save_safetensors(folder / "model.safetensors", weights);
+  if (!tokenizer_.empty()) text::copy_tokenizer(tokenizer_, lowercase_, folder);
+}
+
+nlohmann::json ModelModule::exported_config() const { return model_->config_json(original_config_); }
+
+// The values of config.json without the recipe's model.dropout, because recipes are compared separately.
+nlohmann::json ModelModule::model_config() const {
+  nlohmann::json config = original_config_;
+  for (const char* origin : {"_name_or_path", "transformers_version", "architectures"}) config.erase(origin);
+  return config;
+}
+
+void ModelModule::ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase) {
+  tokenizer_ = tokenizer;
+  lowercase_ = lowercase;
+}
+
+}  // namespace stretto

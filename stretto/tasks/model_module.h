@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "stretto/config/recipe.h"
+#include "stretto/models/registry.h"
+#include "stretto/trainer/module.h"
+
+namespace stretto {
+
+// A Module that fine-tunes a bundled or added model with a head, from and to Hugging Face's model folders. Derived classes
+// define the steps and metrics.
+class ModelModule : public Module {
+ public:
+  // Writes a folder for Hugging Face's from_pretrained: config.json, model.safetensors, the tokenizer's files.
+  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override;
+
+  nlohmann::json exported_config() const override;
+  nlohmann::json model_config() const override;
+
+  // Makes save() copy the tokenizer's files (a folder, or one file). `lowercase` is written to tokenizer_config.json if
+  // there is none.
+  void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase);
+
+  const TextModel& net() const { return *model_; }
+
+ protected:
+  // Creates the model of `config` with the weights in its folder. Weights that the folder lacks, or all if there is
+  // only a config.json, are initialised from `seed`, which is logged. `labels`: names of the classes.
+  ModelModule(const ModelConfig& config, Head head, const std::vector<std::string>& labels, uint64_t seed,
+              const ModelRegistry& models);
+
+ private:
+  std::filesystem::path tokenizer_;
+  bool lowercase_ = true;
+  nlohmann::json original_config_;
+  std::shared_ptr<TextModel> model_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stretto/comm/group.h"
+#include "stretto/config/recipe.h"
+#include "stretto/data/dataset.h"
+#include "stretto/models/text_model.h"
+#include "stretto/text/tokenizer.h"
+#include "stretto/trainer/evaluate.h"
+#include "stretto/trainer/same_inputs.h"
+
+namespace stretto {
+
+// What tasks on model folders have in common.
+
+// The tokenizer in `folder`, as the recipe's tokenizer section says.
+text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
+
+// Throws ConfigError if the tokenizer's ids or data.max_length exceed what the model has.
+void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model);
+
+// The tokenizer and the model's configuration, to compare over ranks.
+std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& model);
+
+// Runs `make`, which tokenises and writes the cache, on rank 0 first; the other ranks then map what it wrote.
+template <class Make>
+auto on_rank_0_first(Group& group, const Make& make) {
+  decltype(make()) made;
+  group.rank_0_first("tokenising", [&] { made = make(); });
+  return made ? std::move(made) : make();
+}
+
+// Evaluates `module` on `dataset` for `stretto test`. Collective.
+Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
+                             at::Device device);
+
+}  // namespace stretto

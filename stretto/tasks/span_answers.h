@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/corpus/squad.h"
+#include "stretto/data/question_dataset.h"
+
+namespace stretto {
+
+// A token with its score as the begin or end of an answer.
+struct ScoredToken {
+  int64_t token = 0;
+  double score = 0;
+};
+
+// What the model computed for one sample (a question with a window of its context).
+struct WindowScores {
+  // Of token 0: their sum is the score that the window has no answer.
+  double null_start = std::numeric_limits<double>::infinity(), null_end = 0;
+  std::vector<ScoredToken> starts, ends;  // the n_best_size best ones, best first
+};
+
+struct AnswerOptions {
+  bool null_answers = false;  // version_2_with_negative
+  int64_t n_best_size = 20;
+  int64_t max_answer_length = 30;  // tokens
+  double null_score_diff_threshold = 0;
+};
+
+struct CandidateAnswer {
+  std::string text;            // "" for no answer
+  int64_t begin = 0, end = 0;  // code points of the context
+  double start_score = 0, end_score = 0;
+  double probability = 0;  // among the candidates of its question
+
+  double score() const { return start_score + end_score; }
+};
+
+struct QuestionAnswers {
+  std::string answer;                   // the prediction; "" for none
+  std::vector<CandidateAnswer> n_best;  // best first; at least one
+  std::optional<double> null_odds;      // with null_answers: score of no answer minus that of the best answer
+};
+
+// Combines the windows of each question, as the function postprocess_qa_predictions of Hugging Face's run_qa: pairs of the best
+// starts and ends inside the context, in order and not too long; of all windows the n_best_size best ones; no answer by the
+// smallest null score of its windows. `windows`: one per sample of `dataset`. In the order of the questions.
+std::vector<QuestionAnswers> answer_questions(const corpus::QuestionSet& questions,
+                                              const data::QuestionDataset& dataset,
+                                              std::span<const WindowScores> windows,
+                                              const AnswerOptions& options);
+
+}  // namespace stretto

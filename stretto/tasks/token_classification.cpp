@@ -1,0 +1,199 @@
+#include "stretto/tasks/token_classification.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/corpus/tagged.h"
+#include "stretto/data/summary.h"
+#include "stretto/tasks/preparation.h"
+#include "stretto/tasks/token_tagging.h"
+#include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/summary.h"
+
+namespace stretto {
+namespace {
+
+using corpus::TaggedCorpus;
+
+// A word as a column of a CoNLL file: words of JSON Lines may hold any character.
+std::string conll_column(std::string word) {
+  for (char& c : word)
+    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
+  return trim(word).empty() ? "_" : word;
+}
+
+class TokenClassification : public Task {
+ public:
+  explicit TokenClassification(const TaskContext& context)
+      : recipe_(context.recipe), group_(context.group), device_(context.device), models_(context.models) {}
+
+  FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) override;
+  void test() override;
+
+ private:
+  TaggedCorpus read(const std::filesystem::path& file, bool require_tags) const;
+  std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const data::LabelSet& tags,
+                                                const text::Tokenizer& tokenizer) const;
+  void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
+                      std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const;
+  data::LabelSet tags_of(const TaggedCorpus& train) const;
+  void write_predictions(const TaggedCorpus& corpus,
+                         const std::vector<std::vector<std::string>>& predicted) const;
+
+  const Recipe& recipe_;
+  Group& group_;
+  at::Device device_;
+  const ModelRegistry& models_;
+};
+
+TaggedCorpus TokenClassification::read(const std::filesystem::path& file, bool require_tags) const {
+  const TokenClassificationConfig& settings = recipe_.token_classification;
+  corpus::TaggedOptions options;
+  options.token = recipe_.data.text.value_or("");
+  options.tag = recipe_.data.label.value_or("");
+  options.tag_names = settings.tag_names;
+  if (settings.tag_scheme != "keep") options.scheme = corpus::parse_tag_scheme(settings.tag_scheme);
+  options.require_tags = require_tags;
+  options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
+  return corpus::read_tagged(file, options);
+}
+
+std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedCorpus& corpus,
+                                                                   const data::LabelSet& tags,
+                                                                   const text::Tokenizer& tokenizer) const {
+  const TokenClassificationConfig& settings = recipe_.token_classification;
+  const bool given = recipe_.origins.given("token_classification.stride");
+  const data::TaggedDatasetOptions options = {
+      .max_length = recipe_.data.max_length,
+      .long_sentences = data::parse_long_sentences(settings.long_sentences),
+      .stride = given ? settings.stride : std::min(settings.stride, recipe_.data.max_length / 4),
+      .label_all_tokens = settings.label_all_tokens,
+      .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
+      .pad_to_multiple_of = recipe_.data.pad_to_multiple_of};
+  auto dataset = on_rank_0_first(
+      group_, [&] { return std::make_unique<data::TaggedDataset>(corpus, tags, tokenizer, options); });
+  if (group_.rank() != 0) return dataset;
+  log::info(
+      "data       {}: {}, {}; {}", corpus.name, counted(std::ssize(corpus.sentences), "sentence"),
+      counted(corpus.tokens(), "word"),
+      corpus.has_tags ? fmt::format("{} ({})", counted(corpus.spans(), "span"), corpus.columns) : "no tags");
+  const std::string lengths = data::describe_lengths(dataset->lengths(), recipe_.data.max_length);
+  log::info("lengths    {}", lengths.substr(0, lengths.find(';')));  // what is cut or split follows
+  if (dataset->windows() > 0)
+    log::info("windows    {} of {} samples are windows of sentences of more than {} tokens",
+              dataset->windows(), dataset->size(), recipe_.data.max_length);
+  if (dataset->unpredicted_words() > 0)
+    log::warning("{}: {} behind data.max_length: {} are left out (token_classification.long_sentences: cut)",
+                 corpus.name, counted(dataset->unpredicted_words(), "word"), recipe_.data.max_length);
+  return dataset;
+}
+
+// Those of a trained head, else those of the training file, sorted.
+data::LabelSet TokenClassification::tags_of(const TaggedCorpus& train) const {
+  if (recipe_.model.path) {
+    if (const auto labels = trained_labels(models_, Head::token_classification, *recipe_.model.path))
+      return data::LabelSet(*labels);
+  }
+  const auto names = train.tag_names();
+  if (names.size() < 2)
+    throw DataError("{}: all words have the tag \"{}\"; expected tags of spans, such as B-PER, besides O",
+                    train.name, names.empty() ? "" : names.front());
+  return data::LabelSet(names);
+}
+
+void TokenClassification::compare_inputs(
+    const text::Tokenizer& tokenizer, const TextModel& model,
+    std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const {
+  std::vector<Input> inputs = inputs_of(tokenizer, model);
+  for (const auto& [name, corpus] : corpora)
+    if (corpus != nullptr)
+      inputs.push_back({name, "contents " + corpus::content_hash(*corpus), corpus->name});
+  require_same_inputs(group_, inputs);
+}
+
+FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
+  const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
+  TaggedCorpus train_corpus = read(*recipe_.data.train, true);
+  std::optional<TaggedCorpus> validation_corpus;
+  if (recipe_.data.validation) validation_corpus = read(*recipe_.data.validation, true);
+  const data::LabelSet tags = tags_of(train_corpus);
+  TokenTagging module(recipe_.model, tags.names(), static_cast<uint64_t>(recipe_.training.seed), models_);
+  compare_inputs(tokenizer, module.net(),
+                 {{"data.train", &train_corpus},
+                  {"data.validation", validation_corpus ? &*validation_corpus : nullptr}});
+  check_fit(recipe_, tokenizer, module.net());
+  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
+  const auto train_set = tokenize(train_corpus, tags, tokenizer);
+  const auto validation_set = validation_corpus ? tokenize(*validation_corpus, tags, tokenizer) : nullptr;
+  if (validation_set) module.evaluate_on(*validation_set);
+  train_corpus = {};  // frees the words, which are no longer needed
+  validation_corpus.reset();
+  Trainer trainer(recipe_, group_, device_);
+  for (const auto& callback : callbacks) trainer.add(callback);
+  return trainer.fit(module, *train_set, validation_set.get());
+}
+
+void TokenClassification::test() {
+  const RunFolder folder(recipe_.output);
+  ModelConfig trained;
+  trained.path = folder.model();
+  const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
+  const auto names = trained_labels(models_, Head::token_classification, folder.model());
+  if (!names) throw DataError("{}: the model has no token classification head", folder.model().string());
+  const TaggedCorpus corpus = read(*recipe_.data.test, false);
+  TokenTagging module(trained, *names, 0, models_);
+  compare_inputs(tokenizer, module.net(), {{"data.test", &corpus}});
+  check_fit(recipe_, tokenizer, module.net());
+  const auto dataset = tokenize(corpus, data::LabelSet(*names), tokenizer);
+  module.evaluate_on(*dataset);
+  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
+  if (group_.rank() != 0) return;
+  const auto predicted = module.predicted(evaluation.rows);
+  write_predictions(corpus, predicted);
+  if (!corpus.has_tags) {
+    log::info("{} has no tags: predictions only", corpus.name);
+    std::filesystem::remove(folder.path() / "test_results.json");  // from other data
+  } else {
+    const Metrics metrics = module.metrics(evaluation.rows);
+    nlohmann::ordered_json results = metrics::SpanScores(module.gold(), predicted).to_json();
+    results["loss"] = metrics.at("loss");
+    folder.write_json("test_results.json", results);
+    log::info("test       {}", metrics_text(metrics));
+  }
+  log::info("predictions {}", (folder.path() / "predictions.txt").string());
+}
+
+void TokenClassification::write_predictions(const TaggedCorpus& corpus,
+                                            const std::vector<std::vector<std::string>>& predicted) const {
+  std::string conll, lines;
+  for (size_t i = 0; i < corpus.sentences.size(); ++i) {
+    const corpus::TaggedSentence& sentence = corpus.sentences[i];
+    nlohmann::ordered_json record = {
+        {"line", sentence.line}, {"tokens", sentence.tokens}, {"tags", predicted[i]}};
+    if (corpus.has_tags) record["gold"] = sentence.tags;
+    record["spans"] = nlohmann::ordered_json::array();
+    for (const corpus::Span& span : corpus::lenient_spans(predicted[i]))
+      record["spans"].push_back({{"type", span.type}, {"begin", span.begin}, {"end", span.end}});
+    lines += record.dump() + "\n";
+    for (size_t k = 0; k < sentence.tokens.size(); ++k) {
+      conll += conll_column(sentence.tokens[k]);
+      if (corpus.has_tags) conll += "\t" + sentence.tags[k];
+      conll += "\t" + predicted[i][k] + "\n";
+    }
+    conll += "\n";
+  }
+  const RunFolder folder(recipe_.output);
+  folder.write_text("predictions.txt", conll);
+  folder.write_text("predictions.jsonl", lines);
+}
+
+}  // namespace
+
+std::unique_ptr<Task> make_token_classification(const TaskContext& context) {
+  return std::make_unique<TokenClassification>(context);
+}
+
+}  // namespace stretto

@@ -1,0 +1,98 @@
+#include "stretto/tasks/token_tagging.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/nn/functional.h"
+
+namespace stretto {
+
+TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
+                           const ModelRegistry& models)
+    : ModelModule(config, Head::token_classification, tags, seed, models) {}
+
+Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
+  return nn::cross_entropy(net().forward(batch, context.forward), batch.at("labels"), context.forward);
+}
+
+Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
+  const Tensor logits = net().forward(batch, context.forward).to(at::kCPU, at::kDouble);
+  const Tensor best = logits.argmax(1).contiguous(), words = batch.at("words").to(at::kCPU).contiguous(),
+               bounds = batch.at("cu_seqlens").to(at::kCPU).contiguous();
+  const int64_t width = 3 + dataset_->max_words();
+  const Tensor rows = at::full({batch.count, width}, -1.0, at::kDouble);
+  const bool labelled = batch.has("labels");
+  const Tensor labels = labelled ? batch.at("labels").to(at::kCPU).contiguous() : words;
+  const Tensor losses =
+      labelled ? at::cross_entropy_loss(logits, labels, {}, at::Reduction::None) : at::zeros_like(logits);
+  double* const values = rows.data_ptr<double>();
+  for (int64_t b = 0; b < batch.count; ++b) {
+    double* const row = values + b * width;
+    row[0] = static_cast<double>(batch.sample_ids[static_cast<size_t>(b)]);
+    row[1] = row[2] = 0;
+    const int64_t end = bounds.const_data_ptr<int64_t>()[b + 1];
+    for (int64_t t = bounds.const_data_ptr<int64_t>()[b]; t < end; ++t) {
+      const int64_t word = words.const_data_ptr<int64_t>()[t];
+      if (word >= 0) row[3 + word] = static_cast<double>(best.const_data_ptr<int64_t>()[t]);
+      if (!labelled || labels.const_data_ptr<int64_t>()[t] < 0) continue;
+      row[1] += losses.const_data_ptr<double>()[t];
+      row[2] += 1;
+    }
+  }
+  return rows;
+}
+
+Metrics TokenTagging::metrics(const Tensor& rows) const {
+  if (!dataset_->has_tags()) return {};
+  data::TaggedDataset::Tags tags = tags_of(rows);
+  std::vector<std::vector<int32_t>> gold, found;
+  for (size_t i = 0; i < tags.ids.size(); ++i) {
+    if (!tags.whole[i]) continue;
+    gold.push_back(dataset_->gold()[i]);
+    found.push_back(std::move(tags.ids[i]));
+  }
+  const Tensor sums = rows.slice(1, 1, 3).sum(0);
+  Metrics metrics = {{"loss", sums[0].item<double>() / std::max(1.0, sums[1].item<double>())}};
+  if (gold.empty()) return metrics;
+  const metrics::SpanScores spans(names_of(gold), names_of(found));
+  const metrics::Scores all = spans.micro();
+  metrics.insert({{"precision", all.precision},
+                  {"recall", all.recall},
+                  {"f1", all.f1},
+                  {"f1_macro", spans.macro().f1},
+                  {"accuracy", spans.accuracy()}});
+  return metrics;
+}
+
+data::TaggedDataset::Tags TokenTagging::tags_of(const Tensor& rows) const {
+  std::vector<int64_t> samples;
+  std::vector<std::vector<int32_t>> ids;
+  const Tensor values = rows.contiguous();
+  const int64_t width = values.size(1);
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    const double* const row = values.const_data_ptr<double>() + i * width;
+    samples.push_back(static_cast<int64_t>(row[0]));
+    auto& tags = ids.emplace_back();
+    for (int64_t k = 3; k < width; ++k) tags.push_back(static_cast<int32_t>(row[k]));
+  }
+  return dataset_->by_sentence(samples, ids);
+}
+
+std::vector<std::vector<std::string>> TokenTagging::predicted(const Tensor& rows) const {
+  return names_of(tags_of(rows).ids);
+}
+
+std::vector<std::vector<std::string>> TokenTagging::gold() const { return names_of(dataset_->gold()); }
+
+std::vector<std::vector<std::string>> TokenTagging::names_of(
+    const std::vector<std::vector<int32_t>>& ids) const {
+  const auto& labels = net().labels();
+  std::vector<std::vector<std::string>> names;
+  for (const auto& sentence : ids) {
+    auto& tags = names.emplace_back();
+    for (const int32_t id : sentence) tags.push_back(id < 0 ? "O" : labels.at(static_cast<size_t>(id)));
+  }
+  return names;
+}
+
+}  // namespace stretto

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stretto/data/tagged_dataset.h"
+#include "stretto/metrics/spans.h"
+#include "stretto/tasks/model_module.h"
+
+namespace stretto {
+
+// Fine-tunes a model with a head on each token, on the packed batches of a data::TaggedDataset.
+class TokenTagging : public ModelModule {
+ public:
+  // As ModelModule. `tags`: the classes.
+  TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
+               const ModelRegistry& models = bundled_models());
+
+  // The dataset that is evaluated from now on. It must outlive the evaluation.
+  void evaluate_on(const data::TaggedDataset& dataset) { dataset_ = &dataset; }
+
+  // The mean over tokens with a label.
+  Loss training_step(const Batch& batch, StepContext& context) override;
+
+  // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of each word, -1 behind the last one.
+  // REQUIRES: evaluate_on, with the dataset of the batch.
+  Tensor validation_step(const Batch& batch, StepContext& context) override;
+
+  // loss; precision, recall, f1 and f1_macro of the spans and accuracy of the words, as by seqeval (metrics/spans.h), of the sentences
+  // whose samples are all among the rows. Empty if the dataset has no tags.
+  Metrics metrics(const Tensor& rows) const override;
+
+  // The predicted tags of each sentence. Words without a token, or behind max_length, are outside.
+  std::vector<std::vector<std::string>> predicted(const Tensor& rows) const;
+  std::vector<std::vector<std::string>> gold() const;
+
+ private:
+  data::TaggedDataset::Tags tags_of(const Tensor& rows) const;
+  std::vector<std::vector<std::string>> names_of(const std::vector<std::vector<int32_t>>& ids) const;
+
+  const data::TaggedDataset* dataset_ = nullptr;
+};
+
+}  // namespace stretto

@@ -1,0 +1,53 @@
+"""compare_tokens.py FOLDER RUN: run by tokens_test.py, which wrote the folder, with a Python that has transformers."""
+
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+
+TOLERANCE = 1e-5
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main(folder, run):
+    transformers.logging.set_verbosity_error()
+    path = folder / run / "model"
+    model, report = transformers.AutoModelForTokenClassification.from_pretrained(path, output_loading_info=True)
+    for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
+        if report[kind]:
+            sys.exit(f"{kind}: {report[kind]}")
+    model.eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    compared = 0
+    for record in records(folder / "logits.jsonl"):
+        encoding = tokenizer(record["text"], return_tensors="pt")
+        if encoding["input_ids"].shape[1] > model.config.max_position_embeddings:
+            continue  # stretto reads it in windows
+        with torch.no_grad():
+            wanted = model(**encoding).logits[0, 1:-1].double()
+        found = torch.tensor([token["logits"] for token in record["tokens"]], dtype=torch.float64).view(-1, wanted.shape[1])
+        if found.shape != wanted.shape or (len(found) and (found - wanted).abs().max().item() > TOLERANCE):
+            sys.exit(f"{record['text']!r}: the logits differ")
+        compared += 1
+    for strategy in ["none", "simple", "first", "average", "max"]:
+        pipeline = transformers.pipeline("token-classification", model=model, tokenizer=tokenizer, aggregation_strategy=strategy)
+        for record in records(folder / f"{strategy}.jsonl"):
+            if len(tokenizer(record["text"])["input_ids"]) > model.config.max_position_embeddings:
+                if not record["entities"]:
+                    sys.exit(f"{strategy}: no entities in a long text")
+                continue
+            wanted = pipeline(record["text"]) if record["text"] else []
+            found = record["entities"]
+            scores = [(a.pop("score"), float(b.pop("score"))) for a, b in zip(found, wanted)]
+            if found != wanted or any(abs(a - b) > TOLERANCE for a, b in scores):
+                sys.exit(f"{strategy}: {record['text']!r}: stretto gives {found}, transformers {wanted}, scores {scores}")
+    print(f"{compared} texts: the logits, and the entities by 5 strategies, are those of transformers")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), sys.argv[2])

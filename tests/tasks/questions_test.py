@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The task question-answering, from SQuAD's files to predictions.
+
+    questions_test.py STRETTO PYTHON...
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, find_python, require, write_inputs
+
+RECIPE = """
+task: question-answering
+model: {config: encoder/config.json}
+tokenizer: {path: encoder}
+data: {train: data/train.json, validation: data/dev.json, test: data/test.json, max_length: 32}
+question_answering: {doc_stride: 8}
+training: {epochs: 3, global_batch_size: 8, device: cpu}
+optimizer: {lr: 3.0e-3}
+checkpoint: {keep_last: 0}
+track: {progress: "off", log_every: 1}
+"""
+
+
+def check_results(stretto, run):
+    results = stretto.json(f"{run}/test_results.json")
+    require(results.pop("loss") > 0 and results["total"] == 26, f"{results}")
+    scored = json.loads(stretto.run("score", "squad", "data/test.json", f"{run}/predictions.json", "--na-prob",
+                                    f"{run}/null_odds.json", "--na-prob-thresh", "1e300"))
+    require(scored == results, f"stretto score gives {scored}, stretto test {results}")
+    best = stretto.json(f"{run}/nbest_predictions.json")
+    for name, answer in stretto.json(f"{run}/predictions.json").items():
+        candidates = best[name]
+        require(abs(sum(one["probability"] for one in candidates) - 1) < 1e-9 and len(candidates) <= 21, f"{name}: {candidates}")
+        require(answer == "" or answer in [one["text"] for one in candidates], f"{name}: {answer} of {candidates}")
+
+
+def check_inputs(stretto):
+    steps = ["training.max_steps=4", "evaluate.every=never"]
+    data = stretto.json("data/train.json")
+    answerable = [{"id": qa["id"], "title": "t", "context": paragraph["context"], "question": qa["question"],
+                   "answers": {"text": [answer["text"] for answer in qa["answers"]],
+                               "answer_start": [answer["answer_start"] for answer in qa["answers"]]}}
+                  for paragraph in data["data"][0]["paragraphs"] for qa in paragraph["qas"] if qa["answers"]]
+    lines = "".join(json.dumps(row) + "\n" for row in answerable)
+    (stretto.folder / "data/flat.jsonl").write_text(lines)
+    # Without questions that have no answer the metrics are those of SQuAD 1.1.
+    flat = ["data.train=data/flat.jsonl", "data.validation=data/flat.jsonl", "data.test=data/flat.jsonl"]
+    stretto.train("qa.yaml", "flat", 1, *flat, "training.max_steps=4")
+    require(set(stretto.json("flat/dev_results.json")) >= {"exact_match", "f1"}, "metrics of SQuAD 1.1")
+    stretto.run("test", "qa.yaml", "output=flat", *flat)
+    require("" not in stretto.json("flat/predictions.json").values(), "an empty answer where all questions have one")
+    require(not (stretto.folder / "flat/null_odds.json").exists(), "null_odds.json")
+    stretto.require_error("question_answering.version_2_with_negative: it is false, but data/train.json: question", "train",
+                          "qa.yaml", "output=x", "question_answering.version_2_with_negative=false")
+    moved = json.loads(json.dumps(answerable[:9]))
+    moved[3]["answers"]["answer_start"][0] += 1
+    (stretto.folder / "data/moved.jsonl").write_text("".join(json.dumps(row) + "\n" for row in moved))
+    stretto.require_error("data/moved.jsonl:4: question", "train", "qa.yaml", "output=x", "data.train=data/moved.jsonl")
+    stretto.train("qa.yaml", "moved", 1, *steps, "data.train=data/moved.jsonl", "question_answering.misplaced_answers=skip")
+    log = (stretto.folder / "moved/logger_logs/training_0.log").read_text()
+    require("skipping data/moved.jsonl:4: question" in log and "8 questions" in log, log)
+    stretto.require_error("which leaves too little of data.max_length: 16", "train", "qa.yaml", "output=x", "data.max_length=16",
+                          "question_answering.doc_stride=6")
+    stretto.require_error("token_classification does not apply with task: question-answering", "train", "qa.yaml", "output=x",
+                          "token_classification.stride=8")
+    (stretto.folder / "data/empty.json").write_text('{"data": []}')
+    stretto.require_error("data/empty.json: the file has no questions", "train", "qa.yaml", "output=x", "data.train=data/empty.json")
+    (stretto.folder / "data/blank.jsonl").write_text(json.dumps({"id": "1", "context": "", "question": "who ?"}) + "\n")
+    stretto.run("test", "qa.yaml", "output=flat", "data.test=data/blank.jsonl")
+    require(stretto.json("flat/predictions.json") == {"1": ""}, "an empty context")
+
+
+def main(program, candidates):
+    with tempfile.TemporaryDirectory(prefix="stretto-questions-") as temporary:
+        folder = pathlib.Path(temporary)
+        write_inputs(folder)
+        (folder / "qa.yaml").write_text(RECIPE)
+        stretto = Stretto(program, folder)
+        run = check_ranks_strategies_and_resuming(stretto, "qa.yaml")
+        stretto.run("test", "qa.yaml", "-N", 2, "--no-pin", f"output={run}")
+        check_results(stretto, run)
+        check_inputs(stretto)
+        python = find_python(candidates)
+        if python is None:
+            return SKIPPED
+        test = stretto.json("data/test.json")["data"][0]["paragraphs"]
+        pairs = [f"{qa['question']}\t{paragraph['context']}" for paragraph in test for qa in paragraph["qas"]]
+        (folder / "answers.jsonl").write_text(
+            stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, stdin="\n".join(pairs)), encoding="utf-8")
+        return subprocess.run([python, pathlib.Path(__file__).with_name("compare_questions.py"), folder, run]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,108 @@
+"""What the tests of this folder have in common: data, a small model with random weights, and runs of stretto."""
+
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+SKIPPED = 77
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+STRATEGIES = ["zero1", "zero2", "fsdp", "hsdp"]
+
+
+def write_inputs(folder, rows=160):
+    """Data in folder/data, and folder/encoder with the words of the data as vocabulary."""
+    subprocess.run([sys.executable, "-B", SOURCE / "scripts/make_entities.py", folder / "data", "--rows", str(rows)], check=True)
+    words = set()
+    for path in (folder / "data").glob("*.conll"):
+        words |= {line.split()[0] for line in path.read_text().splitlines() if line}
+    for path in (folder / "data").glob("*.json"):
+        for article in json.loads(path.read_text())["data"]:
+            for paragraph in article["paragraphs"]:
+                words |= {word for qa in paragraph["qas"] for word in qa["question"].split()}
+    words = sorted(words)
+    # Half of the names are split into pieces.
+    pieces = sorted({piece for word in words[::2] if len(word) > 4 for piece in (word[:3], "##" + word[3:])})
+    whole = [word for word in words if not (word in words[::2] and len(word) > 4)]
+    vocabulary = list(dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + whole + pieces))
+    (folder / "encoder").mkdir()
+    (folder / "encoder/vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    (folder / "encoder/config.json").write_text(json.dumps({
+        "model_type": "bert", "vocab_size": len(vocabulary), "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64, "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1, "initializer_range": 0.1}))
+
+
+class Stretto:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def run(self, *arguments, stdin=None):
+        done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, input=stdin, encoding="utf-8")
+        if done.returncode != 0:
+            raise SystemExit(f"stretto {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def error(self, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, encoding="utf-8")
+        if done.returncode == 0:
+            raise SystemExit(f"stretto {' '.join(map(str, arguments))} did not fail")
+        return done.stderr
+
+    def require_error(self, part, *arguments):
+        found = self.error(*arguments)
+        if part not in found:
+            raise SystemExit(f"stretto {' '.join(map(str, arguments))}: expected an error with\n  {part}\nfound\n{found}")
+
+    def train(self, recipe, output, ranks, *settings):
+        self.run("train", recipe, "-N", ranks, "--no-pin", f"output={output}", *settings)
+
+    def json(self, path):
+        return json.loads((self.folder / path).read_text(encoding="utf-8"))
+
+
+def require(condition, message):
+    if not condition:
+        raise SystemExit(message)
+
+
+def require_close(what, found, wanted, tolerance):
+    require(found.keys() == wanted.keys(), f"{what}: {sorted(found)} and {sorted(wanted)}")
+    for key in wanted:
+        require(math.isclose(found[key], wanted[key], rel_tol=tolerance, abs_tol=tolerance),
+                f"{what}: {key} is {found[key]}, expected {wanted[key]}")
+
+
+def check_ranks_strategies_and_resuming(stretto, recipe):
+    """The same results on 1 and 2 ranks, under every strategy and behind a resume. Returns the run folder's name."""
+    stretto.train(recipe, "one", 1, "checkpoint.every=7")
+    stretto.train(recipe, "two", 2)
+    require_close("2 ranks", stretto.json("two/dev_results.json"), stretto.json("one/dev_results.json"), 2e-3)
+    for strategy in STRATEGIES:
+        stretto.train(recipe, strategy, 2, f"training.strategy={strategy}", "training.max_steps=8", "evaluate.every=never")
+    stretto.train(recipe, "ddp", 2, "training.strategy=ddp", "training.max_steps=8", "evaluate.every=never")
+    wanted = [json.loads(line) for line in (stretto.folder / "ddp/metrics.jsonl").read_text().splitlines()]
+    for strategy in STRATEGIES:
+        found = [json.loads(line) for line in (stretto.folder / strategy / "metrics.jsonl").read_text().splitlines()]
+        for a, b in zip(found, wanted):
+            require("loss" not in b or math.isclose(a["loss"], b["loss"], rel_tol=1e-4), f"{strategy}: loss {a} is not that of ddp, {b}")
+    first = min((stretto.folder / "one/checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    stretto.train(recipe, "resumed", 1, f"resume={first}")
+    for name in ["model.safetensors", "config.json"]:
+        require((stretto.folder / "resumed/model" / name).read_bytes() == (stretto.folder / "one/model" / name).read_bytes(),
+                f"{name} of a resumed run is not that of a run that was never stopped")
+    return "one"
+
+
+def find_python(candidates):
+    for python in candidates:
+        try:
+            if subprocess.run([python, "-c", "import torch, transformers"], stderr=subprocess.DEVNULL).returncode == 0:
+                return python
+        except OSError:
+            pass
+    print("Skipped: no Python with torch and transformers (looked for " + ", ".join(candidates) + ")")
+    return None
