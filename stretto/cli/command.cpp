@@ -25,6 +25,7 @@ int run_command(int argc, char** argv) {
     add_strats(app, exit_code);
     add_tokenize(app, exit_code);
     add_score(app, exit_code);
+    add_run_scripts(app, exit_code);
     add_checkpoints(app, exit_code);
     add_convert(app, exit_code);
     add_doctor(app, exit_code);

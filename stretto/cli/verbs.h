@@ -15,6 +15,7 @@ void add_new(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_profile(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
+void add_run_scripts(CLI::App& app, int& exit_code);  // run-glue, run-ner, run-qa
 void add_score(CLI::App& app, int& exit_code);
 void add_strats(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);

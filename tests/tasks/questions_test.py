@@ -6,6 +6,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,20 @@ def check_inputs(stretto):
     require(stretto.json("flat/predictions.json") == {"1": ""}, "an empty context")
 
 
+def check_door(stretto):
+    """run-qa writes what run_qa.py writes, and prints what job metrics search for."""
+    out = stretto.run("run-qa", "--model_name_or_path", "one/model", "--train_file", "data/flat.jsonl", "--validation_file",
+                      "data/flat.jsonl", "--do_train", "True", "--do_eval", "True", "--per_device_train_batch_size", 4,
+                      "--max_steps", 3, "--max_seq_length", 32, "--doc_stride", 8, "--logging_steps", 1, "--output_dir", "door")
+    for name in ["train_runtime", "train_samples_per_second", "epoch", "f1", "exact_match"]:  # names of metric definitions
+        require(re.search(name + r".*=\D*(.*?)$", out, re.MULTILINE), f"{name} is not in:\n{out}")
+    require({"eval_f1", "eval_exact_match", "train_loss"} <= set(stretto.json("door/all_results.json")), "all_results.json")
+    require(set(stretto.json("door/eval_predictions.json")) == set(stretto.json("door/eval_nbest_predictions.json")), "predictions")
+    recipe = stretto.run("run-qa", "--model_name_or_path", "one/model", "--train_file", "data/train.json", "--do_train",
+                         "--version_2_with_negative", "--output_dir", "x", "--print-recipe")
+    require("version_2_with_negative: true" in recipe, recipe)
+
+
 def main(program, candidates):
     with tempfile.TemporaryDirectory(prefix="stretto-questions-") as temporary:
         folder = pathlib.Path(temporary)
@@ -84,6 +99,7 @@ def main(program, candidates):
         stretto.run("test", "qa.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_results(stretto, run)
         check_inputs(stretto)
+        check_door(stretto)
         python = find_python(candidates)
         if python is None:
             return SKIPPED

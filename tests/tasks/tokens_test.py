@@ -77,6 +77,32 @@ def check_inputs(stretto):
     require((stretto.folder / "conll/predictions.txt").read_text().startswith("anna\t"), "predictions.txt")
 
 
+def check_door(stretto):
+    """run-ner writes what run_ner.py writes."""
+    flags = ["--model_name_or_path", "one/model", "--train_file", "data/train.jsonl", "--validation_file", "data/dev.jsonl",
+             "--test_file", "data/test.jsonl", "--do_train", "--do_eval", "--do_predict", "True", "--max_steps", "3",
+             "--max_seq_length", "48", "--output_dir", "door", "--logging_steps=1", "--pad_to_max_length"]
+    recipe = stretto.run("run-ner", *flags, "--print-recipe")
+    require("task: \"token-classification\"" in recipe or "task: token-classification" in recipe, recipe)
+    require(not (stretto.folder / "door").exists(), "--print-recipe ran it")
+    out = stretto.run("run-ner", *flags, "-N", 2)
+    require("***** train metrics *****" in out and "***** eval metrics *****" in out and "eval_f1" in out, out)
+    results = stretto.json("door/all_results.json")
+    require({"epoch", "train_loss", "train_runtime", "train_samples_per_second", "eval_f1", "eval_precision", "eval_accuracy",
+             "eval_loss", "predict_f1"} <= set(results), f"{results}")
+    require(stretto.json("door/trainer_state.json")["global_step"] == 3, "trainer_state.json")
+    require({"config.json", "model.safetensors", "vocab.txt", "eval_results.json", "predict_results.json"} <=
+            {path.name for path in (stretto.folder / "door").iterdir()}, "files of run_ner")
+    lines = (stretto.folder / "door/predictions.txt").read_text().splitlines()
+    tokens = [json.loads(line)["tokens"] for line in (stretto.folder / "data/test.jsonl").read_text().splitlines()]
+    require([len(line.split()) for line in lines] == [len(words) for words in tokens], "predictions.txt")
+    stretto.require_error("pass --overwrite_output_dir to train again", "run-ner", *flags)
+    stretto.run("run-ner", "--model_name_or_path", "door", "--validation_file", "data/dev.jsonl", "--do_eval", "--output_dir", "evaluated",
+                "--max_seq_length", "48")
+    again = stretto.json("evaluated/eval_results.json")
+    require(again["eval_f1"] == results["eval_f1"], f"{again} of {results}")
+
+
 def main(program, candidates):
     with tempfile.TemporaryDirectory(prefix="stretto-tokens-") as temporary:
         folder = pathlib.Path(temporary)
@@ -87,6 +113,7 @@ def main(program, candidates):
         stretto.run("test", "ner.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_results(stretto, run)
         check_inputs(stretto)
+        check_door(stretto)
         python = find_python(candidates)
         if python is None:
             return SKIPPED

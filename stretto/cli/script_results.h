@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/config/foreign/hf_script.h"
+
+namespace stretto::cli {
+
+// Writes into --output_dir what Hugging Face's example scripts write there, from the run folder in it: the model,
+// trainer_state.json, STAGE_results.json, all_results.json and predictions. Prints each stage's metrics as lines
+// "  name = value" below "***** STAGE metrics *****", which metric definitions of SageMaker jobs search for.
+class ScriptResults {
+ public:
+  ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan) : script_(script), plan_(plan) {}
+
+  void add_training();
+
+  // `stage`: eval or predict.
+  void add_test(const std::string& stage);
+
+ private:
+  void add(const std::string& stage, const nlohmann::ordered_json& metrics);
+  void add_predictions(const std::string& stage) const;
+  std::filesystem::path run() const { return plan_.output_dir / "run"; }
+
+  foreign::Script script_;
+  const foreign::ScriptPlan& plan_;
+  nlohmann::ordered_json all_ = nlohmann::ordered_json::object();
+};
+
+}  // namespace stretto::cli

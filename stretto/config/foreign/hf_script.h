@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stretto::foreign {
+
+// Hugging Face's example scripts run_glue.py, run_ner.py and run_qa.py.
+enum class Script { glue, ner, qa };
+
+// What the command line of a script asks for.
+struct ScriptPlan {
+  std::string recipe;  // YAML: a complete recipe, whose output is <output_dir>/run
+  std::filesystem::path output_dir;
+  bool overwrite = false;
+  bool train = false, evaluate = false, predict = false;
+  std::filesystem::path model;                            // model_name_or_path
+  std::optional<std::filesystem::path> validation, test;  // files
+  std::vector<std::string> notes;  // flags without a meaning here, each with the reason
+};
+
+// Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"). Defaults are the script's. Throws
+// ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones.
+ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments);
+
+}  // namespace stretto::foreign
