@@ -17,7 +17,8 @@ const std::set<std::string> shows_time = {
     "cli/checkpoints.cpp",            // when each was saved
     "launch/output/rank_output.cpp",  // the times of log lines
     "launch/supervise.cpp",           // when a flight record was taken
-    "track/tensorboard.cpp",          // when each point was measured
+    "report/page.cpp",                // when a page was written
+    "track/clock.cpp",                // when values were recorded
 };
 
 std::vector<std::string> reads_wall_clock(std::string_view text) {

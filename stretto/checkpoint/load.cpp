@@ -7,6 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
 #include "stretto/tensor/safetensors.h"
 
@@ -115,7 +116,9 @@ archive::Manifest load(const std::filesystem::path& checkpoint, State& state) {
     throw DataError("{}: {}", checkpoint.string(), error.what());
   }
   Files files(checkpoint);
+  ProgressBar bar("loading " + checkpoint.string(), std::ssize(state.tensors), "tensors");
   for (Entry& entry : state.tensors) {
+    bar.add();
     for (Piece& piece : entry.pieces) load_piece(entry.name, manifest.tensors.at(entry.name), piece, files);
   }
   for (const auto& [name, value] : manifest.scalars.items()) state.scalars[name] = value;

@@ -31,6 +31,12 @@ int run_command(int argc, char** argv) {
     add_doctor(app, exit_code);
     add_profile(app, exit_code);
     add_plan(app, exit_code);
+    add_runs(app, exit_code);
+    add_report(app, exit_code);
+    add_top(app, exit_code);
+    add_plot(app, exit_code);
+    add_plot_lr(app, exit_code);
+    add_track(app, exit_code);
     add_help(app, exit_code);
     require_known_verb(app, argc, argv);
     if (const auto ended = command::parse(app, argc, argv)) return *ended;

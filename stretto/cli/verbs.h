@@ -13,12 +13,18 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
 void add_new(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
+void add_plot(CLI::App& app, int& exit_code);
+void add_plot_lr(CLI::App& app, int& exit_code);
 void add_profile(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
+void add_runs(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
 void add_run_scripts(CLI::App& app, int& exit_code);  // run-glue, run-ner, run-qa
 void add_score(CLI::App& app, int& exit_code);
 void add_strats(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
+void add_top(CLI::App& app, int& exit_code);
+void add_track(CLI::App& app, int& exit_code);
 void add_train(CLI::App& app, int& exit_code);
 void add_test(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);

@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/model_rule.h"
+#include "stretto/config/tracker_setup.h"
 
 namespace stretto {
 namespace {
@@ -182,6 +183,43 @@ void check_output(const Recipe& recipe) {
                     recipe.origins.label("output"), recipe.output.string());
 }
 
+void check_track(const Recipe& recipe) {
+  const TrackerSetup setup = tracker_setup(recipe);
+  const auto uses = [&](const char* name) {
+    return std::ranges::find(recipe.track.trackers, name) != recipe.track.trackers.end();
+  };
+  if (setup.has_url() && !uses("mlflow")) {
+    throw ConfigError(
+        "{}: {} is the URL of a server, but track.trackers has no mlflow; add it, or set a folder",
+        recipe.origins.label("track.logging_dir"), *setup.logging_dir);
+  }
+  if (setup.name_of_run().empty() || setup.name_of_run().find('/') != std::string::npos) {
+    throw ConfigError("{}: \"{}\" is not a name; expected one without \"/\"",
+                      recipe.origins.label("track.run_name"), setup.name_of_run());
+  }
+  const Interval& histograms = recipe.track.histograms;
+  if (histograms.unit() == Interval::Unit::seconds || histograms.unit() == Interval::Unit::evaluations) {
+    throw ConfigError("{}: {} is not an interval of steps (500) or epochs (2ep)",
+                      recipe.origins.label("track.histograms"), histograms.text());
+  }
+  if (!histograms.never() && !uses("tensorboard")) {
+    throw ConfigError("{}: only tensorboard shows histograms; add it to track.trackers, or remove this",
+                      recipe.origins.label("track.histograms"));
+  }
+  for (const std::string& tag : recipe.track.tags) {
+    if (tag.find('=') == std::string::npos || tag.front() == '=')
+      throw ConfigError("{}: \"{}\" is not KEY=VALUE", recipe.origins.label("track.tags"), tag);
+  }
+  for (const std::string& name : recipe.track.trackers) {
+    const TrackerKind& kind = find_tracker(name);
+    try {
+      if (kind.check) kind.check(setup);
+    } catch (const ConfigError& error) {
+      throw ConfigError("{}: {}", recipe.origins.label("track.trackers"), error.what());
+    }
+  }
+}
+
 // Throws ConfigError if the model that `stretto test` loads does not exist.
 void check_trained_model(const Recipe& recipe) {
   const std::filesystem::path model = recipe.output / "model";
@@ -206,6 +244,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   check_choice(recipe, "optimizer", recipe.optimizer);
   check_scheduler(recipe);
   check_checkpoint(recipe);
+  check_track(recipe);
 }
 
 }  // namespace stretto

@@ -8,6 +8,7 @@
 #include "stretto/declare/describe.h"
 #include "stretto/declare/rule.h"
 #include "stretto/hparams/schedule_registry.h"
+#include "stretto/track/registry.h"
 
 // The declaration of every setting: key, member, help, range or choices. Defaults are the structs'.
 namespace stretto {
@@ -244,14 +245,32 @@ void EarlyStoppingConfig::fields(declare::Fields& field) {
       "with one of the above: if the metric is not finite, end with the best model so far; off: that is an error");
 }
 
+namespace {
+
+std::string describe_trackers() {
+  std::string text;
+  for (const TrackerKind& kind : tracker_kinds())
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", kind.name, kind.help);
+  return text;
+}
+
+}  // namespace
+
 void TrackConfig::fields(declare::Fields& field) {
   log_every.declare(field, "log_every", "interval between two log lines");
   field("progress", progress,
         "auto: one updated line on a terminal, else log lines; line: log lines; off: none",
         one_of({"auto", "line", "off"}));
-  field("trackers", trackers,
-        "metrics written to the output folder: metrics.jsonl, and TensorBoard event files in tensorboard/",
-        one_of({"jsonl", "tensorboard"}));
+  field("trackers", trackers, "where metrics are written: " + describe_trackers(), one_of(tracker_names()));
+  field(
+      "logging_dir", logging_dir,
+      "folder in which csv and tensorboard write, in a folder named run_name, instead of the output folder; or the URL of an MLflow server, instead of MLFLOW_TRACKING_URI");
+  field("experiment", experiment,
+        "experiment of an MLflow server; unset: MLFLOW_EXPERIMENT_NAME, or Default");
+  field("run_name", run_name, "name of the run on an MLflow server; unset: that of the output folder");
+  field("tags", tags, "tags of the run on an MLflow server, each KEY=VALUE");
+  histograms.declare(field, "histograms",
+                     "interval in steps or epochs at which tensorboard gets the distribution of each weight");
 }
 
 bool ProgramFields::operator==(const ProgramFields& other) const {

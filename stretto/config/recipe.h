@@ -194,6 +194,11 @@ struct TrackConfig {
   Interval log_every = 10;
   std::string progress = "auto";
   std::vector<std::string> trackers = {"jsonl", "tensorboard"};
+  std::optional<std::string> logging_dir = std::nullopt;
+  std::optional<std::string> experiment = std::nullopt;
+  std::optional<std::string> run_name = std::nullopt;
+  std::vector<std::string> tags = {};
+  Interval histograms = {};
 
   void fields(declare::Fields& field);
   bool operator==(const TrackConfig&) const = default;

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/packing.h"
 
@@ -25,9 +26,11 @@ std::string cache_key(const Table& table, const text::Tokenizer& tokenizer, int6
 void tokenize(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
               const std::filesystem::path& path) {
   const auto start = std::chrono::steady_clock::now();
+  ProgressBar bar("tokenising " + table.name, std::ssize(table.rows), "texts");
   const text::EncodeOptions options = {.special_tokens = true, .max_length = static_cast<size_t>(max_length)};
   TokenFile::write(path, std::ssize(table.rows),
                    [&](int64_t sample, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
+                     bar.add();
                      const TextRow& row = table.rows[static_cast<size_t>(sample)];
                      const text::Encoding encoding =
                          table.has_pairs ? tokenizer.encode_pair(row.text, row.text_pair, options)

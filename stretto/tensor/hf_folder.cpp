@@ -6,6 +6,7 @@
 
 #include "stretto/archive/weight_files.h"
 #include "stretto/base/error.h"
+#include "stretto/base/progress_bar.h"
 
 namespace stretto {
 
@@ -31,7 +32,9 @@ bool hf_folder_has(const std::filesystem::path& folder, const std::string& name)
 WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
                          const std::string& source) {
   WeightReport report;
+  ProgressBar bar("loading " + source, std::ssize(parameters), "tensors");
   for (const auto& [name, parameter] : parameters) {
+    bar.add();
     const auto found = weights.find(name);
     if (found == weights.end()) {
       report.missing.push_back(name);

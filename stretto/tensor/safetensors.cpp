@@ -6,6 +6,7 @@
 
 #include "stretto/archive/safetensors_header.h"
 #include "stretto/base/error.h"
+#include "stretto/base/progress_bar.h"
 
 namespace stretto {
 namespace {
@@ -82,7 +83,9 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
   }
   write_file_atomic(path, [&](const WritePiece& write) {
     write(archive::safetensors_header(listed, metadata));
+    ProgressBar bar("saving " + path.string(), std::ssize(tensors), "tensors");
     for (const auto& [name, tensor] : tensors) {
+      bar.add();
       const Tensor plain = tensor.detach().to(at::kCPU).contiguous();
       write({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
     }

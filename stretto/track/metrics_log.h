@@ -13,6 +13,7 @@ namespace stretto {
 class MetricsLog : public Tracker {
  public:
   explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}
+  std::string name() const override { return path_.string(); }
   void begin(const TrackedRun& run) override;
   void write(const Record& record) override;
 

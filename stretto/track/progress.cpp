@@ -3,31 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/terminal.h"
 
 namespace stretto {
 namespace {
-
-// A descriptor of the terminal behind standard error, which stretto's launcher passes on; -1: there is none.
-int terminal() {
-  if (::isatty(STDERR_FILENO) != 0) return STDERR_FILENO;
-  const char* passed_on = std::getenv("STRETTO_TERMINAL");
-  const int fd = passed_on == nullptr ? -1 : static_cast<int>(parse_int(passed_on).value_or(-1));
-  return fd >= 0 && ::isatty(fd) != 0 ? fd : -1;
-}
-
-int terminal_columns() {
-  constexpr int usual = 80;
-  winsize size{};
-  return ::ioctl(terminal(), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
-}
 
 std::string with_commas(double value) {
   const std::string digits = fmt::format("{:.0f}", value);
@@ -46,6 +30,9 @@ std::string shown(const std::string& name, double value) {
   if (name == "samples_per_second") return fmt::format("{:.1f} samples/s", value);
   if (name == "tokens_per_second") return fmt::format("{} tokens/s", with_commas(value));
   if (name == "communication") return fmt::format("communication {:.0f} %", value * 100);
+  if (name == "data_wait") return fmt::format("data {:.0f} %", value * 100);
+  if (name == "memory_mib") return fmt::format("memory {:.0f} MiB", value);
+  if (name == "rank_imbalance") return "";
   return fmt::format("{} {:.4f}", name, value);
 }
 
@@ -54,15 +41,16 @@ bool is_timed(const Record& record) {
                              [](const auto& entry) { return entry.first == "samples_per_second"; });
 }
 
-std::string bar(double done, int cells) {
-  const int full = static_cast<int>(done * cells);
-  return fmt::format("[{}{}]", std::string(static_cast<size_t>(full), '#'),
-                     std::string(static_cast<size_t>(cells - full), '-'));
-}
-
-// The order of values in the live line, which may not have room for all.
-int importance(const std::string& name) {
-  constexpr std::array first = {"loss", "ETA", "samples_per_second", "lr", "epoch"};
+// The order of values in the live line, which may not have room for all. `metric`: of the last evaluation.
+int importance(const std::string& name, const std::string& metric) {
+  const std::array first = {std::string("loss"),
+                            metric,
+                            std::string("ETA"),
+                            std::string("samples_per_second"),
+                            std::string("communication"),
+                            std::string("data_wait"),
+                            std::string("lr"),
+                            std::string("epoch")};
   return static_cast<int>(std::ranges::find(first, name) - first.begin());
 }
 
@@ -77,37 +65,44 @@ std::string progress_line(const Record& record, int64_t total_steps, double seco
   return is_timed(record) ? line + " | ETA " + human_duration(seconds_left) : line;
 }
 
-std::string live_line(const Record& record, int64_t total_steps, double seconds_left, int columns) {
+std::string live_line(const Record& record, int64_t total_steps, double seconds_left, int columns,
+                      const std::pair<std::string, double>& metric) {
   const double done =
       total_steps > 0
           ? std::clamp(static_cast<double>(record.step) / static_cast<double>(total_steps), 0.0, 1.0)
           : 0;
-  std::vector<std::pair<int, std::string>> parts = {
-      {importance("epoch"), fmt::format("epoch {:.2f}", record.epoch)}};
-  for (const auto& [name, value] : record.values) {
-    if (const std::string part = shown(name, value); !part.empty())
-      parts.emplace_back(importance(name), part);
-  }
-  if (is_timed(record)) parts.emplace_back(importance("ETA"), "ETA " + human_duration(seconds_left));
+  std::vector<std::pair<int, std::string>> parts;
+  const auto add = [&](const std::string& name, const std::string& text) {
+    if (!text.empty()) parts.emplace_back(importance(name, metric.first), text);
+  };
+  add("epoch", fmt::format("epoch {:.2f}", record.epoch));
+  for (const auto& [name, value] : record.values) add(name, shown(name, value));
+  if (!metric.first.empty()) add(metric.first, shown("eval_" + metric.first, metric.second));
+  if (is_timed(record)) add("ETA", "ETA " + human_duration(seconds_left));
   std::ranges::stable_sort(parts, {}, [](const auto& part) { return part.first; });
 
   // A character in the last column makes some terminals wrap.
   const auto room = static_cast<size_t>(std::max(columns - 1, 0));
-  std::string line = fmt::format("{:3.0f} % {} step {}/{}", std::floor(done * 100),
-                                 bar(done, columns < 60 ? 5 : 16), record.step, total_steps);
-  if (line.size() > room) line = fmt::format("{:.0f} %", std::floor(done * 100)).substr(0, room);
+  const std::string percent = fmt::format("{:3.0f} %", std::floor(done * 100));
+  std::string rest = fmt::format(" {}/{}", record.step, total_steps);
+  constexpr int widest = 24, narrowest = 6;
+  const size_t bar_taken = percent.size() + 1 + 2 + narrowest;
+  if (bar_taken + rest.size() > room) return fmt::format("{:.0f} %", std::floor(done * 100)).substr(0, room);
   for (const auto& [order, part] : parts) {
-    if (line.size() + 3 + part.size() > room) break;
-    line += " | " + part;
+    if (bar_taken + rest.size() + 3 + part.size() > room) break;
+    rest += " | " + part;
   }
-  return line;
+  const size_t left = room - bar_taken - rest.size();
+  return percent + " " + progress_cells(done, std::min(widest, narrowest + static_cast<int>(left))) + rest;
 }
 
 Progress::Mode Progress::choose(const std::string& setting) {
-  return setting == "auto" && terminal() >= 0 ? Mode::live : Mode::lines;
+  return setting == "auto" && progress_terminal() >= 0 ? Mode::live : Mode::lines;
 }
 
 void Progress::begin(const TrackedRun& run) {
+  const auto monitor = run.parameters.find("checkpoint.monitor");
+  monitor_ = monitor != run.parameters.end() && monitor->is_string() ? monitor->get<std::string>() : "";
   total_steps_ = run.total_steps;
   first_step_ = -1;
 }
@@ -129,7 +124,12 @@ void Progress::step(const Record& record) {
 }
 
 void Progress::write(const Record& record) {
-  if (record.evaluation) return;
+  if (record.evaluation) {
+    for (const auto& value : record.values) {
+      if (value.first == monitor_) metric_ = value;
+    }
+    return;
+  }
   step(record);
   if (mode_ == Mode::lines) show(record);
 }
@@ -137,7 +137,7 @@ void Progress::write(const Record& record) {
 void Progress::show(const Record& record) {
   if (mode_ == Mode::lines) return log::info("{}", progress_line(record, total_steps_, seconds_left(record)));
   last_drawn_ = Clock::now();
-  log::live(live_line(record, total_steps_, seconds_left(record), terminal_columns()));
+  log::live(live_line(record, total_steps_, seconds_left(record), progress_columns(), metric_));
 }
 
 void Progress::pause() { log::end_live(); }

@@ -11,9 +11,11 @@ namespace stretto {
 // values that are not finite.
 std::string progress_line(const Record& record, int64_t total_steps, double seconds_left);
 
-// The same for a terminal, after a bar: " 11 % [##--------------] step 120/1053 | loss 0.4123 | ...", the most
-// important values first, and as many as fit into `columns` characters.
-std::string live_line(const Record& record, int64_t total_steps, double seconds_left, int columns);
+// The same for a terminal, with a bar: " 11 % [##----------------] 120/1053 | loss 0.4123 | eval_accuracy 0.8125 | ETA 1m 33s":
+// the most important values first, and as many as fit into `columns` characters; the bar takes what is left. `metric`: of the
+// last evaluation; without a name before the first.
+std::string live_line(const Record& record, int64_t total_steps, double seconds_left, int columns,
+                      const std::pair<std::string, double>& metric = {});
 
 // Shows the progress of a run: on a terminal one line that is redrawn in place, fitted to the terminal's current width;
 // else one logged line per record. Evaluations are not shown.
@@ -36,6 +38,8 @@ class Progress : public Tracker {
 
   using Clock = std::chrono::steady_clock;
   Mode mode_;
+  std::string monitor_;
+  std::pair<std::string, double> metric_;
   int64_t total_steps_ = 0;
   int64_t first_step_ = -1;
   Clock::time_point first_time_;

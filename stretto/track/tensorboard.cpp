@@ -1,23 +1,18 @@
 #include "stretto/track/tensorboard.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "stretto/base/strings.h"
+#include "stretto/track/clock.h"
 #include "stretto/track/tfevents.h"
 
 namespace stretto {
 namespace {
 
 constexpr std::string_view prefix = "events.out.tfevents.";
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // The time in an event file's name, by which TensorBoard orders the files of a folder; 0 for other files.
 int64_t second_of(const std::string& name) {
@@ -31,11 +26,6 @@ std::vector<std::filesystem::path> event_files(const std::filesystem::path& fold
     if (second_of(entry.path().filename().string()) > 0) files.push_back(entry.path());
   }
   return files;
-}
-
-std::string host_name() {
-  std::array<char, 256> name = {};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
 }  // namespace
@@ -53,16 +43,41 @@ void TensorBoard::begin(const TrackedRun& run) {
   const double time = seconds_since_1970();
   std::string records = tfevents::as_record(tfevents::version(time));
   if (run.steps_done > 0) records += tfevents::as_record(tfevents::restart(time, run.steps_done + 1));
-  file.write(records + tfevents::as_record(tfevents::text(time, run.steps_done, "recipe",
-                                                          "```yaml\n" + run.settings + "```\n")));
+  records += tfevents::as_record(
+      tfevents::text(time, run.steps_done, "recipe", "```yaml\n" + run.settings + "```\n"));
+  if (!run.parameters.empty()) {
+    records += tfevents::as_record(tfevents::hparams(time, run.parameters, {"train/loss"}));
+    records += tfevents::as_record(tfevents::hparams_start(time, run.parameters));
+  }
+  file.write(records);
   file_.emplace(std::move(file));
+}
+
+void TensorBoard::append(const std::string& event) {
+  if (!file_) begin(run_);  // retry: begin() has failed
+  file_->write(tfevents::as_record(event));
 }
 
 void TensorBoard::write(const Record& record) {
   std::vector<std::pair<std::string, double>> curves = record.values;
   for (auto& [name, value] : curves) name = (record.evaluation ? "eval/" : "train/") + name;
-  if (!file_) begin(run_);  // retry: begin() has failed
-  file_->write(tfevents::as_record(tfevents::scalars(seconds_since_1970(), record.step, curves)));
+  append(tfevents::scalars(seconds_since_1970(), record.step, curves));
+}
+
+void TensorBoard::write_text(int64_t step, const std::string& name, const std::string& markdown) {
+  append(tfevents::text(seconds_since_1970(), step, name, markdown));
+}
+
+void TensorBoard::write_histogram(int64_t step, const std::string& name, const Histogram& histogram) {
+  append(tfevents::histogram(seconds_since_1970(), step, name, histogram));
+}
+
+void TensorBoard::write_image(int64_t step, const std::string& name, const Image& image) {
+  append(tfevents::image(seconds_since_1970(), step, name, image));
+}
+
+void TensorBoard::end(RunEnd how) {
+  if (!run_.parameters.empty()) append(tfevents::hparams_end(seconds_since_1970(), how != RunEnd::failed));
 }
 
 }  // namespace stretto

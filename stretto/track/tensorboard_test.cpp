@@ -7,6 +7,7 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/track/png.h"
 #include "stretto/track/tfevents.h"
 
 namespace stretto {
@@ -35,6 +36,34 @@ TEST(TfEvents, AreTensorBoardsBytes) {
   EXPECT_EQ(
       hex(tfevents::as_record(tfevents::text(time, 300, "recipe", "a: 1\n"))),
       "420000000000000079f36eaa0900001040fc54d94110ac022a340a320a137265636970652f746578745f73756d6d617279420f08071204120208014205613a20310a4a0a0a060a04746578742002ae5b0ad7");
+}
+
+// The same way, with the messages of tensorboard.plugins.hparams.
+TEST(TfEvents, HistogramsAndHyperparametersAreTensorBoardsBytes) {
+  const double time = 1700000000.25;
+  EXPECT_EQ(
+      hex(tfevents::histogram(time, 300, "w", {-1, 2, 3, 1.5, 5.25, {0.5, 2}, {1, 2}})),
+      "0900001040fc54d94110ac022a580a560a01772a5109000000000000f0bf11000000000000004019000000000000084021000000000000f83f2900000000000015403210000000000000e03f00000000000000403a10000000000000f03f0000000000000040");
+  const nlohmann::json parameters = {{"b", true}, {"lr", 0.5}, {"t", "x"}, {"unset", nullptr}};
+  EXPECT_EQ(
+      hex(tfevents::hparams(time, parameters, {"train/loss"})),
+      "0900001040fc54d9412a580a560a145f68706172616d735f2f6578706572696d656e744a3e0a3c0a0768706172616d731231122f1900001040fc54d94122050a0162200222060a026c72200322050a017420012a0e0a0c120a747261696e2f6c6f7373");
+  EXPECT_EQ(
+      hex(tfevents::hparams_start(time, {{"lr", 0.5}})),
+      "0900001040fc54d9412a4b0a490a1c5f68706172616d735f2f73657373696f6e5f73746172745f696e666f4a290a270a0768706172616d73121c1a1a0a0f0a026c72120911000000000000e03f2900001040fc54d941");
+  EXPECT_EQ(
+      hex(tfevents::hparams_end(time, true)),
+      "0900001040fc54d9412a3a0a380a1a5f68706172616d735f2f73657373696f6e5f656e645f696e666f4a1a0a180a0768706172616d73120d220b08011100001040fc54d941");
+}
+
+// As zlib.compress(rows, 0) of Python in the chunks of a PNG file.
+TEST(TfEvents, ImagesArePng) {
+  const std::string red_and_blue("\xff\0\0\0\0\xff", 6);
+  EXPECT_EQ(
+      hex(encode_png({2, 1, red_and_blue})),
+      "89504e470d0a1a0a0000000d49484452000000020000000108020000007b40e8dd00000012494441547801010700f8ff00ff00000000ff070001ff5536bac70000000049454e44ae426082");
+  const std::string event = tfevents::image(1, 300, "i", {2, 1, red_and_blue});
+  EXPECT_THAT(event, HasSubstr(encode_png({2, 1, red_and_blue})));
 }
 
 std::vector<std::string> file_names(const std::filesystem::path& folder) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/track/tracker.h"
+
 namespace stretto::tfevents {
 
 // TensorBoard's event files: records (length, checksum, bytes, checksum) of protocol buffers, tensorboard/compat/proto/
@@ -25,5 +27,15 @@ std::string scalars(double time, int64_t step, const std::vector<std::pair<std::
 
 // Markdown text, shown under `tag`.
 std::string text(double time, int64_t step, const std::string& tag, const std::string& markdown);
+
+std::string histogram(double time, int64_t step, const std::string& tag, const Histogram& histogram);
+
+std::string image(double time, int64_t step, const std::string& tag, const Image& image);
+
+// The hyperparameters of a run, for the page HPARAMS: numbers, flags and texts by name. `metrics`: the curves shown with
+// them.
+std::string hparams(double time, const nlohmann::json& parameters, const std::vector<std::string>& metrics);
+std::string hparams_start(double time, const nlohmann::json& parameters);
+std::string hparams_end(double time, bool success);
 
 }  // namespace stretto::tfevents

@@ -48,16 +48,19 @@ TEST(Progress, TheLiveLineFitsItsTerminal) {
                           {"samples_per_second", 212.3},
                           {"tokens_per_second", 2840.4},
                           {"communication", 0.07}}};
+  const std::pair<std::string, double> metric = {"accuracy", 0.8125};
   EXPECT_EQ(
-      live_line(record, 1053, 93, 200),
-      " 11 % [#---------------] step 120/1053 | loss 0.4123 | ETA 1m 33s | 212.3 samples/s | lr 4.80e-05 | epoch 0.11 | 2,840 tokens/s | communication 7 %");
+      live_line(record, 1053, 93, 200, metric),
+      " 11 % [##----------------------] 120/1053 | loss 0.4123 | eval_accuracy 0.8125 | ETA 1m 33s | 212.3 samples/s | communication 7 % | lr 4.80e-05 | epoch 0.11 | 2,840 tokens/s");
+  EXPECT_EQ(live_line(record, 1053, 93, 80, metric),
+            " 11 % [#-----------] 120/1053 | loss 0.4123 | eval_accuracy 0.8125 | ETA 1m 33s");
   EXPECT_EQ(live_line(record, 1053, 93, 80),
-            " 11 % [#---------------] step 120/1053 | loss 0.4123 | ETA 1m 33s");
-  EXPECT_EQ(live_line(record, 1053, 93, 45), " 11 % [-----] step 120/1053 | loss 0.4123");
+            " 11 % [#----------------] 120/1053 | loss 0.4123 | ETA 1m 33s | 212.3 samples/s");
+  EXPECT_EQ(live_line(record, 1053, 93, 45), " 11 % [#------------] 120/1053 | loss 0.4123");
   for (int columns = 0; columns < 200; ++columns) {
-    EXPECT_LE(std::ssize(live_line(record, 1053, 93, columns)), std::max(0, columns - 1)) << columns;
+    EXPECT_LE(std::ssize(live_line(record, 1053, 93, columns, metric)), std::max(0, columns - 1)) << columns;
   }
-  EXPECT_EQ(live_line({9, 1, false, {}}, 9, 0, 80), "100 % [################] step 9/9 | epoch 1.00");
+  EXPECT_EQ(live_line({9, 1, false, {}}, 9, 0, 80), "100 % [########################] 9/9 | epoch 1.00");
 }
 
 TEST(Progress, PlainLinesWhereItIsTold) { EXPECT_EQ(Progress::choose("line"), Progress::Mode::lines); }

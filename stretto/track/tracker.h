@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace stretto {
 
@@ -20,12 +23,32 @@ struct TrackedRun {
   int64_t steps_done = 0;
   int64_t total_steps = 0;
   std::string settings;  // the recipe, as YAML
+  nlohmann::json parameters =
+      nlohmann::json::object();  // the same by dotted name, unset ones null; without input paths
 };
 
-// Receives the records of a run, at rank 0, on the training thread.
+// The distribution of values: counts[i] of them are in (limits[i - 1], limits[i]], the first ones from `min`.
+struct Histogram {
+  double min = 0, max = 0, count = 0, sum = 0, sum_of_squares = 0;
+  std::vector<double> limits, counts;
+};
+
+// Pixels in rows from the top, three bytes each: red, green, blue.
+struct Image {
+  int width = 0, height = 0;
+  std::string pixels;
+};
+
+enum class RunEnd { finished, stopped, failed };
+
+// Receives the records of a run, at rank 0, on the training thread. Functions throw IoError if something cannot be
+// written, which costs that record but never the run (trackers.h).
 class Tracker {
  public:
   virtual ~Tracker() = default;
+
+  // For messages: a file, or a name.
+  virtual std::string name() const { return "a tracker"; }
 
   // Called first, and again when the run returns to a checkpoint. Records of steps after run.steps_done are discarded,
   // since these steps will be taken again; with steps_done 0, all records of an earlier run are.
@@ -38,6 +61,17 @@ class Tracker {
 
   // Training pauses, or has ended.
   virtual void pause() {}
+
+  // Values other than numbers, for trackers that have a place for them.
+  virtual void write_text(int64_t /*step*/, const std::string& /*name*/, const std::string& /*markdown*/) {}
+  virtual void write_histogram(int64_t /*step*/, const std::string& /*name*/, const Histogram&) {}
+  virtual void write_image(int64_t /*step*/, const std::string& /*name*/, const Image&) {}
+
+  // A file that belongs to the run, for trackers that store files.
+  virtual void write_artifact(const std::filesystem::path& /*file*/) {}
+
+  // The last call.
+  virtual void end(RunEnd) {}
 };
 
 }  // namespace stretto

@@ -7,6 +7,7 @@
 
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
+#include "stretto/track/trackers.h"
 #include "stretto/trainer/module.h"
 #include "stretto/trainer/training_run.h"
 
@@ -17,12 +18,15 @@ struct FitContext {
   const Recipe& recipe;
   Module& module;
   Group& group;
+  Trackers& trackers;  // for texts, histograms and images; none on ranks other than 0
   int64_t steps_done = 0;
   int64_t total_steps = 0;
   int64_t epoch = 0;        // of the current step; 0 is the first
   Metrics evaluation = {};  // metrics of the last evaluation; empty before the first
   double train_loss = NAN;  // at evaluation_end: the mean over the steps since the evaluation before
   std::function<void()> catch_up = [] {};  // brings sparse tables up to date
+  // Parameters at master precision and buffers, by name; collective, as they may have to be gathered.
+  std::function<NamedTensors()> weights = [] { return NamedTensors(); };
 
   // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end the run
   // ends there. In step_start or step_end the request is sent with the next reduction, and the run ends after that

@@ -9,6 +9,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/trainer/callbacks/weight_histograms.h"
 #include "stretto/trainer/trainer.h"
 
 namespace stretto {
@@ -232,6 +233,22 @@ TEST_F(CallbackTest, ATrackerOfOnesOwnHearsAll) {
   });
   EXPECT_THAT(listener->records, ElementsAre("evaluation 2", "3", "4", "evaluation 4"));
   EXPECT_EQ(listener->steps, 1 + 2 + 3 + 4);
+}
+
+TEST(WeightHistograms, CountEveryFiniteValue) {
+  const Histogram histogram = histogram_of(at::tensor({0.0, 1.0, 1.0, 64.0, NAN, INFINITY}, at::kDouble));
+  EXPECT_EQ(histogram.count, 4);
+  EXPECT_EQ(histogram.sum, 66);
+  EXPECT_EQ(histogram.sum_of_squares, 4098);
+  ASSERT_EQ(histogram.counts.size(), 64u);
+  EXPECT_EQ(histogram.counts[0], 1);
+  EXPECT_EQ(histogram.counts[1], 2);
+  EXPECT_EQ(histogram.counts[63], 1);
+  EXPECT_EQ(histogram.limits[0], 1);
+  EXPECT_EQ(histogram.limits[63], 64);
+  EXPECT_EQ(histogram_of(at::zeros({3})).counts, std::vector<double>{3});
+  EXPECT_EQ(histogram_of(at::full({3}, NAN)).count, 0);
+  EXPECT_EQ(histogram_of(at::empty({0})).count, 0);
 }
 
 }  // namespace

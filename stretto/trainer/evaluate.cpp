@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/data/global_batches.h"
 
 namespace stretto {
@@ -60,7 +61,9 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
   idle_context.forward.kernels = options.kernels;
   idle_context.batch_count = 1;
   const std::vector<int64_t> stand_in(all.samples.begin(), all.samples.begin() + !all.samples.empty());
+  ProgressBar bar("evaluating", std::ssize(all.micro_batches), "batches");
   for (const auto& micro_batch : all.micro_batches) {
+    bar.add();
     if (micro_batch.empty()) {
       if (options.collective_forward)
         module.validation_step(make_batch(module, dataset, stand_in).to(options.device), idle_context);

@@ -61,14 +61,14 @@ void TrainLoss::resume(const State& state) {
 
 Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
          const data::Dataset& train, const data::Dataset* validation, Callbacks& callbacks,
-         std::vector<std::shared_ptr<Tracker>> trackers, std::vector<ModelRule> rules)
+         Trackers& trackers, std::vector<ModelRule> rules)
     : recipe_(recipe),
       world_(mesh.world()),
       module_(module),
       callbacks_(callbacks),
       folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
       run_(recipe, module, train, mesh, device),
-      step_log_(recipe, world_.rank(), std::move(trackers)),
+      step_log_(recipe, world_, trackers),
       best_(recipe.checkpoint),
       saved_models_(std::move(rules), folder_ ? &*folder_ : nullptr, module),
       evaluator_(recipe, mesh, device, module, run_, validation),
@@ -133,6 +133,7 @@ void Fit::begin() {
   log::info("{}", run_.describe());
   callbacks_.set_position(run_);
   callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
+  callbacks_.context().weights = [this] { return run_.engine().weights(); };
   callbacks_.notify("fit_start", &Callback::fit_start);
   end_if_requested();
   if (over() && result_.resumed_after > 0 && is_complete()) {

@@ -35,7 +35,7 @@ class TrainLoss {
 class Fit {
  public:
   Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, const data::Dataset& train,
-      const data::Dataset* validation, Callbacks& callbacks, std::vector<std::shared_ptr<Tracker>> trackers,
+      const data::Dataset* validation, Callbacks& callbacks, Trackers& trackers,
       std::vector<ModelRule> rules);
   FitResult run();
   void catch_up() { run_.engine().catch_up(); }

@@ -1,46 +1,29 @@
 #include "stretto/trainer/step_log.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "stretto/base/error.h"
-#include "stretto/base/log.h"
-#include "stretto/track/metrics_log.h"
+#include "stretto/config/tracker_setup.h"
 #include "stretto/track/progress.h"
-#include "stretto/track/tensorboard.h"
+#include "stretto/track/registry.h"
+#include "stretto/track/status_file.h"
 
 namespace stretto {
 
-StepLog::StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tracker>> more_trackers)
-    : recipe_(recipe), log_every_(recipe.track.log_every, rank == 0) {
-  if (rank != 0) return;
-  const auto wanted = [&](const char* name) {
-    return std::ranges::find(recipe.track.trackers, name) != recipe.track.trackers.end();
-  };
+Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more) {
+  Trackers trackers;
+  if (rank != 0) return trackers;
   if (recipe.track.progress != "off")
-    trackers_.push_back(std::make_shared<Progress>(Progress::choose(recipe.track.progress)));
-  if (wanted("jsonl")) trackers_.push_back(std::make_shared<MetricsLog>(recipe.output / "metrics.jsonl"));
-  if (wanted("tensorboard"))
-    trackers_.push_back(std::make_shared<TensorBoard>(recipe.output / "tensorboard"));
-  trackers_.insert(trackers_.end(), more_trackers.begin(), more_trackers.end());
+    trackers.add(std::make_shared<Progress>(Progress::choose(recipe.track.progress)));
+  trackers.add(std::make_shared<StatusFile>(recipe.output / "progress.json"));
+  for (const std::string& name : recipe.track.trackers)
+    trackers.add(find_tracker(name).make(tracker_setup(recipe)));
+  for (const auto& tracker : more) trackers.add(tracker);
+  return trackers;
 }
 
 void StepLog::begin(int64_t steps_done, int64_t total_steps) {
-  const TrackedRun run = {steps_done, total_steps, dump_recipe(recipe_)};
-  each_tracker([&](Tracker& tracker) { tracker.begin(run); });
-}
-
-// A full disk must not end the run. One warning per tracker reports its first error.
-template <class Call>
-void StepLog::each_tracker(const Call& call) {
-  for (const auto& tracker : trackers_) {
-    try {
-      call(*tracker);
-    } catch (const IoError& error) {
-      if (failed_.insert(tracker.get()).second)
-        log::warning("{}; training continues, but this file will be incomplete", error.what());
-    }
-  }
+  if (trackers_.empty()) return;
+  trackers_.begin({steps_done, total_steps, dump_recipe(recipe_), shared_settings(recipe_)});
 }
 
 // The first step warms up caches and is excluded from the throughput.
@@ -51,15 +34,15 @@ void StepLog::add(const StepReport& report) {
   } else {
     started_ = Clock::now();
   }
-  seconds_ += report.seconds;
-  communication_ += report.communication;
+  use_.seconds += report.seconds;
+  use_.communication += report.communication;
   if (report.taken) {
     loss_sum_ += report.loss;
     ++steps_;
   }
   if (trackers_.empty()) return;
   const Record record = record_of(report);
-  each_tracker([&](Tracker& tracker) { tracker.step(record); });
+  trackers_.step(record);
 }
 
 Record StepLog::record_of(const StepReport& report) const {
@@ -75,26 +58,28 @@ Record StepLog::record_of(const StepReport& report) const {
     record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
     record.values.emplace_back("tokens_per_second", static_cast<double>(tokens_) / seconds);
   }
-  if (seconds_ > 0) record.values.emplace_back("communication", communication_ / seconds_);
+  record.values.insert(record.values.end(), rank_use_.begin(), rank_use_.end());
   return record;
 }
 
 void StepLog::write(const StepReport& report, const Metrics& logged) {
   logged_ = logged;
+  rank_use_ = gather_rank_use(world_, use_);
   const Record record = record_of(report);
-  each_tracker([&](Tracker& tracker) { tracker.write(record); });
-  loss_sum_ = seconds_ = communication_ = 0;
+  trackers_.write(record);
+  loss_sum_ = 0;
+  use_ = {};
   steps_ = 0;
   log_every_.restart();
 }
 
 void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {
   const Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
-  each_tracker([&](Tracker& tracker) { tracker.write(record); });
+  trackers_.write(record);
 }
 
 void StepLog::pause() {
-  each_tracker([](Tracker& tracker) { tracker.pause(); });
+  trackers_.pause();
   started_.reset();
   samples_ = tokens_ = 0;
 }

@@ -2,23 +2,30 @@
 
 #include <chrono>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
-#include "stretto/track/tracker.h"
+#include "stretto/track/trackers.h"
 #include "stretto/trainer/module.h"
+#include "stretto/trainer/rank_use.h"
 #include "stretto/trainer/recurrence.h"
 #include "stretto/trainer/training_run.h"
 
 namespace stretto {
 
-// The records of a run, which rank 0 passes to the trackers of the recipe and of the program. A tracker that cannot
-// write its files causes one warning; training continues.
+// The trackers of the recipe, then those of the program; none on ranks other than 0.
+Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more);
+
+// The records of a run, which rank 0 passes to its trackers.
 class StepLog {
  public:
-  StepLog(const Recipe& recipe, int rank, std::vector<std::shared_ptr<Tracker>> more_trackers);
+  // `trackers` must outlive this object.
+  StepLog(const Recipe& recipe, Group& world, Trackers& trackers)
+      : recipe_(recipe),
+        log_every_(recipe.track.log_every, world.rank() == 0),
+        world_(world),
+        trackers_(trackers) {}
 
   // Starts after `steps_done` of `total_steps`.
   void begin(int64_t steps_done, int64_t total_steps);
@@ -36,7 +43,7 @@ class StepLog {
   // Whether steps were taken since the last record.
   bool pending() const { return steps_ > 0; }
 
-  // Writes the record of the steps since the last one, with the values `logged` by the module.
+  // Writes the record of the steps since the last one, with the values `logged` by the module. Collective.
   void write(const StepReport& report, const Metrics& logged);
   void write_evaluation(const StepReport& at, const Metrics& metrics);
 
@@ -50,19 +57,17 @@ class StepLog {
   using Clock = std::chrono::steady_clock;
   Record record_of(const StepReport& report) const;
 
-  template <class Call>
-  void each_tracker(const Call& call);
-
   const Recipe& recipe_;
   Recurrence log_every_;
-  std::vector<std::shared_ptr<Tracker>> trackers_;  // at rank 0 only
-  std::set<const Tracker*> failed_;                 // a warning was logged
+  Group& world_;
+  Trackers& trackers_;
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
   double loss_sum_ = 0;  // since the last record
-  double seconds_ = 0, communication_ = 0;
+  RankUse use_;
   int64_t steps_ = 0;
-  Metrics logged_;  // of the last record
+  Metrics logged_;    // of the last record
+  Metrics rank_use_;  // the same
 };
 
 }  // namespace stretto

@@ -3,6 +3,7 @@
 #include "stretto/trainer/callbacks.h"
 #include "stretto/trainer/callbacks/early_stopping.h"
 #include "stretto/trainer/callbacks/max_time.h"
+#include "stretto/trainer/callbacks/weight_histograms.h"
 #include "stretto/trainer/fit.h"
 #include "stretto/trainer/same_inputs.h"
 
@@ -17,6 +18,8 @@ std::vector<std::shared_ptr<Callback>> callbacks_of(const Recipe& recipe) {
     callbacks.push_back(std::make_shared<EarlyStopping>(config, recipe.checkpoint.monitor.value_or("loss")));
   }
   if (recipe.training.max_time) callbacks.push_back(std::make_shared<MaxTime>(*recipe.training.max_time));
+  if (!recipe.track.histograms.never())
+    callbacks.push_back(std::make_shared<WeightHistograms>(recipe.track.histograms));
   return callbacks;
 }
 
@@ -40,14 +43,18 @@ FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::D
                                       describe_samples("validation samples", validation)});
   auto all = callbacks_of(recipe_);
   all.insert(all.end(), callbacks_.begin(), callbacks_.end());
-  Callbacks callbacks(std::move(all), {recipe_, module, mesh_.world()});
+  Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
+  Callbacks callbacks(std::move(all), {recipe_, module, mesh_.world(), trackers});
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());
-  Fit fit(recipe_, mesh_, device_, module, train, validation, callbacks, trackers_, std::move(rules));
+  Fit fit(recipe_, mesh_, device_, module, train, validation, callbacks, trackers, std::move(rules));
   try {
-    return fit.run();
+    FitResult result = fit.run();
+    if (!result.was_finished) trackers.end(result.stopped ? RunEnd::stopped : RunEnd::finished);
+    return result;
   } catch (const std::exception& error) {
+    trackers.end(RunEnd::failed);
     fit.catch_up();
     callbacks.notify_exception(error);
     throw;

@@ -34,9 +34,10 @@ std::vector<std::string> names_in(const std::string& folder) {
 TEST(RunFolder, HoldsAllOfARun) {
   const Workspace workspace;
   workspace.train("run", 2);
-  EXPECT_THAT(names_in(workspace.path("run")),
-              ::testing::ElementsAre(".lock", "config.yaml", "dev_results.json", "logger_logs",
-                                     "metrics.jsonl", "model", "summary.json", "tensorboard"));
+  EXPECT_THAT(
+      names_in(workspace.path("run")),
+      ::testing::ElementsAre(".lock", "config.yaml", "dev_results.json", "logger_logs", "metrics.jsonl",
+                             "model", "progress.json", "summary.json", "tensorboard"));
   EXPECT_THAT(
       names_in(workspace.path("run/model")),
       ::testing::ElementsAre("config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"));

@@ -1,0 +1,116 @@
+#include "stretto/report/page.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/report/samples.h"
+
+namespace stretto::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* attack =
+    "</script><script>document.title='attacked'</script><img src=x onerror=alert(1)>\"'&";
+
+RunData run_named(const std::string& name) {
+  RunData run;
+  run.folder = run.name = name;
+  run.config = "optimizer: {lr: 0.1}\n";
+  for (int64_t step = 1; step <= 4; ++step) {
+    run.metrics["loss"].push_back({step, 0.25 * static_cast<double>(step), 1.0 / static_cast<double>(step)});
+    run.metrics["lr"].push_back({step, 0.25 * static_cast<double>(step), 0.1});
+  }
+  run.metrics["eval_f1"].push_back({4, 1, 0.75});
+  run.dev_results = {{"f1", 0.75}};
+  return run;
+}
+
+std::vector<std::string> titles(const std::vector<Chart>& charts) {
+  std::vector<std::string> names;
+  for (const Chart& chart : charts) names.push_back(chart.title);
+  return names;
+}
+
+TEST(PageTest, ChartsAreInTheOrderOfInterest) {
+  RunData run = run_named("a");
+  run.metrics["my_value"] = run.metrics["samples_per_second"] = run.metrics["loss"];
+  EXPECT_THAT(titles(page_charts({run})),
+              ElementsAre("loss", "f1", "my_value", "learning rate", "throughput (samples/s)"));
+}
+
+TEST(PageTest, TextsOfRunsAreNotMarkup) {
+  const TempFolder folder;
+  RunData run = run_named(attack);
+  run.folder = folder.path();
+  run.config = attack;
+  run.settings["x"] = attack;
+  run.metrics[attack] = run.metrics["loss"];
+  run.dev_results[attack] = 1;
+  write_file_atomic(
+      folder.path() / "predictions.jsonl",
+      nlohmann::json({{"line", 2}, {"text", attack}, {"label", attack}, {"gold", "b"}, {"score", 0.5}})
+          .dump());
+  make_folders(folder.path() / "logger_logs");
+  write_file_atomic(
+      folder.path() / "logger_logs" / "training_0.log",
+      fmt::format("2026-11-22 13:02:54.739 ======== start of rank 0 (process 1) ========\n{}\n", attack));
+  const std::string page = html_page({run, run_named("b")}, "1");
+  EXPECT_THAT(page,
+              AllOf(Not(HasSubstr("<img")), Not(HasSubstr("<script>document")), HasSubstr("&lt;img src=x")));
+  size_t scripts = 0;
+  for (size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1))
+    ++scripts;
+  EXPECT_EQ(scripts, 2u);
+}
+
+TEST(PageTest, LoadsNothing) {
+  const std::string page = html_page({run_named("a")}, "1");
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("src=\"")), Not(HasSubstr("@import")), Not(HasSubstr("url(")),
+                          HasSubstr("default-src 'none'")));
+}
+
+TEST(PageTest, LongCurvesAreThinnedWithTheirSpikes) {
+  RunData run = run_named("a");
+  run.metrics["loss"].clear();
+  for (int64_t step = 1; step <= 100000; ++step)
+    run.metrics["loss"].push_back({step, 0, step == 77777 ? 9.5 : 1.0});
+  const std::string page = html_page({run}, "1");
+  EXPECT_LT(page.size(), 200u << 10);
+  EXPECT_THAT(page, HasSubstr("9.5"));
+}
+
+TEST(PageTest, ARunWithoutValuesHasAPage) {
+  RunData run;
+  run.name = "empty";
+  EXPECT_THAT(html_page({run}, "1"), HasSubstr("No values were recorded yet."));
+}
+
+TEST(SamplesTest, MistakesComeFirstAndTextsFromTheData) {
+  const TempFolder folder;
+  RunData run = run_named("a");
+  run.folder = folder.path();
+  write_file_atomic(folder.path() / "test.tsv", "sentence\tlabel\nfine film\t1\ndull film\t0\n");
+  run.settings["data.test"] = (folder.path() / "test.tsv").string();
+  write_file_atomic(
+      folder.path() / "predictions.jsonl",
+      "{\"line\":2,\"label\":\"1\",\"score\":0.9,\"gold\":\"1\"}\n{\"line\":3,\"label\":\"1\",\"score\":0.6,\"gold\":\"0\"}\n"
+      "{\"line\":9,\"label\":\"1\",\"score\":0.8,\"gold\":\"0\"}\nbroken");
+  const Samples samples = read_samples(run, 9);
+  EXPECT_EQ(samples.count, 3);
+  EXPECT_EQ(samples.wrong, 2);
+  EXPECT_THAT(samples.shown,
+              ElementsAre(Field(&Samples::Sample::text, ""), Field(&Samples::Sample::text, "dull film\t0"),
+                          Field(&Samples::Sample::text, "fine film\t1")));
+}
+
+}  // namespace
+}  // namespace stretto::report

@@ -1,0 +1,235 @@
+#include "stretto/report/run_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include <sys/stat.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/declare/yaml.h"
+
+namespace stretto::report {
+namespace {
+
+std::string read_if_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) ? read_file(path) : "";
+}
+
+nlohmann::json object_in(const std::filesystem::path& path) {
+  auto object = nlohmann::json::parse(read_if_there(path), nullptr, /*allow_exceptions=*/false);
+  return object.is_object() ? object : nlohmann::json();
+}
+
+std::optional<double> number_of(const nlohmann::json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const std::string text = value;
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nullopt;
+}
+
+void read_metrics(const std::string& text, RunData& run) {
+  for (const std::string_view line : split(text, '\n')) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
+    RunData::Point point;
+    point.step = record["step"];
+    if (record.contains("epoch")) point.epoch = number_of(record["epoch"]).value_or(0);
+    for (const auto& [name, value] : record.items()) {
+      const auto number = number_of(value);
+      if (!number || name == "step" || name == "epoch") continue;
+      point.value = *number;
+      run.metrics[name].push_back(point);
+    }
+  }
+}
+
+std::string text_of(const declare::YamlNode& node) {
+  if (node.kind == declare::YamlNode::Kind::scalar) return node.text;
+  if (node.kind == declare::YamlNode::Kind::null) return "null";
+  std::string text;
+  for (const declare::YamlNode& child : node.children) text += (text.empty() ? "" : ", ") + text_of(child);
+  return "[" + text + "]";
+}
+
+void flatten(const declare::YamlNode& node, const std::string& prefix,
+             std::map<std::string, std::string>& settings) {
+  for (const declare::YamlNode& child : node.children) {
+    if (child.kind == declare::YamlNode::Kind::mapping) {
+      flatten(child, prefix + child.key + ".", settings);
+    } else {
+      settings[prefix + child.key] = text_of(child);
+    }
+  }
+}
+
+std::string name_of(const std::filesystem::path& folder) {
+  const std::filesystem::path full = std::filesystem::weakly_canonical(folder);
+  return full.filename().string();
+}
+
+}  // namespace
+
+int64_t RunData::steps() const {
+  int64_t last = 0;
+  for (const auto& [name, points] : metrics) last = std::max(last, points.back().step);
+  return last;
+}
+
+std::optional<double> RunData::last(const std::string& metric) const {
+  const auto found = metrics.find(metric);
+  return found == metrics.end() ? std::nullopt : std::optional<double>(found->second.back().value);
+}
+
+// It reads the table of locks, so that it cannot disturb a run that starts now.
+bool is_running(const std::filesystem::path& folder) {
+  std::set<std::string> inodes;
+  for (const auto& path : {folder, folder / ".lock"}) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) inodes.insert(std::to_string(status.st_ino));
+  }
+  const std::string locks = read_if_there("/proc/locks");
+  for (const std::string_view line :
+       split(locks, '\n')) {  // "1: FLOCK ADVISORY WRITE 14925 fe:00:16042320 0 EOF"
+    for (const std::string_view word : split(line, ' ')) {
+      const size_t colon = word.rfind(':');
+      if (std::ranges::count(word, ':') == 2 && inodes.contains(std::string(word.substr(colon + 1))))
+        return true;
+    }
+  }
+  return false;
+}
+
+bool is_run(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(folder / "config.yaml", ignored) &&
+         (std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
+          std::filesystem::exists(folder / "logger_logs", ignored));
+}
+
+void require_folder(const std::filesystem::path& folder) {
+  if (std::filesystem::is_directory(folder)) return;
+  if (std::filesystem::exists(folder))
+    throw ConfigError("{} is a file; expected the output folder of a run", folder.string());
+  throw ConfigError("there is no folder {}", folder.string());
+}
+
+RunData read_run(const std::filesystem::path& folder) {
+  require_folder(folder);
+  if (!is_run(folder)) {
+    throw ConfigError(
+        "{} is not the output folder of a run: it holds no config.yaml with metrics.jsonl or logger_logs; a run writes them with its first step",
+        folder.string());
+  }
+  RunData run;
+  run.folder = folder;
+  run.name = name_of(folder);
+  run.config = read_if_there(folder / "config.yaml");
+  try {
+    flatten(declare::parse_yaml(run.config, "config.yaml"), "", run.settings);
+  } catch (const ConfigError&) {
+    // a file that was edited: shown as text only
+  }
+  read_metrics(read_if_there(folder / "metrics.jsonl"), run);
+  run.summary = object_in(folder / "summary.json");
+  run.dev_results = object_in(folder / "dev_results.json");
+  run.test_results = object_in(folder / "test_results.json");
+  if (is_running(folder)) {
+    run.state = RunData::State::running;
+  } else if (!run.summary.is_null()) {
+    run.state = RunData::State::finished;
+  }
+  return run;
+}
+
+std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder) {
+  require_folder(folder);
+  constexpr int deepest = 3;
+  std::vector<std::filesystem::path> runs;
+  if (is_run(folder)) runs.push_back(folder);
+  const auto options = std::filesystem::directory_options::skip_permission_denied;
+  std::filesystem::recursive_directory_iterator entry(folder, options), end;
+  std::error_code failed;
+  while (entry != end) {
+    if (entry->is_directory(failed) && !failed) {
+      const bool found = is_run(entry->path());
+      if (found) runs.push_back(entry->path());
+      if (entry.depth() + 1 >= deepest || (found && !std::filesystem::exists(entry->path() / "previous")))
+        entry.disable_recursion_pending();
+    }
+    entry.increment(failed);
+    if (failed) break;
+  }
+  std::ranges::sort(runs);
+  return runs;
+}
+
+const char* state_name(RunData::State state) {
+  switch (state) {
+    case RunData::State::running:
+      return "running";
+    case RunData::State::finished:
+      return "finished";
+    default:
+      return "unfinished";
+  }
+}
+
+Chart chart_of(const std::vector<RunData>& runs, const std::string& metric, bool by_epoch) {
+  Chart chart{metric, by_epoch ? "epoch" : "step", {}};
+  for (const std::string& name : {metric, "eval_" + metric}) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const RunData& run = runs[i];
+      const auto found = run.metrics.find(name);
+      if (found == run.metrics.end()) continue;
+      const bool evaluation = name != metric;
+      Curve curve{runs.size() == 1 ? name : evaluation ? run.name + " " + name : run.name, {}};
+      curve.color = runs.size() == 1 ? evaluation : static_cast<int>(i);
+      curve.evaluation = evaluation;
+      curve.run = static_cast<int>(i);
+      curve.metric = name;
+      for (const RunData::Point& point : found->second)
+        curve.points.emplace_back(by_epoch ? point.epoch : static_cast<double>(point.step), point.value);
+      chart.curves.push_back(std::move(curve));
+    }
+  }
+  return chart;
+}
+
+std::vector<std::string> metric_names(const std::vector<RunData>& runs) {
+  std::set<std::string> training, evaluation;
+  for (const RunData& run : runs) {
+    for (const auto& [name, points] : run.metrics)
+      (name.starts_with("eval_") ? evaluation : training).insert(name);
+  }
+  std::vector<std::string> names(training.begin(), training.end());
+  names.insert(names.end(), evaluation.begin(), evaluation.end());
+  return names;
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> differences(const std::vector<RunData>& runs) {
+  std::set<std::string> names;
+  for (const RunData& run : runs) {
+    for (const auto& [name, value] : run.settings) names.insert(name);
+  }
+  std::vector<std::pair<std::string, std::vector<std::string>>> rows;
+  for (const std::string& name : names) {
+    std::vector<std::string> values;
+    for (const RunData& run : runs) {
+      const auto found = run.settings.find(name);
+      values.push_back(found == run.settings.end() ? "unset" : found->second);
+    }
+    if (std::ranges::adjacent_find(values, std::not_equal_to<>()) != values.end())
+      rows.emplace_back(name, values);
+  }
+  return rows;
+}
+
+}  // namespace stretto::report

@@ -1,0 +1,84 @@
+#include "stretto/report/samples.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "stretto/base/strings.h"
+
+namespace stretto::report {
+namespace {
+
+constexpr size_t longest_text = 300;
+constexpr int64_t most_lines = 1'000'000;
+
+std::string text_in(const nlohmann::json& object, const char* name) {
+  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : "";
+}
+
+// The lines of a file by number, for the samples that have no text.
+void read_lines(const std::filesystem::path& file, std::vector<Samples::Sample>& samples) {
+  std::ifstream stream(file);
+  std::string line;
+  for (int64_t number = 1; number <= most_lines && std::getline(stream, line); ++number) {
+    for (Samples::Sample& sample : samples) {
+      if (sample.line == number && sample.text.empty()) sample.text = shorten(line, longest_text, false);
+    }
+  }
+}
+
+}  // namespace
+
+Samples read_samples(const RunData& run, size_t most) {
+  Samples samples;
+  std::ifstream stream(run.folder / "predictions.jsonl");
+  std::string line;
+  std::vector<Samples::Sample> right;
+  while (samples.count < most_lines && std::getline(stream, line)) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("label")) continue;
+    ++samples.count;
+    Samples::Sample sample;
+    if (record.contains("line") && record["line"].is_number_integer()) sample.line = record["line"];
+    sample.text = shorten(text_in(record, "text"), longest_text, false);
+    sample.label = text_in(record, "label");
+    sample.gold = text_in(record, "gold");
+    if (record.contains("score") && record["score"].is_number()) sample.score = record["score"];
+    if (sample.gold.empty()) continue;
+    ++samples.labelled;
+    samples.wrong += sample.wrong();
+    if (sample.wrong()) {
+      samples.shown.push_back(std::move(sample));
+    } else if (right.size() < most) {
+      right.push_back(std::move(sample));
+    }
+  }
+  std::ranges::stable_sort(samples.shown, std::greater<>(), &Samples::Sample::score);
+  constexpr size_t most_right = 5;
+  if (samples.shown.size() > most) samples.shown.resize(most);
+  for (size_t i = 0; i < std::min(right.size(), most_right); ++i)
+    samples.shown.push_back(std::move(right[i]));
+  if (const auto data = run.settings.find("data.test"); data != run.settings.end())
+    read_lines(data->second, samples.shown);
+  return samples;
+}
+
+std::string read_start(const RunData& run) {
+  std::ifstream stream(run.folder / "logger_logs" / "training_0.log");
+  std::string line, start;
+  bool before_steps = false;
+  while (std::getline(stream, line)) {
+    if (line.find("======== start of rank") != std::string::npos) {
+      start.clear();
+      before_steps = true;
+    } else if (line.find(" step ") != std::string::npos) {
+      before_steps = false;
+    }
+    constexpr size_t time_width = 24;  // "2026-11-22 13:02:54.739 "
+    constexpr size_t enough = 64 << 10;
+    if (before_steps && start.size() < enough)
+      start += (line.size() > time_width && line[4] == '-' ? line.substr(time_width) : line) + "\n";
+  }
+  return start;
+}
+
+}  // namespace stretto::report

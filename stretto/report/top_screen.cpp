@@ -1,0 +1,176 @@
+#include "stretto/report/top_screen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/json.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/terminal.h"
+#include "stretto/report/axis.h"
+
+namespace stretto::report {
+namespace {
+
+constexpr double silence = 60;  // s without a sign of life after which a run that is not locked is gone
+
+double number(const nlohmann::json& object, const char* name) {
+  return object.contains(name) && object[name].is_number() ? object[name].get<double>() : NAN;
+}
+
+std::string text(const nlohmann::json& object, const char* name) {
+  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : "";
+}
+
+const nlohmann::json& values_of(const nlohmann::json& status, const char* name) {
+  static const nlohmann::json none = nlohmann::json::object();
+  return status.contains(name) && status[name].is_object() ? status[name] : none;
+}
+
+std::string value_with_unit(const std::string& name, double value) {
+  if (name == "samples_per_second") return value_text(value) + " samples/s";
+  if (name == "tokens_per_second") return value_text(std::round(value)) + " tokens/s";
+  if (name == "communication") return fmt::format("communication {:.0f} %", value * 100);
+  if (name == "data_wait") return fmt::format("waiting for data {:.0f} %", value * 100);
+  if (name == "memory_mib") return fmt::format("memory {:.0f} MiB", value);
+  if (name == "device_memory_mib") return fmt::format("device memory {:.0f} MiB", value);
+  if (name == "rank_imbalance") return fmt::format("slowest rank {:.2f} x mean", value);
+  return name + " " + value_text(value);
+}
+
+// Values side by side, in as many lines as they need.
+std::string wrapped(const std::vector<std::string>& parts, size_t columns) {
+  std::string lines, line;
+  for (const std::string& part : parts) {
+    if (!line.empty() && text_width(line) + 3 + text_width(part) > columns) {
+      lines += line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "  " : "   ") + part;
+  }
+  return line.empty() ? lines : lines + line + "\n";
+}
+
+std::vector<std::string> last_log_lines(const std::filesystem::path& folder, size_t count) {
+  std::ifstream file(folder / "logger_logs" / "training_0.log", std::ios::binary);
+  file.seekg(0, std::ios::end);
+  constexpr std::streamoff enough = 16 << 10;
+  file.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(file.tellg()) - enough));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    constexpr size_t date_width = 11;  // "2026-11-22 ": the time is enough
+    if (line.size() > date_width && line[4] == '-') line.erase(0, date_width);
+    lines.push_back(line);
+  }
+  if (lines.size() > count) lines.erase(lines.begin(), lines.end() - static_cast<int64_t>(count));
+  return lines;
+}
+
+std::string state_of(const nlohmann::json& status, const std::filesystem::path& folder, double now) {
+  const std::string state = text(status, "state");
+  const double age = now - number(status, "updated");
+  if (state != "training" && state != "waiting") return state;
+  if (is_over(status, folder, now)) return fmt::format("gone without an end, {} ago", human_duration(age));
+  if (state == "waiting") return fmt::format("evaluating, saving or loading for {}", human_duration(age));
+  return age > silence ? fmt::format("training, but silent for {}", human_duration(age)) : state;
+}
+
+}  // namespace
+
+nlohmann::json read_status(const std::filesystem::path& folder) {
+  require_folder(folder);
+  const std::filesystem::path path = folder / "progress.json";
+  if (!std::filesystem::exists(path)) {
+    throw ConfigError(
+        "{} holds no progress.json; expected the output folder of a run, which writes it with its first step",
+        folder.string());
+  }
+  const nlohmann::json status = read_json(path);
+  if (!status.is_object()) throw DataError("{}: it is not a JSON object", path.string());
+  return status;
+}
+
+bool is_over(const nlohmann::json& status, const std::filesystem::path& folder, double now) {
+  const std::string state = text(status, "state");
+  if (state != "training" && state != "waiting") return true;
+  return now - number(status, "updated") > silence && !is_running(folder);
+}
+
+std::string top_line(const nlohmann::json& status, double now) {
+  const double step = number(status, "step"), total = number(status, "total_steps"),
+               left = number(status, "seconds_left");
+  const auto& values = values_of(status, "values");
+  std::string line = fmt::format("{} {:.0f}/{:.0f} ({:.0f} %)", text(status, "state"), step, total,
+                                 total > 0 ? std::floor(step / total * 100) : 0);
+  for (const char* name : {"loss", "samples_per_second"}) {
+    if (std::isfinite(number(values, name))) line += ", " + value_with_unit(name, number(values, name));
+  }
+  for (const auto& [name, value] : values_of(status, "evaluation").items()) {
+    if (value.is_number() && name != "step" && name != "loss") {
+      line += fmt::format(", {} {}", name, value_text(value.get<double>()));
+      break;
+    }
+  }
+  if (std::isfinite(left) && step < total)
+    line += fmt::format(", {} left", human_duration(std::max(0.0, left - (now - number(status, "updated")))));
+  return line;
+}
+
+std::string top_screen(const std::filesystem::path& folder, const TextStyle& style, int rows, double now) {
+  const nlohmann::json status = read_status(folder);
+  const auto columns = static_cast<size_t>(style.columns);
+  const double step = number(status, "step"), total = number(status, "total_steps");
+  const double done = total > 0 ? step / total : 0;
+  std::string screen =
+      shorten(fmt::format("{}: {} (process {} on {}, {})", folder.string(), state_of(status, folder, now),
+                          number(status, "pid"), text(status, "host"),
+                          human_duration(now - number(status, "started"))),
+              columns, style.ascii) +
+      "\n";
+  const double left = number(status, "seconds_left");
+  const std::string numbers =
+      fmt::format(" step {:.0f}/{:.0f}{}", step, total,
+                  std::isfinite(left) && left > 0 ? ", " + human_duration(left) + " left" : "");
+  const int cells = std::max(6, style.columns - static_cast<int>(numbers.size()) - 9);
+  screen +=
+      shorten(fmt::format("{:3.0f} % {}{}", std::floor(done * 100), progress_cells(done, cells), numbers),
+              columns, style.ascii) +
+      "\n";
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : values_of(status, "values").items()) {
+    if (value.is_number()) parts.push_back(value_with_unit(name, value.get<double>()));
+  }
+  screen += wrapped(parts, columns);
+  parts.clear();
+  const auto& evaluation = values_of(status, "evaluation");
+  for (const auto& [name, value] : evaluation.items()) {
+    if (value.is_number() && name != "step") parts.push_back(name + " " + value_text(value.get<double>()));
+  }
+  if (!parts.empty()) {
+    screen += fmt::format("evaluation after step {:.0f}\n", number(evaluation, "step"));
+    screen += wrapped(parts, columns);
+  }
+  if (is_run(folder)) {
+    const RunData run = read_run(folder);
+    TextStyle small = style;
+    small.rows = std::clamp((rows - 16) / 2, 4, 12);
+    for (const char* metric : {"loss", "samples_per_second"}) {
+      const Chart chart = chart_of({run}, metric);
+      if (!chart.curves.empty()) screen += text_chart(chart, small);
+    }
+  }
+  auto used = static_cast<int>(std::ranges::count(screen, '\n'));
+  if (rows - used >= 3) {
+    screen += "log\n";
+    for (const std::string& line : last_log_lines(folder, static_cast<size_t>(rows - used - 1)))
+      screen += "  " + shorten(line, columns - 2, style.ascii) + "\n";
+  }
+  size_t end = 0;
+  for (used = 0; used < rows && end < screen.size(); ++used) end = screen.find('\n', end) + 1;
+  return screen.substr(0, end);
+}
+
+}  // namespace stretto::report

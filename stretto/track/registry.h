@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/track/tracker.h"
+
+namespace stretto {
+
+// The settings of section `track` from which trackers are made.
+struct TrackerSetup {
+  std::filesystem::path folder;                           // the run folder
+  std::optional<std::string> logging_dir = std::nullopt;  // a folder, or a URL
+  std::optional<std::string> experiment = std::nullopt;
+  std::optional<std::string> run_name = std::nullopt;  // unset: the last part of `folder`
+  std::vector<std::string> tags = {};                  // "key=value"
+
+  bool has_url() const;
+  std::string name_of_run() const;
+  // Where trackers write files: logging_dir/NAME_OF_RUN if logging_dir is a folder, else the run folder.
+  std::filesystem::path files() const;
+};
+
+// A name in `track.trackers`, and how its tracker is made.
+struct TrackerKind {
+  std::string name;
+  std::string help;  // "metrics.jsonl, one JSON object per record"
+  std::function<std::shared_ptr<Tracker>(const TrackerSetup&)> make;
+  std::function<void(const TrackerSetup&)> check = {};  // before ranks start; throws ConfigError
+};
+
+// Makes a name known to recipes, from then on. Throws Error where it is taken. Not thread-safe: at the start of a
+// program.
+void register_tracker(TrackerKind kind);
+
+const std::vector<TrackerKind>& tracker_kinds();
+std::vector<std::string> tracker_names();
+
+// Throws ConfigError for an unknown name.
+const TrackerKind& find_tracker(const std::string& name);
+
+}  // namespace stretto

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/track/tracker.h"
+
+namespace stretto {
+
+// progress.json: what a run does now, for `stretto top`; written again at most twice per second.
+//   {"state": "training", "host", "pid", "started", "updated": seconds since 1970, "step", "total_steps", "epoch",
+//    "seconds_left", "values": {...}, "evaluation": {...}}
+// state: training; waiting (it evaluates, saves or loads); finished, stopped or failed. It is replaced atomically but not
+// durably, and its writes are not counted by file_faults, since they depend on the time. If it cannot be written, one warning is
+// logged.
+class StatusFile : public Tracker {
+ public:
+  explicit StatusFile(std::filesystem::path path) : path_(std::move(path)) {}
+  std::string name() const override { return path_.string(); }
+  void begin(const TrackedRun& run) override;
+  void write(const Record& record) override;
+  void step(const Record& record) override;
+  void pause() override;
+  void end(RunEnd how) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void save(const std::string& state);
+
+  std::filesystem::path path_;
+  nlohmann::ordered_json status_;
+  Record last_;
+  bool warned_ = false;
+  int64_t first_step_ = -1;
+  Clock::time_point first_time_, saved_;
+};
+
+}  // namespace stretto

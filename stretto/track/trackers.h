@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stretto/track/tracker.h"
+
+namespace stretto {
+
+// All trackers of a run as one; none on ranks other than 0. An IoError of one of them does not reach the caller: it is
+// logged when it first occurs, and when the tracker works again, with the number of records lost.
+class Trackers : public Tracker {
+ public:
+  void add(std::shared_ptr<Tracker> tracker) { held_.push_back({std::move(tracker)}); }
+  bool empty() const { return held_.empty(); }
+
+  void begin(const TrackedRun& run) override;
+  void write(const Record& record) override;
+  void step(const Record& record) override;
+  void pause() override;
+  void write_text(int64_t step, const std::string& name, const std::string& markdown) override;
+  void write_histogram(int64_t step, const std::string& name, const Histogram& histogram) override;
+  void write_image(int64_t step, const std::string& name, const Image& image) override;
+  void write_artifact(const std::filesystem::path& file) override;
+  void end(RunEnd how) override;
+
+ private:
+  struct Held {
+    std::shared_ptr<Tracker> tracker;
+    bool failed = false;
+    int64_t lost = 0;  // records, since it failed
+  };
+  template <class Call>
+  void each(bool is_record, const Call& call);
+
+  std::vector<Held> held_;
+};
+
+}  // namespace stretto

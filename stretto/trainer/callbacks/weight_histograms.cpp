@@ -1,0 +1,42 @@
+#include "stretto/trainer/callbacks/weight_histograms.h"
+
+namespace stretto {
+
+Histogram histogram_of(const Tensor& values) {
+  constexpr int64_t bins = 64;
+  at::NoGradGuard no_grad;
+  Tensor flat = values.detach().to(at::kCPU, at::kDouble).flatten();
+  flat = flat.masked_select(flat.isfinite());
+  Histogram histogram;
+  if (flat.numel() == 0) return histogram;
+  histogram.min = flat.min().item<double>();
+  histogram.max = flat.max().item<double>();
+  histogram.count = static_cast<double>(flat.numel());
+  histogram.sum = flat.sum().item<double>();
+  histogram.sum_of_squares = flat.square().sum().item<double>();
+  if (histogram.min == histogram.max) {
+    histogram.limits = {histogram.max};
+    histogram.counts = {histogram.count};
+    return histogram;
+  }
+  const Tensor counts = at::histc(flat, bins, histogram.min, histogram.max);
+  const double width = (histogram.max - histogram.min) / bins;
+  for (int64_t bin = 0; bin < bins; ++bin) {
+    histogram.limits.push_back(bin + 1 == bins ? histogram.max
+                                               : histogram.min + width * static_cast<double>(bin + 1));
+    histogram.counts.push_back(counts[bin].item<double>());
+  }
+  return histogram;
+}
+
+void WeightHistograms::step_end(FitContext& fit, const StepReport& report) {
+  if (!every_.due(report, /*requested=*/false)) return;
+  fit.catch_up();
+  for (const auto& [name, weight] : fit.weights()) {
+    if (fit.trackers.empty() || !weight.is_floating_point()) continue;
+    const Histogram histogram = histogram_of(weight);
+    if (histogram.count > 0) fit.trackers.write_histogram(report.step, "weights/" + name, histogram);
+  }
+}
+
+}  // namespace stretto
