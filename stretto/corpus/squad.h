@@ -17,7 +17,7 @@ struct Question {
   std::string id = {}, title = {}, text = {};
   size_t context = 0;                // an index into QuestionSet::contexts
   std::vector<Answer> answers = {};  // empty: the context does not answer it
-  int64_t line = 0;             // in JSON Lines, from 1; else 0
+  int64_t line = 0;                  // in JSON Lines, from 1; else 0
 };
 
 // Questions on contexts, in the order of the file.

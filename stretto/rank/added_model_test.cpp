@@ -182,8 +182,11 @@ TEST(AddedTask, IsMadeFromTheRecipesName) {
       make_task(tasks, context);
       FAIL();
     } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("\"line-countin\" is not a task that stretto has; did you mean "
-                                          "\"line-counting\"? (known: text-classification, token-classification, question-answering, line-counting)"));
+      EXPECT_THAT(
+          error.what(),
+          HasSubstr(
+              "\"line-countin\" is not a task that stretto has; did you mean "
+              "\"line-counting\"? (known: text-classification, token-classification, question-answering, line-counting)"));
     }
   });
 }
