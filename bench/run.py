@@ -18,7 +18,7 @@ PROGRAMS = FOLDER.parent / "build/release/bench"
 # Folder of the benchmark -> its arguments; each prints its rows with measure.print_row.
 BENCHMARKS = {
     "start": [],
-    "wordpiece": [],
+    "tokenize": [],
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
     "adamw": ["--program", PROGRAMS / "adamw_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],

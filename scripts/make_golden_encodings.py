@@ -1,76 +1,159 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/tokenizer/encodings.jsonl: complete encodings by Hugging Face's tokenizers (any recent version) of texts
-and words, single and in pairs, with every truncation strategy and with overflowing windows.
+"""Writes the expected encodings of all families of tokenizers for the tests of stretto/text, with Hugging Face's tokenizers.
 
-Needs: pip install tokenizers. The results are committed; run it again only to follow a new tokenizers. The tokenizers are
-those of make_golden_tokenizer.py.
+  golden         tests/golden/tokenizer/: small tokenizers (a folder each), encodings.jsonl, family_code_points.txt
+  data FOLDER    tests/golden/tokenizer/family_data_sums.txt: a sum for each text file under FOLDER
+
+Needs: pip install tokenizers. The results are committed; run it again only to follow a new tokenizers. An encoding is stored as
+a sum (crc32) of the line that `line_of` writes of it; `show NUMBER` prints the lines of one row of encodings.jsonl.
 """
+import argparse
 import json
 import os
+import zlib
 
+import golden_families
 import make_golden_tokenizer as golden
+import sentencepiece_model
 
-SHORT, LONG = "hello the Map", "the world is not a g\u00f6od film, hello [MASK] new york\u2026 \u4e2d\u56fd re-read"
-WORDS = ["Hello", "unhappily", "", "\u4e2d\u56fd", "caf\u00e9!", " ", "New York", "[MASK]x", "don't", "\u0301"]
+SHORT, LONG = "hello the Map", "the world is not a g\u00f6od film, hello [MASK] new york\u2026 \u4e2d\u56fd re-read <mask> it's\U0001f600"
+WORDS = ["Hello", "unhappily", "", "\u4e2d\u56fd", "caf\u00e9!", " ", "New York", "[MASK]x", "don't", "\u0301", "<mask>", " a "]
 STRATEGIES = ("longest_first", "only_first", "only_second", "do_not_truncate")
 
 
-def columns(encoding):
-    return {
-        "ids": encoding.ids,
-        "types": encoding.type_ids,
-        "offsets": [n for offset in encoding.offsets for n in offset],
-        "words": [-1 if w is None else w for w in encoding.word_ids],
-        "sequences": [-1 if s is None else s for s in encoding.sequence_ids],
-        "mask": encoding.special_tokens_mask,
-    }
+def line_of(encoding, types=True):
+    columns = [
+        encoding.ids,
+        encoding.type_ids if types else [],
+        [n for offset in encoding.offsets for n in offset],
+        [-1 if word is None else word for word in encoding.word_ids],
+        [-1 if sequence is None else sequence for sequence in encoding.sequence_ids],
+        encoding.special_tokens_mask,
+    ]
+    return "\t".join(" ".join(map(str, column)) for column in columns) + "\n"
 
 
-def case_of(name, tokenizer, first, second=None, special=True, max_length=None, strategy="longest_first", stride=0, side="right"):
-    case = {"tokenizer": name, "first": first}
-    if second is not None:
-        case["second"] = second
-    if not special:
-        case["special"] = False
-    if max_length is not None:
-        case.update(max_length=max_length, strategy=strategy, stride=stride, side=side)
+def lines_of_case(case, tokenizer):
+    """One line per window; nothing where tokenizers refuses."""
+    first, second, length = case["first"], case.get("second"), case.get("max_length")
     tokenizer.no_truncation()
     try:
-        if max_length is not None and strategy != "do_not_truncate":
-            tokenizer.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
-        split = isinstance(first, list)
-        encoding = tokenizer.encode(first, second, is_pretokenized=split, add_special_tokens=special)
-        case["windows"] = [columns(e) for e in [encoding, *encoding.overflowing]]
-    except BaseException:  # a refusal, or Rust's assertion
-        case["error"] = True
-    tokenizer.no_truncation()
-    return case
+        if length is not None and case["strategy"] != "do_not_truncate":
+            tokenizer.enable_truncation(length, stride=case["stride"], strategy=case["strategy"], direction=case["side"])
+        encoding = tokenizer.encode(first, second, is_pretokenized=isinstance(first, list),
+                                    add_special_tokens=case.get("special", True))
+    except BaseException:  # also Rust's assertions
+        return []
+    finally:
+        tokenizer.no_truncation()
+    # In the overflowing windows of a pair tokenizers leaves its own type ids; stretto has the template's everywhere.
+    pair_types = case["tokenizer"] in ("uncased", "options", "roberta", "unigram")
+    windows = [encoding, *encoding.overflowing]
+    return [line_of(window, pair_types or second is None or window is encoding) for window in windows]
 
 
-def cases(name, tokenizer, short, long, words):
-    for first in (short, long, words):
-        yield case_of(name, tokenizer, first)
-        yield case_of(name, tokenizer, first, first, special=False)
+def cases(name, tokenizer):
+    texts = golden.HARD_TEXTS + golden_families.TEXTS + [b.decode(errors="replace") for b in golden.HARD_BYTES]
+    for text in texts:
+        yield {"first": text, "decoded": [tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=skip) for skip in (True, False)]}
+    for first in (SHORT, LONG, WORDS):
+        yield {"first": first}
+        yield {"first": first, "second": first, "special": False}
         for side in ("right", "left"):
-            for length, stride in ((3, 0), (7, 0), (7, 4), (12, 9), (200, 5)):
-                yield case_of(name, tokenizer, first, max_length=length, stride=stride, side=side)
-    yield case_of(name, tokenizer, long, max_length=4, special=False, stride=1)
-    yield case_of(name, tokenizer, long, max_length=6, strategy="only_second")
-    yield case_of(name, tokenizer, long, max_length=6, stride=6)
-    for first, second in ((short, long), (long, short), (short, ""), (long, long), (words, words[:2])):
-        if isinstance(first, list) != isinstance(second, list):
-            second = [second]
+            for length, stride in ((3, 0), (7, 0), (7, 4), (12, 7), (200, 5)):
+                yield {"first": first, "max_length": length, "strategy": "longest_first", "stride": stride, "side": side}
+    yield {"first": LONG, "special": False, "max_length": 4, "strategy": "longest_first", "stride": 1, "side": "right"}
+    yield {"first": LONG, "max_length": 6, "strategy": "only_second", "stride": 0, "side": "right"}
+    yield {"first": LONG, "max_length": 6, "strategy": "longest_first", "stride": 6, "side": "right"}
+    for first, second in ((SHORT, LONG), (LONG, SHORT), (SHORT, ""), (LONG, LONG), (WORDS, WORDS[:2])):
         for strategy in STRATEGIES:
             for length, stride, side in ((9, 0, "right"), (12, 2, "right"), (14, 1, "left"), (24, 3, "right")):
-                yield case_of(name, tokenizer, first, second, max_length=length, strategy=strategy, stride=stride, side=side)
-    yield case_of(name, tokenizer, short, long, special=False, max_length=9, strategy="only_second", stride=1)
+                yield {"first": first, "second": second, "max_length": length, "strategy": strategy, "stride": stride, "side": side}
+    yield {"first": SHORT, "second": LONG, "special": False, "max_length": 9, "strategy": "only_second", "stride": 1, "side": "right"}
+
+
+def all_tokenizers():
+    own = golden.own_tokenizers()
+    made = {name: own[name][0] for name in ("uncased", "options")}
+    made.update({name: tokenizer for name, (tokenizer, _) in golden_families.families().items()})
+    return made
+
+
+def all_cases(tokenizers):
+    for name, tokenizer in tokenizers.items():
+        for case in cases(name, tokenizer):
+            yield {"tokenizer": name, **case}
+
+
+def code_point_text(value):
+    if 0xD800 <= value < 0xE000:
+        return ""
+    c = chr(value)
+    return "a" + c + "b " if value >= 0x33000 else " a" + c + "b " + c + c + " 1" + c + "!" + c + " " + c + "'s e" + c + "\u0301 "
+
+
+def code_point_rows(tokenizers):
+    columns = [tokenizers[name] for name in ("gpt2", "unigram", "xlm_roberta")]
+    for block in range(0, 0x110000, 1024):
+        texts = ["".join(map(code_point_text, range(start, start + 16))) for start in range(block, block + 1024, 16)]
+        sums = [0] * len(columns)
+        for i, tokenizer in enumerate(columns):
+            for encoding in tokenizer.encode_batch(texts):
+                sums[i] = golden.add_line(sums[i], golden.line_of(encoding))
+        yield "%x" % block, sums
+
+
+def write_golden():
+    for name, (_, files) in golden_families.families().items():
+        os.makedirs(os.path.join(golden.GOLDEN, name), exist_ok=True)
+        for file, content in files.items():
+            with open(os.path.join(golden.GOLDEN, name, file), "wb") as out:
+                out.write(content)
+    tokenizers = all_tokenizers()
+    with open(os.path.join(golden.GOLDEN, "encodings.jsonl"), "w") as out:
+        for case in all_cases(tokenizers):
+            lines = lines_of_case(case, tokenizers[case["tokenizer"]])
+            case["sums"] = ["%08x" % zlib.crc32(line.encode()) for line in lines]
+            out.write(json.dumps(case, separators=(",", ":")) + "\n")
+    golden.write_sums(os.path.join(golden.GOLDEN, "family_code_points.txt"), code_point_rows(tokenizers))
+
+
+# ---- real data
+
+
+def data_tokenizers(folder):
+    """What transformers makes of the files; in the test in the same order."""
+    import transformers
+
+    folder = os.path.join(folder, "tokenizers")
+    tokenizers = [transformers.GPT2Tokenizer.from_pretrained(os.path.join(folder, "gpt2"))._tokenizer,
+                  transformers.RobertaTokenizer.from_pretrained(os.path.join(folder, "roberta-base"))._tokenizer]
+    with open(os.path.join(folder, "unigram", "t5_tokenizer_base.model"), "rb") as file:
+        model = sentencepiece_model.read_model(file.read())
+    t5 = golden_families.unigram_tokenizer([piece[:2] for piece in model["pieces"]], model["unk_id"], model["charsmap"], True)
+    t5.add_special_tokens([text for text, _, kind in model["pieces"] if kind == 3])
+    for tokenizer in (*tokenizers, t5):
+        tokenizer.no_truncation()
+    return [*tokenizers, t5]
 
 
 def main():
-    with open(os.path.join(golden.GOLDEN, "encodings.jsonl"), "w") as out:
-        for name, (tokenizer, _, _) in golden.own_tokenizers().items():
-            for case in cases(name, tokenizer, SHORT, LONG, WORDS):
-                out.write(json.dumps(case, separators=(",", ":")) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["golden", "show", "data"])
+    parser.add_argument("argument", nargs="?", help="a row's number, from 1; the folder of the real data")
+    arguments = parser.parse_args()
+    if arguments.what == "golden":
+        write_golden()
+    elif arguments.argument is None:
+        parser.error(arguments.what + " needs an argument")
+    elif arguments.what == "show":
+        tokenizers = all_tokenizers()
+        case = list(all_cases(tokenizers))[int(arguments.argument) - 1]
+        print(case)
+        print("".join(lines_of_case(case, tokenizers[case["tokenizer"]])), end="")
+    else:
+        rows = golden.data_rows(arguments.argument, data_tokenizers(arguments.argument))
+        golden.write_sums(os.path.join(golden.GOLDEN, "family_data_sums.txt"), rows)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ def classes():
     strip = normalizers.BertNormalizer(False, False, True, False)
     nfd = normalizers.NFD()
     split = pre_tokenizers.BertPreTokenizer()
-    found = {"control": [], "punctuation": [], "nonspacing_mark": [], "reordered": []}
+    runs = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found = {"control": [], "punctuation": [], "nonspacing_mark": [], "reordered": [], "letter": [], "number": []}
     last, first = "\u0345", "\u0334"  # the highest combining class (240) and the lowest (1)
     for value in code_points():
         c = chr(value)
@@ -51,6 +52,10 @@ def classes():
             found["control"].append(value)
         if len(split.pre_tokenize_str("a" + c + "b")) == 3:
             found["punctuation"].append(value)
+        if len(runs.pre_tokenize_str("a" + c)) == 1:
+            found["letter"].append(value)
+        if len(runs.pre_tokenize_str("1" + c)) == 1:
+            found["number"].append(value)
         if nfd.normalize_str(c) == c:
             if strip.normalize_str(c) == "":
                 found["nonspacing_mark"].append(value)
@@ -77,7 +82,7 @@ def write_tables():
             lines.append("    " + ", ".join(items[i : i + 5]) + ",")
         lines.append("};")
     lines += ["", "}  // namespace", ""]
-    for name in ("control", "punctuation", "nonspacing_mark", "reordered"):
+    for name in ("control", "punctuation", "nonspacing_mark", "reordered", "letter", "number"):
         lines.append("const std::span<const CodePointRange> %s_ranges = %s_table;" % (name, name))
     lines += ["", "}  // namespace stretto::text", ""]
     with open(os.path.join(ROOT, "stretto", "text", "unicode_tables.cpp"), "w") as out:
@@ -323,12 +328,15 @@ def write_golden():
 TEXT_ENDINGS = (".txt", ".tsv", ".json", ".conll", ".de", ".en")
 
 
-def data_rows(folder):
+def data_tokenizers(folder):
     vocabularies = os.path.join(folder, "tokenizers")
-    columns = [
+    return [
         bert_tokenizer(read_vocabulary(os.path.join(vocabularies, "bert-base-%s" % name, "vocab.txt")), lowercase)
         for name, lowercase in (("uncased", True), ("cased", False))
     ]
+
+
+def data_rows(folder, columns):
     paths = [os.path.join(where, file) for where, _, files in os.walk(folder) for file in files]
     for path in sorted(p for p in paths if p.endswith(TEXT_ENDINGS)):
         with open(path, "rb") as file:
@@ -358,7 +366,7 @@ def main():
     elif arguments.folder is None:
         parser.error("data needs the folder of the real data")
     else:
-        write_sums(os.path.join(GOLDEN, "data_sums.txt"), data_rows(arguments.folder))
+        write_sums(os.path.join(GOLDEN, "data_sums.txt"), data_rows(arguments.folder, data_tokenizers(arguments.folder)))
 
 
 if __name__ == "__main__":

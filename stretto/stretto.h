@@ -40,6 +40,7 @@
 #include "stretto/tasks/text_classification.h"
 #include "stretto/tensor/hf_folder.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/text/encode_batch.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/trainer/callback.h"
 #include "stretto/trainer/module.h"

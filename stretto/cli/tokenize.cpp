@@ -10,14 +10,16 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/strings.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/command/checks.h"
+#include "stretto/text/encode_batch.h"
 #include "stretto/text/tokenizer.h"
 
 namespace stretto::cli {
 namespace {
 
-enum class TokenizeOutput { ids, tokens, offsets };
+enum class TokenizeOutput { ids, tokens, offsets, text };
 
 struct TokenizeArguments {
   std::string tokenizer;
@@ -26,6 +28,7 @@ struct TokenizeArguments {
   bool no_special = false;
   std::optional<size_t> max_length;
   std::optional<bool> lowercase;
+  int threads = 1;
 };
 
 // The bytes of a file or of standard input, in chunks.
@@ -41,6 +44,8 @@ class InputBytes {
   ~InputBytes() {
     if (fd_ != STDIN_FILENO) ::close(fd_);
   }
+
+  const std::string& name() const { return name_; }
 
   // Appends the next chunk to `buffer`, the beginning of a line; false at the end of the input.
   bool read_into(std::string& buffer) {
@@ -93,8 +98,29 @@ void append_line(const text::Tokenizer& tokenizer, const text::Encoding& encodin
         out += ':';
         append(encoding.offsets[i].end);
         break;
+      case TokenizeOutput::text:
+        break;
     }
   }
+  out += '\n';
+}
+
+// The text of a line of ids, which `place` names.
+void append_text(const text::Tokenizer& tokenizer, std::string_view line, bool skip_special,
+                 const std::string& place, std::string& out) {
+  std::vector<int32_t> ids;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  for (const std::string_view word : split(line, ' ')) {
+    if (word.empty()) continue;
+    const auto id = parse_int(word);
+    if (!id || *id < 0 || *id >= tokenizer.vocab_size() || !tokenizer.token(static_cast<int32_t>(*id))) {
+      throw DataError(
+          "{}: \"{}\" is not the id of a token; expected ids from 0 to {} with a space between them", place,
+          word, tokenizer.vocab_size() - 1);
+    }
+    ids.push_back(static_cast<int32_t>(*id));
+  }
+  out += tokenizer.decode(ids, {.skip_special_tokens = skip_special});
   out += '\n';
 }
 
@@ -105,23 +131,39 @@ void run_tokenize(const TokenizeArguments& arguments) {
                                     .max_length = arguments.max_length};
   InputBytes input(arguments.file);
   std::string buffer;
-  std::string out;
+  std::vector<std::string_view> lines;
+  size_t line_number = 1;
   // Writes the output of all complete lines before the next read, so that another program can use this one
   // interactively through two pipes.
   for (bool more = true; more;) {
     const size_t searched = buffer.size();  // the start of an incomplete line
     more = input.read_into(buffer);
     size_t begin = 0;
+    lines.clear();
     for (size_t end; (end = buffer.find('\n', std::max(begin, searched))) != std::string::npos;
          begin = end + 1) {
-      const auto line = std::string_view(buffer).substr(begin, end - begin);
-      append_line(tokenizer, tokenizer.encode(line, options), arguments.output, out);
+      lines.push_back(std::string_view(buffer).substr(begin, end - begin));
     }
+    if (!more && begin < buffer.size()) {
+      lines.push_back(std::string_view(buffer).substr(begin));
+      begin = buffer.size();
+    }
+    std::vector<std::string> out(lines.size());
+    text::run_in_parts(lines.size(), arguments.threads, [&](size_t first, size_t last) {
+      for (size_t i = first; i < last; ++i) {
+        if (arguments.output == TokenizeOutput::text) {
+          const std::string place = fmt::format("{}:{}", input.name(), line_number + i);
+          append_text(tokenizer, lines[i], arguments.no_special, place, out[i]);
+        } else {
+          append_line(tokenizer, tokenizer.encode(lines[i], options), arguments.output, out[i]);
+        }
+      }
+    });
+    std::string all;
+    for (const std::string& line : out) all += line;
+    if (!write_output(all)) return;
+    line_number += lines.size();
     buffer.erase(0, begin);
-    if (!more && !buffer.empty())
-      append_line(tokenizer, tokenizer.encode(buffer, options), arguments.output, out);
-    if (!write_output(out)) return;
-    out.clear();
   }
 }
 
@@ -129,11 +171,13 @@ void run_tokenize(const TokenizeArguments& arguments) {
 
 void add_tokenize(CLI::App& app, int&) {
   auto arguments = std::make_shared<TokenizeArguments>();
-  CLI::App* verb = app.add_subcommand("tokenize", "Print the tokens of each line of a text");
+  CLI::App* verb =
+      app.add_subcommand("tokenize", "Print the tokens of each line of a text, or the text of token ids");
   verb->add_option("file", arguments->file, "A text file with one text per line (default: standard input)")
       ->type_name("FILE");
-  verb->add_option("--tokenizer", arguments->tokenizer,
-                   "A folder with tokenizer.json or vocab.txt, or one of these files")
+  verb->add_option(
+          "--tokenizer", arguments->tokenizer,
+          "A folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or sentencepiece.bpe.model; or one of these files")
       ->required()
       ->type_name("PATH");
   auto* output = verb->add_option_group("output", "The output for each token");
@@ -144,11 +188,18 @@ void add_tokenize(CLI::App& app, int&) {
   output->add_flag_callback(
       "--offsets", [=] { arguments->output = TokenizeOutput::offsets; },
       "Its range of code points in the line, as begin:end");
+  output->add_flag_callback(
+      "--decode", [=] { arguments->output = TokenizeOutput::text; },
+      "Read lines of ids instead, and print the text of each");
   output->require_option(0, 1);
-  verb->add_flag("--no-special", arguments->no_special, "Do not add special tokens such as [CLS] and [SEP]");
+  verb->add_flag("--no-special", arguments->no_special,
+                 "Do not add special tokens such as [CLS] and [SEP]; with --decode: leave them out");
   verb->add_option("--max-length", arguments->max_length,
                    "Truncate to this many tokens, special tokens included")
       ->check(command::whole_number_from(0, 1'000'000'000))
+      ->type_name("N");
+  verb->add_option("--threads", arguments->threads, "Threads (default: 1; 0: one per processor)")
+      ->check(command::whole_number_from(0, 1024))
       ->type_name("N");
   auto* letters = verb->add_option_group("case", "Override the tokenizer's files");
   letters->add_flag_callback(

@@ -12,6 +12,7 @@
 #include "stretto/convert/shards.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/tokenizer.h"
+#include "stretto/text/tokenizer_load.h"
 
 namespace stretto::convert {
 namespace {
@@ -56,12 +57,8 @@ void note_other_models(const archive::Manifest& manifest) {
     log::warning("the checkpoint holds several models; only the first, model.<name>, is written");
 }
 
-bool has_tokenizer(const std::filesystem::path& folder) {
-  return std::filesystem::exists(folder / "tokenizer.json") || std::filesystem::exists(folder / "vocab.txt");
-}
-
 bool is_tokenizer(const std::filesystem::path& path) {
-  return std::filesystem::is_regular_file(path) || has_tokenizer(path);
+  return std::filesystem::is_regular_file(path) || text::has_tokenizer(path);
 }
 
 // Where config.json and the tokenizer come from.
@@ -101,10 +98,10 @@ class Companions {
   }
 
   std::optional<std::filesystem::path> tokenizer() const {
-    if (like_) return has_tokenizer(*like_) ? like_ : std::nullopt;
+    if (like_) return text::has_tokenizer(*like_) ? like_ : std::nullopt;
     const nlohmann::json path = setting("tokenizer.path");
     if (path.is_string() && is_tokenizer(path.get<std::string>())) return path.get<std::string>();
-    if (run_model_ && has_tokenizer(*run_model_)) return run_model_;
+    if (run_model_ && text::has_tokenizer(*run_model_)) return run_model_;
     if (!path.is_string()) return std::nullopt;
     throw ConfigError(
         "the tokenizer of the run, {} (tokenizer.path), is not there; pass --like FOLDER with a model folder that has the tokenizer and config.json, such as that of model.path",

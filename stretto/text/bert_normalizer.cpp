@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "stretto/text/unicode.h"
 #include "stretto/text/utf8.h"
 
@@ -120,6 +122,11 @@ void BertNormalizer::normalize(std::string_view text, uint32_t first_character, 
     if (apart) writer.starter(' ', character);
   }
   writer.flush();
+}
+
+std::string BertNormalizer::description() const {
+  return fmt::format("{} {} {} {}", options_.clean_text, options_.handle_chinese_chars,
+                     options_.strip_accents, options_.lowercase);
 }
 
 }  // namespace stretto::text

@@ -5,7 +5,8 @@
 namespace stretto::text {
 
 // Copies a tokenizer's files (those of the folder `source`, or that one file) into `folder`, as Hugging Face's
-// from_pretrained expects them. Where there is no tokenizer_config.json one is written, with `lowercase`. Throws IoError.
+// from_pretrained expects them. Where there is no tokenizer_config.json one is written, with the class and
+// `lowercase`. Throws IoError, and DataError if the class is needed and the files are no tokenizer.
 void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const std::filesystem::path& folder);
 
 }  // namespace stretto::text

@@ -1,11 +1,15 @@
+#include <array>
+#include <cstdlib>
 #include <map>
-#include <variant>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/text/encode_batch.h"
 #include "stretto/text/golden_support.h"
+#include "stretto/text/utf8.h"
 
 // All columns of texts, words and pairs, with every truncation strategy and all windows, compared with those of Hugging Face
 // tokenizers: see scripts/make_golden_encodings.py.
@@ -45,18 +49,28 @@ EncodeOptions options_of(const json& expected) {
   return options;
 }
 
-json columns(const Encoding& encoding) {
-  json offsets = json::array();
+template <class Values>
+void append_column(std::string& line, const Values& values, char behind) {
+  for (const auto value : values) line.append(fmt::format_int(static_cast<int64_t>(value)).c_str()) += ' ';
+  if (line.ends_with(' ')) line.pop_back();
+  line += behind;
+}
+
+// As line_of in the script.
+std::string all_columns(const Encoding& encoding, bool types) {
+  std::vector<uint32_t> offsets;
   for (const Offset& offset : encoding.offsets) {
     offsets.push_back(offset.begin);
     offsets.push_back(offset.end);
   }
-  return {{"ids", encoding.ids},
-          {"types", encoding.type_ids},
-          {"offsets", offsets},
-          {"words", encoding.word_ids},
-          {"sequences", encoding.sequence_ids},
-          {"mask", encoding.special_tokens_mask}};
+  std::string line;
+  append_column(line, encoding.ids, '\t');
+  append_column(line, types ? encoding.type_ids : std::vector<int32_t>(), '\t');
+  append_column(line, offsets, '\t');
+  append_column(line, encoding.word_ids, '\t');
+  append_column(line, encoding.sequence_ids, '\t');
+  append_column(line, encoding.special_tokens_mask, '\n');
+  return line;
 }
 
 void expect_case(const Tokenizer& tokenizer, const json& expected) {
@@ -64,33 +78,98 @@ void expect_case(const Tokenizer& tokenizer, const json& expected) {
   const bool pair = expected.contains("second");
   const CaseInput second(pair ? expected["second"] : json());
   const EncodeOptions options = options_of(expected);
-  const auto windows = [&] {
+  const auto encode = [&] {
     return pair ? tokenizer.encode_pair_windows(first.input(), second.input(), options)
                 : tokenizer.encode_windows(first.input(), options);
   };
-  if (expected.contains("error")) {
-    EXPECT_THROW(windows(), Error);
+  if (expected["sums"].empty()) {
+    EXPECT_THROW(encode(), Error);
     return;
   }
-  json found = json::array();
-  for (const Encoding& encoding : windows()) found.push_back(columns(encoding));
-  EXPECT_EQ(found, expected["windows"]);
+  const auto windows = encode();
   const Encoding one = pair ? tokenizer.encode_pair(first.input(), second.input(), options)
                             : tokenizer.encode(first.input(), options);
-  EXPECT_EQ(columns(one), expected["windows"][0]);
+  EXPECT_EQ(all_columns(one, true), all_columns(windows[0], true));
+  std::vector<std::string> sums;
+  std::string lines;
+  for (const Encoding& window : windows) {
+    const bool types = expected["tokenizer"] != "xlm_roberta" || !pair || &window == &windows[0];
+    const std::string line = all_columns(window, types);
+    sums.push_back(fmt::format("{:08x}", crc32(line, 0)));
+    lines += line;
+  }
+  EXPECT_EQ(sums, expected["sums"].get<std::vector<std::string>>()) << lines;
+  if (!expected.contains("decoded")) return;
+  EXPECT_EQ(tokenizer.decode(one.ids), expected["decoded"][0].get<std::string>());
+  EXPECT_EQ(tokenizer.decode(one.ids, {.skip_special_tokens = false}),
+            expected["decoded"][1].get<std::string>());
 }
 
-TEST(GoldenEncodings, TextsWordsAndPairs) {
+TEST(GoldenEncodings, TextsWordsPairsAndDecoding) {
   std::map<std::string, Tokenizer> tokenizers;
-  for (const std::string& name : golden_tokenizers) tokenizers.emplace(name, load_golden(name));
+  for (const std::string name : {"uncased", "options"}) tokenizers.emplace(name, load_golden(name));
+  for (const std::string& name : golden_families) tokenizers.emplace(name, load_golden(name));
   std::istringstream file(read_file(golden_path("encodings.jsonl")));
-  int count = 0;
-  for (std::string line; std::getline(file, line); ++count) {
+  int row = 0;
+  for (std::string line; std::getline(file, line);) {
     const json expected = json::parse(line);
-    SCOPED_TRACE(line);
+    SCOPED_TRACE(fmt::format("row {}: {}", ++row, line));
     expect_case(tokenizers.at(expected["tokenizer"]), expected);
   }
-  EXPECT_GT(count, 400);
+  EXPECT_GT(row, 1000);
+}
+
+// As code_point_text in the script.
+void append_family_text(std::string& text, char32_t value) {
+  if (value >= 0xD800 && value < 0xE000) return;
+  std::string c;
+  append_utf8(c, value);
+  text += value >= 0x33000 ? "a" + c + "b "
+                           : " a" + c + "b " + c + c + " 1" + c + "!" + c + " " + c + "'s e" + c + "\u0301 ";
+}
+
+TEST(GoldenEncodings, EveryCodePoint) {
+  const auto rows = read_sums("family_code_points.txt");
+  ASSERT_EQ(rows.size(), 0x110000 / 1024);
+  constexpr std::array names = {"gpt2", "unigram", "xlm_roberta"};
+  for (size_t column = 0; column < names.size(); ++column) {
+    const Tokenizer tokenizer = load_golden(names[column]);
+    for (const auto& [block, sums] : rows) {
+      const auto first = static_cast<char32_t>(std::stoul(block, nullptr, 16));
+      uint32_t sum = 0;
+      for (char32_t start = first; start < first + 1024; start += 16) {
+        std::string text;
+        for (char32_t value = start; value < start + 16; ++value) append_family_text(text, value);
+        sum = crc32(line_of(tokenizer.encode(text)), sum);
+      }
+      EXPECT_EQ(sum, sums.at(column))
+          << "tokenizer " << names[column] << ", 1024 code points from U+" << block;
+    }
+  }
+}
+
+TEST(GoldenEncodings, EveryLineOfTheRealData) {
+  const char* folder = std::getenv("STRETTO_DATA");
+  if (folder == nullptr) GTEST_SKIP() << "STRETTO_DATA is not set";
+  const std::filesystem::path data = folder;
+  const auto rows = read_sums("family_data_sums.txt");
+  ASSERT_FALSE(rows.empty());
+  const std::array<Tokenizer, 3> tokenizers = {
+      Tokenizer::load(data / "tokenizers/gpt2"), Tokenizer::load(data / "tokenizers/roberta-base"),
+      Tokenizer::load(data / "tokenizers/unigram/t5_tokenizer_base.model")};
+  for (const auto& [path, sums] : rows) {
+    const MappedFile file(data / path);
+    std::string_view text = file.text();
+    if (text.ends_with('\n')) text.remove_suffix(1);
+    if (file.size() == 0) continue;
+    std::vector<Input> lines;
+    for (const std::string_view line : split(text, '\n')) lines.emplace_back(line);
+    for (size_t i = 0; i < tokenizers.size(); ++i) {
+      uint32_t sum = 0;
+      for (const Encoding& encoding : encode_batch(tokenizers[i], lines)) sum = crc32(line_of(encoding), sum);
+      EXPECT_EQ(sum, sums.at(i)) << path << ", tokenizer " << i;
+    }
+  }
 }
 
 TEST(Windows, AStrideThatFillsAWindowIsRefused) {

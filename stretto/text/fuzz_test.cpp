@@ -72,6 +72,7 @@ void expect_sound(const Tokenizer& tokenizer, const Encoding& encoding, size_t t
 TEST_F(Fuzz, AnyBytesAreAText) {
   std::vector<Tokenizer> tokenizers;
   for (const std::string& name : golden_tokenizers) tokenizers.push_back(load_golden(name));
+  for (const std::string& name : golden_families) tokenizers.push_back(load_golden(name));
   for (int round = 0; round < 20000; ++round) {
     const std::string text = random_bytes(below(200));
     const Tokenizer& tokenizer = tokenizers[below(tokenizers.size())];
@@ -83,8 +84,9 @@ TEST_F(Fuzz, AnyBytesAreAText) {
 }
 
 TEST_F(Fuzz, BrokenTokenizerJson) {
-  const std::vector<std::string> files = {read_file(golden_path("added.json")),
-                                          read_file(golden_path("options.json"))};
+  const std::vector<std::string> files = {
+      read_file(golden_path("added.json")), read_file(golden_path("options.json")),
+      read_file(golden_path("gpt2/tokenizer.json")), read_file(golden_path("unigram/tokenizer.json"))};
   int loaded = 0;
   int refused = 0;
   for (int round = 0; round < 5000; ++round) {

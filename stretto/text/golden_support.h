@@ -72,7 +72,11 @@ inline std::vector<std::pair<std::string, std::vector<uint32_t>>> read_sums(cons
 // The tokenizers of the golden folder, in the order of the sums' columns.
 inline const std::array<std::string, 4> golden_tokenizers = {"cased", "uncased", "added", "options"};
 
+// Those of scripts/golden_families.py, a folder each.
+inline const std::array<std::string, 4> golden_families = {"gpt2", "roberta", "unigram", "xlm_roberta"};
+
 inline Tokenizer load_golden(const std::string& name) {
+  if (std::filesystem::is_directory(golden_path(name))) return Tokenizer::load(golden_path(name));
   const bool vocabulary = name == "cased" || name == "uncased";
   return Tokenizer::load(golden_path(name + (vocabulary ? ".txt" : ".json")));
 }

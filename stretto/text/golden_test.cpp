@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/strings.h"
+#include "stretto/text/bert_normalizer.h"
 #include "stretto/text/golden_support.h"
 #include "stretto/text/utf8.h"
 

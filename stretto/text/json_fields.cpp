@@ -52,6 +52,11 @@ int32_t JsonField::as_id() const {
   return static_cast<int32_t>(value);
 }
 
+double JsonField::as_number() const {
+  if (!value_.is_number()) expected("a number");
+  return value_.get<double>();
+}
+
 const std::string& JsonField::as_string() const {
   if (!value_.is_string()) expected("a string");
   return value_.get_ref<const std::string&>();
@@ -67,6 +72,12 @@ std::vector<VocabularyEntry> JsonField::as_vocabulary() const {
         {token, good ? id.get<int32_t>() : JsonField(id, place_ + ": \"" + token + "\"").as_id()});
   }
   return vocabulary;
+}
+
+void JsonField::unavailable(const std::string& type, const char* available) const {
+  const bool several = std::string_view(available).find(" and ") != std::string_view::npos;
+  throw DataError("{}.type: \"{}\" is not available; available {} {}", place_, type, several ? "are" : "is",
+                  available);
 }
 
 const nlohmann::json& JsonField::as_object() const {

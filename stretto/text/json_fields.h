@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/text/wordpiece.h"
+#include "stretto/text/vocabulary.h"
 
 namespace stretto::text {
 
@@ -21,8 +21,10 @@ class JsonField {
   bool has(const char* key) const;              // whether `key` is there and not null
 
   bool is_object() const { return value_.is_object(); }
+  bool is_string() const { return value_.is_string(); }
   bool as_bool() const;
   int32_t as_id() const;  // from 0 to 2^31 - 1
+  double as_number() const;
   const std::string& as_string() const;
   std::vector<VocabularyEntry> as_vocabulary() const;  // an object of ids by token
   const nlohmann::json& as_object() const;
@@ -34,6 +36,9 @@ class JsonField {
   std::string string_or(const char* key, const char* otherwise) const {
     return has(key) ? (*this)[key].as_string() : otherwise;
   }
+
+  // Throws `PLACE.type: "X" is not available; available is WHAT` (or "available are") for what this build cannot do.
+  [[noreturn]] void unavailable(const std::string& type, const char* available) const;
 
   const std::string& place() const { return place_; }
 

@@ -1,10 +1,17 @@
 #include "stretto/text/post_processor.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "stretto/base/error.h"
 #include "stretto/text/truncation.h"
+#include "stretto/text/unicode.h"
+#include "stretto/text/utf8.h"
 
 namespace stretto::text {
 namespace {
+
+constexpr char32_t byte_level_space = 0x120;
 
 size_t special_count(const std::vector<TemplatePiece>& pieces) {
   size_t count = 0;
@@ -48,14 +55,53 @@ void append_tokens(Encoding& out, const TemplatePiece& piece, const Sequence& se
   out.special_tokens_mask.resize(size, 0);
 }
 
-Encoding join(const std::vector<TemplatePiece>& pieces, const Sequence& first, const Sequence* second,
-              const Window& window, bool special_tokens) {
+bool is_space(char32_t c) { return c == byte_level_space || is_whitespace(c); }
+
+// How many spaces a token begins or ends with.
+size_t leading_spaces(std::string_view token) {
+  size_t count = 0;
+  for (size_t position = 0; position < token.size(); ++count) {
+    if (!is_space(next_code_point(token, position))) break;
+  }
+  return count;
+}
+size_t trailing_spaces(std::string_view token) {
+  size_t count = 0;
+  for (size_t end = token.size(); end > 0; ++count) {
+    do {
+      --end;
+    } while (!is_lead_byte(token[end]));
+    size_t position = end;
+    if (!is_space(next_code_point(token, position))) break;
+  }
+  return count;
+}
+
+// Of the tokens of one text in one encoding, from `begin` on.
+void trim_offsets(Encoding& encoding, size_t begin, bool add_prefix_space, const TokenOfId& token_of) {
+  for (size_t i = begin; i < encoding.size(); ++i) {
+    const std::string_view token = token_of(encoding.ids[i]);
+    Offset& offset = encoding.offsets[i];
+    if (size_t leading = leading_spaces(token); leading > 0) {
+      // In split words every word begins at 0.
+      if ((i == begin || offset.begin == 0) && add_prefix_space) --leading;
+      offset.begin = static_cast<uint32_t>(std::min<size_t>(offset.begin + leading, offset.end));
+    }
+    if (const size_t trailing = trailing_spaces(token); trailing > 0 && offset.end >= trailing)
+      offset.end = std::max(offset.end - static_cast<uint32_t>(trailing), offset.begin);
+  }
+}
+
+Encoding join(const std::vector<TemplatePiece>& pieces, const OffsetTrimming& trimming,
+              const TokenOfId& token_of, const Sequence& first, const Sequence* second, const Window& window,
+              bool special_tokens) {
   Encoding out;
   for (const TemplatePiece& piece : pieces) {
-    if (piece.kind == TemplatePiece::Kind::first) {
-      append_tokens(out, piece, first, window.first);
-    } else if (piece.kind == TemplatePiece::Kind::second) {
-      append_tokens(out, piece, *second, window.second);
+    const size_t begin = out.size();
+    const bool of_first = piece.kind == TemplatePiece::Kind::first;
+    if (piece.kind != TemplatePiece::Kind::special) {
+      append_tokens(out, piece, of_first ? first : *second, of_first ? window.first : window.second);
+      if (trimming.trim) trim_offsets(out, begin, trimming.add_prefix_space, token_of);
     } else if (special_tokens) {
       append_special(out, piece);
     }
@@ -73,15 +119,23 @@ Template bert_template(int32_t cls_id, int32_t sep_id) {
           .pair = {cls, {Kind::first}, sep, {Kind::second, 1}, {Kind::special, 1, {sep_id}}}};
 }
 
+Template roberta_template(int32_t cls_id, int32_t sep_id) {
+  using Kind = TemplatePiece::Kind;
+  const TemplatePiece cls{Kind::special, 0, {cls_id}};
+  const TemplatePiece sep{Kind::special, 0, {sep_id}};
+  return {.single = {cls, {Kind::first}, sep}, .pair = {cls, {Kind::first}, sep, sep, {Kind::second}, sep}};
+}
+
 void Sequence::push_back(int32_t id, Offset offset, int32_t word_id) {
   ids.push_back(id);
   offsets.push_back(offset);
   word_ids.push_back(word_id);
 }
 
-std::vector<Encoding> post_process(const std::vector<TemplatePiece>& pieces, const Sequence& first,
-                                   const Sequence* second, const EncodeOptions& options, Side side,
-                                   bool all_windows) {
+std::vector<Encoding> post_process(const PostProcessor& processor, const TokenOfId& token_of,
+                                   const Sequence& first, const Sequence* second,
+                                   const EncodeOptions& options, Side side, bool all_windows) {
+  const auto& pieces = second == nullptr ? processor.pieces.single : processor.pieces.pair;
   std::vector<Window> windows = {{{0, first.size()}, {0, second == nullptr ? 0 : second->size()}}};
   if (options.max_length && options.truncation != Truncation::do_not_truncate) {
     const size_t room = room_for_texts(pieces, options);
@@ -91,7 +145,8 @@ std::vector<Encoding> post_process(const std::vector<TemplatePiece>& pieces, con
   }
   std::vector<Encoding> encodings;
   for (const Window& window : windows)
-    encodings.push_back(join(pieces, first, second, window, options.special_tokens));
+    encodings.push_back(
+        join(pieces, processor.offsets, token_of, first, second, window, options.special_tokens));
   return encodings;
 }
 

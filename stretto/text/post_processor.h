@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "stretto/text/encoding.h"
@@ -34,11 +36,29 @@ struct Template {
 // [CLS] first [SEP] second [SEP]
 Template bert_template(int32_t cls_id, int32_t sep_id);
 
+// <s> first </s> </s> second </s>, all of type 0
+Template roberta_template(int32_t cls_id, int32_t sep_id);
+
+// White space at the ends of byte-level tokens is left out of their offsets (trim_offsets).
+struct OffsetTrimming {
+  bool trim = false;
+  bool add_prefix_space = true;  // the first space of a first token is none of the text's
+};
+
+// What follows after the words have become tokens: tokenizer.json's `post_processor`.
+struct PostProcessor {
+  Template pieces;
+  OffsetTrimming offsets;
+};
+
+// The content of a token.
+using TokenOfId = std::function<std::string_view(int32_t)>;
+
 // Cuts and joins. `second` is null for a single text. The first encoding is the truncated one; with `all_windows` those of
-// the overflowing tokens follow (see plan_windows). `side` applies where the options name none. Throws ConfigError when the
+// the overflowing tokens follow (see plan_windows). `token_of` is for trimming offsets. `side` applies where the options name none. Throws ConfigError when the
 // special tokens alone are more than max_length, and what plan_windows throws.
-std::vector<Encoding> post_process(const std::vector<TemplatePiece>& pieces, const Sequence& first,
-                                   const Sequence* second, const EncodeOptions& options, Side side,
-                                   bool all_windows);
+std::vector<Encoding> post_process(const PostProcessor& processor, const TokenOfId& token_of,
+                                   const Sequence& first, const Sequence* second,
+                                   const EncodeOptions& options, Side side, bool all_windows);
 
 }  // namespace stretto::text

@@ -8,7 +8,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/text/bert_pre_tokenizer.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto::text {
@@ -24,19 +23,19 @@ void describe(std::string& out, const std::vector<TemplatePiece>& pieces) {
 
 // Everything that ids and offsets depend on.
 std::string fingerprint_of(const TokenizerParts& parts) {
-  const auto& normalizer = parts.normalizer;
-  std::string all =
-      fmt::format("{} {} {} {}\n{}\n{}\n{}\n", normalizer.clean_text, normalizer.handle_chinese_chars,
-                  normalizer.strip_accents, normalizer.lowercase, parts.model.unk_token,
-                  parts.model.continuing_subword_prefix, parts.model.max_input_chars_per_word);
-  for (const auto& [token, id] : parts.vocabulary)
+  std::string all = parts.normalizer->description() + "\n" + parts.model->description() +
+                    parts.pre_tokenizer->description();
+  for (const auto& [token, id] : parts.model->vocabulary().entries())
     fmt::format_to(std::back_inserter(all), "{} {}\n", id, token);
   for (const AddedToken& token : parts.added_tokens) {
     fmt::format_to(std::back_inserter(all), "{} {} {} {} {}\n", token.single_word, token.lstrip, token.rstrip,
                    token.normalized, token.content);
   }
-  describe(all, parts.post_processor.single);
-  describe(all, parts.post_processor.pair);
+  const PostProcessor& post_processor = parts.post_processor;
+  describe(all, post_processor.pieces.single);
+  describe(all, post_processor.pieces.pair);
+  if (post_processor.offsets.trim)
+    all += post_processor.offsets.add_prefix_space ? "trim but prefix\n" : "trim\n";
   return hash128_hex(all);
 }
 
@@ -54,7 +53,7 @@ std::vector<AddedToken> in_search_order(const std::vector<AddedToken>& tokens) {
 }
 
 // Ids for the added tokens that the model lacks: from the size of its vocabulary on, whatever the file says.
-std::vector<VocabularyEntry> entries_beyond(const WordPiece& model, const std::vector<AddedToken>& tokens) {
+std::vector<VocabularyEntry> entries_beyond(const Vocabulary& model, const std::vector<AddedToken>& tokens) {
   std::vector<VocabularyEntry> added;
   std::unordered_set<std::string_view> seen;
   auto next = static_cast<int32_t>(model.size());
@@ -71,7 +70,7 @@ std::vector<VocabularyEntry> entries_beyond(const WordPiece& model, const std::v
 
 // The patterns that are searched in raw text, or those searched in normalised text.
 std::vector<AddedTokenPattern> patterns(const Tokenizer& tokenizer, const std::vector<AddedToken>& tokens,
-                                        const BertNormalizer& normalizer, bool normalized) {
+                                        const Normalizer& normalizer, bool normalized) {
   std::vector<AddedTokenPattern> result;
   for (AddedToken token : in_search_order(tokens)) {
     if (token.normalized != normalized) continue;
@@ -97,6 +96,16 @@ void require_tokens(const Tokenizer& tokenizer, const std::vector<TemplatePiece>
   }
 }
 
+// Of the added tokens that are special.
+std::vector<int32_t> special_ids(const Tokenizer& tokenizer, const std::vector<AddedToken>& tokens) {
+  std::vector<int32_t> ids;
+  for (const AddedToken& token : in_search_order(tokens)) {
+    if (token.special) ids.push_back(*tokenizer.id(token.content));
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
 uint32_t characters_in(std::string_view text, size_t begin, size_t end) {
   return static_cast<uint32_t>(count_code_points(text.substr(begin, end - begin)));
 }
@@ -109,7 +118,10 @@ struct Tokenizer::Scratch {
   std::vector<AddedTokenMatch> raw_matches;
   NormalizedText normalized;
   std::vector<AddedTokenMatch> matches;
-  std::vector<WordPieceToken> pieces;
+  NormalizedText part;    // of `normalized`, between added tokens
+  NormalizedText buffer;  // of the pre-tokenizer
+  std::vector<WordRange> words;
+  std::vector<TokenPiece> pieces;
   int32_t word = 0;          // index of the word that comes next
   bool in_one_word = false;  // the caller has split the text: all of it is the word `word`
 
@@ -118,14 +130,19 @@ struct Tokenizer::Scratch {
 
 Tokenizer::Tokenizer(TokenizerParts parts)
     : fingerprint_(fingerprint_of(parts)),
-      normalizer_(parts.normalizer),
-      model_(std::move(parts.vocabulary), std::move(parts.model), parts.name),
+      normalizer_(std::move(parts.normalizer)),
+      pre_tokenizer_(std::move(parts.pre_tokenizer)),
+      model_(std::move(parts.model)),
       post_processor_(std::move(parts.post_processor)),
-      added_(entries_beyond(model_, parts.added_tokens)),
-      raw_tokens_(patterns(*this, parts.added_tokens, normalizer_, false)),
-      normalized_tokens_(patterns(*this, parts.added_tokens, normalizer_, true)) {
-  require_tokens(*this, post_processor_.single, parts.name);
-  require_tokens(*this, post_processor_.pair, parts.name);
+      decoder_(std::move(parts.decoder)),
+      truncation_side_(parts.truncation_side),
+      hugging_face_class_(std::move(parts.hugging_face_class)),
+      added_(entries_beyond(model_->vocabulary(), parts.added_tokens)),
+      special_ids_(special_ids(*this, parts.added_tokens)),
+      raw_tokens_(patterns(*this, parts.added_tokens, *normalizer_, false)),
+      normalized_tokens_(patterns(*this, parts.added_tokens, *normalizer_, true)) {
+  require_tokens(*this, post_processor_.pieces.single, parts.name);
+  require_tokens(*this, post_processor_.pieces.pair, parts.name);
 }
 
 Encoding Tokenizer::encode(const Input& text, const EncodeOptions& options) const {
@@ -148,12 +165,10 @@ std::vector<Encoding> Tokenizer::encode_pair_windows(const Input& first, const I
 std::vector<Encoding> Tokenizer::encode_all(const Input& first, const Input* second,
                                             const EncodeOptions& options, bool all_windows) const {
   const Sequence first_sequence = tokenize(first);
-  if (second == nullptr) {
-    return post_process(post_processor_.single, first_sequence, nullptr, options, Side::right, all_windows);
-  }
-  const Sequence second_sequence = tokenize(*second);
-  return post_process(post_processor_.pair, first_sequence, &second_sequence, options, Side::right,
-                      all_windows);
+  const Sequence second_sequence = second == nullptr ? Sequence() : tokenize(*second);
+  const auto token_of = [this](int32_t id) { return token(id).value_or(""); };
+  return post_process(post_processor_, token_of, first_sequence,
+                      second == nullptr ? nullptr : &second_sequence, options, truncation_side_, all_windows);
 }
 
 Sequence Tokenizer::tokenize(const Input& input) const {
@@ -196,32 +211,52 @@ void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character,
                                Sequence& out) const {
   NormalizedText& normalized = scratch.normalized;
   normalized.clear();
-  normalizer_.normalize(piece, first_character, normalized);
+  normalizer_->normalize(piece, first_character, normalized);
   normalized_tokens_.find(normalized.bytes, scratch.matches);
+  if (scratch.matches.empty()) return tokenize_words(normalized, scratch, out);
   size_t position = 0;
+  const auto tokenize_part = [&](size_t end) {
+    if (end <= position) return;
+    scratch.part.clear();
+    scratch.part.append(normalized, position, end);
+    tokenize_words(scratch.part, scratch, out);
+  };
   for (const auto& [begin, end, id] : scratch.matches) {
-    if (begin > position) tokenize_words(position, begin, scratch, out);
+    tokenize_part(begin);
     out.push_back(id, {normalized.characters[begin], normalized.characters[end - 1] + 1},
                   scratch.next_word());
     position = end;
   }
-  if (position < normalized.bytes.size()) tokenize_words(position, normalized.bytes.size(), scratch, out);
+  tokenize_part(normalized.bytes.size());
 }
 
-void Tokenizer::tokenize_words(size_t begin, size_t end, Scratch& scratch, Sequence& out) const {
-  const std::string_view text = std::string_view(scratch.normalized.bytes).substr(0, end);
-  const std::vector<uint32_t>& characters = scratch.normalized.characters;
-  split_words(text, begin, [&](size_t word_begin, size_t word_end) {
-    scratch.pieces.clear();
-    model_.tokenize(text, word_begin, word_end, scratch.pieces);
-    const int32_t word = scratch.next_word();
-    for (const WordPieceToken& piece : scratch.pieces)
-      out.push_back(piece.id, {characters[piece.begin], characters[piece.end - 1] + 1}, word);
-  });
+void Tokenizer::tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const {
+  if (text.bytes.empty()) return;
+  scratch.words.clear();
+  scratch.pieces.clear();
+  pre_tokenizer_->split(text, scratch.buffer, scratch.words);
+  model_->tokenize(text.bytes, scratch.words, scratch.pieces);
+  for (const TokenPiece& piece : scratch.pieces) {
+    const int32_t word = scratch.word + (scratch.in_one_word ? 0 : static_cast<int32_t>(piece.word));
+    out.push_back(piece.id, {text.characters[piece.begin], text.characters[piece.end - 1] + 1}, word);
+  }
+  if (!scratch.in_one_word) scratch.word += static_cast<int32_t>(scratch.words.size());
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
+  std::vector<std::string_view> tokens;
+  for (const int32_t id : ids) {
+    const auto found = token(id);
+    if (!found) continue;
+    if (options.skip_special_tokens && std::binary_search(special_ids_.begin(), special_ids_.end(), id))
+      continue;
+    tokens.push_back(*found);
+  }
+  return decode_tokens(decoder_, tokens);
 }
 
 std::optional<int32_t> Tokenizer::id(std::string_view token) const {
-  if (const auto id = model_.id(token)) return id;
+  if (const auto id = model_->vocabulary().id(token)) return id;
   const auto added =
       std::find_if(added_.begin(), added_.end(), [&](const auto& entry) { return entry.token == token; });
   return added == added_.end() ? std::nullopt : std::optional(added->id);
@@ -232,11 +267,17 @@ std::optional<std::string_view> Tokenizer::token(int32_t id) const {
       std::lower_bound(added_.begin(), added_.end(), id,
                        [](const VocabularyEntry& entry, int32_t wanted) { return entry.id < wanted; });
   if (added != added_.end() && added->id == id) return added->token;
-  return model_.token(id);
+  return model_->vocabulary().token(id);
+}
+
+std::optional<int32_t> Tokenizer::cls_id() const {
+  const TemplatePiece& first = post_processor_.pieces.single.front();
+  return first.kind == TemplatePiece::Kind::special && !first.ids.empty() ? std::optional(first.ids[0])
+                                                                          : std::nullopt;
 }
 
 int32_t Tokenizer::vocab_size() const {
-  return std::max(model_.id_limit(), added_.empty() ? 0 : added_.back().id + 1);
+  return std::max(model_->vocabulary().id_limit(), added_.empty() ? 0 : added_.back().id + 1);
 }
 
 }  // namespace stretto::text

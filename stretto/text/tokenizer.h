@@ -1,45 +1,57 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stretto/text/added_tokens.h"
-#include "stretto/text/bert_normalizer.h"
+#include "stretto/text/decoder.h"
 #include "stretto/text/encoding.h"
 #include "stretto/text/input.h"
+#include "stretto/text/model.h"
+#include "stretto/text/normalizer.h"
 #include "stretto/text/post_processor.h"
-#include "stretto/text/wordpiece.h"
+#include "stretto/text/pre_tokenizer.h"
 
 namespace stretto::text {
 
 struct TokenizerOptions {
   // Overrides what the files say, or what the vocabulary suggests, about lower case. Where they leave
-  // strip_accents open, accents go exactly when case does, as in BERT.
+  // strip_accents open, accents go exactly when case does, as in BERT. Only WordPiece has the setting.
   std::optional<bool> lowercase = {};
+  // Overrides the files: byte-level BPE puts a space in front of each text (and each word of a text that is split, which needs
+  // it). Of no effect on other models.
+  std::optional<bool> add_prefix_space = {};
 };
 
 // All that a tokenizer is made of, as the files describe it.
 struct TokenizerParts {
   std::string name;  // the file, for messages
-  BertNormalizerOptions normalizer;
-  std::vector<VocabularyEntry> vocabulary;
-  WordPieceOptions model;
+  std::unique_ptr<Normalizer> normalizer = std::make_unique<NoNormalizer>();
+  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  std::unique_ptr<Model> model;
   std::vector<AddedToken> added_tokens;
-  Template post_processor;
+  PostProcessor post_processor;
+  Decoder decoder;
+  Side truncation_side = Side::right;
+  std::string hugging_face_class = "PreTrainedTokenizerFast";
 };
 
-// Text to ids and back: WordPiece with BERT's normalisation, equal to Hugging Face tokenizers in ids and
-// offsets. A const Tokenizer is safe to use from many threads. In text that is not UTF-8, each maximal invalid
-// subpart is one U+FFFD.
+struct DecodeOptions {
+  bool skip_special_tokens = true;
+};
+
+// Text to ids and back, equal to Hugging Face tokenizers in ids, offsets and decoded text: WordPiece (BERT), byte-level BPE
+// (GPT-2, RoBERTa, BART) and Unigram (XLM-RoBERTa). A const Tokenizer is safe to use from many threads. In text that is not
+// UTF-8, each maximal invalid subpart is one U+FFFD.
 class Tokenizer {
  public:
-  // From a folder with tokenizer.json or vocab.txt, and perhaps tokenizer_config.json; or from one of these
-  // files. A vocab.txt by itself is taken as cased exactly when it holds upper-case letters outside
-  // [...]; the choice is logged. Throws DataError with the file and the position, for models other than
-  // WordPiece too.
+  // From a folder with a tokenizer's files, or from one of these files (tokenizer_load.h lists them). A vocab.txt by itself is
+  // taken as cased exactly when it holds upper-case letters outside [...]; the choice is logged. Throws DataError with the
+  // file and the position, for what is not available too.
   static Tokenizer load(const std::filesystem::path& path, const TokenizerOptions& options = {});
 
   // Throws DataError, naming parts.name, when the parts do not fit together.
@@ -58,9 +70,17 @@ class Tokenizer {
   std::vector<Encoding> encode_pair_windows(const Input& first, const Input& second,
                                             const EncodeOptions& options = {}) const;
 
+  // The text of ids, as Hugging Face's decoder writes it; ids without a token are left out. Throws DataError when the file
+  // names a decoder that is not available.
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options = {}) const;
+
   // Added tokens included; nothing when there is none.
   std::optional<int32_t> id(std::string_view token) const;
   std::optional<std::string_view> token(int32_t id) const;
+
+  // The token in front of each encoding (BERT's [CLS], RoBERTa's <s>), nothing if the template has none: what stands for the
+  // whole text in classification, and for no answer in question answering.
+  std::optional<int32_t> cls_id() const;
 
   // One more than the largest id: the least number of rows of an embedding.
   int32_t vocab_size() const;
@@ -68,7 +88,10 @@ class Tokenizer {
   // A name for the tokenizer's behaviour: caches of ids made under another fingerprint are stale.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  bool lowercase() const { return normalizer_.options().lowercase; }
+  // The tokenizer class by which transformers loads the files; for a tokenizer_config.json where there is none.
+  const std::string& hugging_face_class() const { return hugging_face_class_; }
+
+  bool lowercase() const { return normalizer_->lowercase(); }
 
  private:
   struct Scratch;
@@ -78,13 +101,18 @@ class Tokenizer {
   void tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const;
   void tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
                       Sequence& out) const;
-  void tokenize_words(size_t begin, size_t end, Scratch& scratch, Sequence& out) const;
+  void tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const;
 
   std::string fingerprint_;
-  BertNormalizer normalizer_;
-  WordPiece model_;
-  Template post_processor_;
+  std::unique_ptr<Normalizer> normalizer_;
+  std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<Model> model_;
+  PostProcessor post_processor_;
+  Decoder decoder_;
+  Side truncation_side_;
+  std::string hugging_face_class_;
   std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
+  std::vector<int32_t> special_ids_;    // sorted
   AddedTokenMatcher raw_tokens_;
   AddedTokenMatcher normalized_tokens_;
 };

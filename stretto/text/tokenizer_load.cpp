@@ -1,7 +1,12 @@
+#include "stretto/text/tokenizer_load.h"
+
+#include <array>
+
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
 #include "stretto/base/log.h"
+#include "stretto/text/configured_tokens.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/text/tokenizer_files.h"
 
@@ -10,33 +15,116 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of one file; `config` is an empty path for none.
-TokenizerParts parts_of_file(const fs::path& path, const fs::path& config, const TokenizerOptions& options) {
-  const nlohmann::json settings = config.empty() ? nlohmann::json::object() : read_json(config);
-  if (path.extension() == ".json") {
-    return parse_tokenizer_json(read_json(path), path.string(), settings, config.string(), options);
+// A tokenizer_config.json; {} where there is none.
+struct Settings {
+  nlohmann::json values = nlohmann::json::object();
+  std::string name;
+};
+
+// One way to store a tokenizer: the file that is looked for, and what else belongs to it.
+struct Format {
+  const char* file;
+  const char* other_file;  // nullptr: none
+  TokenizerParts (*parse)(const fs::path& file, const Settings& settings, const TokenizerOptions& options);
+};
+
+TokenizerParts read_tokenizer_json(const fs::path& file, const Settings& settings,
+                                   const TokenizerOptions& options) {
+  return parse_tokenizer_json(read_json(file), file.string(), settings.values, settings.name, options);
+}
+
+TokenizerParts read_vocabulary(const fs::path& file, const Settings& settings,
+                               const TokenizerOptions& options) {
+  return parse_vocabulary(read_file(file), file.string(), settings.values, settings.name, options);
+}
+
+TokenizerParts read_byte_level(const fs::path& file, const Settings& settings,
+                               const TokenizerOptions& options) {
+  const fs::path merges = file.parent_path() / "merges.txt";
+  if (!fs::exists(merges)) {
+    throw DataError("{}: there is no merges.txt beside it; expected both files of a byte-level BPE",
+                    file.string());
   }
-  return parse_vocabulary(read_file(path), path.string(), settings, config.string(), options);
+  return parse_byte_level(read_json(file), file.string(), read_file(merges), merges.string(), settings.values,
+                          settings.name, options);
+}
+
+TokenizerParts read_xlm_roberta(const fs::path& file, const Settings& settings,
+                                const TokenizerOptions& /*options*/) {
+  return parse_sentencepiece(read_file(file), file.string(), true, settings.values, settings.name);
+}
+
+// Of several in one folder the first is read.
+constexpr std::array formats = {Format{"tokenizer.json", nullptr, read_tokenizer_json},
+                                Format{"vocab.txt", nullptr, read_vocabulary},
+                                Format{"vocab.json", "merges.txt", read_byte_level},
+                                Format{"sentencepiece.bpe.model", nullptr, read_xlm_roberta}};
+
+const Format* format_in(const fs::path& folder) {
+  for (const Format& format : formats) {
+    if (fs::exists(folder / format.file)) return &format;
+  }
+  return nullptr;
+}
+
+std::string expected_files() {
+  std::string names;
+  for (size_t i = 0; i < formats.size(); ++i) {
+    names += i == 0 ? "" : i + 1 < formats.size() ? ", " : " or ";
+    names += formats[i].file;
+    if (formats[i].other_file != nullptr) names += std::string(" with ") + formats[i].other_file;
+  }
+  return names;
+}
+
+Settings settings_of(const fs::path& folder) {
+  const fs::path config = folder / "tokenizer_config.json";
+  if (!fs::exists(config)) return {};
+  return {read_json(config), config.string()};
 }
 
 TokenizerParts parts_of_folder(const fs::path& folder, const TokenizerOptions& options) {
-  const fs::path config = folder / "tokenizer_config.json";
-  for (const char* name : {"tokenizer.json", "vocab.txt"}) {
-    if (fs::exists(folder / name)) {
-      return parts_of_file(folder / name, fs::exists(config) ? config : fs::path(), options);
-    }
+  if (const Format* format = format_in(folder)) {
+    const Settings settings = settings_of(folder);
+    TokenizerParts parts = format->parse(folder / format->file, settings, options);
+    parts.truncation_side =
+        configured_side(JsonField(settings.values, settings.name + ":"), "truncation_side");
+    return parts;
   }
-  throw DataError("{}: holds no tokenizer: expected tokenizer.json or vocab.txt", folder.string());
+  throw DataError("{}: holds no tokenizer: expected {}", folder.string(), expected_files());
+}
+
+// A file under another name is a tokenizer.json or a SentencePiece model if it ends so, else a vocabulary. Without its folder's configuration.
+TokenizerParts parts_of_file(const fs::path& path, const TokenizerOptions& options) {
+  for (const Format& format : formats) {
+    if (path.filename() == format.file) return format.parse(path, {}, options);
+  }
+  if (path.extension() == ".model")
+    return parse_sentencepiece(read_file(path), path.string(), false, nlohmann::json::object(), "");
+  return path.extension() == ".json" ? read_tokenizer_json(path, {}, options)
+                                     : read_vocabulary(path, {}, options);
 }
 
 TokenizerParts parts_of(const fs::path& path, const TokenizerOptions& options) {
   if (fs::is_directory(path)) return parts_of_folder(path, options);
   if (!fs::exists(path)) throw DataError("{}: no such file or folder; expected a tokenizer", path.string());
-  if (path.filename() == "tokenizer_config.json") return parts_of_folder(path.parent_path(), options);
-  return parts_of_file(path, {}, options);
+  if (path.filename() == "tokenizer_config.json" || path.filename() == "merges.txt")
+    return parts_of_folder(path.parent_path(), options);
+  return parts_of_file(path, options);
 }
 
 }  // namespace
+
+bool has_tokenizer(const fs::path& folder) { return format_in(folder) != nullptr; }
+
+std::vector<std::string> tokenizer_file_names() {
+  std::vector<std::string> names = {"tokenizer_config.json", "special_tokens_map.json"};
+  for (const Format& format : formats) {
+    names.emplace_back(format.file);
+    if (format.other_file != nullptr) names.emplace_back(format.other_file);
+  }
+  return names;
+}
 
 Tokenizer Tokenizer::load(const fs::path& path, const TokenizerOptions& options) {
   TokenizerParts parts = parts_of(path, options);

@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/text/copy_tokenizer.h"
 
 namespace stretto::text {
 namespace {
@@ -166,8 +167,10 @@ TEST(Tokenizer, TooSmallAMaximumLengthIsRefused) {
 
 TEST(Tokenizer, FilesWithoutATokenizer) {
   const TempFolder folder;
-  EXPECT_THAT([&] { Tokenizer::load(folder.path()); },
-              testing::ThrowsMessage<DataError>(HasSubstr("expected tokenizer.json or vocab.txt")));
+  EXPECT_THAT(
+      [&] { Tokenizer::load(folder.path()); },
+      testing::ThrowsMessage<DataError>(HasSubstr(
+          "expected tokenizer.json, vocab.txt, vocab.json with merges.txt or sentencepiece.bpe.model")));
   EXPECT_THAT([&] { Tokenizer::load(folder.path() / "none"); },
               testing::ThrowsMessage<DataError>(HasSubstr("none: no such file or folder")));
 }
@@ -186,8 +189,8 @@ TEST(Tokenizer, BadTokenizerFiles) {
     file[json::json_pointer(pointer)] = value;
     return json_error(file);
   };
-  EXPECT_THAT(error_with("/model/type", "BPE"),
-              HasSubstr("a BPE tokenizer is not available; available is WordPiece"));
+  EXPECT_THAT(error_with("/model/type", "WordLevel"),
+              HasSubstr("model.type: a WordLevel tokenizer is not available; available are WordPiece"));
   EXPECT_THAT(error_with("/model", json::parse(R"({"vocab": [["a", 0.5]], "unk_id": 0})")),
               HasSubstr("a Unigram"));
   EXPECT_THAT(error_with("/model/vocab/the", -3), HasSubstr("model.vocab: \"the\": -3 is not between"));
@@ -201,10 +204,11 @@ TEST(Tokenizer, BadTokenizerFiles) {
               HasSubstr("model.vocab: expected an object, found the number 7"));
   EXPECT_THAT(error_with("/model/unk_token", "?"), HasSubstr("lacks its unknown token \"?\""));
   EXPECT_THAT(error_with("/normalizer/type", "NFC"), HasSubstr("normalizer.type: \"NFC\" is not available"));
-  EXPECT_THAT(error_with("/pre_tokenizer/type", "Metaspace"), HasSubstr("available is BertPreTokenizer"));
+  EXPECT_THAT(error_with("/pre_tokenizer/type", "Digits"),
+              HasSubstr("pre_tokenizer.type: \"Digits\" is not available; available are BertPreTokenizer"));
   EXPECT_THAT(error_with("/pre_tokenizer", nullptr), HasSubstr("pre_tokenizer: none is not available"));
-  EXPECT_THAT(error_with("/post_processor/type", "RobertaProcessing"),
-              HasSubstr("post_processor.type: \"Roberta"));
+  EXPECT_THAT(error_with("/post_processor/type", "Other"),
+              HasSubstr("post_processor.type: \"Other\" is not available; available are BertProcessing"));
   EXPECT_THAT(error_with("/post_processor/sep", json::array({"[SEP]"})),
               HasSubstr("post_processor.sep: expected more"));
   EXPECT_THAT(error_with("/post_processor/sep/1", 6),
@@ -213,6 +217,171 @@ TEST(Tokenizer, BadTokenizerFiles) {
               HasSubstr("added_tokens[0].content: expected a string"));
   EXPECT_THAT(json_error(json::object()), HasSubstr("lacks \"model\""));
   EXPECT_THAT(json_error(json::array()), HasSubstr("expected an object, found list"));
+}
+
+// The files of a small RoBERTa: "ab" and " ab" are words, "é" is two bytes.
+json small_bpe() {
+  return json::parse(R"({
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},
+    "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0], "trim_offsets": true,
+                       "add_prefix_space": false},
+    "decoder": {"type": "ByteLevel"},
+    "model": {"type": "BPE", "merges": ["a b", "Ġ ab", "Ã ©"],
+              "vocab": {"<s>": 0, "</s>": 1, "a": 2, "b": 3, "Ġ": 4, "Ã": 5, "©": 6, "ab": 7, "Ġab": 8, "Ã©": 9}}
+  })");
+}
+
+TEST(Tokenizer, ByteLevelBpeMergesTheFirstRuleFirst) {
+  const Tokenizer tokenizer = load_json(small_bpe());
+  EXPECT_THAT(tokenizer.encode("ab abab\u00e9").ids, ElementsAre(0, 7, 8, 7, 9, 1));
+  EXPECT_THAT(tokenizer.encode("bab", {.special_tokens = false}).ids, ElementsAre(3, 7));
+  EXPECT_EQ(tokenizer.cls_id(), 0);
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("ab \u00e9").ids), "ab \u00e9");
+  const std::string half = tokenizer.decode(std::vector<int32_t>{5});
+  EXPECT_EQ(half, "\ufffd");
+}
+
+TEST(Tokenizer, BytesThatTheVocabularyLacksGiveNoToken) {
+  const Encoding encoding = load_json(small_bpe()).encode("ab?ab", {.special_tokens = false});
+  EXPECT_THAT(encoding.ids, ElementsAre(7, 7));
+  EXPECT_EQ(encoding.offsets[1], (Offset{3, 5}));
+  json file = small_bpe();
+  file["model"]["unk_token"] = "</s>";
+  EXPECT_THAT(load_json(file).encode("ab??", {.special_tokens = false}).ids, ElementsAre(7, 1, 1));
+  file["model"]["fuse_unk"] = true;
+  EXPECT_THAT(load_json(file).encode("ab??", {.special_tokens = false}).ids, ElementsAre(7, 1));
+}
+
+TEST(Tokenizer, PrefixSpaceIsAnOption) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "tokenizer.json", small_bpe().dump());
+  const auto ids = [&](const TokenizerOptions& options) {
+    return Tokenizer::load(folder.path(), options).encode("ab", {.special_tokens = false}).ids;
+  };
+  EXPECT_THAT(ids({}), ElementsAre(7));
+  EXPECT_THAT(ids({.add_prefix_space = true}), ElementsAre(8));
+  write_file_atomic(folder.path() / "tokenizer_config.json", R"({"add_prefix_space": true})");
+  EXPECT_THAT(ids({}), ElementsAre(8));
+  EXPECT_THAT(ids({.add_prefix_space = false}), ElementsAre(7));
+}
+
+TEST(Tokenizer, TruncationSideIsConfigured) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "tokenizer.json", small_bpe().dump());
+  write_file_atomic(folder.path() / "tokenizer_config.json", R"({"truncation_side": "left"})");
+  EXPECT_THAT(Tokenizer::load(folder.path()).encode("abb", {.max_length = 3}).ids, ElementsAre(0, 3, 1));
+  write_file_atomic(folder.path() / "tokenizer_config.json", R"({"truncation_side": "top"})");
+  EXPECT_THAT(
+      error_of([&] { Tokenizer::load(folder.path()); }),
+      HasSubstr("tokenizer_config.json: truncation_side: expected \"left\" or \"right\", found \"top\""));
+}
+
+TEST(Tokenizer, CopiesAreTheSameTokenizer) {
+  const std::filesystem::path golden = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer";
+  const auto copy = [](const std::filesystem::path& source) {
+    const TempFolder folder;
+    copy_tokenizer(source, true, folder.path());
+    EXPECT_EQ(Tokenizer::load(folder.path()).fingerprint(), Tokenizer::load(source).fingerprint());
+    const json config = json::parse(read_file(folder.path() / "tokenizer_config.json"));
+    return config["tokenizer_class"].get<std::string>();
+  };
+  EXPECT_EQ(copy(golden / "roberta"), "RobertaTokenizer");
+  EXPECT_EQ(copy(golden / "roberta/vocab.json"), "RobertaTokenizer");
+  EXPECT_EQ(copy(golden / "xlm_roberta"), "XLMRobertaTokenizer");
+  EXPECT_EQ(copy(golden / "unigram"), "PreTrainedTokenizerFast");
+}
+
+TEST(Tokenizer, BadByteLevelFiles) {
+  const auto error_with = [](const char* pointer, const json& value) {
+    json file = small_bpe();
+    file[json::json_pointer(pointer)] = value;
+    return json_error(file);
+  };
+  EXPECT_THAT(error_with("/model/merges/1", "Ġ x"),
+              HasSubstr("merge rule 2, \"Ġ x\": the vocabulary lacks \"x\""));
+  EXPECT_THAT(error_with("/model/merges/1", json::array({"b", "a"})),
+              HasSubstr("the vocabulary lacks \"ba\""));
+  EXPECT_THAT(error_with("/model/merges/1", "ab"), HasSubstr("model.merges[1]: expected two tokens"));
+  EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: this setting is not available"));
+  EXPECT_THAT(error_with("/pre_tokenizer/use_regex", false),
+              HasSubstr("pre_tokenizer.use_regex: false is not"));
+  EXPECT_THAT(
+      error_with("/pre_tokenizer/type", "BertPreTokenizer"),
+      HasSubstr("pre_tokenizer: a BPE model with BertPreTokenizer is not available; available is ByteLevel"));
+  EXPECT_THAT(
+      error_with("/pre_tokenizer", json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Split"},
+                         {"type": "ByteLevel"}]})")),
+      HasSubstr("\"Sequence of Split, ByteLevel\" is not available"));
+  json file = small_bpe();
+  file["decoder"]["type"] = "CTC";
+  const Tokenizer tokenizer = load_json(file);
+  EXPECT_THAT(error_of([&] { (void)tokenizer.decode(std::vector<int32_t>{7}); }),
+              HasSubstr("decoder.type: \"CTC\" is not available, so ids cannot be turned into text"));
+}
+
+TEST(Tokenizer, VocabularyAndMergesAreFiles) {
+  const TempFolder folder;
+  const auto write = [&](const char* name, const std::string& content) {
+    write_file_atomic(folder.path() / name, content);
+  };
+  const auto load_error = [&] { return error_of([&] { Tokenizer::load(folder.path()); }); };
+  write("vocab.json", small_bpe()["model"]["vocab"].dump());
+  EXPECT_THAT(load_error(), HasSubstr("vocab.json: there is no merges.txt beside it"));
+  write("merges.txt", "#version: 0.2\na b\r\n\nĠ ab\nÃ ©\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(load_error(), "no error");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("taken as RoBERTa's or BART's"));
+  write("merges.txt", "a b\na b c\n");
+  EXPECT_THAT(load_error(), HasSubstr("merges.txt:2: found \"a b c\"; expected two tokens with a space"));
+  write("merges.txt", "a \xff\n");
+  EXPECT_THAT(load_error(), HasSubstr("merges.txt:1: not valid UTF-8"));
+  write("merges.txt", "a b\n");
+  write("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
+  EXPECT_THAT(load_error(), HasSubstr("tokenizer_class: \"CLIPTokenizer\" is not available from vocab.json"));
+  std::filesystem::remove(folder.path() / "tokenizer_config.json");
+  write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  EXPECT_THAT(load_error(), HasSubstr("vocab.json: lacks <|endoftext|> (GPT-2) and <s>, </s>"));
+}
+
+TEST(Tokenizer, BadSentencePieceFiles) {
+  const TempFolder folder;
+  const auto load_error = [&](const std::string& content) {
+    write_file_atomic(folder.path() / "a.model", content);
+    return error_of([&] { Tokenizer::load(folder.path() / "a.model"); });
+  };
+  EXPECT_THAT(load_error(""), HasSubstr("a.model: not a SentencePiece model: it holds no pieces"));
+  EXPECT_THAT(load_error("text"), HasSubstr("a.model: not a SentencePiece model"));
+  const std::string good = read_file(std::filesystem::path(STRETTO_SOURCE_DIR) /
+                                     "tests/golden/tokenizer/xlm_roberta/sentencepiece.bpe.model");
+  EXPECT_EQ(load_error(good), "no error");
+  EXPECT_THAT(load_error(good.substr(0, good.size() / 2)), HasSubstr("a.model: not a SentencePiece model"));
+  // trainer_spec.model_type = 2
+  EXPECT_THAT(load_error(good + std::string("\x12\x02\x18\x02", 4)),
+              HasSubstr("a SentencePiece model of type BPE is not available; available is unigram"));
+}
+
+TEST(Tokenizer, BadCharsmaps) {
+  json file = json::parse(R"({
+    "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA*"},
+    "pre_tokenizer": {"type": "Metaspace"},
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5]]}
+  })");
+  EXPECT_THAT(json_error(file), HasSubstr("normalizer.precompiled_charsmap: expected base 64"));
+  file["normalizer"]["precompiled_charsmap"] = "/////w==";
+  EXPECT_THAT(json_error(file),
+              HasSubstr("not a precompiled charsmap: a trie of 4294967295 bytes in 4 bytes"));
+  file["normalizer"] = nullptr;
+  EXPECT_EQ(json_error(file), "no error");
+  file["model"]["vocab"][1] = json::array({"a"});
+  EXPECT_THAT(json_error(file), HasSubstr("model.vocab[1]: expected more than 1 items"));
+  file["model"]["vocab"][1] = json::array({"a", "b"});
+  EXPECT_THAT(json_error(file), HasSubstr("model.vocab[1][1]: expected a number"));
+  file["model"]["vocab"][1] = json::array({"a", -1});
+  file["model"]["unk_id"] = 9;
+  EXPECT_THAT(json_error(file), HasSubstr("the unknown token's id 9 is not among the 2 tokens"));
+  file["model"].erase("unk_id");
+  EXPECT_THAT(error_of([&] { load_json(file).encode("b"); }),
+              HasSubstr("cannot be made of the vocabulary's tokens"));
 }
 
 TEST(Tokenizer, HostileFiles) {

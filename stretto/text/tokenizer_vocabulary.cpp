@@ -3,10 +3,14 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/text/bert_normalizer.h"
+#include "stretto/text/bert_pre_tokenizer.h"
+#include "stretto/text/configured_tokens.h"
 #include "stretto/text/json_fields.h"
 #include "stretto/text/tokenizer_files.h"
 #include "stretto/text/unicode.h"
 #include "stretto/text/utf8.h"
+#include "stretto/text/wordpiece.h"
 
 namespace stretto::text {
 namespace {
@@ -50,13 +54,6 @@ bool choose_lowercase(const std::vector<VocabularyEntry>& vocabulary, const std:
   return false;
 }
 
-// The configuration writes a special token as a string or as an object with "content".
-std::string special_token(const JsonField& config, const char* key, const char* otherwise) {
-  if (!config.has(key)) return otherwise;
-  const JsonField token = config[key];
-  return token.is_object() ? token["content"].as_string() : token.as_string();
-}
-
 int32_t require_id(const std::vector<VocabularyEntry>& vocabulary, const std::string& token,
                    const std::string& name) {
   const auto last = std::find_if(vocabulary.rbegin(), vocabulary.rend(),
@@ -76,25 +73,31 @@ TokenizerParts parse_vocabulary(std::string_view lines, const std::string& name,
   const JsonField settings(config, config_name + ":");
   TokenizerParts parts;
   parts.name = name;
-  parts.vocabulary = read_lines(lines, name);
+  auto vocabulary = read_lines(lines, name);
 
-  BertNormalizerOptions& normalizer = parts.normalizer;
+  BertNormalizerOptions normalizer;
   normalizer.lowercase = options.lowercase               ? *options.lowercase
                          : settings.has("do_lower_case") ? settings["do_lower_case"].as_bool()
-                                                         : choose_lowercase(parts.vocabulary, name);
+                                                         : choose_lowercase(vocabulary, name);
   normalizer.strip_accents = settings.bool_or("strip_accents", normalizer.lowercase);
   normalizer.handle_chinese_chars = settings.bool_or("tokenize_chinese_chars", true);
+  parts.normalizer = std::make_unique<BertNormalizer>(normalizer);
+  parts.pre_tokenizer = std::make_unique<BertPreTokenizer>();
 
-  parts.model.unk_token = special_token(settings, "unk_token", "[UNK]");
-  const std::string cls = special_token(settings, "cls_token", "[CLS]");
-  const std::string sep = special_token(settings, "sep_token", "[SEP]");
-  const int32_t cls_id = require_id(parts.vocabulary, cls, name);
-  const int32_t sep_id = require_id(parts.vocabulary, sep, name);
-  parts.post_processor = bert_template(cls_id, sep_id);
-  for (const std::string& token : {parts.model.unk_token, sep, special_token(settings, "pad_token", "[PAD]"),
-                                   cls, special_token(settings, "mask_token", "[MASK]")}) {
+  const std::string unk = configured_token(settings, "unk_token", "[UNK]");
+  const std::string cls = configured_token(settings, "cls_token", "[CLS]");
+  const std::string sep = configured_token(settings, "sep_token", "[SEP]");
+  const int32_t cls_id = require_id(vocabulary, cls, name);
+  const int32_t sep_id = require_id(vocabulary, sep, name);
+  parts.post_processor.pieces = bert_template(cls_id, sep_id);
+  for (const std::string& token : {unk, sep, configured_token(settings, "pad_token", "[PAD]"), cls,
+                                   configured_token(settings, "mask_token", "[MASK]")}) {
     parts.added_tokens.push_back({.content = token, .normalized = false, .special = true});
   }
+  parts.decoder = {.kind = Decoder::Kind::wordpiece, .mark = "##"};
+  parts.hugging_face_class = "BertTokenizer";
+  parts.model = std::make_unique<WordPiece>(Vocabulary(std::move(vocabulary), name),
+                                            WordPieceOptions{.unk_token = unk}, name);
   return parts;
 }
 

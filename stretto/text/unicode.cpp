@@ -54,6 +54,13 @@ constexpr CodePointRange word_characters_later[] = {
     {0x1E5D0, 0x1E5FA}, {0x2EBF0, 0x2EE5D},
 };
 
+// Marks of Unicode 15.1 to 17.0.
+constexpr CodePointRange grapheme_extenders_later[] = {
+    {0x897, 0x897},     {0x1ACF, 0x1ADD},   {0x1AE0, 0x1AEB},   {0x10D69, 0x10D6D}, {0x10EFA, 0x10EFC},
+    {0x113B8, 0x113C0}, {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0},
+    {0x113D2, 0x113D2}, {0x113E1, 0x113E2}, {0x11B60, 0x11B67}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F},
+    {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6}, {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5}};
+
 CodePoints one(char32_t c) { return {{c}, 1}; }
 
 }  // namespace
@@ -85,6 +92,19 @@ bool is_word_character(char32_t c) {
       return contains(alphabetic_symbols, c) || contains(word_characters_later, c);
   }
 }
+
+CharacterKind character_kind(char32_t c) {
+  if (c < 0x80) {
+    if ((c | 0x20) - 'a' < 26) return CharacterKind::letter;
+    if (c - '0' < 10) return CharacterKind::number;
+    return c == ' ' || c - '\t' < 5 ? CharacterKind::space : CharacterKind::other;
+  }
+  if (contains(letter_ranges, c)) return CharacterKind::letter;
+  if (contains(number_ranges, c)) return CharacterKind::number;
+  return is_whitespace(c) ? CharacterKind::space : CharacterKind::other;
+}
+
+bool extends_grapheme_later(char32_t c) { return contains(grapheme_extenders_later, c); }
 
 uint8_t combining_class(char32_t c) {
   if (!contains(reordered_ranges, c)) return 0;

@@ -9,8 +9,9 @@ namespace stretto::text {
 // agree for every character, new ones too. Each property follows another version of Unicode there:
 //   categories (Cc, Cf, Co, Mn, P*)    Unicode 8.0, as tables in unicode_tables.cpp
 //   canonical decomposition, order     Unicode 9.0, utf8proc's data cut back to it
+//   \p{L}, \p{N}                       Unicode 16.0, as tables
 //   \w                                 Unicode 16.0, utf8proc's data and what version 15 lacks
-//   lower case                         Unicode 17.0, the same
+//   lower case, grapheme clusters      Unicode 17.0, the same
 // A test compares every code point with sums written by tokenizers itself, so another utf8proc cannot go
 // unnoticed.
 
@@ -21,6 +22,13 @@ bool is_punctuation(
 bool is_whitespace(char32_t c);      // White_Space
 bool is_chinese(char32_t c);         // the blocks that BERT sets apart with spaces
 bool is_word_character(char32_t c);  // \w of a Unicode regular expression
+
+// What a Unicode regular expression takes a character for: \p{L}, \p{N}, \s or none of them.
+enum class CharacterKind : uint8_t { letter, number, space, other };
+CharacterKind character_kind(char32_t c);
+
+// Whether Unicode 15.1 to 17.0 made it continue the user-perceived character before it (Extend, SpacingMark).
+bool extends_grapheme_later(char32_t c);
 
 // The combining class, 0 for characters that never change places.
 uint8_t combining_class(char32_t c);

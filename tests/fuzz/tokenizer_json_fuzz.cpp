@@ -1,6 +1,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate_json.h"
 
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/json.h"
 #include "stretto/text/tokenizer_files.h"
 
@@ -8,6 +10,7 @@
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {
+  const std::string golden = std::string(STRETTO_SOURCE_DIR) + "/tests/golden/tokenizer/";
   return {R"({"version": "1.0", "truncation": null, "padding": null,
 "added_tokens": [{"id": 0, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
 {"id": 1, "content": "[UNK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
@@ -21,7 +24,8 @@ std::vector<std::string> seeds() {
 "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}, "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
 "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
 "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
-"vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "##b": 5, "film": 6}}})"};
+"vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "##b": 5, "film": 6}}})",
+          read_file(golden + "gpt2/tokenizer.json"), read_file(golden + "unigram/tokenizer.json")};
 }
 
 std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
@@ -33,6 +37,10 @@ void run(const std::string& input) {
       parse_json(input, "tokenizer.json"), "tokenizer.json", nlohmann::json::object(), "", {}));
   const text::Encoding encoding = tokenizer.encode_pair("a film, \xf0\x9f\x98\x80 ab", input.substr(0, 64));
   for (const int32_t id : encoding.ids) require(tokenizer.token(id).has_value(), "every id has a token");
+  try {
+    tokenizer.decode(encoding.ids);
+  } catch (const Error&) {  // a decoder that is not available does not prevent encoding
+  }
 }
 
 }  // namespace stretto::fuzz

@@ -1,0 +1,40 @@
+#include "stretto/text/base64.h"
+
+#include <cstdint>
+
+namespace stretto::text {
+namespace {
+
+int sextet_of(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+}  // namespace
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  size_t padding = 0;
+  while (padding < 2 && text.ends_with('=')) {
+    text.remove_suffix(1);
+    ++padding;
+  }
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 3);
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const int sextet = sextet_of(c);
+    if (sextet < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<uint32_t>(sextet);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>(bits >> count));
+  }
+  return bytes;
+}
+
+}  // namespace stretto::text

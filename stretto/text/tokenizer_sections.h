@@ -1,0 +1,25 @@
+#pragma once
+
+#include "stretto/text/json_fields.h"
+#include "stretto/text/tokenizer.h"
+
+namespace stretto::text {
+
+// The sections of a tokenizer.json. Each function reads the one it is named after (the whole file is `file`) and throws
+// DataError, with its place, when it is malformed or names a kind that is not available. `config` is tokenizer_config.json.
+std::unique_ptr<Normalizer> read_normalizer(const JsonField& file, const JsonField& config,
+                                            const TokenizerOptions& options);
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonField& file, const JsonField& config,
+                                                 const TokenizerOptions& options);
+std::unique_ptr<Model> read_model(const JsonField& file, const std::string& name);
+PostProcessor read_post_processor(const JsonField& file, const JsonField& config,
+                                  const TokenizerOptions& options);
+Decoder read_decoder(const JsonField& file);
+
+// Whether byte-level texts get a space in front: `here`, which a file says, unless the configuration or the options say otherwise.
+bool choose_prefix_space(bool here, const JsonField& config, const TokenizerOptions& options);
+
+// The kind of a model: "WordPiece", "BPE", ...
+std::string model_type(const JsonField& model);
+
+}  // namespace stretto::text
