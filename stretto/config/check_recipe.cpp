@@ -67,6 +67,12 @@ void check_model(const Recipe& recipe) {
   require_path(recipe, "tokenizer.path", recipe.tokenizer.path, "if model.path is not set");
 }
 
+bool has_warmup(SchedulerConfig scheduler) {
+  const auto fields = declare::fields_of(scheduler);
+  const declare::Field* field = declare::declaration_in_use(fields, "num_warmup_steps");
+  return field != nullptr && field->rule.in_use();
+}
+
 // Checks a section whose settings depend on its type.
 void check_choice(const Recipe& recipe, const std::string& section, const declare::Choice& choice) {
   try {
@@ -76,7 +82,48 @@ void check_choice(const Recipe& recipe, const std::string& section, const declar
   }
 }
 
+// Warm-up in samples: instead of the schedule's own settings, with a fixed global batch.
+void check_warmup_samples(const Recipe& recipe) {
+  if (!recipe.scheduler.num_warmup_samples) return;
+  const auto& origins = recipe.origins;
+  const std::string place = origins.label("scheduler.num_warmup_samples");
+  if (!has_warmup(recipe.scheduler))
+    throw ConfigError("{}: {} has no warm-up; remove this, or change {}", place, recipe.scheduler.type,
+                      origins.mention("scheduler.type"));
+  for (const char* other : {"num_warmup_steps", "warmup_ratio"}) {
+    if (recipe.scheduler.value(other).is_null()) continue;
+    throw ConfigError("{}: the warm-up is set twice; remove this or {}", place,
+                      origins.mention(std::string("scheduler.") + other));
+  }
+  if (recipe.training.max_tokens)
+    throw ConfigError(
+        "{}: the number of samples per step varies with {}; use num_warmup_steps or warmup_ratio", place,
+        origins.mention("training.max_tokens"));
+}
+
+void check_lr_scale(const Recipe& recipe) {
+  const auto& origins = recipe.origins;
+  const OptimizerConfig& optimizer = recipe.optimizer;
+  if (optimizer.scale_lr == "none") {
+    if (!optimizer.base_batch_size) return;
+    throw ConfigError("{}: it has no effect with scale_lr: none; set optimizer.scale_lr to linear or sqrt",
+                      origins.label("optimizer.base_batch_size"));
+  }
+  const std::string place = origins.label("optimizer.scale_lr");
+  if (!optimizer.base_batch_size)
+    throw ConfigError("{}: {} needs optimizer.base_batch_size, the global batch size for which lr is given",
+                      place, optimizer.scale_lr);
+  if (recipe.training.max_tokens)
+    throw ConfigError("{}: the global batch size varies with {}; set training.global_batch_size instead",
+                      place, origins.mention("training.max_tokens"));
+  if (recipe.scheduler.type == "OneCycleLR" || recipe.scheduler.type == "CyclicLR")
+    throw ConfigError("{}: {} sets the rates itself, by max_lr; scale max_lr, or use another scheduler",
+                      place, recipe.scheduler.type);
+}
+
 void check_scheduler(const Recipe& recipe) {
+  check_warmup_samples(recipe);
+  check_lr_scale(recipe);
   const auto& origins = recipe.origins;
   const nlohmann::json warmup = recipe.scheduler.value("num_warmup_steps");
   if (!warmup.is_null() && !recipe.scheduler.value("warmup_ratio").is_null()) {

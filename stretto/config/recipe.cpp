@@ -134,6 +134,10 @@ void TrainingConfig::fields(declare::Fields& field) {
         at_least(1).at_most(max_total));
   field("max_grad_norm", max_grad_norm,
         "maximum global gradient norm; larger gradients are clipped to it; 0: no clipping", at_least(0));
+  field(
+      "max_grad_value", max_grad_value,
+      "maximum absolute value of each element of the gradient, applied before max_grad_norm; unset: no limit",
+      above(0));
   field("precision", precision,
         "data type of forward and backward; gradients and master weights are fp32, or fp64 with fp64",
         one_of({"fp32", "bf16", "fp64"}));
@@ -180,9 +184,26 @@ void TrainingConfig::fields(declare::Fields& field) {
         above(0).at_most(1));
 }
 
+void OptimizerConfig::fields(declare::Fields& field) {
+  Choice::fields(field);
+  field(
+      "scale_lr", scale_lr,
+      "multiply the learning rate by global_batch_size / base_batch_size (linear) or by its square root (sqrt)",
+      one_of({"none", "linear", "sqrt"}));
+  field("base_batch_size", base_batch_size, "with scale_lr: the global batch size for which lr is given",
+        at_least(1).at_most(max_total));
+}
+
 OptimizerConfig::OptimizerConfig()
     : Choice(optim::optimizer_kinds(), "AdamW",
              "optimizer; its settings have the names of PyTorch's arguments") {}
+
+void SchedulerConfig::fields(declare::Fields& field) {
+  Choice::fields(field);
+  field("num_warmup_samples", num_warmup_samples,
+        "with types that have a warm-up, instead of num_warmup_steps: training samples until lr is reached",
+        at_least(0).at_most(max_total));
+}
 
 SchedulerConfig::SchedulerConfig()
     : Choice(
@@ -245,6 +266,31 @@ void EarlyStoppingConfig::fields(declare::Fields& field) {
       "with one of the above: if the metric is not finite, end with the best model so far; off: that is an error");
 }
 
+void ParametersConfig::fields(declare::Fields& field) {
+  field("freeze", freeze, "patterns of parameters that are not trained: [\"embeddings.*\"]");
+  field("lr_factors", lr_factors,
+        "factors of the learning rate by pattern, the first that matches: [\"head.*=3\", \"encoder.*=0.5\"]",
+        declare::matches("[^=]+=(?:[0-9]{1,9}\\.?[0-9]{0,18}|\\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?",
+                         "a pattern and a factor: head.*=3"));
+  field(
+      "weight_decay", weight_decay,
+      "patterns of parameters to which the optimizer's weight_decay applies although they are biases or weights of norms");
+  field("no_weight_decay", no_weight_decay, "patterns of further parameters to which it does not apply");
+  field(
+      "layer_decay", layer_decay,
+      "factor of the learning rate from each block of the model to the one below: the last block has it once, the first block of n has layer_decay^n, the embeddings once more; what follows the blocks has the full rate",
+      above(0).at_most(1));
+}
+
+void EmaConfig::fields(declare::Fields& field) {
+  field(
+      "decay", decay,
+      "average the weights: average = decay x average + (1 - decay) x weights after each step; unset: no average",
+      at_least(0).below(1));
+  field("warmup", warmup,
+        "use min(decay, (1 + step) / (10 + step)), so that the first weights are forgotten sooner");
+  field("evaluate", evaluate, "evaluate and save the averaged weights; off: the last ones");
+}
 namespace {
 
 std::string describe_trackers() {
@@ -300,6 +346,8 @@ void Recipe::fields(declare::Fields& field) {
   field("training", training, "duration, batch sizes, precision, device");
   field("optimizer", optimizer, "the optimizer and its hyperparameters");
   field("scheduler", scheduler, "the learning rate schedule");
+  field("parameters", parameters, "settings of parameters by name: frozen, learning rate, weight decay");
+  field("ema", ema, "exponential moving average of the weights");
   field("checkpoint", checkpoint, "which model is kept; when the run is saved for resuming");
   field("evaluate", evaluate, "evaluation during training");
   field("early_stopping", early_stopping, "when a run ends before its last step");

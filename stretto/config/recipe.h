@@ -117,6 +117,8 @@ struct OptimizerConfig : declare::Choice {
   std::string scale_lr = "none";
   std::optional<int64_t> base_batch_size = std::nullopt;
 
+  void fields(declare::Fields& field);
+  bool operator==(const OptimizerConfig&) const = default;
   template <class Options>
   requires(!std::derived_from<Options, declare::Choice>) OptimizerConfig& operator=(const Options& options) {
     choose(options);
@@ -129,6 +131,8 @@ struct SchedulerConfig : declare::Choice {
   SchedulerConfig();
   std::optional<int64_t> num_warmup_samples = std::nullopt;
 
+  void fields(declare::Fields& field);
+  bool operator==(const SchedulerConfig&) const = default;
   template <class Options>
   requires(!std::derived_from<Options, declare::Choice>) SchedulerConfig& operator=(const Options& options) {
     choose(options);
@@ -179,6 +183,7 @@ struct EarlyStoppingConfig {
   bool operator==(const EarlyStoppingConfig&) const = default;
 };
 
+// Settings of parameters by their names in the model; * stands for any text.
 struct ParametersConfig {
   std::vector<std::string> freeze = {};
   std::vector<std::string> lr_factors = {};
@@ -188,6 +193,16 @@ struct ParametersConfig {
 
   void fields(declare::Fields& field);
   bool operator==(const ParametersConfig&) const = default;
+};
+
+// Exponential moving average of the weights.
+struct EmaConfig {
+  std::optional<double> decay = std::nullopt;  // unset: none
+  bool warmup = false;
+  bool evaluate = true;
+
+  void fields(declare::Fields& field);
+  bool operator==(const EmaConfig&) const = default;
 };
 
 struct TrackConfig {
@@ -221,6 +236,8 @@ struct Recipe {
   TrainingConfig training = {};
   OptimizerConfig optimizer = {};
   SchedulerConfig scheduler = {};
+  ParametersConfig parameters = {};
+  EmaConfig ema = {};
   CheckpointConfig checkpoint = {};
   EvaluateConfig evaluate = {};
   EarlyStoppingConfig early_stopping = {};

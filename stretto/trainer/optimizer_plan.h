@@ -16,7 +16,10 @@ struct OptimizerPlan {
   std::vector<ParameterGroup> groups = {};
 };
 
-// The plan of the recipe, without groups.
-OptimizerPlan plan_of(const Recipe& recipe);
+// The plan of the recipe, without groups. `global_batch_size`: for a warm-up in samples; 0 if it varies.
+OptimizerPlan plan_of(const Recipe& recipe, int64_t global_batch_size);
+
+// The factor of the learning rate by optimizer.scale_lr.
+double lr_scale_of(const OptimizerConfig& optimizer, int64_t global_batch_size);
 
 }  // namespace stretto

@@ -13,6 +13,7 @@
 #include "stretto/nn/functional.h"
 #include "stretto/parallel/phase.h"
 #include "stretto/parallel/replicas.h"
+#include "stretto/trainer/parameter_rules.h"
 #include "stretto/trainer/products.h"
 
 namespace stretto {
@@ -38,11 +39,12 @@ EngineOptions engine_options(const TrainingConfig& training, const ComputePrecis
           .groups = std::move(groups)};
 }
 
-OptimizerPlan make_plan(const Recipe& recipe, Module& module) {
-  OptimizerPlan plan = module.configure_optimizers(plan_of(recipe));
+OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_batch_size) {
+  OptimizerPlan plan = module.configure_optimizers(plan_of(recipe, global_batch_size));
   if (plan.optimizer == nullptr)
     throw ConfigError("configure_optimizers returned a plan without an optimizer");
   if (plan.schedule == nullptr) throw ConfigError("configure_optimizers returned a plan without a schedule");
+  plan.groups = combine_groups(module.root(), recipe, std::move(plan.groups));
   return plan;
 }
 
@@ -67,7 +69,9 @@ void require_loss(const Loss& loss) {
 
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
                          at::Device device)
-    : TrainingRun(recipe, module, dataset, mesh, device, make_plan(recipe, module)) {}
+    : TrainingRun(
+          recipe, module, dataset, mesh, device,
+          make_plan(recipe, module, resolve_batch(recipe.training, mesh.size("dp")).global_batch_size)) {}
 
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
                          at::Device device, OptimizerPlan plan)
@@ -85,7 +89,11 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       schedule_(std::move(plan.schedule)),
       cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
       guard_(training_) {
-  schedule_->start(engine_.optimizer()->base_rates(), count_total_steps());
+  optim::StepRates base = engine_.optimizer()->base_rates();
+  base_lr_ = base.lr;
+  lr_scale_ = lr_scale_of(recipe.optimizer, plan_.global_batch_size);
+  base.lr *= lr_scale_;
+  schedule_->start(base, count_total_steps());
   at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
@@ -215,7 +223,7 @@ StepReport TrainingRun::step(const Requests& requests) {
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
                     steps_done() + 1, count);
   }
-  const double norm = engine_.gradient_norm();
+  double norm = engine_.gradient_norm();
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   optim::StepRates rates = schedule_->rates(steps_done());
   rates.lr *= guard_.lr_scale();
@@ -223,6 +231,11 @@ StepReport TrainingRun::step(const Requests& requests) {
                        finite ? "" : find_culprit(mine, batch))) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
+      report.grad_norm = norm / count;
+      if (training_.max_grad_value) {
+        engine_.clamp_gradients(*training_.max_grad_value * count);
+        if (training_.max_grad_norm > 0) norm = engine_.gradient_norm();
+      }
       engine_.step(rates, clip_scale(norm / count, training_.max_grad_norm) / count);
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;
@@ -244,7 +257,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   report.step = steps_done();
   report.epochs = cursor_.epochs_done();
   report.loss = loss_sum / count;
-  report.grad_norm = norm / count;
+  if (!report.taken) report.grad_norm = norm / count;
   report.lr = rates.lr;
   report.samples = std::ssize(batch.samples);
   for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
@@ -293,6 +306,12 @@ void TrainingRun::resume(const State& state) {
   schedule_->set_total_steps(count_total_steps());
 }
 
+std::string TrainingRun::describe_lr_scale() const {
+  if (lr_scale_ == 1) return "";
+  return fmt::format("lr         {:g} = {:g} x {:g}: scaled for the global batch of {} samples\n",
+                     base_lr_ * lr_scale_, base_lr_, lr_scale_, plan_.global_batch_size);
+}
+
 std::string TrainingRun::describe() const {
   const bool widened = training_.precision == "bf16" && device_.is_cpu() && !nn::cpu_has_bf16();
   const std::string compute =
@@ -302,9 +321,12 @@ std::string TrainingRun::describe() const {
       "{}\n"
       "{}comm       {}\n"
       "batch      {}\n"
+      "{}"
+      "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       engine_.describe("model", compute), products_ ? "products   " + products_->describe() + "\n" : "",
-      data_parallel_.transport(), describe_batch(plan_, training_), total_steps(), steps_per_epoch(),
+      data_parallel_.transport(), describe_batch(plan_, training_), describe_lr_scale(),
+      describe_groups(engine_.tensors(), base_lr_ * lr_scale_), total_steps(), steps_per_epoch(),
       dataset_.size(), std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
       data_parallel_.size() > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"

@@ -87,6 +87,7 @@ class TrainingRun {
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
               at::Device device, OptimizerPlan plan);
   int64_t count_total_steps() const;
+  std::string describe_lr_scale() const;
   void collect_logged();
   Loss accumulate(const data::GlobalBatch& batch, LoggedValues& logged, bool reduce = true);
   Requests of_any_rank(Requests mine) const;
@@ -103,6 +104,8 @@ class TrainingRun {
   const ComputePrecision compute_;
   Engine engine_;
   std::unique_ptr<optim::Schedule> schedule_;
+  double base_lr_ = 0;   // of the optimizer
+  double lr_scale_ = 1;  // by optimizer.scale_lr
   data::EpochCursor cursor_;
   std::optional<RunProducts> products_;  // on CPU
   StepGuard guard_;
