@@ -101,6 +101,12 @@ void check_warmup_samples(const Recipe& recipe) {
         origins.mention("training.max_tokens"));
 }
 
+void check_average(const Recipe& recipe) {
+  if (recipe.ema.decay || (!recipe.ema.warmup && recipe.ema.evaluate)) return;
+  throw ConfigError("{}: it has no effect without ema.decay; set ema.decay, such as 0.999",
+                    recipe.origins.label(recipe.ema.warmup ? "ema.warmup" : "ema.evaluate"));
+}
+
 void check_lr_scale(const Recipe& recipe) {
   const auto& origins = recipe.origins;
   const OptimizerConfig& optimizer = recipe.optimizer;
@@ -288,6 +294,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
   }
   if (verb == Verb::train) check_files(recipe);
   check_evaluation(recipe);
+  check_average(recipe);
   check_choice(recipe, "optimizer", recipe.optimizer);
   check_scheduler(recipe);
   check_checkpoint(recipe);

@@ -114,6 +114,8 @@ Engine::Engine(torch::nn::Module& module, const DataParallel& ranks, const Engin
   synchronised_versions_ = buffer_versions();
   if (optimizer_ == nullptr) return;
   optimizer_->bind(arena_.owned_buffers(), arena_.owned_pieces(), plain_memory());
+  if (options_.average)
+    average_.emplace(*options_.average, arena_.owned_buffers().master, arena_.owned_pieces());
   if (arena_.shards().size() > 1) return;
   for (size_t table = 0; table < reducer_.tables().size(); ++table) {
     reducer_.tables()[table]->on_read(
@@ -187,6 +189,10 @@ void Engine::step(const optim::StepRates& rates, double grad_scale) {
   const bool steps_rows = arena_.shards().size() == 1;
   optimizer_->step(rates, grad_scale, steps_rows ? reducer_.touched_rows() : optim::TouchedRows());
   reducer_.gradients_were_zeroed();
+  if (average_) {
+    catch_up();
+    average_->update(steps_done());
+  }
   if (arena_.shards().size() == 1) return;
   if (!reducer_.sums_to_owners()) {  // the optimizer has zeroed its shard
     arena_.gradients({0, arena_.owned().begin}).zero_();
@@ -200,6 +206,14 @@ void Engine::share_parameters() {
   if (arena_.parameters_are_shared()) return ranks_.shard.barrier();
   if (units_) return units_->refresh();
   if (arena_.shards().size() > 1) gather_shards(arena_.parameter_values());
+}
+
+void Engine::swap_average() {
+  catch_up();
+  if (arena_.parameters_are_shared()) ranks_.shard.barrier();  // others may still compute with them
+  average_->swap();
+  arena_.refresh_compute();
+  share_parameters();
 }
 
 void Engine::skip_step() {
@@ -268,6 +282,7 @@ EngineMemory Engine::memory() const {
           .gradients = bytes(buffers.grad),
           .compute = of_parameters(buffers.compute),
           .optimizer = optimizer_ != nullptr ? optimizer_->state_bytes() : 0,
+          .average = average_ ? average_->bytes() : 0,
           .parameters_are_shared = common};
 }
 
@@ -278,13 +293,14 @@ std::string Engine::describe(const std::string& title, const std::string& comput
   return fmt::format(
       "{:<11}{} trainable parameters in {} units, {} gradient bucket{}; {} frozen tensors, {} buffers\n"
       "types      compute {} | master {} | gradient {} | reduce {}\n"
-      "memory     {} per rank: master {}, gradients {}{}{}; plus activations{}",
+      "memory     {} per rank: master {}, gradients {}{}{}{}; plus activations{}",
       title, arena_.trainable_elements(), arena_.units().size(), reducer_.buckets(),
       reducer_.buckets() == 1 ? "" : "s", tensors_.frozen.size(), tensors_.buffers.size(), compute, master,
       master, master, human(bytes.total()), human(bytes.master), human(bytes.gradients),
       bytes.compute > 0 ? ", compute copy " + human(bytes.compute) : "",
       optimizer_ != nullptr ? fmt::format(", {} {}", optimizer_->name(), human(bytes.optimizer))
                             : "; the optimizer's state",
+      bytes.average > 0 ? ", average " + human(bytes.average) : "",
       bytes.parameters_are_shared
           ? fmt::format("\nsharing    {} ranks of this host hold one copy of the parameters{}",
                         ranks_.shard.size(),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/hparams/sharding.h"
 #include "stretto/parallel/arena.h"
+#include "stretto/parallel/average.h"
 #include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/gathered_units.h"
 #include "stretto/parallel/reducer.h"
@@ -31,6 +33,8 @@ struct EngineOptions {
   // The gradients of sparse embedding tables are reduced row by row, and the rows stepped one by one if strategy and
   // optimizer support it. Off: weights are up to date after every step, without catch_up().
   bool lazy_rows = true;
+  // Keeps an exponential moving average of the weights, sharded like the master weights. Requires an optimizer.
+  std::optional<AverageOptions> average = {};
 };
 
 // Memory for the trainable parameters, in bytes per rank.
@@ -39,9 +43,10 @@ struct EngineMemory {
   int64_t gradients = 0;
   int64_t compute = 0;  // 0 if the model computes with the master weights
   int64_t optimizer = 0;
+  int64_t average = 0;  // of the weights
   bool parameters_are_shared =
       false;  // then `compute`, or `master` where there is none, is this rank's part of one copy
-  int64_t total() const { return master + gradients + compute + optimizer; }
+  int64_t total() const { return master + gradients + compute + optimizer + average; }
 };
 
 // Trains a module on several ranks: owns the module's tensors, their memory (arena), gradient reduction, norm and
@@ -100,6 +105,11 @@ class Engine {
   // weights() and compare_replicas() call it themselves.
   void catch_up();
 
+  // Exchanges the weights and their average, for evaluating or saving it; exchange them back before the next backward.
+  // Collective. REQUIRES: keeps_average().
+  void swap_average();
+  bool keeps_average() const { return average_.has_value(); }
+
   // Throws Error naming a parameter that was replaced or whose gradient was.
   void verify() const { arena_.verify(); }
 
@@ -157,7 +167,27 @@ class Engine {
   Arena arena_;
   std::optional<GatheredUnits> units_;  // if parameters are sharded and not shared
   Reducer reducer_;
+  std::optional<WeightAverage> average_;
   std::vector<int64_t> synchronised_versions_;  // of the buffers after the last synchronisation
+};
+
+// While it lives, the module holds the averaged weights. Collective at both ends.
+class AveragedWeights {
+ public:
+  // `use`: false does nothing.
+  AveragedWeights(Engine& engine, bool use) : engine_(engine), used_(use && engine.keeps_average()) {
+    if (used_) engine_.swap_average();
+  }
+  ~AveragedWeights() noexcept(false) {
+    if (used_ && std::uncaught_exceptions() == exceptions_) engine_.swap_average();
+  }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  Engine& engine_;
+  bool used_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 // The factor that clips gradients of this norm to `max_norm`, as in torch's clip_grad_norm_: max_norm / (norm + 1e-6),

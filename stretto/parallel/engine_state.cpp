@@ -9,6 +9,7 @@ void Engine::add_model_state(State& state, const std::string& prefix) {
   synchronise_buffers();
   for (const auto& parameter : arena_.parameters())
     state.tensors.push_back(arena_.master_entry(parameter, prefix + "." + parameter.info.name));
+  if (average_) average_->add_state(state, "average");
   for (const NamedTensorList* tensors : {&tensors_.frozen, &tensors_.buffers}) {
     for (const auto& [name, tensor] : *tensors)
       state.tensors.push_back(whole_entry(prefix + "." + name, tensor.sizes().vec(), tensor.detach()));

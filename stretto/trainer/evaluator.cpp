@@ -57,6 +57,7 @@ std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) con
 Metrics Evaluator::measure(const data::Dataset& samples) {
   run_.engine().catch_up();
   run_.engine().synchronise_buffers();
+  const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
   const EvaluationOptions options = {.batch_size = evaluation_batch_size(recipe_),
                                      .device = device_,
                                      .kernels = nn::parse_kernels(recipe_.training.kernels),

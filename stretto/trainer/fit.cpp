@@ -232,6 +232,7 @@ void Fit::save_models(bool model, bool others) {
   if (main_rank() && !model) saver_->retry();
   if (main_rank() && !others) saved_models_.retry();
   if (!model && !others) return;
+  const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
   const NamedTensors weights = run_.engine().weights();
   require_finite(weights);
   if (main_rank() && model) saver_->save(weights);

@@ -30,13 +30,16 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .rank = group.rank()};
 }
 
-EngineOptions engine_options(const TrainingConfig& training, const ComputePrecision& compute,
-                             std::vector<ParameterGroup> groups) {
+EngineOptions engine_options(const TrainingConfig& training, const EmaConfig& ema,
+                             const ComputePrecision& compute, std::vector<ParameterGroup> groups) {
+  std::optional<AverageOptions> average;
+  if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
   return {.strategy = training.strategy,
           .precision = compute.parameters,
           .bucket_bytes = training.bucket_mb * 1024 * 1024,
           .shared_parameters = training.shared_parameters == "auto",
-          .groups = std::move(groups)};
+          .groups = std::move(groups),
+          .average = average};
 }
 
 OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_batch_size) {
@@ -85,7 +88,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       compute_(compute_precision(module.root(), parse_precision(training_.precision))),
       engine_((module.root().to(device), module.root()),
               DataParallel(mesh, find_sharding(training_.strategy)),
-              engine_options(training_, compute_, plan.groups), std::move(plan.optimizer)),
+              engine_options(training_, recipe.ema, compute_, plan.groups), std::move(plan.optimizer)),
       schedule_(std::move(plan.schedule)),
       cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
       guard_(training_) {

@@ -1,0 +1,38 @@
+#include "stretto/parallel/average.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+WeightAverage::WeightAverage(const AverageOptions& options, const Tensor& master,
+                             std::vector<optim::ParameterPiece> pieces)
+    : options_(options), master_(master), average_(master.clone()), pieces_(std::move(pieces)) {
+  if (!(options.decay >= 0 && options.decay < 1))
+    throw ConfigError("the decay of the averaged weights is {}; expected at least 0 and below 1",
+                      options.decay);
+}
+
+void WeightAverage::update(int64_t step) {
+  at::NoGradGuard no_grad;
+  const auto n = static_cast<double>(step);
+  const double decay = options_.warmup ? std::min(options_.decay, (1 + n) / (10 + n)) : options_.decay;
+  average_.lerp_(master_, 1 - decay);
+}
+
+void WeightAverage::swap() {
+  at::NoGradGuard no_grad;
+  const Tensor master = master_.clone();
+  master_.copy_(average_);
+  average_.copy_(master);
+}
+
+void WeightAverage::add_state(State& state, const std::string& prefix) const {
+  for (const optim::ParameterPiece& piece : pieces_) {
+    state.tensors.push_back(
+        optim::piece_entry(prefix + "." + piece.name, piece, average_.slice(0, piece.begin, piece.end)));
+  }
+}
+
+}  // namespace stretto
