@@ -52,6 +52,7 @@ ForeignConfig read_foreign(const RecipeArguments& arguments) {
   add(arguments.accelerate, read_accelerate);
   add(arguments.deepspeed, read_deepspeed);
   add(arguments.parameters, read_universal_trainer);
+  add(arguments.hps, read_hps);
   return all;
 }
 
@@ -105,6 +106,9 @@ void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
       ->check(a_name);
   verb.add_option("--parameters", arguments.parameters,
                   "Settings from the parameters.yml of pytorch_universal_trainer")
+      ->type_name("FILE")
+      ->check(a_name);
+  verb.add_option("--hps", arguments.hps, "Settings from the hps_config.yaml of AcceleratorModule (accmt)")
       ->type_name("FILE")
       ->check(a_name);
   add_launch_arguments(verb, arguments.launch);

@@ -17,7 +17,8 @@ struct RecipeArguments {
   std::filesystem::path recipe;
   std::vector<std::string> overrides;  // KEY=VALUE, with or without --set before it, in order
   std::string strategy;
-  std::filesystem::path deepspeed, accelerate, parameters;  // configuration files of other tools; empty: none
+  std::filesystem::path deepspeed, accelerate, parameters,
+      hps;  // configuration files of other tools; empty: none
   LaunchArguments launch;
   std::vector<declare::Field> program = {};  // settings declared by the program: see load_recipe
 };

@@ -137,5 +137,23 @@ TEST_F(ForeignConfigs, ErrorsNameTheFileTheLineAndTheKey) {
                 "training.strategy (--set training.strategy=zero2) is \"zero2\"; remove one of them"));
 }
 
+TEST_F(ForeignConfigs, HpsFilesTrainAsTheSettings) {
+  std::string recipe = workspace_.read("recipe.yaml");
+  for (const std::string lines : {"optimizer:\n  lr: 0.001\n", "scheduler:\n  warmup_ratio: 0.1\n"})
+    recipe.erase(recipe.find(lines), lines.size());
+  workspace_.write("recipe.yaml", recipe);
+  workspace_.write("hps_config.yaml",
+                   "hps:\n  batch_size: 4\n  optimizer: {type: SGD, lr: 1e-2, momentum: 0.9}\n"
+                   "  scheduler: {type: StepLR, step_size: 2, gamma: 0.5}\n");
+  const ShellResult result = train("hps", 2, "--hps " + workspace_.path("hps_config.yaml"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ShellResult native = train(
+      "native", 2,
+      "training.batch_size=4 optimizer.type=SGD optimizer.lr=1e-2 optimizer.momentum=0.9 scheduler.type=StepLR "
+      "scheduler.step_size=2 scheduler.gamma=0.5");
+  ASSERT_EQ(native.exit_code, 0) << native.err;
+  expect_same("hps", "native");
+}
+
 }  // namespace
 }  // namespace stretto

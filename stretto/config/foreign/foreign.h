@@ -39,6 +39,10 @@ ForeignConfig read_accelerate(const std::filesystem::path& file);
 // like read_deepspeed.
 ForeignConfig read_universal_trainer(const std::filesystem::path& file);
 
+// A hyperparameter file of AcceleratorModule, hps_config.yaml: epochs or max_steps, batch size, optimizer and scheduler. Throws
+// like read_deepspeed.
+ForeignConfig read_hps(const std::filesystem::path& file);
+
 // load_recipe() with these settings in addition. Throws ConfigError, with both places, if the recipe or `overrides` set
 // another value.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,

@@ -416,5 +416,63 @@ TEST_F(Foreign, WhatParametersAskForInVainIsRefused) {
   EXPECT_THAT(refuses("mode: 'train'", "mode: 'test'"), HasSubstr("use `stretto test`"));
 }
 
+ForeignConfig hps(const std::string& text) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "hps_config.yaml", text);
+  return read_hps(folder.path() / "hps_config.yaml");
+}
+
+std::vector<std::string> settings_of(const ForeignConfig& config) {
+  std::vector<std::string> settings;
+  for (const ForeignSetting& setting : config.settings)
+    settings.push_back(setting.name + "=" + setting.value + (setting.implied ? " implied" : ""));
+  return settings;
+}
+
+TEST(Hps, IsReadAsSettings) {
+  EXPECT_THAT(settings_of(hps(R"(hps:
+  epochs: 40
+  batch_size: 35
+  optimizer:
+    type: AdamW
+    lr: "1e-3"
+    betas: [0.9, 0.98]
+  scheduler:
+    type: OneCycleLR
+    max_lr: 1e-3
+)")),
+              testing::ElementsAre("training.epochs=40", "training.batch_size=35", "optimizer.type=AdamW",
+                                   "optimizer.lr=1e-3", "optimizer.betas=[0.9, 0.98]",
+                                   "scheduler.type=OneCycleLR", "scheduler.max_lr=1e-3"));
+  const ForeignConfig other = hps(
+      "hps: {max_steps: 100, batch_size: [32, 64], optim: {type: SGD}, scheduler: {type: LinearWithWarmup, num_warmup_steps: 0.1, num_training_steps: 7}}");
+  EXPECT_THAT(
+      settings_of(other),
+      testing::ElementsAre("training.max_steps=100", "training.batch_size=32", "evaluate.batch_size=64",
+                           "optimizer.type=SGD", "scheduler.type=LinearWithWarmup",
+                           "scheduler.warmup_ratio=0.1", "training.epochs=1 implied"));
+  EXPECT_THAT(other.notes,
+              testing::ElementsAre(HasSubstr("hps.scheduler.num_training_steps: it has no meaning here")));
+  EXPECT_THAT(settings_of(hps("hps: {epochs: 2}")),
+              testing::ElementsAre("training.epochs=2", "scheduler.type=Constant implied"));
+}
+
+TEST(Hps, MistakesAreRefusedWithTheirPlace) {
+  const auto refuses = [](const std::string& text, const std::string& message) {
+    EXPECT_THAT([&] { hps(text); }, testing::ThrowsMessage<ConfigError>(HasSubstr(message))) << text;
+  };
+  refuses("epochs: 3", "the section hps was expected at the top level");
+  refuses("hps: {epoch: 3}", "hps.epoch: the key is unknown; did you mean \"hps.epochs\"?");
+  refuses("hps: {optimizer: AdamW}", "hps.optimizer: \"AdamW\": expected keys");
+  refuses("hps: {batch_size: [1, 2, 3]}", "expected one number, or a list of two");
+  refuses("hps: {step_scheduler_per_epoch: true}", "schedules count optimizer steps");
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "r.yaml", "{}");
+  write_file_atomic(folder.path() / "hps.yaml", "hps:\n  optimizer: {type: AdamW, learning_rate: 1}\n");
+  EXPECT_THAT([&] { load_recipe(folder.path() / "r.yaml", {}, {}, read_hps(folder.path() / "hps.yaml")); },
+              testing::ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("hps.yaml:2:"), HasSubstr("optimizer.learning_rate is not a setting"))));
+}
+
 }  // namespace
 }  // namespace stretto

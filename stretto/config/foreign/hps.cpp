@@ -1,0 +1,86 @@
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/config/foreign/keys.h"
+
+// The hyperparameter file of AcceleratorModule (accmt): hps_config.yaml.
+namespace stretto {
+namespace {
+
+using declare::YamlNode;
+using foreign::Key;
+using foreign::Value;
+
+void same(const Value& value, const std::string& setting, ForeignConfig& config) {
+  foreign::same_as(value.key, setting).use(value, config);
+}
+
+// The keys of a section, for a setting of each.
+template <class Use>
+void each_key(const Value& section, const Use& use) {
+  if (section.node.kind != YamlNode::Kind::mapping)
+    foreign::refuse(section, "expected keys, such as {type: AdamW, lr: 1e-3}");
+  for (const YamlNode& child : section.node.children) {
+    if (child.kind != YamlNode::Kind::null) use(Value{section.key + "." + child.key, child}, child.key);
+  }
+}
+
+// The names of its types and arguments are those of stretto.
+void read_optimizer(const Value& section, ForeignConfig& config) {
+  each_key(section,
+           [&](const Value& value, const std::string& key) { same(value, "optimizer." + key, config); });
+}
+
+// One number, or those of training and validation.
+void read_batch_size(const Value& value, ForeignConfig& config) {
+  if (value.node.kind == YamlNode::Kind::scalar) return same(value, "training.batch_size", config);
+  if (value.node.kind != YamlNode::Kind::sequence || value.node.children.size() != 2)
+    foreign::refuse(value, "expected one number, or a list of two: of training and of validation");
+  same({value.key, value.node.children[0]}, "training.batch_size", config);
+  same({value.key, value.node.children[1]}, "evaluate.batch_size", config);
+}
+
+// accmt fills in what follows from the length of the run, as stretto does; a warm-up below 1 is a part of all steps.
+void read_scheduler(const Value& section, ForeignConfig& config) {
+  each_key(section, [&](const Value& value, const std::string& key) {
+    if (key == "num_training_steps" || key == "steps_per_epoch" || key == "epochs" || key == "last_epoch") {
+      foreign::ignored(value.key, "it follows from the length of the run").use(value, config);
+      return;
+    }
+    const auto number = parse_double(value.text());
+    const bool is_part = key == "num_warmup_steps" && number && *number > 0 && *number < 1;
+    same(value, is_part ? "scheduler.warmup_ratio" : "scheduler." + key, config);
+  });
+}
+
+const std::vector<Key>& hps_keys() {
+  static const std::vector<Key> keys = {
+      foreign::same_as("hps.epochs", "training.epochs"),
+      foreign::same_as("hps.max_steps", "training.max_steps"),
+      {"hps.batch_size", read_batch_size},
+      {"hps.optimizer", read_optimizer},
+      {"hps.optim", read_optimizer},  // as its documentation has it
+      {"hps.scheduler", read_scheduler},
+      foreign::only("hps.step_scheduler_per_epoch", {"false", "False"},
+                    "schedules count optimizer steps; express step sizes in steps"),
+  };
+  return keys;
+}
+
+}  // namespace
+
+ForeignConfig read_hps(const std::filesystem::path& file) {
+  const YamlNode document = foreign::parse_file(file, "the hps_config.yaml of AcceleratorModule");
+  if (document.kind != YamlNode::Kind::mapping || document.find("hps") == nullptr)
+    throw ConfigError("{}: the section hps was expected at the top level", document.place);
+  ForeignConfig config = foreign::read(document, hps_keys());
+  const auto imply = [&](const char* key, const char* setting, const char* value) {
+    if (foreign::find(document, std::string("hps.") + key) == nullptr)
+      config.settings.push_back(
+          {setting, value, fmt::format("{}: hps.{} (unset)", document.place, key), true});
+  };
+  imply("epochs", "training.epochs", "1");
+  imply("scheduler", "scheduler.type", "Constant");
+  return config;
+}
+
+}  // namespace stretto
