@@ -21,6 +21,8 @@
 #include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
 #include "stretto/data/samples.h"
+#include "stretto/data/stratified_split.h"
+#include "stretto/data/subset.h"
 #include "stretto/data/text_dataset.h"
 #include "stretto/hparams/schedule_registry.h"
 #include "stretto/lite/lite.h"

@@ -148,7 +148,12 @@ void check_scheduler(const Recipe& recipe) {
 void check_files(const Recipe& recipe) {
   require_path(recipe, "data.train", recipe.data.train, "by stretto train");
   if (recipe.data.test) require_file(recipe, "data.test", *recipe.data.test);
-  if (recipe.evaluate.every.never()) return;
+  if (recipe.data.validation_split && recipe.data.validation) {
+    throw ConfigError("{}: there are validation samples already; remove this or {}",
+                      recipe.origins.label("data.validation_split"),
+                      recipe.origins.mention("data.validation"));
+  }
+  if (recipe.evaluate.every.never() || recipe.data.validation_split) return;
   require_path(recipe, "data.validation", recipe.data.validation,
                "to evaluate while training (or evaluate.every: never)");
 }

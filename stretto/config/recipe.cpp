@@ -53,6 +53,10 @@ void DataConfig::fields(declare::Fields& field) {
       "train", train,
       "training samples: .tsv, .csv or .jsonl; CoNLL or .jsonl for tags; SQuAD's .json or .jsonl for questions");
   field("validation", validation, "samples that are evaluated during training");
+  field(
+      "validation_split", validation_split,
+      "instead of validation: the part of the training samples to evaluate and not to train on, drawn by training.seed with the same share of each label",
+      above(0).below(1));
   field("test", test, "samples for `stretto test`");
   field(
       "text", text,
@@ -111,6 +115,9 @@ void QuestionAnsweringConfig::fields(declare::Fields& field) {
 void TrainingConfig::fields(declare::Fields& field) {
   field("epochs", epochs, "number of passes over the training samples", at_least(1).at_most(max_count));
   field("max_steps", max_steps, "total number of optimizer steps; overrides epochs",
+        at_least(1).at_most(max_total));
+  field("max_samples", max_samples,
+        "train on so many of the training samples, at equal distances in their file; unset: all",
         at_least(1).at_most(max_total));
   field(
       "steps_this_run", steps_this_run,

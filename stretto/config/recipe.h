@@ -42,6 +42,7 @@ struct TokenizerConfig {
 struct DataConfig {
   std::optional<std::filesystem::path> train = std::nullopt;
   std::optional<std::filesystem::path> validation = std::nullopt;
+  std::optional<double> validation_split = std::nullopt;
   std::optional<std::filesystem::path> test = std::nullopt;
   std::optional<std::string> text = std::nullopt;
   std::optional<std::string> text_pair = std::nullopt;
@@ -81,6 +82,7 @@ struct QuestionAnsweringConfig {
 struct TrainingConfig {
   int64_t epochs = 3;
   std::optional<int64_t> max_steps = std::nullopt;
+  std::optional<int64_t> max_samples = std::nullopt;
   std::optional<int64_t> steps_this_run = std::nullopt;
   std::optional<std::string> max_time = std::nullopt;  // parse_duration()
   std::optional<int64_t> batch_size = std::nullopt;

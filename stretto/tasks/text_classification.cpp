@@ -4,6 +4,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/reader.h"
+#include "stretto/data/stratified_split.h"
 #include "stretto/data/summary.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/trainer/run_folder.h"
@@ -52,6 +53,10 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   data::check_training_labels(train_table);
   std::optional<data::Table> validation_table;
   if (recipe_.data.validation) validation_table = read(*recipe_.data.validation, &train_table.labels, true);
+  if (recipe_.data.validation_split) {
+    validation_table = data::take_validation(train_table, *recipe_.data.validation_split,
+                                             static_cast<uint64_t>(recipe_.training.seed));
+  }
 
   SequenceClassification module(recipe_.model, train_table.labels.names(),
                                 static_cast<uint64_t>(recipe_.training.seed), models_);

@@ -172,6 +172,16 @@ TEST_F(LoopTest, LimitsTheValidationSamples) {
   }
 }
 
+TEST_F(LoopTest, TrainsOnAPartOfTheSamples) {
+  recipe_.training.max_samples = 9;
+  for (const int ranks : {1, 2}) {
+    recipe_.output = folder_.path() / std::to_string(ranks);
+    const FitResult result = fit(ranks);
+    EXPECT_EQ(result.steps, 3 * 3);
+    EXPECT_EQ(result.samples, 3 * 9);
+  }
+}
+
 struct NoSuchMetric : Line {
   Tensor validation_step(const Batch&, StepContext& context) override {
     context.log("quality", 1);

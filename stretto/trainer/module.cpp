@@ -30,6 +30,12 @@ void Module::register_root(std::shared_ptr<torch::nn::Module> module) {
   root_ = std::move(module);
 }
 
+void Module::register_teacher(std::shared_ptr<torch::nn::Module> module) {
+  if (module == nullptr)
+    throw ConfigError("teacher() was called with a null pointer; pass a torch::nn::Module");
+  teachers_.push_back(std::move(module));
+}
+
 const std::shared_ptr<torch::nn::Module>& Module::require_root() const {
   if (root_ == nullptr) {
     throw ConfigError(

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -61,6 +62,9 @@ class Module {
   // Settings of the model that affect computation: a run can be resumed only if each value is unchanged.
   virtual nlohmann::json model_config() const { return nlohmann::json::object(); }
 
+  // The registered teachers, in order.
+  const std::vector<std::shared_ptr<torch::nn::Module>>& teachers() const { return teachers_; }
+
   // The registered module. Throws ConfigError if there is none.
   torch::nn::Module& root() { return *require_root(); }
   const torch::nn::Module& root() const { return *require_root(); }
@@ -73,11 +77,23 @@ class Module {
     return module;
   }
 
+  // Registers a module that steps use but that is not trained, such as the teacher of a distillation. fit() moves it to the
+  // device, in the precision of the run, gives all ranks rank 0's weights, sets it to evaluation mode and freezes it. It has no
+  // gradients and no optimizer state, and is neither in checkpoints nor in the saved model. It must not share parameters
+  // with the model.
+  template <class M>
+  std::shared_ptr<M> teacher(std::shared_ptr<M> module) {
+    register_teacher(module);
+    return module;
+  }
+
  private:
   void register_root(std::shared_ptr<torch::nn::Module> module);
+  void register_teacher(std::shared_ptr<torch::nn::Module> module);
   const std::shared_ptr<torch::nn::Module>& require_root() const;
 
   std::shared_ptr<torch::nn::Module> root_;
+  std::vector<std::shared_ptr<torch::nn::Module>> teachers_;
 };
 
 // The samples of `dataset` as one batch, joined by module.collate() for a data::SampleDataset.

@@ -237,8 +237,8 @@ TEST_F(RulesTest, WarmUpInSamples) {
   recipe_.scheduler.type = "ConstantWithWarmup";
   recipe_.scheduler.num_warmup_samples = 14;  // 3.5 steps
   train(2);
-  EXPECT_THAT(logged("lr"),
-              ::testing::Pointwise(::testing::DoubleNear(1e-15), {0, 0.025, 0.05, 0.075, 0.1, 0.1}));
+  EXPECT_THAT(logged("lr"), ::testing::Pointwise(::testing::DoubleNear(1e-15),
+                                                 std::vector<double>{0, 0.025, 0.05, 0.075, 0.1, 0.1}));
 }
 
 TEST(Rules, SettingsThatContradictAreRefused) {

@@ -38,13 +38,17 @@ Trainer::Trainer(const Recipe& recipe, Group& group, at::Device device)
       mesh_(*own_mesh_),
       device_(device) {}
 
-FitResult Trainer::fit(Module& module, const data::Dataset& train, const data::Dataset* validation) {
+FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dataset* validation) {
+  std::optional<data::Subset> limited;  // by training.max_samples
+  const auto& limit = recipe_.training.max_samples;
+  if (limit && *limit < all.size()) limited.emplace(all, data::evenly_spaced(all.size(), *limit));
+  const data::Dataset& train = limited ? *limited : all;
   require_same_inputs(mesh_.world(), {describe_samples("training samples", &train),
                                       describe_samples("validation samples", validation)});
-  auto all = callbacks_of(recipe_);
-  all.insert(all.end(), callbacks_.begin(), callbacks_.end());
+  auto every_callback = callbacks_of(recipe_);
+  every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
   Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
-  Callbacks callbacks(std::move(all), {recipe_, module, mesh_.world(), trackers});
+  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_.world(), trackers});
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());

@@ -15,6 +15,7 @@
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/parameter_rules.h"
 #include "stretto/trainer/products.h"
+#include "stretto/trainer/teachers.h"
 
 namespace stretto {
 namespace {
@@ -100,6 +101,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
+  place_teachers(module, device, parse_precision(training_.precision), world_);
   products_ =
       choose_products(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(), world_, device);
 }
@@ -324,13 +326,14 @@ std::string TrainingRun::describe() const {
       "{}\n"
       "{}comm       {}\n"
       "batch      {}\n"
-      "{}"
+      "{}{}"
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       engine_.describe("model", compute), products_ ? "products   " + products_->describe() + "\n" : "",
-      data_parallel_.transport(), describe_batch(plan_, training_), describe_lr_scale(),
-      describe_groups(engine_.tensors(), base_lr_ * lr_scale_), total_steps(), steps_per_epoch(),
-      dataset_.size(), std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      data_parallel_.transport(), describe_batch(plan_, training_), describe_teachers(module_),
+      describe_lr_scale(), describe_groups(engine_.tensors(), base_lr_ * lr_scale_), total_steps(),
+      steps_per_epoch(), dataset_.size(),
+      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
       data_parallel_.size() > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");
