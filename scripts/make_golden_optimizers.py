@@ -8,6 +8,9 @@ One object per case: {"type", "options", "lr": [25], "momentum": [25] or null, "
 in fp64: w [4, 3] and t [2, 3, 2] with weight decay, b [3] without. Element i of parameter p begins at
 sin(1 + i + 10 p); its gradient in step s (the first is 0) is cos((i + 1) (s + 1) + p) (1 + s mod 3), and 0 where
 (i + s) mod 5 is 0. lr is the optimizer's in every step but one, 11, where it is half.
+
+Cases of SparseAdam have "sparse": true. There w alone has a gradient, of which step s has the rows r with (r + s) mod 3 = 0,
+as a sparse tensor.
 """
 
 import json
@@ -50,6 +53,7 @@ CASES = [
     ("Rprop", dict()),
     ("Rprop", dict(lr=0.1, etas=(0.3, 1.5), step_sizes=(0.02, 0.2))),
 ]
+SPARSE = [dict(), dict(lr=0.05, betas=(0.8, 0.95), eps=1e-3)]
 MOMENTUM = {"AdamW", "Adam", "SGD", "RMSprop", "NAdam", "RAdam", "Adamax"}
 
 
@@ -89,12 +93,28 @@ def trajectory(name, options, cycles_momentum):
     return dict(type=name, options=options, lr=lrs, momentum=momenta if cycles_momentum else None, final=final)
 
 
+def sparse_trajectory(options):
+    weight = torch.nn.Parameter(weights()["w"])
+    optimizer = torch.optim.SparseAdam([weight], **options)
+    lrs = []
+    for step in range(STEPS):
+        lrs.append(optimizer.defaults["lr"] * (0.5 if step == 11 else 1))
+        optimizer.param_groups[0]["lr"] = lrs[-1]
+        rows = [row for row in range(SHAPES["w"][0]) if (row + step) % 3 == 0]
+        weight.grad = torch.sparse_coo_tensor([rows], gradient(0, SHAPES["w"], step)[rows], SHAPES["w"])
+        optimizer.step()
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    return dict(type="SparseAdam", sparse=True, options=options, lr=lrs, momentum=None,
+                final={"w": weight.detach().flatten().tolist()})
+
+
 def main():
     cases = []
     for name, options in CASES:
         cases.append(trajectory(name, options, False))
         if name in MOMENTUM and options and ("betas" in options or options.get("momentum", 0) > 0):
             cases.append(trajectory(name, options, True))
+    cases += [sparse_trajectory(options) for options in SPARSE]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "stretto/declare/check_settings.h"
+#include "stretto/hparams/sparse_adam_options.h"
 
 namespace stretto::optim {
 
@@ -118,6 +119,12 @@ void RpropOptions::check() const {
   throw declare::SettingError("etas", fmt::format("[{}, {}] is not [below 1, above 1]", etas[0], etas[1]));
 }
 
+void SparseAdamOptions::fields(declare::Fields& field) {
+  field("lr", lr, "learning rate", at_least(0));
+  field("betas", betas, "decay rates of the averages of gradient and squared gradient", at_least(0).below(1));
+  field("eps", eps, "added to the denominator", at_least(0));
+}
+
 std::vector<declare::Kind>& optimizer_kinds() {
   // The rates of AdamW and SGD are for fine-tuning; the others are torch.optim's.
   static std::vector<declare::Kind> kinds = {
@@ -133,6 +140,8 @@ std::vector<declare::Kind>& optimizer_kinds() {
       {"RAdam", "Adam with a rectified first phase", Settings(RadamOptions{})},
       {"RMSprop", "lr divided by the root of an average of squared gradients", Settings(RmspropOptions{})},
       {"Rprop", "steps by the gradient's sign alone", Settings(RpropOptions{})},
+      {"SparseAdam", "Adam that steps only the rows of sparse embedding tables that have gradients",
+       Settings(SparseAdamOptions{})},
   };
   return kinds;
 }

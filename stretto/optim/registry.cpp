@@ -15,6 +15,7 @@
 #include "stretto/optim/rmsprop.h"
 #include "stretto/optim/rprop.h"
 #include "stretto/optim/sgd.h"
+#include "stretto/optim/sparse_adam.h"
 
 namespace stretto::optim {
 namespace {
@@ -22,12 +23,19 @@ namespace {
 // By type; optimizer_kinds() has their settings.
 std::map<std::string, MakeOptimizer>& makers() {
   static std::map<std::string, MakeOptimizer> all = {
-      {"AdamW", optimizer_maker(adamw)},         {"SGD", optimizer_maker(sgd)},
-      {"Adam", optimizer_maker(adam)},           {"Adadelta", optimizer_maker(adadelta)},
-      {"Adagrad", optimizer_maker(adagrad)},     {"Adamax", optimizer_maker(adamax)},
-      {"Adafactor", optimizer_maker(adafactor)}, {"ASGD", optimizer_maker(asgd)},
-      {"NAdam", optimizer_maker(nadam)},         {"RAdam", optimizer_maker(radam)},
-      {"RMSprop", optimizer_maker(rmsprop)},     {"Rprop", optimizer_maker(rprop)},
+      {"AdamW", optimizer_maker(adamw)},
+      {"SGD", optimizer_maker(sgd)},
+      {"Adam", optimizer_maker(adam)},
+      {"Adadelta", optimizer_maker(adadelta)},
+      {"Adagrad", optimizer_maker(adagrad)},
+      {"Adamax", optimizer_maker(adamax)},
+      {"Adafactor", optimizer_maker(adafactor)},
+      {"ASGD", optimizer_maker(asgd)},
+      {"NAdam", optimizer_maker(nadam)},
+      {"RAdam", optimizer_maker(radam)},
+      {"RMSprop", optimizer_maker(rmsprop)},
+      {"Rprop", optimizer_maker(rprop)},
+      {"SparseAdam", optimizer_maker(sparse_adam)},
   };
   return all;
 }

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/hparams/sparse_adam_options.h"
+#include "stretto/optim/optimizer.h"
+
+namespace stretto::optim {
+
+// Adam that leaves rows without a gradient as they are: torch.optim.SparseAdam for tables whose gradients are rows (nn::Embedding,
+// sparse), where neither the averages nor the weights of other rows change; Adam for all other parameters, which torch's refuses.
+// Where a strategy does not pass on which rows have gradients, they are those with a value other than zero.
+std::unique_ptr<Optimizer> sparse_adam(const SparseAdamOptions& options);
+
+}  // namespace stretto::optim
