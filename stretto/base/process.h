@@ -1,6 +1,11 @@
 #pragma once
 
+#include <string>
+
 namespace stretto {
+
+// The name of this host; "this host" if it has none.
+std::string host_name();
 
 // Opens /dev/null for each closed descriptor from 0 to 2. Otherwise the next opened file would get that number, and
 // output would be written to it. Reading from standard input and writing to standard output still fail with EBADF, so that a

@@ -32,12 +32,16 @@ std::vector<std::string> launched_command(const CLI::App& verb) {
 }  // namespace
 
 void add_launch(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("launch", "Run a program on several ranks of this host");
+  CLI::App* verb = app.add_subcommand("launch", "Run a program on several ranks, on one or several hosts");
   auto arguments = std::make_shared<LaunchVerb>();
   command::add_launch_arguments(*verb, arguments->common);
-  verb->add_option("--log-dir", arguments->log_folder, "Folder for training_<rank>.log, one file per rank")
+  verb->add_option("--log-dir,--log_dir", arguments->log_folder,
+                   "Folder for training_<rank>.log, one file per rank")
       ->type_name("DIR")
       ->check(command::a_name);
+
+  // Of torchrun: any program is run, and one host needs no rendezvous.
+  verb->add_flag("--no-python,--no_python,--standalone")->group("");
 
   verb->add_option(
           "--strat,--strategy", arguments->strategy,

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <sys/stat.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
@@ -29,23 +31,31 @@ std::chrono::seconds read_collective_timeout(const Variables& variables) {
   return std::chrono::seconds(seconds == 0 ? year : seconds);
 }
 
-// Empty where there is none.
-std::string read_secret(const Variables& variables) {
-  if (const auto secret = variables.find("STRETTO_SECRET")) return *secret;
-  const auto path = variables.find("STRETTO_SECRET_FILE");
-  if (!path) return "";
-  const std::string content = read_file(*path);
-  const std::string secret(trim(content));
-  if (secret.empty()) throw ConfigError("environment: the file of STRETTO_SECRET_FILE, {}, is empty", *path);
-  return secret;
-}
-
 }  // namespace
 
 std::optional<std::string> process_environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   return value;
+}
+
+std::string read_secret_file(const std::string& path, const char* what) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && (status.st_mode & S_IRWXO) != 0) {
+    throw ConfigError("{}: other users may read or write the file {} (mode {:o}); protect it: chmod 600 {}",
+                      what, path, status.st_mode & 07777, path);
+  }
+  const std::string content = read_file(path);
+  const std::string secret(trim(content));
+  if (secret.empty()) throw ConfigError("{}: the file {} is empty", what, path);
+  return secret;
+}
+
+std::string read_secret(const Getenv& getenv) {
+  const Variables variables(getenv, {});
+  if (const auto secret = variables.find("STRETTO_SECRET")) return *secret;
+  const auto path = variables.find("STRETTO_SECRET_FILE");
+  return path ? read_secret_file(*path, "environment: STRETTO_SECRET_FILE") : "";
 }
 
 RankInfo read_rank_info(const Getenv& getenv) {
@@ -59,7 +69,7 @@ RankInfo read_rank_info(const Getenv& getenv) {
     info = slurm ? *slurm : open_mpi.value_or(info);
     info.compare_calls = compare_calls;
     info.collective_timeout = collective_timeout;
-    if (info.launched) info.secret = read_secret(variables);
+    if (info.launched) info.secret = read_secret(getenv);
     return info;
   }
   info.compare_calls = compare_calls;
@@ -81,7 +91,7 @@ RankInfo read_rank_info(const Getenv& getenv) {
   info.group_rank = variables.number_or_zero("GROUP_RANK", max_world_size);
   info.restart_count = variables.number_or_zero("TORCHELASTIC_RESTART_COUNT", max_world_size);
   info.agent_store = variables.find("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  info.secret = read_secret(variables);
+  info.secret = read_secret(getenv);
   if (const auto store = variables.find("STRETTO_STORE")) {
     info.store = parse_endpoint(*store, "environment: STRETTO_STORE");
     if (info.secret.empty()) {

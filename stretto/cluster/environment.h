@@ -39,6 +39,12 @@ using Getenv = std::function<std::optional<std::string>(const char* name)>;
 // The process's own environment.
 std::optional<std::string> process_environment(const char* name);
 
+// The job's secret: STRETTO_SECRET, or the content of the file STRETTO_SECRET_FILE; "" where neither is set. Throws ConfigError
+// for a file that is empty or that other users may read.
+std::string read_secret(const Getenv& getenv = process_environment);
+// The content of one such file; `what` names where it is set.
+std::string read_secret_file(const std::string& path, const char* what);
+
 // Reads the variables that torchrun and `stretto launch` set for their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_USE_AGENT_STORE; and
 // of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or STRETTO_SECRET_FILE, STRETTO_HEARTBEAT,

@@ -204,9 +204,14 @@ TEST(Environment, SecretMayLieInAFile) {
   const auto variables =
       with(torchrun(), {{"STRETTO_STORE", "[::1]:80"}, {"STRETTO_SECRET_FILE", path.string()}});
   write_file_atomic(path, "from a file\n");
+  EXPECT_THAT(refusal(variables),
+              AllOf(HasSubstr("other users may read or write the file " + path.string() + " (mode 644)"),
+                    HasSubstr("chmod 600")));
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   EXPECT_EQ(read(variables).secret, "from a file");
   EXPECT_EQ(read(variables).store->host, "::1");
   write_file_atomic(path, " \n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   EXPECT_THAT(refusal(variables), AllOf(HasSubstr("STRETTO_SECRET_FILE"), HasSubstr("empty")));
 }
 

@@ -72,15 +72,16 @@ class FlightBoard {
   void* memory_ = nullptr;
 };
 
-// Rank 0 tells the launcher that the run has taken its first step: from here on its log files are written. Does nothing
+// The first rank of each host tells its launcher that the run has taken its first step: from here on its log files are written. Does nothing
 // without a launcher, where `path` is empty.
 void note_first_step(const std::string& path);
 
 // A rank's side: one page of the board. Thread-safe and lock-free; a call costs well under a microsecond.
 class FlightRecorder : public std::enable_shared_from_this<FlightRecorder> {
  public:
-  // Throws IoError where the file is not a launcher's record or has no page for this rank.
-  static std::shared_ptr<FlightRecorder> open(const std::string& path, int rank);
+  // Throws IoError where the file is not a launcher's record or has no page for this rank of
+  // the host.
+  static std::shared_ptr<FlightRecorder> open(const std::string& path, int local_rank);
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
   ~FlightRecorder();

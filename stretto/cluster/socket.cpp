@@ -169,7 +169,7 @@ std::string address_towards(const Endpoint& peer) {
     } catch (const DistributedError&) {
       throw DistributedError(
           "{}: means {} on its own host, and there is no default route; use the address by which other hosts reach it",
-          peer.text(), address);
+          peer.text(), numeric_endpoint(destination).host);
     }
   }
   throw DistributedError("{}: there is no route: {}", peer.text(), std::strerror(error));

@@ -36,6 +36,14 @@ int64_t StoreClient::add(const std::string& key, int64_t summand) {
   return exchange({.operation = Operation::add, .keys = {key}, .number = summand}).number;
 }
 
+void StoreClient::add_at_end(const std::vector<std::string>& keys, int64_t summand) {
+  const Request request = {.operation = Operation::add_at_end, .keys = keys, .number = summand};
+  Fd connection = connect();
+  exchange_on(connection, request, encode(request));
+  const std::lock_guard lock(mutex_);
+  held_.push_back(std::move(connection));
+}
+
 bool StoreClient::check(const std::vector<std::string>& keys) {
   try {
     wait(keys, std::chrono::milliseconds(0));

@@ -41,6 +41,10 @@ class StoreClient {
   // Adds to the number kept as decimal text under `key`, 0 when there is none; returns the sum.
   int64_t add(const std::string& key, int64_t summand);
 
+  // Adds to the number under each key when this process or this client ends, or its connection breaks, as the server notices: at once unless the network
+  // goes down.
+  void add_at_end(const std::vector<std::string>& keys, int64_t summand);
+
   // Whether all keys exist now.
   bool check(const std::vector<std::string>& keys);
 
@@ -67,6 +71,7 @@ class StoreClient {
   StoreClientOptions options_;
   std::mutex mutex_;  // guards idle_, never held over a network operation
   std::vector<Fd> idle_;
+  std::vector<Fd> held_;  // that end with this client only
 };
 
 }  // namespace stretto::cluster

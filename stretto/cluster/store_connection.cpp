@@ -13,6 +13,8 @@
 namespace stretto::cluster {
 namespace {
 
+constexpr size_t max_at_end = 16;
+
 std::string peer_text(const Fd& socket) {
   if (peer_user(socket)) return "a local process";
   sockaddr_storage address{};
@@ -110,6 +112,14 @@ void StoreConnection::answer_requests(StoreTable& table) {
     in_.erase(0, frame_header_bytes + size);
 
     request_ = std::move(*request);
+    if (request_.operation == Operation::add_at_end) {
+      if (at_end_.size() + request_.keys.size() > max_at_end)
+        return drop("it asked for too many additions at its end");
+      for (const std::string& key : request_.keys)
+        at_end_.push_back({.operation = Operation::add, .keys = {key}, .number = request_.number});
+      reply({});
+      continue;
+    }
     phase_ = Phase::waiting;
     deadline_ = Clock::now() + wait_time(request_);
     try_answer(table);
@@ -121,6 +131,11 @@ void StoreConnection::try_answer(StoreTable& table) {
   if (!answer) return;
   phase_ = Phase::ready;
   reply(*answer);
+}
+
+void StoreConnection::settle(StoreTable& table) {
+  for (const Request& request : at_end_) table.answer(request);
+  at_end_.clear();
 }
 
 void StoreConnection::reply(const Reply& reply) {

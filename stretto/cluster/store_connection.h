@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stretto/base/fd.h"
 #include "stretto/cluster/refusal_log.h"
@@ -33,6 +34,9 @@ class StoreConnection {
   // time. Returns whether it answered: requests queued behind that one may have changed the table.
   bool retry(StoreTable& table);
 
+  // What the client has asked to be added when its connection ends. REQUIRES: closed().
+  void settle(StoreTable& table);
+
   // Closes the connection, with a warning that names the peer and the reason.
   void drop(const std::string& reason);
 
@@ -55,6 +59,7 @@ class StoreConnection {
   std::string in_;   // received, not yet decoded
   std::string out_;  // to be sent; while there is any, no further request is read
   Request request_;  // of the waiting client
+  std::vector<Request> at_end_;
 };
 
 }  // namespace stretto::cluster

@@ -60,6 +60,7 @@ class Fields {
 bool right_number_of_keys(const Request& request) {
   switch (request.operation) {
     case Operation::wait:
+    case Operation::add_at_end:
       return true;
     default:
       return request.keys.size() == 1;
@@ -109,7 +110,7 @@ std::optional<Request> decode_request(std::string_view payload) {
   Fields fields(payload);
   Request request;
   const uint64_t operation = fields.integer(1);
-  if (operation > static_cast<uint8_t>(Operation::remove)) return std::nullopt;
+  if (operation > static_cast<uint8_t>(Operation::add_at_end)) return std::nullopt;
   request.operation = static_cast<Operation>(operation);
   const uint64_t keys = fields.integer(4);
   if (keys > max_keys) return std::nullopt;

@@ -18,7 +18,7 @@ namespace stretto::cluster {
 //
 // Request payload: u8 operation, u32 number of keys, keys, i64 number, value, expected.
 // Reply payload:   u8 status, i64 number, value.        A key or a value is u32 length, bytes.
-inline constexpr std::string_view store_greeting = "stretto store 2\n";
+inline constexpr std::string_view store_greeting = "stretto store 3\n";
 inline constexpr size_t nonce_bytes = 32;
 inline constexpr size_t proof_bytes = 32;
 inline constexpr char store_accepted = 'A';
@@ -31,12 +31,13 @@ inline constexpr size_t max_payload_bytes =
     2 * max_value_bytes + max_keys * (max_key_bytes + 4);  // compare_set holds two values, wait many keys
 
 // All operations of the store; c10d::Store's other calls are composed of these.
-enum class Operation : uint8_t { set, get, add, wait, compare_set, remove };
+// add_at_end: adds to the numbers under its keys when this connection ends, however it ends.
+enum class Operation : uint8_t { set, get, add, wait, compare_set, remove, add_at_end };
 
 struct Request {
   Operation operation = Operation::set;
-  std::vector<std::string> keys = {};  // wait: up to max_keys; else one
-  int64_t number = 0;                  // add: the summand; get, wait: milliseconds to wait
+  std::vector<std::string> keys = {};  // wait, add_at_end: up to max_keys; else one
+  int64_t number = 0;                  // add, add_at_end: the summand; get, wait: milliseconds to wait
   std::string value = {};              // set, compare_set
   std::string expected = {};           // compare_set
 };

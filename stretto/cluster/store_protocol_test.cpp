@@ -69,10 +69,10 @@ TEST(StoreProtocol, BoundsAreKept) {
               ::testing::HasSubstr("a value of length 16777217 is too long"));
 }
 
-TEST(StoreProtocol, OnlyTheSixOperationsAreKnown) {
-  std::string payload = payload_of(encode(Request{.operation = Operation::remove, .keys = {"k"}}));
+TEST(StoreProtocol, OnlyTheSevenOperationsAreKnown) {
+  std::string payload = payload_of(encode(Request{.operation = Operation::add_at_end, .keys = {"k"}}));
   EXPECT_TRUE(decode_request(payload));
-  for (int operation = 6; operation < 256; ++operation) {
+  for (int operation = 7; operation < 256; ++operation) {
     payload[0] = static_cast<char>(operation);
     EXPECT_FALSE(decode_request(payload)) << operation;
   }

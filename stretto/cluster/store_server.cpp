@@ -48,6 +48,9 @@ class StoreServer::Loop {
       for (size_t i = 2; i < watched.size(); ++i) {
         if (watched[i].revents != 0) connections_[i - 2]->serve(watched[i].revents, table_);
       }
+      for (const auto& connection : connections_) {
+        if (connection->closed()) connection->settle(table_);
+      }
       // Any request answered may have set the key that another connection waits for.
       for (bool answered = true; answered;) {
         answered = false;

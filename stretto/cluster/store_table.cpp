@@ -24,6 +24,8 @@ std::optional<Reply> StoreTable::answer(const Request& request) {
       return compare_set(request);
     case Operation::remove:
       return remove(request.keys[0]);
+    case Operation::add_at_end:  // of a connection: see StoreConnection
+      break;
   }
   return Reply{.status = Status::refused, .value = "unknown operation"};
 }

@@ -352,5 +352,25 @@ TEST(BindSocket, ATakenPortIsNamed) {
   }
 }
 
+TEST_F(Store, AddsWhenAClientEnds) {
+  StoreClient other = client();
+  {
+    StoreClient ending = client();
+    ending.add_at_end({"gone.7", "gone"}, 1);
+    ending.set("k", "v");
+    EXPECT_EQ(other.add("gone", 0), 0);
+  }
+  while (other.add("gone", 0) == 0) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(other.add("gone", 0), 1);
+  EXPECT_EQ(other.add("gone.7", 0), 1);
+}
+
+TEST_F(Store, AdditionsAtTheEndAreBounded) {
+  const Fd socket = admitted();
+  const std::string request = encode(Request{.operation = Operation::add_at_end, .keys = {"k"}, .number = 1});
+  for (int i = 0; i < 17; ++i) send(socket, request);
+  EXPECT_TRUE(is_closed(socket));
+}
+
 }  // namespace
 }  // namespace stretto::cluster

@@ -137,7 +137,7 @@ c10::intrusive_ptr<c10d::Store> meet(const cluster::RankInfo& info, std::chrono:
 std::shared_ptr<cluster::FlightRecorder> open_recorder(const cluster::RankInfo& info) {
   if (info.heartbeat.empty()) return nullptr;
   try {
-    return cluster::FlightRecorder::open(info.heartbeat, info.rank);
+    return cluster::FlightRecorder::open(info.heartbeat, info.local_rank);
   } catch (const IoError& error) {
     log::warning("the launcher cannot see whether this rank moves: STRETTO_HEARTBEAT: {}", error.what());
     return nullptr;

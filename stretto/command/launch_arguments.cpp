@@ -41,10 +41,12 @@ void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
           "Seconds that ranks have to finish their step and save after Ctrl-C or SIGTERM (default: 60)")
       ->type_name("SECONDS")
       ->check(number_from(0, year));
+  add_host_arguments(verb, arguments.hosts);
 }
 
 void apply(const LaunchArguments& arguments, launch::LaunchOptions& options) {
   options.ranks = arguments.ranks;
+  options.hosts = host_options(arguments.hosts);
   options.pin = !arguments.no_pin;
   options.restart.max_restarts = arguments.max_restarts;
   options.hang_timeout = milliseconds(arguments.hang_timeout);

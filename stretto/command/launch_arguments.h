@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "stretto/command/host_arguments.h"
+
 namespace stretto::launch {
 struct LaunchOptions;
 }
@@ -15,6 +17,7 @@ struct LaunchArguments {
   int ranks = 0;  // ranks on this host; 0: not given
   bool no_pin = false;
   bool oversubscribe = false;  // start more ranks than memory can hold
+  HostArguments hosts = {};
   int max_restarts = 0;
   double grace = 60;                                         // seconds
   double hang_timeout = 300;                                 // seconds
@@ -25,10 +28,10 @@ struct LaunchArguments {
 void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description);
 
 // Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace, --hang-timeout and
-// --collective-timeout to a verb.
+// --collective-timeout to a verb, and the options for several hosts.
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
 
-// Copies them into the launcher's options.
+// Copies them into the launcher's options. Throws ConfigError (host_options()).
 void apply(const LaunchArguments& arguments, launch::LaunchOptions& options);
 
 }  // namespace stretto::command

@@ -6,6 +6,7 @@
 #include "stretto/command/memory_need.h"
 #include "stretto/command/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
+#include "stretto/config/recipe_inputs.h"
 #include "stretto/host/memory.h"
 #include "stretto/launch/launch.h"
 
@@ -19,14 +20,18 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   if (!arguments.launch.oversubscribe) require_memory(recipe, verb, options.ranks, host::available_memory());
+  const int world_size = options.ranks * options.hosts.nodes;  // hosts may differ: each rank checks again
   if (verb != Verb::test) {
-    resolve_batch(recipe.training, options.ranks, recipe.origins);
-    require_whole_copies(recipe.training, options.ranks, recipe.origins);
+    resolve_batch(recipe.training, world_size, recipe.origins);
+    require_whole_copies(recipe.training, world_size, recipe.origins);
   }
+  options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;
   std::optional<archive::RunLock> lock;
-  if (verb != Verb::test) {  // before the launcher opens any log
+  const bool is_first_host =
+      options.hosts.nodes == 1 || options.hosts.node_rank == 0;  // else rank 0 locks it
+  if (verb != Verb::test && is_first_host) {                     // before the launcher opens any log
     lock.emplace(recipe.output);
     options.environment[archive::RunLock::variable] = lock->value();
   }

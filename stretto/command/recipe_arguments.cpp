@@ -45,6 +45,7 @@ ForeignConfig read_foreign(const RecipeArguments& arguments) {
     const ForeignConfig one = read(file);
     all.settings.insert(all.settings.end(), one.settings.begin(), one.settings.end());
     all.notes.insert(all.notes.end(), one.notes.begin(), one.notes.end());
+    if (one.hosts.nodes) all.hosts = one.hosts;
     if (!one.ranks) return;
     all.ranks = one.ranks;
     all.ranks_place = one.ranks_place;
@@ -79,9 +80,24 @@ Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::st
 
 }  // namespace
 
+// The command line counts where both name something, except for the number of hosts, where they must agree.
+static void apply_foreign_hosts(const ForeignConfig::Hosts& foreign, HostArguments& hosts) {
+  if (foreign.nodes.value_or(1) == 1) return;
+  if (hosts.nodes != 0 && hosts.nodes != *foreign.nodes)
+    throw ConfigError("{}: {} contradicts --nodes {}; remove one of them", foreign.place, *foreign.nodes,
+                      hosts.nodes);
+  hosts.nodes = static_cast<int>(*foreign.nodes);
+  if (!hosts.node_rank && foreign.node_rank) hosts.node_rank = static_cast<int>(*foreign.node_rank);
+  if (hosts.rendezvous.empty() && hosts.master_addr.empty())
+    hosts.master_addr = foreign.master_addr.value_or("");
+  if (hosts.rendezvous.empty() && hosts.master_port == 0)
+    hosts.master_port = static_cast<int>(foreign.master_port.value_or(0));
+}
+
 void apply_foreign_launch(RecipeArguments& arguments) {
   const ForeignConfig foreign = read_foreign(arguments);
   for (const std::string& note : foreign.notes) log::info("{}", note);
+  apply_foreign_hosts(foreign.hosts, arguments.launch.hosts);
   if (!foreign.ranks) return;
   const auto ranks = static_cast<int>(*foreign.ranks);
   if (arguments.launch.ranks == 0) arguments.launch.ranks = ranks;

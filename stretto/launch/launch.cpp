@@ -5,11 +5,14 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/secret.h"
 #include "stretto/cluster/store_server.h"
+#include "stretto/launch/hosts/await_hosts.h"
+#include "stretto/launch/hosts/meeting.h"
 #include "stretto/launch/process/placement.h"
 #include "stretto/launch/process/rank_environment.h"
 #include "stretto/launch/supervise.h"
@@ -86,20 +89,22 @@ Plan make_plan(const LaunchOptions& options) {
   return plan;
 }
 
-Rank start_rank(const Plan& plan, const JobContext& job, int rank, bool hold_log, const SignalGuard& signals,
-                Console& console) {
+Rank start_rank(const Plan& plan, const JobContext& job, int local_rank, bool hold_log,
+                const SignalGuard& signals, Console& console) {
+  const int rank = job.first_rank + local_rank;
   const std::filesystem::path log = log_file(plan.options, rank);
-  Process process({.program = plan.program,
-                   .command = plan.options.command,
-                   .environment = as_list(rank_environment(plan.base, job, rank, log.string())),
-                   .cores = plan.cores.empty() ? std::vector<int>{} : plan.cores[static_cast<size_t>(rank)],
-                   .keep_stdin = rank == 0 && ::isatty(STDIN_FILENO) == 0,
-                   .hold_save = plan.options.own_program,
-                   .inherited = rank == 0 ? job.terminal : -1},
-                  signals);
+  Process process(
+      {.program = plan.program,
+       .command = plan.options.command,
+       .environment = as_list(rank_environment(plan.base, job, rank, log.string())),
+       .cores = plan.cores.empty() ? std::vector<int>{} : plan.cores[static_cast<size_t>(local_rank)],
+       .keep_stdin = rank == 0 && ::isatty(STDIN_FILENO) == 0,
+       .hold_save = plan.options.own_program,
+       .inherited = rank == 0 ? job.terminal : -1},
+      signals);
   RankOutput output(rank, process.pid(), std::move(process.out()), std::move(process.err()), log, hold_log,
                     console);
-  return {rank, std::move(process), std::move(output)};
+  return {rank, local_rank, std::move(process), std::move(output)};
 }
 
 // The failure itself has been reported; an error here must not replace it.
@@ -113,25 +118,55 @@ void save(const FlightRecord& record, const std::filesystem::path& path) {
   }
 }
 
-// One run of the group. Store, secret and ports are new in each, so that ranks never meet those of an earlier one.
-// `hold_logs`: see SuperviseOptions::logs_held.
-Outcome run_group(const Plan& plan, int restart_count, bool hold_logs, const SignalGuard& signals,
-                  Console& console) {
-  const std::string secret = cluster::make_secret();
-  const cluster::StoreServer store(cluster::bind_socket(this_host), secret);
-  // Held until the end, so that no other process takes the port.
-  const Fd master = cluster::bind_socket(this_host);
+// Where the ranks of one run of the group meet.
+struct Place {
+  std::optional<cluster::StoreServer> server = {};
+  Fd master_port = Fd();  // held until the end, so that no other process takes the port
+  JobContext job = {};
+};
+
+// On one host store, secret and ports are new in each run, so that ranks never meet those of an earlier one. On several, all runs
+// share a store, in which each has keys of its own.
+void set_place(const Plan& plan, const HostLink* link, Place& place) {
+  JobContext& job = place.job;
+  job.ranks = plan.ranks;
+  if (link == nullptr) {
+    job.secret = cluster::make_secret();
+    place.server.emplace(cluster::bind_socket(this_host), job.secret);
+    place.master_port = cluster::bind_socket(this_host);
+    job.store = place.server->endpoint();
+    job.master = cluster::bound_endpoint(place.master_port);
+    job.world_size = plan.ranks;
+    return;
+  }
+  const HostPlan& hosts = link->plan();
+  job.first_rank = hosts.first_rank(hosts.node_rank);
+  job.world_size = hosts.world_size();
+  job.node_rank = hosts.node_rank;
+  job.nodes = static_cast<int>(hosts.hosts.size());
+  job.run_id = plan.options.hosts.run_id;
+  job.secret = link->secret();
+  job.store = hosts.store;
+  job.master = hosts.master;
+}
+
+// One run of the group. `hold_logs`: see SuperviseOptions::logs_held.
+Outcome run_group(const Plan& plan, HostLink* link, int restart_count, bool hold_logs,
+                  const SignalGuard& signals, Console& console) {
+  if (link != nullptr) {
+    link->begin(restart_count);
+    if (auto ended = await_hosts(*link, signals)) return *ended;
+  }
+  Place place;
+  set_place(plan, link, place);
   const cluster::FlightBoard board(plan.ranks);
   const Fd terminal(::isatty(STDERR_FILENO) == 1 ? ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1);
-  const JobContext job{.ranks = plan.ranks,
-                       .gpus = plan.gpus,
-                       .master = cluster::bound_endpoint(master),
-                       .store = store.endpoint(),
-                       .secret = secret,
-                       .heartbeat = board.path(),
-                       .restart_count = restart_count,
-                       .max_restarts = plan.options.restart.max_restarts,
-                       .terminal = terminal.get()};
+  JobContext& job = place.job;
+  job.gpus = plan.gpus;
+  job.heartbeat = board.path();
+  job.restart_count = restart_count;
+  job.max_restarts = plan.options.restart.max_restarts;
+  job.terminal = terminal.get();
   std::vector<Rank> ranks;
   for (int rank = 0; rank < plan.ranks && !signals.end_pending(); ++rank)
     ranks.push_back(start_rank(plan, job, rank, hold_logs, signals, console));
@@ -141,22 +176,24 @@ Outcome run_group(const Plan& plan, int restart_count, bool hold_logs, const Sig
                                .own_program = plan.options.own_program,
                                .logs_held = hold_logs,
                                .restart_count = restart_count,
-                               .max_restarts = plan.options.restart.max_restarts});
+                               .max_restarts = plan.options.restart.max_restarts},
+                              link);
   const bool interrupted = std::ssize(ranks) < plan.ranks;
   if (interrupted && outcome.exit_code == 0) outcome.exit_code = 128 + outcome.user_signal.value_or(SIGTERM);
   // Before its first step a rank that exits by itself has reported why, and the folder is still that of an earlier run.
   const bool is_explained =
       outcome.exit_code == usage_error || (outcome.logs_held && outcome.exit_code < hang_exit_code);
-  if (outcome.record && !is_explained) save(*outcome.record, plan.options.flight_record);
+  if (outcome.record && !is_explained && job.node_rank == 0)
+    save(*outcome.record, plan.options.flight_record);
   return outcome;
 }
 
 // The exit code of the last run of the group.
-int run_with_restarts(const Plan& plan, const SignalGuard& signals, Console& console) {
+int run_with_restarts(const Plan& plan, HostLink* link, const SignalGuard& signals, Console& console) {
   const RestartOptions& restart = plan.options.restart;
   bool hold_logs = plan.has_earlier_logs;
   for (int count = 0;; ++count) {
-    const Outcome outcome = run_group(plan, count, hold_logs, signals, console);
+    const Outcome outcome = run_group(plan, link, count, hold_logs, signals, console);
     hold_logs = outcome.logs_held;
     if (!is_restartable(outcome) || restart.max_restarts == 0) return outcome.exit_code;
     if (count == restart.max_restarts) {
@@ -166,8 +203,30 @@ int run_with_restarts(const Plan& plan, const SignalGuard& signals, Console& con
     const auto delay = restart_delay(restart, count + 1);
     log::warning("restart {} of {} in {}, because {}", count + 1, restart.max_restarts, seconds_text(delay),
                  outcome.failure);
-    if (const auto signal = wait_for_restart(delay, signals)) return 128 + *signal;
+    if (const auto signal = wait_for_restart(delay, signals)) {
+      if (link != nullptr) end_before_start(*link, count + 1, *signal);
+      return 128 + *signal;
+    }
   }
+}
+
+// The launchers of the other hosts of the job; null where there are none.
+std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& signals) {
+  HostOptions hosts = plan.options.hosts;
+  if (hosts.nodes == 1) return nullptr;
+  hosts.inputs.push_back({"version of stretto", STRETTO_VERSION});
+  hosts.inputs.push_back({"--max-restarts", std::to_string(plan.options.restart.max_restarts)});
+  if (plan.options.own_program) {
+    const auto program = std::filesystem::canonical(plan.program);
+    hosts.inputs.push_back({"program", "build " + hash128_hex(read_file(program)).substr(0, 12), program});
+  }
+  auto link = std::make_unique<HostLink>(meet_hosts(hosts, plan.ranks, [&] { return signals.end_pending(); }),
+                                         hosts.host_timeout);
+  const HostPlan& agreed = link->plan();
+  std::vector<std::string> all;
+  for (int node = 0; node < hosts.nodes; ++node) all.push_back(agreed.describe(node));
+  log::info("hosts      {}", fmt::join(all, ", "));
+  return link;
 }
 
 }  // namespace
@@ -181,7 +240,8 @@ int run(const LaunchOptions& options) {
   const Plan plan = make_plan(options);
   if (!options.log_folder.empty()) make_folders(options.log_folder);
   Console console({.shared = plan.ranks > 1, .log_files = !options.log_folder.empty()});
-  const int exit_code = run_with_restarts(plan, signals, console);
+  const auto link = meet_other_hosts(plan, signals);
+  const int exit_code = run_with_restarts(plan, link.get(), signals, console);
   console.finish(signals);
   return exit_code;
 }

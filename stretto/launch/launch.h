@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/launch/hosts/host_options.h"
 #include "stretto/launch/restart.h"
 #include "stretto/launch/supervise.h"
 
@@ -18,7 +19,8 @@ struct LaunchOptions {
   bool pin = true;                        // on the CPU, pin each rank to its own cores
   std::filesystem::path log_folder = {};  // for training_<rank>.log; empty: no log files
   std::map<std::string, std::string> environment =
-      {};  // variables for the ranks, on top of the launcher's own
+      {};                  // variables for the ranks, on top of the launcher's own
+  HostOptions hosts = {};  // the hosts of the job
   RestartOptions restart = {};
   StopOptions stop = {};
   std::chrono::milliseconds hang_timeout{300'000};  // without progress before the job is aborted; 0: never
@@ -37,9 +39,11 @@ int default_ranks();
 
 // Runs the program on all ranks of this host, with the rendezvous store in this process. Returns the exit code for the
 // launcher (see supervise.h). After a failure all ranks are restarted with a new store, as often as `restart` allows.
+// With several hosts (hosts.nodes), it first meets their launchers (hosts/meeting.h); the store is in that with node rank 0, and
+// the exit code is the same on all hosts.
 // The environment of a rank is listed in README.md. No process of a rank outlives the call. REQUIRES: called on the
 // main thread while no other thread runs. Throws ConfigError if the program cannot be started, IoError if the system
-// refuses a socket, a process or the log folder.
+// refuses a socket, a process or the log folder, and what meet_hosts() throws.
 int run(const LaunchOptions& options);
 
 }  // namespace stretto::launch

@@ -15,7 +15,8 @@ std::chrono::milliseconds restart_delay(const RestartOptions& options, int resta
 }
 
 bool is_restartable(const Outcome& outcome) {
-  return outcome.exit_code != 0 && outcome.exit_code != usage_error && !outcome.user_signal;
+  return outcome.exit_code != 0 && outcome.exit_code != usage_error && !outcome.user_signal &&
+         !outcome.host_lost;
 }
 
 std::optional<int> wait_for_restart(std::chrono::milliseconds delay, const SignalGuard& signals) {

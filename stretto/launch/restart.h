@@ -16,7 +16,7 @@ struct RestartOptions {
 // How long to wait before restart number `restart` (1: the first).
 std::chrono::milliseconds restart_delay(const RestartOptions& options, int restart);
 
-// Whether the group is to be restarted: not if it succeeded, if the user ended it, or if a rank exited with
+// Whether the group is to be restarted: not if it succeeded, if the user ended it, if a host was lost, or if a rank exited with
 // usage_error, which a restart would only repeat.
 bool is_restartable(const Outcome& outcome);
 

@@ -8,9 +8,11 @@
 #include <poll.h>
 
 #include "stretto/base/log.h"
+#include "stretto/base/process.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/launch/diagnosis/diagnosis.h"
 #include "stretto/launch/diagnosis/hang_watch.h"
+#include "stretto/launch/hosts/job_watch.h"
 
 namespace stretto::launch {
 namespace {
@@ -20,32 +22,38 @@ using cluster::Clock;
 class Supervisor {
  public:
   Supervisor(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
-             Console& console, const SuperviseOptions& options)
+             Console& console, const SuperviseOptions& options, HostLink* link)
       : ranks_(ranks),
         signals_(signals),
         board_(board),
         console_(console),
         options_(options),
+        link_(link),
         hang_watch_(board, options.hang_timeout),
         logs_held_(options.logs_held),
         endings_(ranks.size()),
         exit_codes_(ranks.size()),
-        stopped_since_(ranks.size()) {}
+        stopped_since_(ranks.size()) {
+    if (link_ != nullptr) job_.emplace(*link_, options.hang_timeout, options.own_program);
+  }
 
   Outcome run() {
     take_signals();  // some may have arrived before any rank was started
-    while (any_alive()) {
+    while (any_alive() || (link_ != nullptr && !link_->over())) {
       wait_and_carry_output();
       for (Rank& rank : ranks_) {
         if (const auto ending = rank.process.reap()) note_end(rank, *ending);
       }
-      if (report_at_ && (Clock::now() >= *report_at_ || !any_alive())) report_failure();
+      if (job_) follow_the_job();
+      if (report_at_ && (Clock::now() >= *report_at_ || (!any_alive() && !job_))) report_failure();
       console_.show_due_messages();
       if (logs_held_ && board_.first_step_taken()) release_logs();
       if (kill_at_ && Clock::now() >= *kill_at_) kill_the_rest();
       if (!stopping() && !report_at_ && Clock::now() >= hang_watch_.next_look()) watch_for_a_hang();
     }
+    if (job_) follow_the_job();
     if (report_at_) report_failure();
+    if (job_) conclude_the_job();
     if (outcome_.exit_code == 0) release_logs();
     outcome_.logs_held = logs_held_;
     return outcome_;
@@ -64,7 +72,9 @@ class Supervisor {
   void wait_and_carry_output() {
     auto until = kill_at_.value_or(hang_watch_.next_look());
     for (const auto& due : {report_at_, console_.next_due()}) until = std::min(until, due.value_or(until));
-    std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0}};
+    if (job_) until = std::min(until, Clock::now() + std::chrono::milliseconds(250));
+    std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0},
+                                   {link_ == nullptr ? -1 : link_->fd(), POLLIN, 0}};
     for (const Rank& rank : ranks_) {
       for (const int stream : {0, 1}) {
         const bool later = !stopping() && rank.output.must_wait(stream);
@@ -76,8 +86,8 @@ class Supervisor {
     // Before the output: Ctrl-C also ends the program at the other end of our pipe, and ranks that are saving must not
     // get a closed pipe in turn.
     take_signals();
-    for (size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents != 0) ranks_[(i - 1) / 2].output.read(static_cast<int>((i - 1) % 2));
+    for (size_t i = 2; i < watched.size(); ++i) {
+      if (watched[i].revents != 0) ranks_[(i - 2) / 2].output.read(static_cast<int>(i % 2));
     }
     if (stopping()) return;
     for (Rank& rank : ranks_) rank.output.close_unread();
@@ -85,20 +95,25 @@ class Supervisor {
 
   void take_signals() {
     while (const auto signal = signals_.next()) {
-      if (asks_to_end(*signal)) ask_to_end(*signal);
+      if (asks_to_end(*signal)) {
+        if (link_ != nullptr) link_->post({.kind = HostEvent::Kind::stop, .code = *signal});
+        ask_to_end(*signal, "");
+      }
       if (*signal == SIGUSR1) pass_on(*signal);
     }
   }
 
-  void ask_to_end(int signal) {
+  // `whence`: the host whose user asks for it, "node-7: "; "" for this one.
+  void ask_to_end(int signal, const std::string& whence) {
     if (stopping()) {
       if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
       outcome_.user_signal = signal;
       return kill_all();
     }
     outcome_.user_signal = signal;
-    log::info("{}: stopping; ranks have {} to finish their step and save; a second Ctrl-C kills them at once",
-              signal_text(signal), seconds_text(options_.stop.grace));
+    log::info(
+        "{}{}: stopping; ranks have {} to finish their step and save; a second Ctrl-C kills them at once",
+        whence, signal_text(signal), seconds_text(options_.stop.grace));
     stop_within(options_.stop.grace);
   }
 
@@ -117,9 +132,9 @@ class Supervisor {
 
   void note_end(Rank& rank, const Ending& ending) {
     rank.output.finish();
-    endings_[static_cast<size_t>(rank.rank)] = ending.text();
+    endings_[index(rank)] = ending.text();
     if (ending.good()) return;
-    exit_codes_[static_cast<size_t>(rank.rank)] = ending.exit_code();
+    exit_codes_[index(rank)] = ending.exit_code();
     const bool asked_for = was_asked_for(ending);
     // A usage error is the cause of the other failures, in whatever order they were noticed.
     const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
@@ -129,16 +144,16 @@ class Supervisor {
     }
     if (asked_for) return;
     if (!outcome_.failure.empty() && !explains) return note_later_failure(rank, ending);
-    report_ = describe(rank, ending);
-    report_at_ = Clock::now() + std::chrono::milliseconds(500);
-    note_failure(
-        take_record(fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text())));
+    // Rank 0's last lines are on this host's terminal already.
+    report_ = describe_end(rank, name(rank), ending, /*with_lines=*/rank.rank != 0, /*with_log=*/!logs_held_);
+    report_at_ = Clock::now() + report_delay;
+    note_failure(take_record(fmt::format("{} {}", name(rank), ending.text())));
+    if (job_) announce_failure(rank, ending);
   }
 
   // Usually a consequence of the first failure.
   void note_later_failure(const Rank& rank, const Ending& ending) {
-    const std::string text = fmt::format("rank {} (process {}) {}, after the first failure", rank.rank,
-                                         rank.process.pid(), ending.text());
+    const std::string text = fmt::format("{} {}, after the first failure", name(rank), ending.text());
     report_at_ ? later_failures_.push_back(text) : log::info("{}", text);
   }
 
@@ -151,20 +166,22 @@ class Supervisor {
     const bool usage = outcome_.exit_code == usage_error;
     if (usage) {
       console_.show_messages_of(
-          [this](int rank) { return exit_codes_[static_cast<size_t>(rank)] == usage_error; });
+          [this](int rank) { return exit_codes_[static_cast<size_t>(rank - first_rank())] == usage_error; });
     } else {
       console_.show_messages();
     }
-    if (usage && options_.own_program) return;
+    const bool has_explained = std::ranges::find(exit_codes_, usage_error) != exit_codes_.end();
+    if (usage && has_explained && options_.own_program) return;
     log::error("{}", report_);
-    if (others_live) log::info("stopping the other ranks");
+    if (others_live) log::info("stopping the other ranks{}", job_ ? " of this host" : "");
     if (usage) return;
     for (const std::string& text : later_failures_) log::info("{}", text);
   }
 
   void watch_for_a_hang() {
-    note_unrecorded();
+    note_stopped();
     if (!hang_watch_.suspects()) return;
+    if (job_) return job_->ask_for_records();
     FlightRecord record = take_record("");
     const auto hang = diagnose_hang(record, std::chrono::duration<double>(options_.hang_timeout).count(),
                                     options_.own_program);
@@ -187,11 +204,11 @@ class Supervisor {
     next_note_ = Clock::now() + patience;
   }
 
-  // Since when ranks without a record have been stopped by a signal.
-  void note_unrecorded() {
+  // Since when ranks have been stopped by a signal; on one host, only those that keep no record.
+  void note_stopped() {
     for (const Rank& rank : ranks_) {
-      if (!rank.process.alive() || board_.pid(rank.rank) != 0) continue;
-      auto& since = stopped_since_[static_cast<size_t>(rank.rank)];
+      if (!rank.process.alive() || (!job_ && board_.pid(rank.local_rank) != 0)) continue;
+      auto& since = stopped_since_[index(rank)];
       if (process_state(rank.process.pid()) != "T") {
         since.reset();
       } else if (!since) {
@@ -205,6 +222,88 @@ class Supervisor {
     outcome_.record = std::move(record);
   }
 
+  // With launchers on other hosts. A rank that exits by itself may have lost its connection to one that has just failed on another host, which comes first.
+  void announce_failure(const Rank& rank, const Ending& ending) {
+    own_failures_.push_back(outcome_.failure);
+    const bool is_cause = ending.signal != 0 || ending.code == usage_error;
+    const auto delay = is_cause ? Clock::duration(0) : Clock::duration(std::chrono::milliseconds(700));
+    const std::string text = describe_end(rank, name(rank), ending, /*with_lines=*/true, !logs_held_);
+    job_->report(ending.exit_code(), text, *outcome_.record, delay);
+    *report_at_ += delay;
+  }
+
+  void follow_the_job() {
+    while (const auto event = job_->next()) {
+      switch (event->kind) {
+        case HostEvent::Kind::stop:
+          if (event->node != link_->node())
+            ask_to_end(event->code, link_->plan().hosts[static_cast<size_t>(event->node)].name + ": ");
+          break;
+        case HostEvent::Kind::look:
+          job_->give_record(event->code, take_record(""));
+          break;
+        default:
+          follow_failure(*event);
+      }
+    }
+    if (any_alive() && !stopping() && !report_at_) end_stopped_ranks();
+    job_->send_due();
+    if (!any_alive()) job_->stopped(outcome_.exit_code);
+  }
+
+  // The first failure of the job, or one that explains it. Own ranks may have failed of it a moment before it came.
+  void follow_failure(const HostEvent& event) {
+    const bool mine = event.node == link_->node();
+    if (mine &&
+        std::ranges::any_of(own_failures_, [&](const auto& own) { return event.text.starts_with(own); }))
+      return;
+    const FlightRecord record = take_record(event.text);
+    std::vector<std::string> clauses = {event.text};
+    if (event.code != usage_error && event.code != hang_exit_code) {
+      for (const std::string& clause : waits(record)) clauses.push_back("on this host " + clause);
+    }
+    const bool reported = !own_failures_.empty() && !report_at_;
+    if (!own_failures_.empty() && report_at_)
+      later_failures_.push_back(own_failures_.back() + ", after the first failure");
+    outcome_.exit_code = event.code;
+    note_failure(record);
+    if (own_failures_.empty()) link_->leave("record", to_json(record));
+    report_ = fmt::format("{}", fmt::join(clauses, "\n  "));
+    if (reported) return log::error("{}", report_);
+    const bool is_sure = event.kind == HostEvent::Kind::lost || event.code == hang_exit_code;
+    const auto soon = Clock::now() + (is_sure ? Clock::duration(0) : report_delay);
+    report_at_ = std::min(report_at_.value_or(soon), soon);
+  }
+
+  // A rank that is stopped by a signal stops the ranks of all hosts.
+  void end_stopped_ranks() {
+    if (Clock::now() < next_stop_check_) return;
+    next_stop_check_ = Clock::now() + std::chrono::milliseconds(250);
+    note_stopped();
+    for (const Rank& rank : ranks_) {
+      const auto since = stopped_since_[index(rank)];
+      if (!rank.process.alive() || !since || Clock::now() - *since < link_->host_timeout()) continue;
+      const FlightRecord record = take_record("");
+      std::string text = fmt::format("{} has been stopped by a signal (state T) for {}", name(rank),
+                                     seconds_text(link_->host_timeout()));
+      for (const std::string& clause : waits(record)) text += "; " + clause;
+      job_->report(hang_exit_code, text, record);
+      stopped_since_[index(rank)] = Clock::now();  // reported once
+    }
+  }
+
+  void conclude_the_job() {
+    outcome_.exit_code = job_->exit_code();
+    outcome_.host_lost = job_->host_lost();
+    if (job_->failure()) outcome_.failure = job_->failure()->text.substr(0, job_->failure()->text.find('\n'));
+    if (outcome_.record && link_->node() == 0) outcome_.record = job_->record_of_all(*outcome_.record);
+  }
+
+  size_t index(const Rank& rank) const { return static_cast<size_t>(rank.local_rank); }
+  int first_rank() const { return ranks_.empty() ? 0 : ranks_.front().rank; }
+
+  std::string name(const Rank& rank) const { return name_of(rank, /*with_host=*/job_.has_value()); }
+
   FlightRecord take_record(const std::string& reason) const {
     FlightRecord record{.host = host_name(),
                         .time = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))),
@@ -213,10 +312,11 @@ class Supervisor {
                         .max_restarts = options_.max_restarts};
     for (const Rank& rank : ranks_) {
       RankRecord& kept = record.ranks.emplace_back(RankRecord{.rank = rank.rank, .pid = rank.process.pid()});
-      kept.ending = endings_[static_cast<size_t>(rank.rank)];
+      if (job_) kept.host = record.host;
+      kept.ending = endings_[index(rank)];
       if (rank.process.alive()) kept.state = process_state(rank.process.pid());
-      read_board(board_, kept);
-      const auto stopped_since = stopped_since_[static_cast<size_t>(rank.rank)];
+      read_board(board_, rank.local_rank, kept);
+      const auto stopped_since = stopped_since_[index(rank)];
       if (!kept.recorded) {
         kept.progress_ago =
             std::chrono::duration<double>(Clock::now() - stopped_since.value_or(start_)).count();
@@ -229,17 +329,6 @@ class Supervisor {
 
   bool was_asked_for(const Ending& ending) const {
     return stopping() && (ending.signal == SIGTERM || (killed_ && ending.signal == SIGKILL));
-  }
-
-  // With its last lines, except those of rank 0, which are on the terminal already.
-  std::string describe(const Rank& rank, const Ending& ending) const {
-    std::string text = fmt::format("rank {} (process {}) {}", rank.rank, rank.process.pid(), ending.text());
-    if (ending.signal == SIGKILL) text += "; the kernel does that when memory runs out";
-    const std::string lines = rank.rank == 0 ? "" : rank.output.last_lines();
-    if (!rank.output.log().empty() && !logs_held_)
-      text += fmt::format("; its log is {}", rank.output.log().string());
-    if (!lines.empty()) text += "\n  its last lines:\n" + lines.substr(0, lines.size() - 1);
-    return text;
   }
 
   // Sends SIGTERM once; of several deadlines the earliest counts.
@@ -275,6 +364,11 @@ class Supervisor {
   const cluster::FlightBoard& board_;
   Console& console_;
   SuperviseOptions options_;
+  HostLink* link_;                         // null on one host
+  std::optional<JobWatch> job_;            // with a link
+  std::vector<std::string> own_failures_;  // of this host's ranks: how their events' texts begin
+  Clock::time_point next_stop_check_ = Clock::time_point::min();
+  static constexpr Clock::duration report_delay = std::chrono::milliseconds(500);
   HangWatch hang_watch_;
   bool logs_held_;
   Clock::time_point next_note_ = Clock::time_point::min();
@@ -298,8 +392,8 @@ std::string seconds_text(std::chrono::milliseconds duration) {
 }
 
 Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
-                  Console& console, const SuperviseOptions& options) {
-  return Supervisor(ranks, signals, board, console, options).run();
+                  Console& console, const SuperviseOptions& options, HostLink* link) {
+  return Supervisor(ranks, signals, board, console, options, link).run();
 }
 
 }  // namespace stretto::launch

@@ -6,17 +6,11 @@
 #include <vector>
 
 #include "stretto/launch/diagnosis/flight_record.h"
-#include "stretto/launch/output/rank_output.h"
+#include "stretto/launch/hosts/link.h"
 #include "stretto/launch/process/signals.h"
-#include "stretto/launch/process/spawn.h"
+#include "stretto/launch/rank.h"
 
 namespace stretto::launch {
-
-struct Rank {
-  int rank;
-  Process process;
-  RankOutput output;
-};
 
 // "0.5 s", "60 s".
 std::string seconds_text(std::chrono::milliseconds duration);
@@ -44,6 +38,7 @@ struct Outcome {
   std::optional<int> user_signal = {};      // the signal that asked the launcher to end
   std::string failure = {};                 // the first: "rank 1 (process 7) ended with exit code 3"
   std::optional<FlightRecord> record = {};  // taken at that moment
+  bool host_lost = false;                   // the job cannot be restarted without it
   bool logs_held = false;                   // still: the run took no step and failed
 };
 
@@ -60,7 +55,11 @@ inline constexpr int usage_error = 2;       // for a command line, a configurati
 //
 // A rank that exits with usage_error has reported the reason itself: the errors of other ranks that follow from it are
 // not shown, and for stretto's own programs the exit itself is not either.
+//
+// `link`: to the launchers of a job on several hosts; null on one host. Then a failure, a hang or a signal on one host ends the
+// ranks of all, the outcome is the same on all, and the call returns when the ranks of all hosts have ended or their hosts are
+// lost. A rank that is stopped by a signal for the link's host_timeout counts as failed.
 Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
-                  Console& console, const SuperviseOptions& options);
+                  Console& console, const SuperviseOptions& options, HostLink* link = nullptr);
 
 }  // namespace stretto::launch

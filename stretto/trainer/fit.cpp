@@ -178,7 +178,8 @@ void Fit::claim_folder() {
   const bool continues = result_.resumed_after > 0 && checkpoints_.continues_folder();
   if (main_rank()) folder_->begin_run(dump_recipe(recipe_), continues);
   log::release_file();
-  if (main_rank()) cluster::note_first_step(cluster::read_rank_info().heartbeat);
+  const cluster::RankInfo info = cluster::read_rank_info();
+  if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);
   step_log_.begin(result_.resumed_after, run_.total_steps());
   if (at_start_) step_log_.write_evaluation({}, *at_start_);
   at_start_.reset();

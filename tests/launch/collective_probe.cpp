@@ -74,6 +74,8 @@ void run(Group& group, std::string_view mode, bool first_life) {
     std::abort();
   } else if (mode == "throw" && odd_one) {
     throw ConfigError("the first mistake");
+  } else if (mode == "refuse" && odd_one) {
+    throw ConfigError("the first mistake");
   } else if (mode == "differ") {
     at::Tensor output = at::empty({8});
     (odd_one ? group.all_gather(output, at::ones({4})) : group.all_reduce(output)).wait();

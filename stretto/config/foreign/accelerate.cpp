@@ -54,10 +54,10 @@ std::vector<Key> make_accelerate_keys() {
       {"mixed_precision", mixed_precision},
       {"use_cpu", use_cpu},
       foreign::rank_count("num_processes"),
-      foreign::one_machine("num_machines"),
-      ignored("machine_rank", launcher),
-      ignored("main_process_ip", launcher),
-      ignored("main_process_port", launcher),
+      foreign::host_count("num_machines"),
+      foreign::host_rank("machine_rank"),
+      foreign::master_address("main_process_ip"),
+      foreign::master_port("main_process_port"),
       ignored("rdzv_backend", launcher),
       ignored("same_network", launcher),
       ignored("main_training_function", "recipes have no function to call"),
@@ -138,6 +138,17 @@ void read_distribution(const declare::YamlNode& document, ForeignConfig& config)
 
 }  // namespace
 
+// Its number of processes is that of all hosts.
+static void divide_among_hosts(ForeignConfig& config) {
+  const int64_t hosts = config.hosts.nodes.value_or(1);
+  if (!config.ranks || hosts == 1) return;
+  if (*config.ranks % hosts != 0) {
+    throw ConfigError("{}: {} ranks cannot be divided among {} hosts ({})", config.ranks_place, *config.ranks,
+                      hosts, config.hosts.place);
+  }
+  *config.ranks /= hosts;
+}
+
 ForeignConfig read_accelerate(const std::filesystem::path& file) {
   const declare::YamlNode document = foreign::parse_file(file, "the file that `accelerate config` writes");
   ForeignConfig config = foreign::read(document, make_accelerate_keys());
@@ -147,6 +158,7 @@ ForeignConfig read_accelerate(const std::filesystem::path& file) {
     config.notes.insert(config.notes.end(), inner.notes.begin(), inner.notes.end());
   }
   read_distribution(document, config);
+  divide_among_hosts(config);
   return config;
 }
 

@@ -25,6 +25,11 @@ struct ForeignConfig {
   std::vector<std::string> notes;  // a line per key that has no meaning here, with the reason
   std::optional<int64_t> ranks;    // on this host
   std::string ranks_place;
+  struct Hosts {
+    std::optional<int64_t> nodes, node_rank, master_port;
+    std::optional<std::string> master_addr;
+    std::string place;  // of the number of hosts
+  } hosts = {};
 };
 
 // A DeepSpeed configuration (ds_config.json): ZeRO stage, precision, batch sizes, clipping, optimizer, scheduler. "auto"

@@ -361,8 +361,10 @@ TEST_F(Foreign, WhatAccelerateAsksForInVainIsRefused) {
           "support; use bf16"));
   EXPECT_THAT(accelerate_refusal("fsdp_offload_params: false", "fsdp_offload_params: true"),
               HasSubstr("fsdp_config.fsdp_offload_params: \"true\": this version does not offload"));
-  EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 2"),
-              HasSubstr("num_machines: \"2\": the ranks of one host are started here"));
+  EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 3"),
+              HasSubstr("2 ranks cannot be divided among 3 hosts (a.yaml"));
+  EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 0"),
+              HasSubstr("num_machines: \"0\": expected a number from 1 to 4096"));
   EXPECT_THAT(accelerate_refusal("distributed_type: FSDP", "distributed_type: MEGATRON_LM"),
               HasSubstr("a.yaml:3:19: distributed_type: \"MEGATRON_LM\": expected NO, MULTI_CPU"));
   EXPECT_THAT(accelerate_refusal("fsdp_sync_module_states", "fsdp_sync_module_state"),
@@ -382,6 +384,10 @@ TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
   EXPECT_EQ(set.output, "models/bart_base_sst_baseline");
   EXPECT_EQ(set.resume, "auto");
   EXPECT_EQ(foreign.ranks, 2);
+  EXPECT_EQ(foreign.hosts.nodes, 1);
+  EXPECT_EQ(foreign.hosts.node_rank, 0);
+  EXPECT_EQ(foreign.hosts.master_addr, "10.100.69.32");
+  EXPECT_EQ(foreign.hosts.master_port, 1234);
   EXPECT_THAT(foreign.notes,
               Contains(HasSubstr("use_fairscale_autowrap: it has no meaning here: units are")));
 
@@ -412,7 +418,8 @@ TEST_F(Foreign, WhatParametersAskForInVainIsRefused) {
           "use_fairscale_model_sharding: \"True\": contradicts use_fairscale_optimizer_sharding: True"));
   EXPECT_THAT(refuses("is_distributed: True", "is_distributed: False"),
               HasSubstr("sharding needs is_distributed: True"));
-  EXPECT_THAT(refuses("nodes: 1", "nodes: 2"), HasSubstr("dist-params.nodes: \"2\": the ranks of one host"));
+  EXPECT_THAT(refuses("nodes: 1", "nodes: two"),
+              HasSubstr("dist-params.nodes: \"two\": expected a number from"));
   EXPECT_THAT(refuses("mode: 'train'", "mode: 'test'"), HasSubstr("use `stretto test`"));
 }
 

@@ -136,10 +136,38 @@ Key rank_count(std::string_view name) {
           }};
 }
 
-Key one_machine(std::string_view name) {
-  return only(
-      name, {"1"},
-      "the ranks of one host are started here; start those of several with srun or torchrun (docs/guide/launch.md), and set this to 1");
+namespace {
+
+int64_t number_in(const Value& value, int64_t low, int64_t high) {
+  const auto number = parse_int(value.text());
+  if (!number || *number < low || *number > high)
+    refuse(value, fmt::format("expected a number from {} to {}", low, high));
+  return *number;
+}
+
+}  // namespace
+
+Key host_count(std::string_view name) {
+  return {name, [](const Value& value, ForeignConfig& config) {
+            config.hosts.nodes = number_in(value, 1, 4096);
+            config.hosts.place = value.place();
+          }};
+}
+
+Key host_rank(std::string_view name) {
+  return {name, [](const Value& value, ForeignConfig& config) {
+            config.hosts.node_rank = number_in(value, 0, 4095);
+          }};
+}
+
+Key master_address(std::string_view name) {
+  return {name, [](const Value& value, ForeignConfig& config) { config.hosts.master_addr = value.text(); }};
+}
+
+Key master_port(std::string_view name) {
+  return {name, [](const Value& value, ForeignConfig& config) {
+            config.hosts.master_port = number_in(value, 1, 65535);
+          }};
 }
 
 ForeignConfig read(const YamlNode& document, const std::vector<Key>& table, std::string_view unset) {

@@ -45,8 +45,11 @@ Key read_with_another(std::string_view name);
 
 // The number of ranks on this host.
 Key rank_count(std::string_view name);
-// The number of machines, which must be 1.
-Key one_machine(std::string_view name);
+// The number of hosts, the number of this one, and where they meet.
+Key host_count(std::string_view name);
+Key host_rank(std::string_view name);
+Key master_address(std::string_view name);
+Key master_port(std::string_view name);
 
 // Adds a setting that `value` determines.
 void set(ForeignConfig& config, const Value& value, std::string setting, std::string setting_value);

@@ -8,7 +8,6 @@ namespace {
 using foreign::Key;
 using foreign::Value;
 
-const char* const own_rendezvous = "ranks of one host find each other without an address";
 const char* const no_autowrap = "units are the blocks of the model";
 
 // Its mixed precision is fp16 with loss scaling; on the same GPUs bf16 needs none.
@@ -59,11 +58,11 @@ const std::vector<Key>& parameters_keys() {
       same_as("transformers-params.learning_rate", "optimizer.lr"),
       same_as("transformers-params.warmup_proportion", "scheduler.warmup_ratio"),
       ignored("transformers-params.num_labels", "the labels are those of the training data"),
-      foreign::one_machine("dist-params.nodes"),
+      foreign::host_count("dist-params.nodes"),
       foreign::rank_count("dist-params.gpus"),
-      ignored("dist-params.current_node", own_rendezvous),
-      ignored("dist-params.master_addr", own_rendezvous),
-      ignored("dist-params.master_port", own_rendezvous),
+      foreign::host_rank("dist-params.current_node"),
+      foreign::master_address("dist-params.master_addr"),
+      foreign::master_port("dist-params.master_port"),
   };
   return keys;
 }

@@ -31,6 +31,10 @@ bool is_behind(const RankRecord& rank, const FlightCall& call, size_t ranks) {
   return rank.recorded && member;
 }
 
+const std::string& host_of(const FlightRecord& record, const RankRecord& rank) {
+  return rank.host.empty() ? record.host : rank.host;
+}
+
 // "rank 3", "ranks 0, 2", and of many the first eight.
 std::string rank_list(const std::vector<int>& ranks) {
   constexpr size_t shown = 8;
@@ -88,7 +92,8 @@ std::string state_text(const std::string& state) {
 }
 
 std::string not_moved(const FlightRecord& record, const RankRecord& rank) {
-  return fmt::format("rank {} on {} has not moved for {:.1f} s: ", rank.rank, record.host, rank.progress_ago);
+  return fmt::format("rank {} on {} has not moved for {:.1f} s: ", rank.rank, host_of(record, rank),
+                     rank.progress_ago);
 }
 
 std::string blame_stopped(const RankRecord& rank) {
@@ -100,8 +105,8 @@ std::string blame_stopped(const RankRecord& rank) {
 // #17 of group world; its last was all_reduce [8] float32 #16".
 std::string blame_missing(const FlightRecord& record, const RankRecord& rank, const FlightCall& call) {
   if (rank.state.empty()) {
-    return fmt::format("rank {} {} and has not called {} of group {}", rank.rank, rank.ending, call.call(),
-                       call.group);
+    return fmt::format("rank {}{} {} and has not called {} of group {}", rank.rank,
+                       rank.host.empty() ? "" : " on " + rank.host, rank.ending, call.call(), call.group);
   }
   std::string text = not_moved(record, rank) + fmt::format("it is {} and has not called {} of group {}",
                                                            state_text(rank.state), call.call(), call.group);
@@ -114,22 +119,7 @@ std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
   if (rank.state == stopped)
     return not_moved(record, rank) + state_text(rank.state) + " before it joined the job";
   return fmt::format("rank {} on {} has not joined the job {:.1f} s after its start: it is {}", rank.rank,
-                     record.host, rank.progress_ago, state_text(rank.state));
-}
-
-// "rank 0 waits in all_reduce [1024] float32 #17 of group world", one clause for all ranks that wait in the same call.
-std::vector<std::string> waiting_clauses(const FlightRecord& record) {
-  std::map<std::string, std::vector<int>> by_call;
-  for (const RankRecord& rank : record.ranks) {
-    const FlightCall* call = rank.state.empty() || rank.state == stopped ? nullptr : oldest_wait(rank);
-    if (call != nullptr) by_call[in_group(*call)].push_back(rank.rank);
-  }
-  std::vector<std::string> clauses;
-  for (const auto& [call, ranks] : by_call) {
-    clauses.push_back(
-        fmt::format("{} {} in {}", rank_list(ranks), ranks.size() == 1 ? "waits" : "wait", call));
-  }
-  return clauses;
+                     host_of(record, rank), rank.progress_ago, state_text(rank.state));
 }
 
 std::string call_line(const FlightCall& call) {
@@ -147,7 +137,9 @@ std::string call_line(const FlightCall& call) {
 }
 
 std::string rank_report(const RankRecord& rank, size_t calls) {
-  std::string text = fmt::format("rank {} (process {}) ", rank.rank, rank.pid);
+  std::string text = rank.host.empty()
+                         ? fmt::format("rank {} (process {}) ", rank.rank, rank.pid)
+                         : fmt::format("rank {} on {} (process {}) ", rank.rank, rank.host, rank.pid);
   text += rank.state.empty() ? rank.ending : "was " + state_text(rank.state);
   if (!rank.recorded) return text + "; it kept no record\n";
   text += fmt::format("; {} collectives, the last sign of progress {} before\n", rank.calls,
@@ -158,6 +150,20 @@ std::string rank_report(const RankRecord& rank, size_t calls) {
 }
 
 }  // namespace
+
+std::vector<std::string> waits(const FlightRecord& record) {
+  std::map<std::string, std::vector<int>> by_call;
+  for (const RankRecord& rank : record.ranks) {
+    const FlightCall* call = rank.state.empty() || rank.state == stopped ? nullptr : oldest_wait(rank);
+    if (call != nullptr) by_call[in_group(*call)].push_back(rank.rank);
+  }
+  std::vector<std::string> clauses;
+  for (const auto& [call, ranks] : by_call) {
+    clauses.push_back(
+        fmt::format("{} {} in {}", rank_list(ranks), ranks.size() == 1 ? "waits" : "wait", call));
+  }
+  return clauses;
+}
 
 std::vector<std::string> differences(const FlightRecord& record) {
   // Of each group the earliest difference, over all ranks.
@@ -207,19 +213,21 @@ std::optional<std::string> diagnose_hang(const FlightRecord& record, double limi
       const FlightCall* theirs = find_call(rank, *longest);
       if (theirs != nullptr && theirs->call() != longest->call()) {
         clauses.push_back(fmt::format("rank {} on {} called {} where others called {}", rank.rank,
-                                      record.host, theirs->call(), longest->call()));
+                                      host_of(record, rank), theirs->call(), longest->call()));
       } else if (theirs == nullptr && is_behind(rank, *longest, record.ranks.size())) {
         clauses.push_back(blame_missing(record, rank, *longest));
       }
     }
   }
   if (clauses.empty()) {
-    clauses.push_back(
-        fmt::format("no rank on {} has moved for {:.1f} s", record.host, *longest->waiting_for));
+    const bool several_hosts = std::ranges::any_of(
+        record.ranks, [&](const auto& rank) { return host_of(record, rank) != record.host; });
+    clauses.push_back(fmt::format("no rank{} has moved for {:.1f} s",
+                                  several_hosts ? "" : " on " + record.host, *longest->waiting_for));
   }
   constexpr size_t blamed = 8;
   if (clauses.size() > blamed) clauses.resize(blamed);
-  for (std::string& clause : waiting_clauses(record)) clauses.push_back(std::move(clause));
+  for (std::string& clause : waits(record)) clauses.push_back(std::move(clause));
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 

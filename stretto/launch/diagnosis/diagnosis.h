@@ -19,6 +19,9 @@ std::vector<std::string> differences(const FlightRecord& record);
 // it is at fault if it has been stopped for that long, or has not joined after that long and at least a minute.
 std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit, bool own_program = false);
 
+// Where ranks wait, one clause per call: "ranks 0, 1 wait in all_reduce [1024] float32 #17 of group world".
+std::vector<std::string> waits(const FlightRecord& record);
+
 // Work that rank 0 has done for more than `limit` seconds while others wait for it, which is no hang: "rank 0 has been
 // tokenising for 312.0 s; other ranks may wait for it".
 std::optional<std::string> long_work(const FlightRecord& record, double limit);

@@ -1,7 +1,8 @@
 #include "stretto/launch/diagnosis/flight_record.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
@@ -28,10 +29,16 @@ Json call_json(const FlightCall& call) {
 Json rank_json(const RankRecord& rank) {
   Json calls = Json::array();
   for (const FlightCall& call : rank.last_calls) calls.push_back(call_json(call));
-  return {{"rank", rank.rank},         {"pid", rank.pid},
-          {"recorded", rank.recorded}, {"state", rank.state},
-          {"ending", rank.ending},     {"progress_ago", rank.progress_ago},
-          {"calls", rank.calls},       {"last_calls", std::move(calls)}};
+  Json json = {{"rank", rank.rank}};
+  if (!rank.host.empty()) json["host"] = rank.host;
+  json.update({{"pid", rank.pid},
+               {"recorded", rank.recorded},
+               {"state", rank.state},
+               {"ending", rank.ending},
+               {"progress_ago", rank.progress_ago},
+               {"calls", rank.calls},
+               {"last_calls", std::move(calls)}});
+  return json;
 }
 
 // Reads the members of one object of the file; throws DataError for the first that is missing or has another type.
@@ -96,6 +103,7 @@ RankRecord parse_rank(const nlohmann::json& json, const std::string& where) {
   const Members members(json, where);
   RankRecord rank;
   members.read("rank", rank.rank);
+  members.read_if_there("host", rank.host);
   members.read("pid", rank.pid);
   members.read("recorded", rank.recorded);
   members.read("state", rank.state);
@@ -108,6 +116,25 @@ RankRecord parse_rank(const nlohmann::json& json, const std::string& where) {
   return rank;
 }
 
+FlightRecord parse_record(const nlohmann::json& json, const std::string& where) {
+  const Members members(json, where + ":");
+  std::string format;
+  members.read("format", format);
+  if (format != record_format) {
+    throw DataError("{}: its format is \"{}\"; this version of stretto reads \"{}\"", where, format,
+                    record_format);
+  }
+  FlightRecord record;
+  members.read("host", record.host);
+  members.read("time", record.time);
+  members.read("reason", record.reason);
+  members.read("restart_count", record.restart_count);
+  members.read("max_restarts", record.max_restarts);
+  for (const nlohmann::json& rank : members.array("ranks"))
+    record.ranks.push_back(parse_rank(rank, fmt::format("{}: rank {}", where, record.ranks.size())));
+  return record;
+}
+
 }  // namespace
 
 std::string FlightCall::call() const {
@@ -118,14 +145,8 @@ std::string FlightCall::call() const {
   return fmt::format("{} #{}", text, sequence);
 }
 
-std::string host_name() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return "this host";
-  return name;
-}
-
-void read_board(const cluster::FlightBoard& board, RankRecord& rank) {
-  const cluster::RankFlight flight = board.read(rank.rank);
+void read_board(const cluster::FlightBoard& board, int page, RankRecord& rank) {
+  const cluster::RankFlight flight = board.read(page);
   const int64_t now = cluster::record_time();
   const auto ago = [&](int64_t time) { return static_cast<double>(now - time) * 1e-9; };
   rank.recorded = flight.pid != 0;
@@ -164,25 +185,21 @@ std::string to_json(const FlightRecord& record) {
   return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
+FlightRecord merge(std::vector<FlightRecord> records) {
+  FlightRecord all = std::move(records.at(0));
+  for (size_t i = 1; i < records.size(); ++i) {
+    for (RankRecord& rank : records[i].ranks) all.ranks.push_back(std::move(rank));
+  }
+  std::ranges::sort(all.ranks, {}, &RankRecord::rank);
+  return all;
+}
+
+FlightRecord parse_flight_record(const std::string& text, const std::string& where) {
+  return parse_record(parse_json(text, where), where);
+}
+
 FlightRecord read_flight_record(const std::filesystem::path& path) {
-  const nlohmann::json json = read_json(path);
-  const Members members(json, path.string() + ":");
-  std::string format;
-  members.read("format", format);
-  if (format != record_format) {
-    throw DataError("{}: its format is \"{}\"; this version of stretto reads \"{}\"", path.string(), format,
-                    record_format);
-  }
-  FlightRecord record;
-  members.read("host", record.host);
-  members.read("time", record.time);
-  members.read("reason", record.reason);
-  members.read("restart_count", record.restart_count);
-  members.read("max_restarts", record.max_restarts);
-  for (const nlohmann::json& rank : members.array("ranks")) {
-    record.ranks.push_back(parse_rank(rank, fmt::format("{}: rank {}", path.string(), record.ranks.size())));
-  }
-  return record;
+  return parse_record(read_json(path), path.string());
 }
 
 }  // namespace stretto::launch

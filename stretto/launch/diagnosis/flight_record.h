@@ -31,6 +31,7 @@ struct FlightCall {
 
 struct RankRecord {
   int rank = 0;
+  std::string host = {};  // of a job on several hosts; else empty
   int pid = 0;
   bool recorded = false;    // whether its program keeps a record; if not, nothing more is known
   std::string state = {};   // of the process, as in proc(5) ("R", "S", "T"); empty: it had ended
@@ -50,13 +51,17 @@ struct FlightRecord {
   std::vector<RankRecord> ranks = {};
 };
 
-// This host's name.
-std::string host_name();
-
-// Fills in the rank's part of `board`.
-void read_board(const cluster::FlightBoard& board, RankRecord& rank);
+// Fills in the part of the rank on page `page` of `board`: that of its local rank.
+void read_board(const cluster::FlightBoard& board, int page, RankRecord& rank);
 
 std::string to_json(const FlightRecord& record);
+
+// The record of several hosts, of which `records` are parts, ordered by rank; host, time and reason are those of the first.
+// REQUIRES: records is not empty.
+FlightRecord merge(std::vector<FlightRecord> records);
+
+// Reads what to_json wrote. `where` begins messages. Throws DataError if it is malformed.
+FlightRecord parse_flight_record(const std::string& text, const std::string& where);
 
 // Reads what to_json wrote. Throws IoError if there is no such file, DataError if its content is malformed.
 FlightRecord read_flight_record(const std::filesystem::path& path);

@@ -22,21 +22,21 @@ Environment rank_environment(Environment base, const JobContext& job, int rank, 
                             "STRETTO_LOG_FILE", "STRETTO_TERMINAL"}) {
     base.erase(stale);
   }
-  const std::string world = std::to_string(job.ranks);
+  const std::string world = std::to_string(job.world_size), local_world = std::to_string(job.ranks);
   const Environment own = {{"RANK", std::to_string(rank)},
-                           {"LOCAL_RANK", std::to_string(rank)},
+                           {"LOCAL_RANK", std::to_string(rank - job.first_rank)},
                            {"ROLE_RANK", std::to_string(rank)},
-                           {"GROUP_RANK", "0"},
+                           {"GROUP_RANK", std::to_string(job.node_rank)},
                            {"WORLD_SIZE", world},
-                           {"LOCAL_WORLD_SIZE", world},
+                           {"LOCAL_WORLD_SIZE", local_world},
                            {"ROLE_WORLD_SIZE", world},
-                           {"GROUP_WORLD_SIZE", "1"},
+                           {"GROUP_WORLD_SIZE", std::to_string(job.nodes)},
                            {"ROLE_NAME", "default"},
                            {"MASTER_ADDR", job.master.host},
                            {"MASTER_PORT", std::to_string(job.master.port)},
                            {"TORCHELASTIC_RESTART_COUNT", std::to_string(job.restart_count)},
                            {"TORCHELASTIC_MAX_RESTARTS", std::to_string(job.max_restarts)},
-                           {"TORCHELASTIC_RUN_ID", "none"},
+                           {"TORCHELASTIC_RUN_ID", job.run_id},
                            {"STRETTO_STORE", job.store.text()},
                            {"STRETTO_SECRET", job.secret},
                            {"STRETTO_HEARTBEAT", job.heartbeat}};

@@ -12,11 +12,16 @@ using Environment = std::map<std::string, std::string>;
 
 // What all ranks of a job share.
 struct JobContext {
-  int ranks = 1;
+  int ranks = 1;       // on this host
+  int first_rank = 0;  // the lowest of them
+  int world_size = 1;  // ranks of the job
+  int node_rank = 0;
+  int nodes = 1;
   int gpus = 0;
   cluster::Endpoint master = {};  // where rank 0 may host torch's own TCPStore
-  cluster::Endpoint store = {};   // the launcher's rendezvous store
+  cluster::Endpoint store = {};   // the rendezvous store of the launcher, that with node rank 0
   std::string secret = {};
+  std::string run_id = "none";
   std::string heartbeat = {};  // the path of the launcher's FlightBoard
   int restart_count = 0;       // how often the ranks have been restarted
   int max_restarts = 0;

@@ -13,7 +13,12 @@ using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
 
+// The second host of two, with two and four ranks.
 const JobContext job{.ranks = 4,
+                     .first_rank = 2,
+                     .world_size = 6,
+                     .node_rank = 1,
+                     .nodes = 2,
                      .gpus = 0,
                      .master = {"127.0.0.1", 2001},
                      .store = {"127.0.0.1", 2002},
@@ -24,15 +29,16 @@ const JobContext job{.ranks = 4,
                      .terminal = 7};
 
 TEST(RankEnvironment, IsWhatTheClusterLayerReads) {
-  const Environment environment = rank_environment({{"RANK", "stale"}}, job, 3, "");
+  const Environment environment = rank_environment({{"RANK", "stale"}}, job, 5, "");
   const auto info = cluster::read_rank_info([&](const char* name) -> std::optional<std::string> {
     const auto found = environment.find(name);
     if (found == environment.end()) return std::nullopt;
     return found->second;
   });
-  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.rank, 5);
   EXPECT_EQ(info.local_rank, 3);
-  EXPECT_EQ(info.world_size, 4);
+  EXPECT_EQ(info.group_rank, 1);
+  EXPECT_EQ(info.world_size, 6);
   EXPECT_EQ(info.local_world_size, 4);
   EXPECT_EQ(info.master_port, 2001);
   EXPECT_FALSE(info.agent_store);

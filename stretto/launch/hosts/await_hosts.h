@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "stretto/launch/hosts/link.h"
+#include "stretto/launch/supervise.h"
+
+namespace stretto::launch {
+
+// Waits until all hosts are ready to start their ranks. Returns how the job has ended if a user ends it or a host is lost before.
+std::optional<Outcome> await_hosts(HostLink& link, const SignalGuard& signals);
+
+// Announces that this host does not take part in start number `life`, because of `signal`, and waits for the others to end.
+void end_before_start(HostLink& link, int life, int signal);
+
+}  // namespace stretto::launch

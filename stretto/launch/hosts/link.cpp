@@ -1,0 +1,268 @@
+#include "stretto/launch/hosts/link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/cluster/store_client.h"
+
+namespace stretto::launch {
+namespace {
+
+using cluster::Clock;
+using Kind = HostEvent::Kind;
+
+constexpr auto reading_slice = std::chrono::milliseconds(250);
+constexpr const char* gone_key = "hosts.gone";  // how many launchers have ended
+
+std::string encode(const HostEvent& event) {
+  return nlohmann::json{static_cast<int>(event.kind), event.node, event.code, event.text}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// An event that another version wrote counts as the failure of this host: the job cannot be understood.
+HostEvent decode(const std::string& text) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    const int kind = json.at(0);
+    if (kind >= 0 && kind <= static_cast<int>(Kind::stopped))
+      return {static_cast<Kind>(kind), json.at(1), json.at(2), json.at(3)};
+  } catch (const nlohmann::json::exception&) {
+  }
+  return {Kind::failure, 0, 1, "the job's store holds an event that is not one of this version of stretto"};
+}
+
+}  // namespace
+
+HostLink::HostLink(HostMeeting meeting, std::chrono::milliseconds host_timeout)
+    : meeting_(std::move(meeting)),
+      host_timeout_(host_timeout),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      beats_(plan().hosts.size()) {
+  if (!wake_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
+  if (node() != 0) {
+    meeting_.client->add_at_end({fmt::format("{}.{}", gone_key, node()), gone_key}, 1);
+  }
+  writer_ = std::thread([this] { write_and_watch(); });
+}
+
+HostLink::~HostLink() {
+  {
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    wake_writer_.notify_all();
+  }
+  writer_.join();
+  if (reader_.joinable()) reader_.join();
+  meeting_.client.reset();
+  // A host that is lost may hold its connections for ever.
+  const bool all_here = std::ranges::none_of(lost_, [](bool lost) { return lost; });
+  if (meeting_.server)
+    meeting_.server->wait_until_unused(all_here ? host_timeout_ : std::chrono::milliseconds(200));
+}
+
+void HostLink::begin(int life) {
+  if (reader_.joinable()) reader_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    life_ = life;
+    events_.clear();
+    stopped_.assign(plan().hosts.size(), false);
+    if (life == 0) lost_ = stopped_;
+  }
+  reader_ = std::thread([this, life] { read_log(life); });
+  post({.kind = Kind::ready});
+}
+
+std::optional<HostEvent> HostLink::next() {
+  const std::lock_guard lock(mutex_);
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+  if (events_.empty()) return std::nullopt;
+  HostEvent event = std::move(events_.front());
+  events_.pop_front();
+  if (!events_.empty()) wake_supervisor();
+  return event;
+}
+
+void HostLink::post(HostEvent event) {
+  event.node = node();
+  const std::lock_guard lock(mutex_);
+  outgoing_.push_back({.event = std::move(event), .key = "", .value = ""});
+  wake_writer_.notify_all();
+}
+
+bool HostLink::over() const {
+  const std::lock_guard lock(mutex_);
+  if (broken_) return true;
+  for (size_t node = 0; node < stopped_.size(); ++node) {
+    if (!stopped_[node] && !lost_[node]) return false;
+  }
+  return true;
+}
+
+bool HostLink::is_lost(int node) const {
+  const std::lock_guard lock(mutex_);
+  return lost_[static_cast<size_t>(node)];
+}
+
+void HostLink::leave(const std::string& name, std::string text) {
+  const std::lock_guard lock(mutex_);
+  outgoing_.push_back({.event = std::nullopt,
+                       .key = fmt::format("hosts.life{}.{}.{}", life_, name, node()),
+                       .value = std::move(text)});
+  wake_writer_.notify_all();
+}
+
+std::optional<std::string> HostLink::left_by(int node, const std::string& name) {
+  try {
+    return meeting_.client->get(fmt::format("hosts.life{}.{}.{}", life_, name, node),
+                                std::chrono::milliseconds(0));
+  } catch (const DistributedError&) {
+    return std::nullopt;
+  }
+}
+
+std::string HostLink::event_key(int life, int number) const {
+  return fmt::format("hosts.life{}.event{}", life, number);
+}
+
+// Until this life is over.
+void HostLink::read_log(int life) {
+  for (int number = 0; !over();) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+    }
+    try {
+      const HostEvent event = decode(meeting_.client->get(event_key(life, number), reading_slice));
+      ++number;
+      deliver(event);
+    } catch (const cluster::StoreTimeout&) {
+    } catch (const DistributedError& error) {
+      return lose_master(error.what());
+    }
+  }
+}
+
+void HostLink::deliver(const HostEvent& event) {
+  const std::lock_guard lock(mutex_);
+  const auto node = static_cast<size_t>(event.node);
+  if (node >= stopped_.size()) return;
+  if (event.kind == Kind::stopped) stopped_[node] = true;
+  if (event.kind == Kind::lost) lost_[node] = true;
+  events_.push_back(event);
+  wake_supervisor();
+}
+
+void HostLink::wake_supervisor() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void HostLink::lose_master(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_ || ending_) return;
+    broken_ = true;
+    outgoing_.clear();
+    wake_writer_.notify_all();
+  }
+  deliver({Kind::lost, 0, 1,
+           fmt::format("{} is lost: its launcher has ended or is stopped, or the network to it is down ({})",
+                       plan().describe(0), why)});
+}
+
+void HostLink::write_and_watch() {
+  const std::chrono::milliseconds longest(node() == 0 ? 100 : 250);
+  const auto pause = std::min<std::chrono::milliseconds>(host_timeout_ / 12, longest);
+  auto next_beat = Clock::now();
+  try {
+    while (true) {
+      std::optional<Outgoing> outgoing;
+      {
+        std::unique_lock lock(mutex_);
+        wake_writer_.wait_until(lock, next_beat, [&] { return !outgoing_.empty() || ending_ || broken_; });
+        if (broken_ || (ending_ && outgoing_.empty())) return;
+        if (!outgoing_.empty()) {
+          outgoing = std::move(outgoing_.front());
+          outgoing_.pop_front();
+        }
+      }
+      if (outgoing) send(*outgoing);
+      if (Clock::now() < next_beat) continue;
+      next_beat = Clock::now() + pause;
+      if (node() == 0) {
+        watch_others();
+      } else {
+        meeting_.client->add(fmt::format("hosts.beat.{}", node()), 1);
+      }
+    }
+  } catch (const DistributedError& error) {
+    lose_master(error.what());
+  }
+}
+
+void HostLink::send(const Outgoing& outgoing) {
+  if (!outgoing.event) return meeting_.client->set(outgoing.key, outgoing.value);
+  append(*outgoing.event);
+}
+
+// At the end of the log, which others extend at the same time.
+void HostLink::append(const HostEvent& event) {
+  int life = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    life = life_;
+  }
+  if (life != writing_life_) next_number_ = 0;
+  writing_life_ = life;
+  const std::string text = encode(event);
+  while (true) {
+    const std::string key = event_key(life, next_number_++);
+    // An equal text is that of another event only if this host has posted the same before, at a lower number.
+    if (meeting_.client->compare_set(key, "", text) == text) return;
+  }
+}
+
+void HostLink::watch_others() {
+  const auto now = Clock::now();
+  // After a pause of this process (Ctrl-Z) the others' silence means nothing.
+  const bool was_away = now - last_watch_ > host_timeout_ / 2;
+  last_watch_ = now;
+  const int64_t ended = meeting_.client->add(gone_key, 0);
+  const bool some_ended = ended != ended_;
+  ended_ = ended;
+  for (int other = 1; other < static_cast<int>(beats_.size()); ++other) {
+    Beat& beat = beats_[static_cast<size_t>(other)];
+    const int64_t count = meeting_.client->add(fmt::format("hosts.beat.{}", other), 0);
+    if (count != beat.count || was_away) beat.changed = now;
+    beat.count = count;
+    if (some_ended) beat.ended = meeting_.client->add(fmt::format("{}.{}", gone_key, other), 0) > 0;
+    const bool is_silent = beat.ended || now - beat.changed >= host_timeout_;
+    if (!is_silent || beat.reported || !is_expected(other)) continue;
+    beat.reported = true;
+    const double seconds = std::chrono::duration<double>(host_timeout_).count();
+    append(
+        {Kind::lost, other, 1,
+         beat.ended
+             ? fmt::format("{} is lost: its launcher has ended", plan().describe(other))
+             : fmt::format(
+                   "{} is lost: no sign of life for {} s; its launcher is stopped, or the network to it is down",
+                   plan().describe(other), seconds)});
+  }
+}
+
+// Whether this life's log is to tell more of it.
+bool HostLink::is_expected(int other) const {
+  const std::lock_guard lock(mutex_);
+  const auto node = static_cast<size_t>(other);
+  return !stopped_.empty() && !lost_[node] && !stopped_[node];
+}
+
+}  // namespace stretto::launch

@@ -1,0 +1,26 @@
+#include "stretto/launch/rank.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "stretto/base/process.h"
+
+namespace stretto::launch {
+
+std::string name_of(const Rank& rank, bool with_host) {
+  return fmt::format("rank {}{} (process {})", rank.rank, with_host ? " on " + host_name() : "",
+                     rank.process.pid());
+}
+
+std::string describe_end(const Rank& rank, const std::string& name, const Ending& ending, bool with_lines,
+                         bool with_log) {
+  std::string text = fmt::format("{} {}", name, ending.text());
+  if (ending.signal == SIGKILL) text += "; the kernel does that when memory runs out";
+  if (!rank.output.log().empty() && with_log)
+    text += fmt::format("; its log is {}", rank.output.log().string());
+  const std::string lines = with_lines ? rank.output.last_lines() : "";
+  if (!lines.empty()) text += "\n  its last lines:\n" + lines.substr(0, lines.size() - 1);
+  return text;
+}
+
+}  // namespace stretto::launch

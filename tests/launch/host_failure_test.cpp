@@ -1,0 +1,189 @@
+#include "tests/support/hosts.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+// A host of a job fails: the others stop within seconds and name it, and nothing is left running anywhere.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int hang_exit_code = 124;
+
+class HostFailure : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  }
+  // Two hosts of two ranks that reduce on end; a shell command for each host, run when they do.
+  std::vector<HostResult> run(const std::string& on_first, const std::string& on_second,
+                              const std::string& options = "", const std::string& mode = "busy") const {
+    std::vector<std::string> commands;
+    for (const std::string& action : {on_first, on_second}) {
+      const auto node = commands.size();
+      commands.push_back(fmt::format(
+          "background env STRETTO_SECRET=s3cret {} launch -N 2 --nodes 2 --master-addr 10.77.0.1 --node-rank {} {} -- {} {} shm; "
+          "{}; end",
+          STRETTO_PROGRAM, node, options, COLLECTIVE_PROBE, mode, action));
+    }
+    auto results = run_on_hosts(folder_.path(), commands);
+    for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty()) << result.err;
+    return results;
+  }
+  // The process id of rank 3, on the second host.
+  const std::string rank_3 = "$(grep -lsz ^RANK=3 /proc/[0-9]*/environ | cut -d/ -f3 | head -1)";
+  const std::string running = "await out.0 reduces; await out.1 reduces; ";
+  TempFolder folder_;
+};
+
+TEST_F(HostFailure, ARankThatIsKilledEndsAllAndIsNamed) {
+  const auto results =
+      run(":", "await logs/training_2.log reduces; await out.0 reduces; fault kill -9 " + rank_3,
+          "--log-dir logs");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 137) << result.err;
+    EXPECT_THAT(result.err,
+                ContainsRegex("error: rank 3 on host1 \\(process [0-9]+\\) was killed by SIGKILL"));
+    EXPECT_LT(result.seconds_after_fault, 5);
+  }
+  EXPECT_THAT(
+      results[0].err,
+      ContainsRegex("on this host ranks? 0.* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"));
+  const auto record = nlohmann::json::parse(read_file(folder_.path() / "logs/flight_record.json"));
+  ASSERT_EQ(record["ranks"].size(), 4u);
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto& entry = record["ranks"][static_cast<size_t>(rank)];
+    EXPECT_EQ(entry["rank"], rank);
+    EXPECT_EQ(entry["host"], rank < 2 ? "host0" : "host1");
+    EXPECT_EQ(entry["last_calls"].back()["operation"], "all_reduce");
+  }
+  EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("rank 3 on host1"));
+}
+
+TEST_F(HostFailure, ARankThatIsStoppedEndsAllAndIsNamed) {
+  const auto results = run(":", running + "fault kill -STOP " + rank_3);
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, hang_exit_code) << result.err;
+    EXPECT_THAT(
+        result.err,
+        ContainsRegex(
+            "error: rank 3 on host1 \\(process [0-9]+\\) has been stopped by a signal \\(state T\\) for 3 s; "
+            "rank 2 waits in all_reduce"));
+    EXPECT_LT(result.seconds_after_fault, 5);
+  }
+}
+
+TEST_F(HostFailure, ALauncherThatIsKilledEndsTheOtherHost) {
+  const auto results = run(":", running + "fault kill -9 $job");
+  EXPECT_EQ(results[0].exit_code, 1) << results[0].err;
+  EXPECT_LT(results[0].seconds_after_fault, 5);
+  EXPECT_THAT(results[0].err,
+              HasSubstr("error: host1 (node rank 1, ranks 2 to 3) is lost: its launcher has ended"));
+}
+
+TEST_F(HostFailure, TheFirstLauncherThatIsKilledEndsTheOtherHost) {
+  const auto results = run(running + "fault kill -9 $job", ":");
+  EXPECT_EQ(results[1].exit_code, 1) << results[1].err;
+  EXPECT_LT(results[1].seconds_after_fault, 5);
+  EXPECT_THAT(
+      results[1].err,
+      HasSubstr("error: host0 (node rank 0, ranks 0 to 1) is lost: its launcher has ended or is stopped"));
+}
+
+// The ranks of the host go on until their peers are gone; its launcher learns of that when it is continued.
+TEST_F(HostFailure, ALauncherThatIsStoppedEndsTheOtherHost) {
+  for (const bool first : {true, false}) {
+    const std::string stop = running + "fault kill -STOP $job; sleep 6; kill -CONT $job";
+    const auto results = first ? run(stop, ":") : run(":", stop);
+    const HostResult& other = results[first ? 1 : 0];
+    EXPECT_EQ(other.exit_code, 1) << other.err;
+    EXPECT_LT(other.seconds_after_fault, 5);
+    EXPECT_THAT(other.err, HasSubstr(first ? "host0 (node rank 0, ranks 0 to 1) is lost"
+                                           : "host1 (node rank 1, ranks 2 to 3) is lost"));
+    EXPECT_NE(results[first ? 0 : 1].exit_code, 0);
+    std::filesystem::remove_all(folder_.path() / "fault");
+    for (const char* out : {"out.0", "out.1"}) std::filesystem::remove(folder_.path() / out);
+  }
+}
+
+TEST_F(HostFailure, ALinkThatGoesDownEndsBothHosts) {
+  const auto results = run(":", running + "fault ip link set eth0 down");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_LT(result.seconds_after_fault, 5);
+    EXPECT_THAT(
+        result.err,
+        ContainsRegex("on this host ranks? .* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"));
+  }
+  EXPECT_THAT(results[0].err, HasSubstr("error: host1 (node rank 1, ranks 2 to 3) is lost"));
+  EXPECT_THAT(results[1].err, HasSubstr("error: host0 (node rank 0, ranks 0 to 1) is lost"));
+}
+
+// Rank 1, on the first host, does not call what all others wait in, among them those of the second host.
+TEST_F(HostFailure, ARankThatHangsIsNamedOnAllHosts) {
+  const auto results = run(":", ":", "--hang-timeout 1 --log-dir logs", "skip");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, hang_exit_code) << result.err;
+    EXPECT_THAT(
+        result.err,
+        ContainsRegex(
+            "error: rank 1 on host0 has not moved for [0-9.]+ s: it is sleeping \\(state S\\) and has not called "
+            "all_reduce \\[1024\\] float32 #17 of group world.*ranks 0, 2, 3 wait in all_reduce"));
+  }
+  const ShellResult report =
+      shell(fmt::format("{} inspect {}", STRETTO_PROGRAM, (folder_.path() / "logs").string()));
+  EXPECT_THAT(report.out, AllOf(HasSubstr("rank 1 has not called all_reduce [1024] float32 #17"),
+                                HasSubstr("rank 3 on host1")));
+}
+
+TEST_F(HostFailure, AllHostsRestartTogether) {
+  const auto results = run(":", ":", "--hang-timeout 1 --max-restarts 1", "skip");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("restart 1 of 1 in 1 s, because rank 1 on host0 has not moved"));
+  }
+}
+
+TEST_F(HostFailure, RestartsAreCountedOnAllHosts) {
+  const auto results = run(":", ":", "--max-restarts 2", "die");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 134) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("restart 2 of 2 in 2 s, because rank 1 on host0"),
+                                  HasSubstr("giving up after 2 restarts")));
+  }
+}
+
+TEST_F(HostFailure, ALostHostIsNotWaitedFor) {
+  const auto results = run(":", running + "fault kill -9 $job", "--max-restarts 3");
+  EXPECT_EQ(results[0].exit_code, 1) << results[0].err;
+  EXPECT_THAT(results[0].err, Not(HasSubstr("restart 1 of")));
+}
+
+TEST_F(HostFailure, ASignalToOneLauncherEndsAll) {
+  const auto results = run(":", running + "fault kill -TERM $job");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 143) << result.err;
+    EXPECT_LT(result.seconds_after_fault, 5);
+  }
+  EXPECT_THAT(results[0].err, HasSubstr("host1: SIGTERM (Terminated): stopping"));
+}
+
+TEST_F(HostFailure, AUsageErrorExplainsOtherFailures) {
+  const auto results = run(":", ":", "--max-restarts 3", "refuse");
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("the first mistake"));
+    EXPECT_THAT(result.err, Not(HasSubstr("restart 1 of")));
+  }
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,235 @@
+#include "tests/support/hosts.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+// `stretto launch` on several hosts: a launcher on each.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int usage_error = 2;
+const std::string launch = "env STRETTO_SECRET=s3cret " STRETTO_PROGRAM " launch ";
+const std::string two_hosts = launch + "--nodes 2 --master-addr 10.77.0.1 ";
+const std::string show = " -- sh -c 'echo $RANK $LOCAL_RANK $GROUP_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE'";
+const std::string check = std::string(" -- ") + COLLECTIVE_PROBE + " check shm";
+
+class HostLaunch : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  }
+  std::vector<HostResult> run(const std::vector<std::string>& commands) const {
+    auto results = run_on_hosts(folder_.path(), commands);
+    for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty());
+    return results;
+  }
+  // Of a job that is refused on all hosts, with the same message; that message.
+  std::string refusal(const std::vector<std::string>& commands, int exit_code = usage_error) const {
+    const auto results = run(commands);
+    for (const HostResult& result : results) {
+      EXPECT_EQ(result.exit_code, exit_code) << result.err;
+      EXPECT_EQ(result.err, results[0].err);
+    }
+    return results[0].err;
+  }
+  TempFolder folder_;
+};
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const std::string_view line : split(trim(text), '\n')) lines.emplace_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST_F(HostLaunch, RanksAreNumberedOverTheHosts) {
+  const auto results =
+      run({two_hosts + "-N 1 --node-rank 0" + show, two_hosts + "-N 3 --node-rank 1" + show});
+  EXPECT_EQ(results[0].out, "0 0 0 4 1\n");
+  EXPECT_THAT(sorted_lines(results[1].out),
+              ElementsAre("[rank 1] 1 0 1 4 3", "[rank 2] 2 1 1 4 3", "[rank 3] 3 2 1 4 3"));
+  EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 0)));
+  for (const HostResult& result : results)
+    EXPECT_THAT(result.err, HasSubstr("host0 (node rank 0, rank 0), host1 (node rank 1, ranks 1 to 3)"));
+}
+
+TEST_F(HostLaunch, RanksOfAllHostsFormOneGroup) {
+  const auto results =
+      run({two_hosts + "-N 2 --node-rank 0" + check, two_hosts + "-N 2 --node-rank 1" + check});
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("shared memory, 2 ranks on this host; gloo between 2 hosts"));
+    EXPECT_THAT(result.err, Not(HasSubstr("warning")));
+  }
+}
+
+TEST_F(HostLaunch, HostsWithoutANumberTakeOneThatIsFree) {
+  const std::string command = launch + "--nodes 3 --master-addr 10.77.0.2 --master-port 4242" + show;
+  const auto results = run({command, command, command});
+  EXPECT_EQ(results[1].out, "0 0 0 3 1\n") << results[1].err;
+  EXPECT_THAT((std::vector<std::string>{results[0].out, results[2].out}),
+              ::testing::UnorderedElementsAre("[rank 1] 1 0 1 3 1\n", "[rank 2] 2 0 2 3 1\n"));
+}
+
+TEST_F(HostLaunch, TakesTorchrunsOptions) {
+  const std::string options =
+      "--nnodes=2 --rdzv_backend=c10d --rdzv-id=7 --max-restarts=0 --nproc-per-node=1 ";
+  const auto results = run(
+      {launch + options + "--rdzv_endpoint=10.77.0.1:4242 --node_rank=0 -- sh -c 'echo $TORCHELASTIC_RUN_ID'",
+       launch + "--nnodes 2:2 --rdzv-endpoint 10.77.0.1:4242 --no-python" + show});
+  EXPECT_EQ(results[0].out, "7\n") << results[0].err;
+  EXPECT_EQ(results[1].out, "[rank 1] 1 0 1 2 1\n") << results[1].err;
+  const ShellResult elastic = shell(launch + "--nnodes 1:4 --rdzv-endpoint a -- true");
+  EXPECT_EQ(elastic.exit_code, usage_error);
+  EXPECT_THAT(elastic.err, HasSubstr("\"1:4\": the number of hosts is fixed in this version"));
+}
+
+TEST_F(HostLaunch, ReadsWhatLightningReads) {
+  const std::string variables = "env MASTER_ADDR=10.77.0.1 MASTER_PORT=4242 NODE_RANK=";
+  const auto results =
+      run({variables + "0 " + launch + "--nodes 2" + show, variables + "1 " + launch + "--nodes 2" + show});
+  EXPECT_EQ(results[0].out, "0 0 0 2 1\n") << results[0].err;
+  EXPECT_EQ(results[1].out, "[rank 1] 1 0 1 2 1\n") << results[1].err;
+}
+
+TEST_F(HostLaunch, WorksOverIpv6) {
+  const std::string command = launch + "--nodes 2 --rdzv-endpoint [fd77::1]:4242" + check;
+  for (const HostResult& result : run({command, command})) EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(HostLaunch, WarnsOfAJobWithoutASecret) {
+  const std::string command = STRETTO_PROGRAM " launch --nodes 2 --master-addr 10.77.0.1" + show;
+  const auto results = run({command, command});
+  EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 0)));
+  EXPECT_THAT(results[0].err, HasSubstr("warning: the job's store at 10.77.0.1:29500 asks for no secret"));
+  EXPECT_THAT(results[1].err, Not(HasSubstr("warning")));
+}
+
+TEST_F(HostLaunch, AnExitCodeIsThatOfTheJob) {
+  const std::string command = " -- sh -c '[ $RANK = 1 ] && exit 7; exec sleep 100'";
+  const auto results = run({two_hosts + "--node-rank 0" + command, two_hosts + "--node-rank 1" + command});
+  EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 7)));
+  for (const HostResult& result : results)
+    EXPECT_THAT(result.err, ::testing::ContainsRegex(
+                                "error: rank 1 on host1 \\(process [0-9]+\\) ended with exit code 7"));
+}
+
+// ---- what is refused
+
+TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
+  const auto results = run({two_hosts + "--node-rank 0 --join-timeout 3" + show,
+                            two_hosts + "--node-rank 0 --join-timeout 2" + show,
+                            "sleep 0.5; exec " + two_hosts + "--node-rank 1" + show});
+  EXPECT_THAT(
+      results[1].err,
+      AllOf(HasSubstr("--master-addr 10.77.0.1: it is not an address of this host, host1 (10.77.0.2)"),
+            HasSubstr("start node rank 0 on the host with that address")));
+  EXPECT_THAT(results[0].exit_code, 0) << results[0].err;
+  const auto twice =
+      run({two_hosts + "--node-rank 0" + show + "; exit", "exec " + two_hosts + "--node-rank 1 -- sleep 2",
+           "sleep 0.7; exec " + two_hosts + "--node-rank 1" + show});
+  EXPECT_EQ(twice[2].exit_code, usage_error);
+  EXPECT_THAT(twice[2].err,
+              ::testing::ContainsRegex("--node-rank 1: host1 \\(process [0-9]+\\) has joined the job at "
+                                       "10.77.0.1:29500 with this node rank before host2"));
+}
+
+TEST_F(HostLaunch, OneHostTooManyIsRefused) {
+  const auto results =
+      run({two_hosts + "-- sleep 2", two_hosts + "-- sleep 2", "sleep 0.7; exec " + two_hosts + show});
+  EXPECT_EQ(results[2].exit_code, usage_error);
+  EXPECT_THAT(
+      results[2].err,
+      HasSubstr("--nodes 2: 2 hosts have joined the job at 10.77.0.1:29500 already; host2 is one more"));
+  EXPECT_EQ(results[0].exit_code, 0) << results[0].err;
+  EXPECT_EQ(results[1].exit_code, 0) << results[1].err;
+  EXPECT_THAT(shell(two_hosts + "--node-rank 2 -- true").err,
+              HasSubstr("--node-rank 2: with --nodes 2 it must lie in 0 .. 1"));
+}
+
+TEST_F(HostLaunch, HostsThatDifferAreNamed) {
+  EXPECT_THAT(
+      refusal({launch + "--nodes 2 --max-restarts 1 --master-addr 10.77.0.1 --node-rank 0" + show,
+               launch + "--nodes 2 --max-restarts 2 --master-addr 10.77.0.1 --node-rank 1" + show}),
+      HasSubstr("the hosts differ:\n  --max-restarts: 1 on host0 (node rank 0), 2 on host1 (node rank 1)\n"));
+  EXPECT_THAT(refusal({launch + "--nodes 3 --master-addr 10.77.0.1 --node-rank 0" + show,
+                       launch + "--nodes 2 --master-addr 10.77.0.1 --node-rank 1" + show}),
+              HasSubstr("--nodes: 3 on host0 (node rank 0)"));
+}
+
+TEST_F(HostLaunch, AHostThatDoesNotComeIsNamed) {
+  const auto results =
+      run({two_hosts + "--node-rank 0 --join-timeout 1" + show,
+           launch + "--nodes 2 --node-rank 1 --master-addr 10.77.0.77 --join-timeout 1" + show});
+  EXPECT_EQ(results[0].exit_code, 1);
+  EXPECT_THAT(
+      results[0].err,
+      HasSubstr(
+          "only 1 of 2 hosts have joined the job at 10.77.0.1:29500 within 1 s (--join-timeout); missing: node rank 1"));
+  EXPECT_EQ(results[1].exit_code, 1);
+  EXPECT_THAT(
+      results[1].err,
+      HasSubstr("no host with node rank 0 at --master-addr 10.77.0.77 --master-port 29500 within 1 s"));
+}
+
+TEST_F(HostLaunch, AWrongSecretIsRefusedOnBothSides) {
+  const auto results = run({two_hosts + "--node-rank 0 --join-timeout 2" + show,
+                            "export STRETTO_SECRET=other; " STRETTO_PROGRAM
+                            " launch --nodes 2 --master-addr 10.77.0.1 --node-rank 1" +
+                                show});
+  EXPECT_EQ(results[1].exit_code, usage_error);
+  EXPECT_THAT(
+      results[1].err,
+      HasSubstr("refused this process: its secret (STRETTO_SECRET or STRETTO_SECRET_FILE) is not the job's"));
+  EXPECT_THAT(results[0].err, HasSubstr("10.77.0.2"));
+}
+
+TEST_F(HostLaunch, ASecretThatOthersCanReadIsRefused) {
+  const std::string file = (folder_.path() / "secret").string();
+  write_file_atomic(file, "abc\n");
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const std::string command =
+      STRETTO_PROGRAM " launch --nodes 2 --master-addr 127.0.0.1 --secret-file " + file + " -- true";
+  EXPECT_THAT(shell(command).err,
+              HasSubstr("--secret-file: other users may read or write the file " + file + " (mode 644)"));
+  EXPECT_THAT(shell(STRETTO_PROGRAM " launch --nodes 2 -- true").err,
+              HasSubstr("--nodes 2: --master-addr is missing"));
+  EXPECT_THAT(shell(STRETTO_PROGRAM " launch --node-rank 1 -- true").err, HasSubstr("the job has one host"));
+}
+
+TEST_F(HostLaunch, APortInUseIsNamed) {
+  const auto results =
+      run({"background " + two_hosts + "--node-rank 0 --join-timeout 3 -- true; sleep 0.5; " + two_hosts +
+           "--node-rank 0 -- true; code=$?; wait $job; exit $code"});
+  EXPECT_EQ(results[0].exit_code, usage_error);
+  EXPECT_THAT(
+      results[0].err,
+      HasSubstr("--master-port 29500: cannot bind a socket to 10.77.0.1:29500: Address already in use; "
+                "another program or an earlier job uses the port"));
+}
+
+TEST_F(HostLaunch, ANameThatMeansTheHostItself) {
+  const std::string command = launch + "--nodes 2 --master-addr host0 --join-timeout 5";
+  const auto with_route = run({"ip route add default dev eth0; exec " + command + show, command + show});
+  EXPECT_EQ(with_route[0].exit_code, 0) << with_route[0].err;
+  EXPECT_EQ(with_route[0].out, "0 0 0 2 1\n");
+  const auto without = run({command + show});
+  EXPECT_EQ(without[0].exit_code, usage_error);
+  EXPECT_THAT(
+      without[0].err,
+      HasSubstr(
+          "--master-addr: host0:29500: means 127.0.1.1 on its own host, and there is no default route"));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,182 @@
+#include "tests/support/hosts.h"
+
+#include "tests/train/workspace.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+// `stretto train` on several hosts: the same command on each.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr double rounding = 1e-9;
+const std::string settings = "training.max_steps=12 evaluate.every=never ";
+
+class TrainHosts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  }
+  std::string on_host(int node, int nodes, int ranks, const std::string& own_settings) const {
+    return "export STRETTO_SECRET=s3cret; " + workspace_.command("train", ranks, settings + own_settings) +
+           fmt::format(" --nodes {} --node-rank {} --master-addr 10.77.0.1", nodes, node);
+  }
+  std::vector<HostResult> run(const std::vector<std::string>& commands) const {
+    auto results = run_on_hosts(workspace_.path(), commands);
+    for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty());
+    return results;
+  }
+  void train(const std::string& folder, int nodes, int ranks, const std::string& own_settings = "") const {
+    std::vector<std::string> commands;
+    for (int node = 0; node < nodes; ++node)
+      commands.push_back(on_host(node, nodes, ranks, own_settings + " output=" + workspace_.path(folder)));
+    for (const HostResult& result : run(commands)) EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  void expect_same(const std::string& a, const std::string& b) const {
+    EXPECT_LT(relative_difference(workspace_.losses(a), workspace_.losses(b)), rounding) << a << " and " << b;
+    EXPECT_LT(weight_difference(read_weights(workspace_.path(a + "/model/model.safetensors")),
+                                read_weights(workspace_.path(b + "/model/model.safetensors"))),
+              rounding)
+        << a << " and " << b;
+  }
+  Workspace workspace_;
+};
+
+TEST_F(TrainHosts, ThePlacesOfRanksChangeNothing) {
+  workspace_.train("1x4", 4, settings);
+  train("2x2", 2, 2);
+  train("4x1", 4, 1);
+  expect_same("1x4", "2x2");
+  expect_same("1x4", "4x1");
+  EXPECT_THAT(workspace_.read("2x2/logger_logs/training_0.log"),
+              HasSubstr("shared memory, 2 ranks on this host; gloo between 2 hosts"));
+  for (const char* rank : {"1", "2", "3"})
+    EXPECT_THAT(workspace_.read(fmt::format("2x2/logger_logs/training_{}.log", rank)), Not(IsEmpty()));
+}
+
+TEST_F(TrainHosts, EveryStrategyTakesTheSameSteps) {
+  workspace_.train("ddp", 4, settings);
+  for (const std::string strategy : {"zero1", "zero2", "fsdp", "hsdp"}) {
+    for (const auto& [nodes, ranks] : {std::pair(2, 2), std::pair(4, 1)}) {
+      const bool one_per_host = strategy == "hsdp" && ranks == 1;
+      train("sharded", nodes, ranks,
+            "resume=false training.strategy=" + strategy + (one_per_host ? " training.dp_shard=2" : ""));
+      expect_same("ddp", "sharded");
+    }
+  }
+}
+
+TEST_F(TrainHosts, HostsMayHaveDifferentNumbersOfRanks) {
+  workspace_.train("1x3", 3, settings);
+  const std::string output = "output=" + workspace_.path("1+2");
+  for (const HostResult& result : run({on_host(0, 2, 1, output), on_host(1, 2, 2, output)}))
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_same("1x3", "1+2");
+}
+
+TEST_F(TrainHosts, RecipesThatDifferAreNamedBeforeARankStarts) {
+  const auto results = run({on_host(0, 2, 1, "optimizer.lr=0.002"), on_host(1, 2, 1, "training.seed=8")});
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(
+        result.err,
+        AllOf(
+            HasSubstr(
+                "the hosts differ:\n  optimizer.lr: 0.002 on host0 (node rank 0) (--set optimizer.lr=0.002), "
+                "0.001 on host1 (node rank 1) ("),
+            HasSubstr("recipe.yaml:19:"), HasSubstr("\n  training.seed: 7 on host0 (node rank 0)"),
+            HasSubstr("8 on host1 (node rank 1)")));
+  }
+  EXPECT_FALSE(workspace_.has("run/config.yaml"));
+}
+
+TEST_F(TrainHosts, DataThatDifferAreNamedByHost) {
+  workspace_.write("other.tsv", make_rows(64, 9));
+  const auto results =
+      run({on_host(0, 2, 2, ""), on_host(1, 2, 2, "data.train=" + workspace_.path("other.tsv"))});
+  for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(results[0].err, AllOf(ContainsRegex("data.train: [^\n]* on ranks 0 and 1 on host0"),
+                                    ContainsRegex("on ranks 2 and 3 on host1 \\([^\n]*other.tsv\\)")));
+}
+
+TEST_F(TrainHosts, CheckpointsNeedASharedFolder) {
+  const std::string checkpoints = " checkpoint.every=4 output=/dev/shm/run";  // each host's own
+  const auto results = run({on_host(0, 2, 1, checkpoints), on_host(1, 2, 1, checkpoints)});
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr("checkpoint.every: rank 1 does not see what rank 0 writes into its folder: "
+                          "/dev/shm/run on host1 (rank 1) and /dev/shm/run on host0 (rank 0)"));
+  }
+  const std::string none = " checkpoint.every=never output=/dev/shm/run";
+  const auto kept =
+      run({on_host(0, 2, 1, none).replace(0, 0, "(") + "); code=$?; cp -r /dev/shm/run first; exit $code",
+           on_host(1, 2, 1, none).replace(0, 0, "(") + "); code=$?; cp -r /dev/shm/run second; exit $code"});
+  for (const HostResult& result : kept) EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(workspace_.has("first/model/model.safetensors"));
+  EXPECT_TRUE(workspace_.has("second/logger_logs/training_1.log"));
+  EXPECT_FALSE(workspace_.has("second/model"));
+}
+
+// Rank 3 is killed after the first checkpoint, in the first life only.
+TEST_F(TrainHosts, AllHostsRestartFromTheNewestCheckpoint) {
+  workspace_.train("undisturbed", 4, settings + "training.max_steps=60");
+  const std::string own = "training.max_steps=60 checkpoint.every=5 output=" + workspace_.path("run");
+  const std::string kill =
+      "(until [ -e run/checkpoints/step-5 ]; do sleep 0.02; done; "
+      "kill -9 $(grep -lsz ^RANK=3 /proc/[0-9]*/environ | cut -d/ -f3 | head -1)) & ";
+  const auto results =
+      run({on_host(0, 2, 2, own) + " --max-restarts 1", kill + on_host(1, 2, 2, own) + " --max-restarts 1"});
+  for (const HostResult& result : results) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(
+        result.err,
+        ContainsRegex(
+            "restart 1 of 1 in 1 s, because rank 3 on host1 \\(process [0-9]+\\) was killed by SIGKILL"));
+  }
+  EXPECT_THAT(results[0].err, ContainsRegex("resumed    after step [0-9]+"));
+  expect_same("undisturbed", "run");
+}
+
+TEST_F(TrainHosts, CtrlCOnOneHostSavesOnAll) {
+  const std::string own =
+      "training.max_steps=1000000 checkpoint.every=1000000 output=" + workspace_.path("run");
+  const std::string stop =
+      "(until grep -q loss run/metrics.jsonl; do sleep 0.02; done 2> /dev/null; kill -TERM $(grep -lxs stretto /proc/[0-9]*/comm | cut -d/ -f3)) & ";
+  const auto results = run({on_host(0, 2, 1, own), stop + on_host(1, 2, 1, own)});
+  for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(results[0].err,
+              AllOf(HasSubstr("host1: SIGTERM (Terminated): stopping"), HasSubstr("the state is saved")));
+}
+
+TEST_F(TrainHosts, ParametersYmlNamesTheHosts) {
+  for (const int node : {0, 1}) {
+    workspace_.write(
+        fmt::format("parameters{}.yml", node),
+        fmt::format("dist-params:\n  nodes: 2\n  gpus: 2\n  current_node: {}\n  master_addr: '10.77.0.1'\n  "
+                    "master_port: '1234'\n",
+                    node));
+  }
+  const auto command = [&](int node) {
+    std::string text = workspace_.command("train", 2, settings + "output=" + workspace_.path("run"));
+    text.replace(text.find(" -N 2"), 5, "");
+    return text + fmt::format(" --parameters {}", workspace_.path(fmt::format("parameters{}.yml", node)));
+  };
+  const auto results = run({command(0), command(1)});
+  EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 0))) << results[0].err;
+  EXPECT_THAT(results[0].err,
+              HasSubstr("host0 (node rank 0, ranks 0 to 1), host1 (node rank 1, ranks 2 to 3)"));
+  const ShellResult contradiction = shell(command(0) + " --nodes 3");
+  EXPECT_EQ(contradiction.exit_code, 2);
+  EXPECT_THAT(contradiction.err, HasSubstr("dist-params.nodes: 2 contradicts --nodes 3; remove one of them"));
+}
+
+}  // namespace
+}  // namespace stretto
