@@ -2,8 +2,9 @@
 SETUP := scripts/setup.sh
 SOURCES := find $(wildcard stretto tests examples bench) -name '*.h' -o -name '*.cpp'
 DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
-# A sanitizer's finding must fail the test. Leaks are not checked, because libtorch has some.
-ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# A sanitizer's finding must fail the test. Leaks are not checked, because libtorch has some; SIGSEGV keeps its meaning, because tests
+# send it.
+ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
 .PHONY: help setup build package test test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda clean

@@ -49,6 +49,8 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
   call.key_bounds = memory_of<int64_t>(sequences.key_bounds);
   call.samples = memory_of<int64_t>(sequences.samples);
   call.sequences = sequences.samples.numel();
+  call.causal = sequences.causal;
+  call.queries_are_last = sequences.queries_are_last;
   call.heads = q.size(1);
   call.width = q.size(2);
   call.drop = drop_of(dropout);

@@ -5,11 +5,14 @@
 namespace stretto::kernels {
 
 // Attention within the sequences of a packed batch. There may be fewer queries than keys: query i of a sequence is at
-// position i of the sequence. Rows after the last sequence are padding: their results and gradients are 0.
+// position i of the sequence, or the queries are at its end. Rows after the last sequence are padding: their results and
+// gradients are 0.
 struct AttentionSequences {
   Tensor query_bounds;  // [B + 1] int64: sequence b's queries are rows query_bounds[b] .. query_bounds[b + 1]
   Tensor key_bounds;    // [B + 1] int64: the same for keys and values
   Tensor samples;       // [B] int64: dataset index of each sequence, which keys dropout
+  bool causal = false;  // a query sees keys up to its own position only
+  bool queries_are_last = false;  // query i is at position i + keys - queries
 };
 
 struct AttentionResult {

@@ -33,13 +33,21 @@ struct Padding {
   }
 };
 
+// [B, queries]: the position of each query in its sequence.
+Tensor positions_of_queries(const AttentionSequences& sequences, int64_t queries) {
+  const auto lengths = [](const Tensor& bounds) { return bounds.slice(0, 1) - bounds.slice(0, 0, -1); };
+  const Tensor each = at::arange(queries, sequences.samples.options()).view({1, queries});
+  const Tensor first = lengths(sequences.key_bounds) - lengths(sequences.query_bounds);
+  return each + (sequences.queries_are_last ? first : at::zeros_like(first)).view({-1, 1});
+}
+
 // [B, heads, queries, keys] keyed by sample, query position, head and key position.
-Tensor dropout_of_weights(const Tensor& samples, int64_t heads, int64_t queries, int64_t keys,
+Tensor dropout_of_weights(const Tensor& samples, const Tensor& positions, int64_t heads, int64_t keys,
                           const Dropout& dropout, at::ScalarType dtype) {
-  const int64_t batch = samples.numel();
+  const int64_t batch = positions.size(0), queries = positions.size(1);
   const Tensor row_samples = samples.view({batch, 1}).expand({batch, queries}).reshape({-1});
-  const Tensor positions = at::arange(queries, samples.options()).repeat({batch});
-  const Tensor mask = dropout_mask({row_samples, positions, heads}, keys, dropout.p, dropout.key, dtype);
+  const Tensor mask =
+      dropout_mask({row_samples, positions.reshape({-1}), heads}, keys, dropout.p, dropout.key, dtype);
   return mask.view({batch, queries, heads, keys}).transpose(1, 2);
 }
 
@@ -51,10 +59,17 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
   const Padding queries(sequences.query_bounds), keys(sequences.key_bounds);
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   const Tensor scores = at::matmul(queries.pad(q.to(dtype) * scale), keys.pad(k.to(dtype)).transpose(2, 3));
-  Tensor weights = at::softmax(scores + keys.mask(scores.options()), -1);
+  Tensor mask = keys.mask(scores.options());
+  const Tensor positions = positions_of_queries(sequences, queries.length);
+  if (sequences.causal) {
+    const Tensor later = at::arange(keys.length, positions.options()).view({1, 1, 1, -1}) >
+                         positions.view({positions.size(0), 1, -1, 1});
+    mask = mask.masked_fill(later, -std::numeric_limits<double>::infinity());
+  }
+  Tensor weights = at::softmax(scores + mask, -1);
   if (dropout.p > 0) {
-    weights = weights *
-              dropout_of_weights(sequences.samples, q.size(1), queries.length, keys.length, dropout, dtype);
+    weights =
+        weights * dropout_of_weights(sequences.samples, positions, q.size(1), keys.length, dropout, dtype);
   }
   const Tensor mixed = at::matmul(weights, keys.pad(v.to(dtype))).transpose(1, 2);
   const Tensor rows = mixed.reshape({queries.batch * queries.length, q.size(1), q.size(2)});

@@ -72,6 +72,46 @@ TEST_P(AttentionKernel, EqualsReferenceForSomeOfTheQueries) {
   });
 }
 
+TEST_P(AttentionKernel, CausalQueriesSeeKeysUpToTheirPosition) {
+  const std::vector<int64_t> lengths = {1, 13, 2, 16, 17, 63, 64, 65, 200, 3};
+  for_each_target([&] {
+    for (const double p : {0.0, 0.3}) {
+      Inputs inputs = make_inputs(lengths, lengths, 3, 24, GetParam().dtype);
+      inputs.sequences.causal = true;
+      compare(inputs, {p, 0x123456789abcdef}, GetParam());
+    }
+  });
+  Inputs inputs = make_inputs({70}, {70}, 1, 8, at::kDouble);
+  inputs.sequences.causal = true;
+  const Tensor before = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
+  inputs.k.slice(0, 40).fill_(9);
+  inputs.v.slice(0, 40).fill_(9);
+  const Tensor after = attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}).rows;
+  EXPECT_TRUE(at::equal(before.slice(0, 0, 40), after.slice(0, 0, 40)));
+  EXPECT_FALSE(at::allclose(before.slice(0, 40), after.slice(0, 40)));
+}
+
+// The last queries alone give the rows of all queries, with the same dropout.
+TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
+  for (const bool causal : {false, true}) {
+    const std::vector<int64_t> lengths = {9, 130, 1};
+    Inputs all = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);
+    all.sequences.causal = causal;
+    const Dropout dropout = {0.2, 9};
+    const Tensor whole = attention(all.q, all.k, all.v, all.sequences, dropout).rows;
+    const Tensor last = all.sequences.key_bounds.slice(0, 1) - 1;
+    Inputs few = all;
+    few.q = all.q.index_select(0, last);
+    few.grad = all.grad.index_select(0, last);
+    few.sequences.query_bounds = bounds_of({1, 1, 1});
+    few.sequences.queries_are_last = true;
+    for_each_target([&] { compare(few, dropout, GetParam()); });
+    EXPECT_LT(
+        difference(attention(few.q, few.k, few.v, few.sequences, dropout).rows, whole.index_select(0, last)),
+        GetParam().tolerance);
+  }
+}
+
 // Rows after the last sequence: whatever is in them, they change nothing and get zeros.
 TEST_P(AttentionKernel, PaddingIsLeftOut) {
   const double unread = std::numeric_limits<double>::quiet_NaN();

@@ -95,7 +95,8 @@ void check_parameter_count(const std::vector<std::vector<int64_t>>& shapes, cons
   }
 }
 
-std::vector<std::string> read_labels(const nlohmann::json& json, const std::string& source) {
+std::vector<std::string> read_labels(const nlohmann::json& json, const std::string& source,
+                                     int64_t default_count) {
   std::vector<std::string> labels;
   if (json.contains("id2label") && json["id2label"].is_object()) {
     std::map<int64_t, std::string> by_id;
@@ -110,7 +111,7 @@ std::vector<std::string> read_labels(const nlohmann::json& json, const std::stri
     for (const auto& [id, name] : by_id) labels.push_back(name);
     return labels;
   }
-  int64_t count = 2;
+  int64_t count = default_count;
   ConfigJson(json, source).read("num_labels", count, 1, max_labels);
   for (int64_t id = 0; id < count; ++id) labels.push_back("LABEL_" + std::to_string(id));
   return labels;

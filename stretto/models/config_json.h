@@ -48,9 +48,9 @@ constexpr int64_t max_parameters = int64_t{1} << 40;  // of a model: 4 TiB in fp
 void check_parameter_count(const std::vector<std::vector<int64_t>>& shapes, const std::string& source,
                            const std::string& what);
 
-// The names of a classifier's labels in the order of their ids: id2label, else LABEL_0, LABEL_1, ... for num_labels
-// (default 2).
-std::vector<std::string> read_labels(const nlohmann::json& json, const std::string& source);
+// The names of a classifier's labels in the order of their ids: id2label, else LABEL_0, LABEL_1, ... for num_labels.
+std::vector<std::string> read_labels(const nlohmann::json& json, const std::string& source,
+                                     int64_t default_count = 2);
 
 // Writes id2label and label2id, and the problem_type of a single-label classifier of texts unless `is_text_classifier` is
 // false: config.json then has none.

@@ -1,18 +1,47 @@
 #include "stretto/models/registry.h"
 
 #include "stretto/base/error.h"
+#include "stretto/models/bart/model.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/config_json.h"
+#include "stretto/models/distilbert/model.h"
 
 namespace stretto {
+namespace {
+
+ModelType roberta_type(const char* name) {
+  return {.name = name,
+          .sequence_classifier = make_roberta_sequence_classifier,
+          .token_classifier = make_bert_token_classifier,
+          .question_answerer = make_bert_question_answerer,
+          .sequence_classifier_head = "classifier.out_proj.weight"};
+}
+
+MakeTextModel distilbert_with(Head head) {
+  return [head](const nlohmann::json& config, const std::string& source, const TextModelOptions& options) {
+    return make_distilbert(head, config, source, options);
+  };
+}
+
+}  // namespace
 
 const ModelRegistry& bundled_models() {
-  static const ModelRegistry models("a model_type", {
-                                                        {.name = "bert",
-                                                         .sequence_classifier = make_bert_sequence_classifier,
-                                                         .token_classifier = make_bert_token_classifier,
-                                                         .question_answerer = make_bert_question_answerer},
-                                                    });
+  static const ModelRegistry models(
+      "a model_type", {
+                          {.name = "bert",
+                           .sequence_classifier = make_bert_sequence_classifier,
+                           .token_classifier = make_bert_token_classifier,
+                           .question_answerer = make_bert_question_answerer},
+                          roberta_type("roberta"),
+                          roberta_type("xlm-roberta"),
+                          {.name = "distilbert",
+                           .sequence_classifier = distilbert_with(Head::sequence_classification),
+                           .token_classifier = distilbert_with(Head::token_classification),
+                           .question_answerer = distilbert_with(Head::question_answering)},
+                          {.name = "bart",
+                           .sequence_classifier = make_bart_sequence_classifier,
+                           .sequence_classifier_head = "classification_head.out_proj.weight"},
+                      });
   return models;
 }
 

@@ -18,6 +18,8 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
                                 sequences.key_bounds, sequences.samples});
     context->saved_data["p"] = dropout.p;
     context->saved_data["key"] = static_cast<int64_t>(dropout.key);
+    context->saved_data["causal"] = sequences.causal;
+    context->saved_data["queries_are_last"] = sequences.queries_are_last;
     return result.rows;
   }
 
@@ -25,9 +27,11 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const auto saved = context->get_saved_variables();
     const kernels::Dropout dropout = {context->saved_data["p"].toDouble(),
                                       static_cast<uint64_t>(context->saved_data["key"].toInt())};
-    const auto gradients =
-        kernels::attention_backward(outputs[0].contiguous(), {saved[3], saved[4]}, saved[0], saved[1],
-                                    saved[2], {saved[5], saved[6], saved[7]}, dropout);
+    const kernels::AttentionSequences sequences = {saved[5], saved[6], saved[7],
+                                                   context->saved_data["causal"].toBool(),
+                                                   context->saved_data["queries_are_last"].toBool()};
+    const auto gradients = kernels::attention_backward(outputs[0].contiguous(), {saved[3], saved[4]},
+                                                       saved[0], saved[1], saved[2], sequences, dropout);
     return {gradients.q, gradients.k, gradients.v, Tensor(), Tensor()};
   }
 };
@@ -35,9 +39,10 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
 }  // namespace
 
 Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
-                        const PackedLayout& keys, double p, uint64_t site, const Context& context) {
-  const kernels::AttentionSequences sequences = {queries.cu_seqlens, keys.cu_seqlens,
-                                                 keys.sample_of_sequence};
+                        const PackedLayout& keys, double p, uint64_t site, const Context& context,
+                        bool causal) {
+  const kernels::AttentionSequences sequences = {queries.cu_seqlens, keys.cu_seqlens, keys.sample_of_sequence,
+                                                 causal, queries.are_last};
   const kernels::Dropout dropout = context.dropout(p, site);
   const Tensor rows = context.fast(q) ? AttentionFunction::apply(q.contiguous(), k.contiguous(),
                                                                  v.contiguous(), sequences, dropout)

@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/kernels/activation.h"
 #include "stretto/kernels/cross_entropy.h"
 #include "stretto/kernels/dropout.h"
 
@@ -38,6 +39,10 @@ Activation activation(const std::string& name) {
   }
   throw ConfigError("hidden_act: \"{}\" is not an activation{} (known: {})", name, did_you_mean(name, names),
                     fmt::join(names, ", "));
+}
+
+Tensor activate(const Tensor& x, Activation activation) {
+  return kernels::activate_reference(activation, x, {});
 }
 
 namespace {

@@ -61,15 +61,20 @@ Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor&
                                const NormParameters& norm, double p, uint64_t site,
                                const PackedLayout& layout, const Context& context);
 
-// Full self-attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1).
-// q [T, heads, D] are the rows of `queries`: all of `keys`, or its first_tokens(); k and v those of `keys`; returns
-// [T, heads * D]. bf16 inputs are computed in fp32. `p` is the dropout probability of attention weights.
+// Attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1). q [T, heads, D] are the rows of
+// `queries`: all of `keys`, or its first_tokens() or last_tokens(); k and v those of `keys`; returns [T, heads * D]. bf16
+// inputs are computed in fp32. `p` is the dropout probability of attention weights. causal: a query sees keys up to its
+// own position only.
 Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
-                        const PackedLayout& keys, double p, uint64_t site, const Context& context);
+                        const PackedLayout& keys, double p, uint64_t site, const Context& context,
+                        bool causal = false);
 
 // The activation named `name` in a Hugging Face config (hidden_act). Throws ConfigError with a suggestion.
 using Activation = kernels::Curve;
 Activation activation(const std::string& name);
+
+// The activation of each element, by ATen's operators.
+Tensor activate(const Tensor& x, Activation activation);
 
 // norm(x + dropout(activation(x W_in^T + b_in) W_out^T + b_out)): the second half of a post-norm transformer block.
 // x [T, C] are the rows of `layout`. The activation is recomputed in the backward pass.

@@ -37,6 +37,13 @@ PackedLayout PackedLayout::first_tokens() const {
   return first;
 }
 
+PackedLayout PackedLayout::last_tokens() const {
+  PackedLayout last = first_tokens();
+  last.position_ids = position_ids.index_select(0, last_rows());
+  last.are_last = true;
+  return last;
+}
+
 Kernels parse_kernels(const std::string& name) {
   if (name == "fast") return Kernels::fast;
   if (name == "reference") return Kernels::reference;

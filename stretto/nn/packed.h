@@ -15,6 +15,7 @@ struct PackedLayout {
   int64_t batch = 0;          // B
   int64_t tokens = 0;         // T
   int64_t max_length = 0;     // of the longest sequence
+  bool are_last = false;      // the rows are the last ones of longer sequences
 
   // From the batch's cu_seqlens, position_ids and samples. Throws DataError where they are inconsistent.
   explicit PackedLayout(const Batch& batch);
@@ -22,8 +23,12 @@ struct PackedLayout {
   // [B]: row of each sequence's first token.
   Tensor first_rows() const { return cu_seqlens.slice(0, 0, batch); }
 
-  // The layout of the first tokens of the same sequences, as a classification head reads them.
+  // [B]: row of each sequence's last token.
+  Tensor last_rows() const { return cu_seqlens.slice(0, 1, batch + 1) - 1; }
+
+  // The layout of the first or last tokens of the same sequences, as a classification head reads them.
   PackedLayout first_tokens() const;
+  PackedLayout last_tokens() const;
 
  private:
   PackedLayout() = default;

@@ -119,6 +119,14 @@ class Head {
  private:
   int64_t stride() const { return call_.heads * width_; }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
+  // The number of keys from the beginning of the sequence that a query sees.
+  int64_t seen_by(int64_t query) const {
+    return call_.causal ? HWY_MIN(keys_, first_position_ + query + 1) : keys_;
+  }
+  // The same within the tile at `key`.
+  int64_t seen_in_tile(int64_t query, int64_t key) const {
+    return HWY_MAX(int64_t{0}, HWY_MIN(tile_width(key), seen_by(query) - key));
+  }
   // Where a tile's columns begin in keys_across_: `width_` rows of padded(tile_width) numbers.
   R* across(R* all, int64_t key) const { return all + key * width_; }
 
@@ -129,6 +137,7 @@ class Head {
     queries_ = call_.query_bounds[sequence + 1] - first_query_;
     first_key_ = call_.key_bounds[sequence];
     keys_ = call_.key_bounds[sequence + 1] - first_key_;
+    first_position_ = call_.queries_are_last ? keys_ - queries_ : 0;
     unpack(call_.q, first_query_, queries_, scale_, q_);
     unpack(call_.k, first_key_, keys_, R{1}, k_);
     unpack(call_.v, first_key_, keys_, R{1}, v_);
@@ -199,7 +208,8 @@ class Head {
   // kept_ = 0 or drop.scale for `rows` queries from `query` and the keys of the tile.
   void draw_dropout(int64_t query, int64_t rows, int64_t key) {
     const int64_t blocks = (tile_width(key) + 3) / 4;
-    philox_words(words_, key / 4, blocks, rows * blocks, row_counter(sample_, query, head_), call_.drop.key);
+    philox_words(words_, key / 4, blocks, rows * blocks, row_counter(sample_, first_position_ + query, head_),
+                 call_.drop.key);
     for (int64_t i = 0; i < rows; ++i) {
       words_to_scales(words_ + i * 4 * blocks, tile_width(key), call_.drop, kept_ + i * tile_keys);
     }
@@ -214,13 +224,16 @@ class Head {
     zero(mixed, rows * row_);
     for (R& value : largest) value = -std::numeric_limits<R>::infinity();
     zero(total, tile_queries);
-    for (int64_t key = 0; key < keys_; key += tile_keys) {
+    const int64_t end = seen_by(query + rows - 1);
+    for (int64_t key = 0; key < end; key += tile_keys) {
       multiply_across(q_ + query * row_, rows, across(keys_across_, key), key, scores_);
       if (drops()) draw_dropout(query, rows, key);
       for (int64_t i = 0; i < rows; ++i) {
         const R before = largest[i];
         R* row = scores_ + i * tile_keys;
-        total[i] = exponentiate(row, tile_width(key), largest[i], total[i]);
+        const int64_t seen = seen_in_tile(query + i, key);
+        if (seen > 0) total[i] = exponentiate(row, seen, largest[i], total[i]);
+        zero(row + seen, tile_width(key) - seen);
         if (key > 0 && largest[i] != before) multiply_row(mixed + i * row_, std::exp(before - largest[i]));
         if (drops()) drop_row(row, kept_ + i * tile_keys, tile_width(key));
       }
@@ -286,11 +299,17 @@ class Head {
     zero(grad_k, 2 * tile_keys * row_);
     for (int64_t query = 0; query < queries_; query += tile_queries) {
       const int64_t rows = HWY_MIN(tile_queries, queries_ - query);
+      if (seen_by(query + rows - 1) <= key) continue;
       const R *q = q_ + query * row_, *grad_out = grad_out_ + query * row_;
       multiply_across(q, rows, across(keys_across_, key), key, scores_);
       multiply_across(grad_out, rows, across(values_across_, key), key, grad_scores_);
       if (drops()) draw_dropout(query, rows, key);
-      for (int64_t i = 0; i < rows; ++i) differentiate_row(query, i, tile_width(key));
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t seen = seen_in_tile(query + i, key);
+        differentiate_row(query, i, seen);
+        zero(scores_ + i * tile_keys + seen, tile_width(key) - seen);
+        zero(grad_scores_ + i * tile_keys + seen, tile_width(key) - seen);
+      }
       multiply_add(grad_v, row_, scores_, 1, tile_keys, grad_out, row_, tile_width(key), rows, row_);
       multiply_add(grad_k, row_, grad_scores_, 1, tile_keys, q, row_, tile_width(key), rows, row_);
       multiply_add(grad_q_ + query * row_, row_, grad_scores_, tile_keys, 1, k_ + key * row_, row_, rows,
@@ -325,6 +344,7 @@ class Head {
   const int64_t width_, row_;
   const R scale_;
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
+  int64_t first_position_ = 0;  // of the queries
   R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *sums_;
   R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
       kept_[tile_queries * tile_keys];

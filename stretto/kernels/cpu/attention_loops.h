@@ -14,7 +14,8 @@ struct AttentionCall {
   Real<T>* log_sum_exp;  // [queries, H]
   const int64_t *query_bounds, *key_bounds, *samples;
   int64_t sequences, heads, width;
-  Drop drop;  // of attention weights
+  bool causal, queries_are_last;  // as in AttentionSequences
+  Drop drop;                      // of attention weights
   // Given for the backward pass, which reads out and log_sum_exp; null for the forward pass, which writes them.
   const T* grad_out;
   T *grad_q, *grad_k, *grad_v;

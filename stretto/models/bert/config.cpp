@@ -27,13 +27,24 @@ void BertConfig::set_dropout(double p) {
   hidden_dropout_prob = attention_probs_dropout_prob = classifier_dropout = p;
 }
 
+std::string BertConfig::class_name() const {
+  if (!is_roberta()) return "Bert";
+  return model_type == "roberta" ? "Roberta" : "XLMRoberta";
+}
+
 BertConfig BertConfig::from_json(const nlohmann::json& json, const std::string& source) {
   const ConfigJson field(json, source);
-  field.require("model_type", "bert");
+  BertConfig config;
+  field.read("model_type", config.model_type);
+  if (config.model_type != "roberta" && config.model_type != "xlm-roberta")
+    field.require("model_type", "bert");
+  if (config.is_roberta()) {
+    config.vocab_size = 50265;
+    config.pad_token_id = 1;
+  }
   field.require("position_embedding_type", "absolute");
   field.require("is_decoder", false);
   field.require("add_cross_attention", false);
-  BertConfig config;
   field.read("vocab_size", config.vocab_size, 1, max_width);
   field.read("hidden_size", config.hidden_size, 1, max_width);
   field.read("num_hidden_layers", config.num_hidden_layers, 0, max_layers);
@@ -49,6 +60,11 @@ BertConfig BertConfig::from_json(const nlohmann::json& json, const std::string& 
   field.read("attention_probs_dropout_prob", config.attention_probs_dropout_prob, 0, 1);
   config.classifier_dropout = config.hidden_dropout_prob;
   field.read("classifier_dropout", config.classifier_dropout, 0, 1);
+  if (config.max_length() < 1) {
+    throw ConfigError(
+        "{}: max_position_embeddings ({}) must exceed pad_token_id + 1 ({}), the first position", source,
+        config.max_position_embeddings, config.first_position());
+  }
   if (config.hidden_size % config.num_attention_heads != 0) {
     throw ConfigError("{}: hidden_size ({}) must be a multiple of num_attention_heads ({})", source,
                       config.hidden_size, config.num_attention_heads);
@@ -63,7 +79,7 @@ BertConfig BertConfig::read(const std::filesystem::path& config_json) {
 }
 
 nlohmann::json BertConfig::to_json(const nlohmann::json& original, const std::string& architecture) const {
-  nlohmann::json json = begin_config_json(original, "bert", architecture);
+  nlohmann::json json = begin_config_json(original, model_type, architecture);
   json["vocab_size"] = vocab_size;
   json["hidden_size"] = hidden_size;
   json["num_hidden_layers"] = num_hidden_layers;

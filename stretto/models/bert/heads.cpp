@@ -1,13 +1,11 @@
-#include <ATen/CPUGeneratorImpl.h>
-
 #include "stretto/base/error.h"
-#include "stretto/base/hash.h"
 #include "stretto/models/bert/model.h"
+#include "stretto/models/initialize.h"
 
 namespace stretto {
 namespace {
 
-constexpr uint64_t head_dropout_site = ~uint64_t{0};  // behind those of the layers
+constexpr uint64_t head_dropout_site = ~uint64_t{0};  // and the one before; behind those of the layers
 
 template <class Model>
 std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::string& source,
@@ -22,17 +20,17 @@ std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::st
 
 BertWithHead::BertWithHead(const BertConfig& config, Head head, bool sparse_words)
     : config_(config), head_(head) {
-  const bool pools = head == Head::sequence_classification;
-  bert_ = register_module("bert", std::make_shared<BertModel>(config, sparse_words, pools));
+  const bool pools = head == Head::sequence_classification && !config.is_roberta();
+  bert_ = register_module(config.encoder_name(), std::make_shared<BertModel>(config, sparse_words, pools));
 }
 
-Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layout,
-                                  const nn::Context& context) const {
-  return nn::dropout(x, config_.classifier_dropout, head_dropout_site, layout, context);
+Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
+                                  uint64_t index) const {
+  return nn::dropout(x, config_.classifier_dropout, head_dropout_site - index, layout, context);
 }
 
 nlohmann::json BertWithHead::config_json(const nlohmann::json& original) const {
-  return config_.to_json(original, std::string("BertFor") + name_of(head_));
+  return config_.to_json(original, config_.class_name() + "For" + name_of(head_));
 }
 
 void BertWithHead::initialize(uint64_t seed) {
@@ -42,22 +40,8 @@ void BertWithHead::initialize(uint64_t seed) {
 }
 
 void BertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {
-  at::NoGradGuard no_grad;
-  const auto parameters = named_parameters();
-  for (const std::string& name : names) {
-    Tensor parameter = parameters[name];
-    const bool norm = name.find("LayerNorm.") != std::string::npos;
-    if (name.ends_with(".bias")) {
-      parameter.zero_();
-    } else if (norm) {
-      parameter.fill_(1);
-    } else {
-      at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
-      parameter.normal_(0, config_.initializer_range, random);
-    }
-    const bool has_padding_row = name == "bert.embeddings.word_embeddings.weight";
-    if (has_padding_row && config_.pad_token_id < config_.vocab_size) parameter[config_.pad_token_id].zero_();
-  }
+  initialize_parameters(*this, seed, names, config_.initializer_range,
+                        config_.encoder_name() + ".embeddings.word_embeddings.weight", config_.pad_token_id);
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)
@@ -70,6 +54,20 @@ Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Cont
   const nn::PackedLayout layout(batch);
   const Tensor pooled = bert_->pool(bert_->forward_first(batch, layout, context));
   return classifier_->forward(head_dropout(pooled, layout.first_tokens(), context));
+}
+
+RobertaForSequenceClassification::RobertaForSequenceClassification(const BertConfig& config)
+    : BertWithHead(config, Head::sequence_classification, /*sparse_words=*/true) {
+  dense_ = nn::add_layer(*this, "classifier.dense",
+                         std::make_shared<nn::Linear>(config.hidden_size, config.hidden_size));
+  out_ = nn::add_layer(*this, "classifier.out_proj",
+                       std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
+}
+
+Tensor RobertaForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch), first = layout.first_tokens();
+  const Tensor state = head_dropout(bert_->forward_first(batch, layout, context), first, context, 1);
+  return out_->forward(head_dropout(at::tanh(dense_->forward(state)), first, context));
 }
 
 BertForTokenClassification::BertForTokenClassification(const BertConfig& config)
@@ -97,6 +95,12 @@ std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& c
                                                          const std::string& source,
                                                          const TextModelOptions& options) {
   return make_bert<BertForSequenceClassification>(config, source, options);
+}
+
+std::shared_ptr<TextModel> make_roberta_sequence_classifier(const nlohmann::json& config,
+                                                            const std::string& source,
+                                                            const TextModelOptions& options) {
+  return make_bert<RobertaForSequenceClassification>(config, source, options);
 }
 
 std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& config, const std::string& source,

@@ -3,9 +3,9 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/models/bert/golden_support.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/config_json.h"
+#include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 
 namespace stretto {

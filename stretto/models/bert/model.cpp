@@ -1,7 +1,6 @@
 #include "stretto/models/bert/model.h"
 
 #include "stretto/base/error.h"
-#include "stretto/nn/activation_checkpoint.h"
 
 namespace stretto {
 namespace {
@@ -10,60 +9,39 @@ namespace {
 constexpr uint64_t embedding_site = 0;
 constexpr uint64_t sites_per_layer = 3;
 
+uint64_t first_site(int64_t layer) {
+  return embedding_site + 1 + sites_per_layer * static_cast<uint64_t>(layer);
+}
+
 }  // namespace
 
 BertLayer::BertLayer(const BertConfig& config, int64_t index)
-    : heads_(config.num_attention_heads),
-      head_width_(config.hidden_size / config.num_attention_heads),
-      hidden_dropout_(config.hidden_dropout_prob),
-      attention_dropout_(config.attention_probs_dropout_prob),
-      first_site_(embedding_site + 1 + sites_per_layer * static_cast<uint64_t>(index)),
-      activation_(nn::activation(config.hidden_act)) {
-  const int64_t width = config.hidden_size, wide = config.intermediate_size;
-  const auto linear = [&](const char* path, int64_t in, int64_t out) {
-    return nn::add_layer(*this, path, std::make_shared<nn::Linear>(in, out));
-  };
-  const auto norm = [&](const char* path) {
-    return nn::add_layer(*this, path, std::make_shared<nn::LayerNorm>(width, config.layer_norm_eps));
-  };
-  query_ = linear("attention.self.query", width, width);
-  key_ = linear("attention.self.key", width, width);
-  value_ = linear("attention.self.value", width, width);
-  attention_output_ = linear("attention.output.dense", width, width);
-  attention_norm_ = norm("attention.output.LayerNorm");
-  intermediate_ = linear("intermediate.dense", width, wide);
-  output_ = linear("output.dense", wide, width);
-  output_norm_ = norm("output.LayerNorm");
-}
-
-Tensor BertLayer::attention(const Tensor& x, const Tensor& wanted_x, const nn::PackedLayout& layout,
-                            const nn::PackedLayout& wanted, const nn::Context& context) const {
-  Tensor q, k, v;
-  if (wanted.tokens == layout.tokens) {
-    const auto all = nn::linears(x, {query_->map(), key_->map(), value_->map()});
-    q = all[0], k = all[1], v = all[2];
-  } else {
-    const auto all = nn::linears(x, {key_->map(), value_->map()});
-    q = query_->forward(wanted_x), k = all[0], v = all[1];
-  }
-  const auto split_heads = [&](const Tensor& rows) { return rows.view({rows.size(0), heads_, head_width_}); };
-  return nn::packed_attention(split_heads(q), split_heads(k), split_heads(v), wanted, layout,
-                              attention_dropout_, first_site_, context);
-}
+    : attention_(*this,
+                 {"attention.self.query", "attention.self.key", "attention.self.value",
+                  "attention.output.dense", "attention.output.LayerNorm"},
+                 {.width = config.hidden_size,
+                  .heads = config.num_attention_heads,
+                  .norm_eps = config.layer_norm_eps,
+                  .dropout = config.hidden_dropout_prob,
+                  .attention_dropout = config.attention_probs_dropout_prob,
+                  .first_site = first_site(index)}),
+      mlp_(*this, {"intermediate.dense", "output.dense", "output.LayerNorm"},
+           {.width = config.hidden_size,
+            .inner = config.intermediate_size,
+            .norm_eps = config.layer_norm_eps,
+            .dropout = config.hidden_dropout_prob,
+            .first_site = first_site(index) + 2,
+            .activation = nn::activation(config.hidden_act)}) {}
 
 Tensor BertLayer::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                           const nn::Context& context) const {
-  const Tensor wanted_x = wanted.tokens == layout.tokens ? x : x.index_select(0, layout.first_rows());
-  const Tensor attended = attention(x, wanted_x, layout, wanted, context);
-  const Tensor middle =
-      nn::linear_dropout_add_norm(attended, attention_output_->map(), wanted_x, attention_norm_->all(),
-                                  hidden_dropout_, first_site_ + 1, wanted, context);
-  return nn::mlp_dropout_add_norm(middle, intermediate_->map(), activation_, output_->map(),
-                                  output_norm_->all(), hidden_dropout_, first_site_ + 2, wanted, context);
+  return mlp_.forward(attention_.forward(x, layout, wanted, context), wanted, context);
 }
 
 BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words)
-    : max_positions_(config.max_position_embeddings), dropout_(config.hidden_dropout_prob) {
+    : max_length_(config.max_length()),
+      first_position_(config.first_position()),
+      dropout_(config.hidden_dropout_prob) {
   const int64_t width = config.hidden_size;
   const auto table = [&](const char* name, int64_t rows, bool sparse = false) {
     return register_module(name, std::make_shared<nn::Embedding>(rows, width, sparse));
@@ -76,14 +54,11 @@ BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words)
 
 Tensor BertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layout,
                                const nn::Context& context) const {
-  if (layout.max_length > max_positions_) {
-    throw DataError(
-        "a sequence of {} tokens is longer than the model's max_position_embeddings ({}); set data.max_length to at most that",
-        layout.max_length, max_positions_);
-  }
+  require_length(layout, max_length_);
   const Tensor summed = nn::embedding_sum(
       {words_->lookup(batch.at("input_ids")), token_types_->lookup(batch.at("token_type_ids")),
-       positions_->lookup(layout.position_ids)},
+       positions_->lookup(first_position_ == 0 ? layout.position_ids
+                                               : layout.position_ids + first_position_)},
       context);
   return nn::norm_dropout(summed, norm_->all(), dropout_, embedding_site, layout, context);
 }
@@ -109,17 +84,10 @@ Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
 Tensor BertModel::run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
                             const nn::PackedLayout& wanted, const nn::Context& context) const {
   const auto& layer = layers_[index];
-  if (!context.recomputes(static_cast<int64_t>(index)))
-    return layer->forward(hidden, layout, wanted, context);
-  std::vector<Tensor> trainable;
-  for (const Tensor& parameter : layer->parameters()) {
-    if (parameter.requires_grad()) trainable.push_back(parameter);
-  }
-  return nn::activation_checkpoint(
-      [layer, layout, wanted, context](const Tensor& x) {
-        return layer->forward(x, layout, wanted, context);
-      },
-      hidden, trainable);
+  return run_block(*layer, static_cast<int64_t>(index), context, hidden,
+                   [layer, layout, wanted, context](const Tensor& x) {
+                     return layer->forward(x, layout, wanted, context);
+                   });
 }
 
 Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layout,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "stretto/models/bert/config.h"
+#include "stretto/models/blocks.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
@@ -21,15 +22,8 @@ class BertLayer : public torch::nn::Module {
                  const nn::Context& context) const;
 
  private:
-  Tensor attention(const Tensor& x, const Tensor& wanted_x, const nn::PackedLayout& layout,
-                   const nn::PackedLayout& wanted, const nn::Context& context) const;
-
-  int64_t heads_, head_width_;
-  double hidden_dropout_, attention_dropout_;
-  uint64_t first_site_;
-  nn::Activation activation_;
-  std::shared_ptr<nn::Linear> query_, key_, value_, attention_output_, intermediate_, output_;
-  std::shared_ptr<nn::LayerNorm> attention_norm_, output_norm_;
+  AttentionBlock attention_;
+  MlpBlock mlp_;
 };
 
 // The sum of word, position and token type embeddings, normalised.
@@ -41,7 +35,7 @@ class BertEmbeddings : public torch::nn::Module {
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
  private:
-  int64_t max_positions_;
+  int64_t max_length_, first_position_;
   double dropout_;
   std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
   std::shared_ptr<nn::LayerNorm> norm_;
@@ -72,7 +66,7 @@ class BertModel : public torch::nn::Module {
   std::shared_ptr<nn::Linear> pooler_;  // null without one
 };
 
-// A BERT with a head: what does not depend on the head.
+// A BERT or RoBERTa with a head: what does not depend on the head.
 class BertWithHead : public TextModel {
  public:
   // As in Hugging Face: normal(0, initializer_range); biases and the padding row are zero, weights of norms one.
@@ -85,15 +79,16 @@ class BertWithHead : public TextModel {
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
   int64_t vocab_size() const override { return config_.vocab_size; }
-  int64_t max_length() const override { return config_.max_position_embeddings; }
+  int64_t max_length() const override { return config_.max_length(); }
 
   const BertConfig& config() const { return config_; }
 
  protected:
   BertWithHead(const BertConfig& config, Head head, bool sparse_words);
 
-  // dropout(x) before the head; x are the rows of `layout`.
-  Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
+  // dropout(x) before the head, or inside of it (`index` 1); x are the rows of `layout`.
+  Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
+                      uint64_t index = 0) const;
 
   BertConfig config_;
   Head head_;
@@ -108,6 +103,16 @@ class BertForSequenceClassification : public BertWithHead {
 
  private:
   std::shared_ptr<nn::Linear> classifier_;
+};
+
+// Hugging Face's RobertaForSequenceClassification: of the first token's state, through a layer of its own.
+class RobertaForSequenceClassification : public BertWithHead {
+ public:
+  explicit RobertaForSequenceClassification(const BertConfig& config);
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+
+ private:
+  std::shared_ptr<nn::Linear> dense_, out_;
 };
 
 // Hugging Face's BertForTokenClassification: of each token's state.
@@ -134,6 +139,9 @@ class BertForQuestionAnswering : public BertWithHead {
 std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,
                                                          const std::string& source,
                                                          const TextModelOptions& options);
+std::shared_ptr<TextModel> make_roberta_sequence_classifier(const nlohmann::json& config,
+                                                            const std::string& source,
+                                                            const TextModelOptions& options);
 std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& config, const std::string& source,
                                                       const TextModelOptions& options);
 std::shared_ptr<TextModel> make_bert_question_answerer(const nlohmann::json& config,

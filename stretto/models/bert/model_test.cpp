@@ -7,8 +7,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/models/bert/golden_support.h"
 #include "stretto/models/config_json.h"
+#include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 
 namespace stretto {
@@ -123,8 +123,8 @@ TEST(BertConfig, RefusesWhatItCannotDo) {
     }
     return "no error";
   };
-  EXPECT_THAT(error_of(R"({"model_type": "roberta"})"),
-              HasSubstr("config.json: model_type: \"roberta\" is not supported; only \"bert\" is"));
+  EXPECT_THAT(error_of(R"({"model_type": "gpt2"})"),
+              HasSubstr("config.json: model_type: \"gpt2\" is not supported; only \"bert\" is"));
   EXPECT_THAT(error_of(R"({"hidden_size": 30, "num_attention_heads": 4})"),
               HasSubstr("(30) must be a multiple"));
   EXPECT_THAT(error_of(R"({"hidden_size": "x"})"),
@@ -169,9 +169,11 @@ TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
     return "no error";
   };
   EXPECT_EQ(
-      error_of(R"({"model_type": "brt"})"),
-      "m/config.json: model_type: \"brt\" is not a model_type that stretto has; did you mean \"bert\"? (known: bert)");
-  EXPECT_EQ(error_of("{}"), "m/config.json: model_type is missing; expected one of: bert");
+      error_of(R"({"model_type": "bertt"})"),
+      "m/config.json: model_type: \"bertt\" is not a model_type that stretto has; did you mean \"bert\"? (known: bert, roberta, xlm-roberta, distilbert, bart)");
+  EXPECT_EQ(
+      error_of("{}"),
+      "m/config.json: model_type is missing; expected one of: bert, roberta, xlm-roberta, distilbert, bart");
   EXPECT_EQ(error_of("[]"), "m/config.json: expected a JSON object, found array");
 }
 

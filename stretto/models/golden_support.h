@@ -9,15 +9,14 @@
 #include "stretto/tensor/batch.h"
 #include "stretto/tensor/safetensors.h"
 
-// What tests against tests/golden/bert and bert_heads have in common.
+// What tests against tests/golden/bert, bert_heads, roberta and bart have in common.
 namespace stretto {
 
 // The packed batch in a golden file.
 inline Batch packed_batch(const NamedTensors& golden, const std::string& prefix = "") {
   Batch batch;
   batch.tensors["input_ids"] = golden.at(prefix + "ids");
-  batch.tensors["token_type_ids"] = golden.at(prefix + "token_type_ids");
-  for (const char* name : {"labels", "starts", "ends"})
+  for (const char* name : {"token_type_ids", "labels", "starts", "ends"})
     if (golden.contains(prefix + name)) batch.tensors[name] = golden.at(prefix + name);
   const Tensor bounds = golden.at(prefix + "cu_seqlens");
   batch.tensors["cu_seqlens"] = bounds;

@@ -1,0 +1,68 @@
+#include "stretto/base/error.h"
+#include "stretto/models/bart/model.h"
+#include "stretto/models/initialize.h"
+#include "stretto/models/load_weights.h"
+
+namespace stretto {
+namespace {
+
+constexpr uint64_t head_site = ~uint64_t{0};  // and the one before; behind those of the layers
+
+// Files in which encoder and decoder hold the word table.
+std::string current_table_name(std::string name) {
+  return name.ends_with("coder.embed_tokens.weight") ? "model.shared.weight" : name;
+}
+
+}  // namespace
+
+BartForSequenceClassification::BartForSequenceClassification(const BartConfig& config) : config_(config) {
+  model_ = register_module("model", std::make_shared<BartModel>(config));
+  dense_ = nn::add_layer(*this, "classification_head.dense",
+                         std::make_shared<nn::Linear>(config.d_model, config.d_model));
+  out_ = nn::add_layer(*this, "classification_head.out_proj",
+                       std::make_shared<nn::Linear>(config.d_model, config.num_labels()));
+}
+
+Tensor BartForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch);
+  const Tensor ends = batch.at("input_ids").index_select(0, layout.last_rows());
+  if (!ends.eq(config_.eos_token_id).all().item<bool>()) {
+    throw DataError(
+        "a text does not end with eos_token_id ({}), where BART classifies; use the tokenizer of the model's folder",
+        config_.eos_token_id);
+  }
+  const nn::PackedLayout last = layout.last_tokens();
+  Tensor x = model_->forward_last(batch, layout, context);
+  x = nn::dropout(x, config_.classifier_dropout, head_site - 1, last, context);
+  x = at::tanh(dense_->forward(x));
+  return out_->forward(nn::dropout(x, config_.classifier_dropout, head_site, last, context));
+}
+
+void BartForSequenceClassification::initialize(uint64_t seed, const std::vector<std::string>& names) {
+  initialize_parameters(*this, seed, names, config_.init_std, "model.shared.weight", config_.pad_token_id);
+}
+
+WeightReport BartForSequenceClassification::load_weights(const std::filesystem::path& folder) {
+  return load_encoder_weights(*this, Head::sequence_classification, folder,
+                              {.prefix = "model.",
+                               .parts = {"shared.", "encoder.", "decoder."},
+                               .renamed = current_table_name,
+                               .is_leftover = [](const std::string& name) {
+                                 return name == "final_logits_bias" || name.starts_with("lm_head.");
+                               }});
+}
+
+nlohmann::json BartForSequenceClassification::config_json(const nlohmann::json& original) const {
+  return config_.to_json(original, "BartForSequenceClassification");
+}
+
+std::shared_ptr<TextModel> make_bart_sequence_classifier(const nlohmann::json& config,
+                                                         const std::string& source,
+                                                         const TextModelOptions& options) {
+  BartConfig bart = BartConfig::from_json(config, source);
+  if (options.labels) bart.labels = *options.labels;
+  if (options.dropout) bart.set_dropout(*options.dropout);
+  return nn::make_sharded<BartForSequenceClassification>(bart);
+}
+
+}  // namespace stretto

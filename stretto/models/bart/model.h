@@ -1,0 +1,112 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stretto/models/bart/config.h"
+#include "stretto/models/blocks.h"
+#include "stretto/models/text_model.h"
+#include "stretto/nn/sharded.h"
+
+namespace stretto {
+
+class BartEncoderLayer : public torch::nn::Module {
+ public:
+  BartEncoderLayer(const BartConfig& config, uint64_t first_site);
+
+  // x [T, H], the rows of `layout` -> [T, H].
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+  static constexpr uint64_t sites = 4;  // dropout sites
+
+ private:
+  AttentionBlock attention_;
+  MlpBlock mlp_;
+};
+
+class BartDecoderLayer : public torch::nn::Module {
+ public:
+  BartDecoderLayer(const BartConfig& config, uint64_t first_site);
+
+  // x and encoded [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: `layout`, or layout.last_tokens().
+  Tensor forward(const Tensor& x, const Tensor& encoded, const nn::PackedLayout& layout,
+                 const nn::PackedLayout& wanted, const nn::Context& context) const;
+
+  static constexpr uint64_t sites = 6;
+
+ private:
+  AttentionBlock self_attention_, cross_attention_;
+  MlpBlock mlp_;
+};
+
+// The embeddings of encoder or decoder but the word table, which both share: positions and norm.
+class BartPositions : public torch::nn::Module {
+ public:
+  BartPositions(const BartConfig& config, uint64_t site);
+
+  // ids [T] -> [T, H]. Throws DataError for sequences longer than the model supports.
+  Tensor forward(const nn::Embedding& words, const Tensor& ids, const nn::PackedLayout& layout,
+                 const nn::Context& context) const;
+
+ private:
+  int64_t max_positions_;
+  double dropout_;
+  uint64_t site_;
+  std::shared_ptr<nn::Embedding> positions_;
+  std::shared_ptr<nn::LayerNorm> norm_;
+};
+
+// Encoder and decoder. Parameter names are those of Hugging Face's BartModel.
+class BartModel : public torch::nn::Module {
+ public:
+  explicit BartModel(const BartConfig& config);
+
+  // Encodes the batch's input_ids [T], and decodes them again, each sequence shifted by one token behind
+  // decoder_start_token_id. Returns the decoder's hidden states of the last token of each sequence, [B, H]: the last layer
+  // skips the other tokens.
+  Tensor forward_last(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+ private:
+  Tensor encode(const Tensor& ids, const nn::PackedLayout& layout, const nn::Context& context) const;
+  Tensor decode(size_t index, const Tensor& x, const Tensor& encoded, const nn::PackedLayout& layout,
+                const nn::PackedLayout& wanted, const nn::Context& context) const;
+
+  BartConfig config_;
+  std::shared_ptr<nn::Embedding> words_;
+  std::shared_ptr<BartPositions> encoder_positions_, decoder_positions_;
+  std::vector<std::shared_ptr<nn::Sharded<BartEncoderLayer>>> encoder_;
+  std::vector<std::shared_ptr<nn::Sharded<BartDecoderLayer>>> decoder_;
+};
+
+// Hugging Face's BartForSequenceClassification: of the decoder's state at the end-of-sequence token, which must be the last
+// one of each text.
+class BartForSequenceClassification : public TextModel {
+ public:
+  explicit BartForSequenceClassification(const BartConfig& config);
+
+  // Throws DataError if a text does not end with eos_token_id.
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+
+  // As in Hugging Face: normal(0, init_std); biases and the padding row are zero, weights of norms one.
+  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
+
+  // Accepts files in which encoder and decoder hold the word table, or that lack the "model." prefix.
+  WeightReport load_weights(const std::filesystem::path& folder) override;
+
+  nlohmann::json config_json(const nlohmann::json& original) const override;
+  const std::vector<std::string>& labels() const override { return config_.labels; }
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  int64_t max_length() const override { return config_.max_position_embeddings; }
+
+ private:
+  BartConfig config_;
+  std::shared_ptr<BartModel> model_;
+  std::shared_ptr<nn::Linear> dense_, out_;
+};
+
+// For models/registry.h.
+std::shared_ptr<TextModel> make_bart_sequence_classifier(const nlohmann::json& config,
+                                                         const std::string& source,
+                                                         const TextModelOptions& options);
+
+}  // namespace stretto

@@ -1,0 +1,96 @@
+#include "stretto/models/blocks.h"
+
+#include "stretto/base/error.h"
+#include "stretto/nn/activation_checkpoint.h"
+
+namespace stretto {
+namespace {
+
+std::shared_ptr<nn::Linear> add_linear(torch::nn::Module& layer, const std::string& name, int64_t in,
+                                       int64_t out) {
+  return nn::add_layer(layer, name, std::make_shared<nn::Linear>(in, out));
+}
+
+std::shared_ptr<nn::LayerNorm> add_norm(torch::nn::Module& layer, const std::string& name, int64_t width,
+                                        double eps) {
+  return nn::add_layer(layer, name, std::make_shared<nn::LayerNorm>(width, eps));
+}
+
+}  // namespace
+
+void require_length(const nn::PackedLayout& layout, int64_t max_length) {
+  if (layout.max_length <= max_length) return;
+  throw DataError(
+      "a sequence of {} tokens is longer than the model's max_position_embeddings allows ({}); set data.max_length to at most that",
+      layout.max_length, max_length);
+}
+
+Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context, const Tensor& x,
+                 const std::function<Tensor(const Tensor&)>& forward) {
+  if (!context.recomputes(index)) return forward(x);
+  std::vector<Tensor> trainable;
+  for (const Tensor& parameter : block.parameters()) {
+    if (parameter.requires_grad()) trainable.push_back(parameter);
+  }
+  return nn::activation_checkpoint(forward, x, trainable);
+}
+
+Tensor rows_of(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted) {
+  if (wanted.tokens == layout.tokens) return x;
+  return x.index_select(0, wanted.are_last ? layout.last_rows() : layout.first_rows());
+}
+
+AttentionBlock::AttentionBlock(torch::nn::Module& layer, const AttentionNames& names,
+                               const AttentionOptions& options)
+    : options_(options),
+      query_(add_linear(layer, names.query, options.width, options.width)),
+      key_(add_linear(layer, names.key, options.width, options.width)),
+      value_(add_linear(layer, names.value, options.width, options.width)),
+      output_(add_linear(layer, names.output, options.width, options.width)),
+      norm_(add_norm(layer, names.norm, options.width, options.norm_eps)) {}
+
+Tensor AttentionBlock::forward(const Tensor& x, const nn::PackedLayout& layout,
+                               const nn::PackedLayout& wanted, const nn::Context& context) const {
+  if (wanted.tokens != layout.tokens)
+    return forward_to(x, rows_of(x, layout, wanted), layout, wanted, context);
+  const auto all = nn::linears(x, {query_->map(), key_->map(), value_->map()});
+  return finish(all[0], all[1], all[2], x, layout, wanted, context);
+}
+
+Tensor AttentionBlock::forward_to(const Tensor& source, const Tensor& x, const nn::PackedLayout& layout,
+                                  const nn::PackedLayout& wanted, const nn::Context& context) const {
+  const auto of_source = nn::linears(source, {key_->map(), value_->map()});
+  return finish(query_->forward(x), of_source[0], of_source[1], x, layout, wanted, context);
+}
+
+Tensor AttentionBlock::finish(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& x,
+                              const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                              const nn::Context& context) const {
+  const int64_t heads = options_.heads, head_width = options_.width / heads;
+  const auto split_heads = [&](const Tensor& rows) { return rows.view({rows.size(0), heads, head_width}); };
+  const Tensor attended =
+      nn::packed_attention(split_heads(q), split_heads(k), split_heads(v), wanted, layout,
+                           options_.attention_dropout, options_.first_site, context, options_.causal);
+  return nn::linear_dropout_add_norm(attended, output_->map(), x, norm_->all(), options_.dropout,
+                                     options_.first_site + 1, wanted, context);
+}
+
+MlpBlock::MlpBlock(torch::nn::Module& layer, const MlpNames& names, const MlpOptions& options)
+    : options_(options),
+      in_(add_linear(layer, names.in, options.width, options.inner)),
+      out_(add_linear(layer, names.out, options.inner, options.width)),
+      norm_(add_norm(layer, names.norm, options.width, options.norm_eps)) {}
+
+Tensor MlpBlock::forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const {
+  const uint64_t site = options_.first_site;
+  if (options_.activation_dropout == 0 || !context.training) {
+    return nn::mlp_dropout_add_norm(x, in_->map(), options_.activation, out_->map(), norm_->all(),
+                                    options_.dropout, site, layout, context);
+  }
+  const Tensor active = nn::activate(in_->forward(x), options_.activation);
+  const Tensor kept = nn::dropout(active, options_.activation_dropout, site, layout, context);
+  return nn::linear_dropout_add_norm(kept, out_->map(), x, norm_->all(), options_.dropout, site + 1, layout,
+                                     context);
+}
+
+}  // namespace stretto

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "stretto/nn/layers.h"
+
+namespace stretto {
+
+// The parts of a post-norm transformer layer (Vaswani et al. 2017). Each registers its parameters in the layer that it
+// belongs to, under the names of the model's weight files.
+
+struct AttentionNames {
+  std::string query, key, value, output, norm;
+};
+
+struct AttentionOptions {
+  int64_t width = 0, heads = 0;
+  double norm_eps = 1e-12;
+  double dropout = 0;            // of the output
+  double attention_dropout = 0;  // of the attention weights
+  uint64_t first_site = 0;       // number of its first dropout site; it has two
+  bool causal = false;           // a token attends to itself and earlier ones only
+};
+
+// norm(x + dropout(output(attention(query(x), key(source), value(source))))).
+class AttentionBlock {
+ public:
+  AttentionBlock(torch::nn::Module& layer, const AttentionNames& names, const AttentionOptions& options);
+
+  // Self-attention. x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: of `layout`, or its first_tokens() or
+  // last_tokens(), which skips most of the computation.
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                 const nn::Context& context) const;
+
+  // Attention to other rows of the same sequences. x [., H]: the rows of `wanted`, as above; source [T, H]: those of
+  // `layout`. Returns the rows of `wanted`.
+  Tensor forward_to(const Tensor& source, const Tensor& x, const nn::PackedLayout& layout,
+                    const nn::PackedLayout& wanted, const nn::Context& context) const;
+
+ private:
+  Tensor finish(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& x,
+                const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                const nn::Context& context) const;
+
+  AttentionOptions options_;
+  std::shared_ptr<nn::Linear> query_, key_, value_, output_;
+  std::shared_ptr<nn::LayerNorm> norm_;
+};
+
+struct MlpNames {
+  std::string in, out, norm;
+};
+
+struct MlpOptions {
+  int64_t width = 0, inner = 0;
+  double norm_eps = 1e-12;
+  double dropout = 0;             // of the output
+  double activation_dropout = 0;  // of the activations
+  uint64_t first_site = 0;  // number of its first dropout site; it has two if it drops activations, else one
+  nn::Activation activation = {};
+};
+
+// norm(x + dropout(out(activation(in(x))))).
+class MlpBlock {
+ public:
+  MlpBlock(torch::nn::Module& layer, const MlpNames& names, const MlpOptions& options);
+
+  // x [T, H]: the rows of `layout`.
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+ private:
+  MlpOptions options_;
+  std::shared_ptr<nn::Linear> in_, out_;
+  std::shared_ptr<nn::LayerNorm> norm_;
+};
+
+// Throws DataError if a sequence is longer than the model's `max_length` tokens.
+void require_length(const nn::PackedLayout& layout, int64_t max_length);
+
+// forward(x) of block number `index`, with its activations computed again in backward if `context` says so.
+Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context, const Tensor& x,
+                 const std::function<Tensor(const Tensor&)>& forward);
+
+// The rows of `wanted` of x [T, H], which are those of `layout`.
+Tensor rows_of(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted);
+
+}  // namespace stretto

@@ -1,0 +1,126 @@
+#include "stretto/models/distilbert/model.h"
+
+#include "stretto/models/initialize.h"
+#include "stretto/models/load_weights.h"
+
+namespace stretto {
+namespace {
+
+constexpr double norm_eps = 1e-12;
+constexpr uint64_t embedding_site = 0;        // those of the layers follow
+constexpr uint64_t head_site = ~uint64_t{0};  // behind them
+
+}  // namespace
+
+DistilBertLayer::DistilBertLayer(const DistilBertConfig& config, uint64_t first_site)
+    : attention_(
+          *this,
+          {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm"},
+          {.width = config.dim,
+           .heads = config.n_heads,
+           .norm_eps = norm_eps,
+           .dropout = 0,
+           .attention_dropout = config.attention_dropout,
+           .first_site = first_site}),
+      mlp_(*this, {"ffn.lin1", "ffn.lin2", "output_layer_norm"},
+           {.width = config.dim,
+            .inner = config.hidden_dim,
+            .norm_eps = norm_eps,
+            .dropout = config.dropout,
+            .first_site = first_site + 2,
+            .activation = nn::activation(config.activation)}) {}
+
+Tensor DistilBertLayer::forward(const Tensor& x, const nn::PackedLayout& layout,
+                                const nn::PackedLayout& wanted, const nn::Context& context) const {
+  return mlp_.forward(attention_.forward(x, layout, wanted, context), wanted, context);
+}
+
+DistilBertEmbeddings::DistilBertEmbeddings(const DistilBertConfig& config)
+    : max_length_(config.max_position_embeddings), dropout_(config.dropout) {
+  words_ = register_module("word_embeddings",
+                           std::make_shared<nn::Embedding>(config.vocab_size, config.dim, /*sparse=*/true));
+  positions_ = register_module("position_embeddings",
+                               std::make_shared<nn::Embedding>(config.max_position_embeddings, config.dim));
+  norm_ = register_module("LayerNorm", std::make_shared<nn::LayerNorm>(config.dim, norm_eps));
+}
+
+Tensor DistilBertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layout,
+                                     const nn::Context& context) const {
+  require_length(layout, max_length_);
+  const Tensor summed = nn::embedding_sum(
+      {words_->lookup(batch.at("input_ids")), positions_->lookup(layout.position_ids)}, context);
+  return nn::norm_dropout(summed, norm_->all(), dropout_, embedding_site, layout, context);
+}
+
+DistilBertModel::DistilBertModel(const DistilBertConfig& config)
+    : embeddings_(register_module("embeddings", nn::make_sharded<DistilBertEmbeddings>(config))) {
+  uint64_t site = embedding_site + 1;
+  for (int64_t i = 0; i < config.n_layers; ++i, site += DistilBertLayer::sites) {
+    layers_.push_back(nn::add_layer(*this, "transformer.layer." + std::to_string(i),
+                                    nn::make_sharded<DistilBertLayer>(config, site)));
+  }
+}
+
+Tensor DistilBertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
+                                const nn::PackedLayout& wanted, const nn::Context& context) const {
+  Tensor hidden = embeddings_->forward(batch, layout, context);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const nn::PackedLayout& rows = i + 1 == layers_.size() ? wanted : layout;
+    const auto& layer = layers_[i];
+    hidden = run_block(
+        *layer, static_cast<int64_t>(i), context, hidden,
+        [layer, layout, rows, context](const Tensor& x) { return layer->forward(x, layout, rows, context); });
+  }
+  return layers_.empty() ? rows_of(hidden, layout, wanted) : hidden;
+}
+
+DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, Head head)
+    : config_(config), head_(head) {
+  encoder_ = register_module("distilbert", std::make_shared<DistilBertModel>(config));
+  if (head == Head::sequence_classification)
+    before_ = register_module("pre_classifier", std::make_shared<nn::Linear>(config.dim, config.dim));
+  out_ = head == Head::question_answering
+             ? register_module("qa_outputs", std::make_shared<nn::Linear>(config.dim, 2))
+             : register_module("classifier", std::make_shared<nn::Linear>(config.dim, config.num_labels()));
+}
+
+Tensor DistilBertWithHead::forward(const Batch& batch, const nn::Context& context) const {
+  const nn::PackedLayout layout(batch);
+  const bool whole_texts = head_ == Head::sequence_classification;
+  const nn::PackedLayout rows = whole_texts ? layout.first_tokens() : layout;
+  Tensor state = encoder_->forward(batch, layout, rows, context);
+  if (whole_texts) state = at::relu(before_->forward(state));
+  const double p = whole_texts                         ? config_.seq_classif_dropout
+                   : head_ == Head::question_answering ? config_.qa_dropout
+                                                       : config_.dropout;
+  return out_->forward(nn::dropout(state, p, head_site, rows, context));
+}
+
+void DistilBertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {
+  initialize_parameters(*this, seed, names, config_.initializer_range,
+                        "distilbert.embeddings.word_embeddings.weight", config_.pad_token_id);
+}
+
+WeightReport DistilBertWithHead::load_weights(const std::filesystem::path& folder) {
+  return load_encoder_weights(*this, head_, folder,
+                              {.prefix = "distilbert.",
+                               .parts = {"embeddings.", "transformer."},
+                               .is_leftover = [](const std::string& name) {
+                                 return name.starts_with("vocab_") || name.starts_with("pre_classifier.");
+                               }});
+}
+
+nlohmann::json DistilBertWithHead::config_json(const nlohmann::json& original) const {
+  return config_.to_json(original, std::string("DistilBertFor") + name_of(head_));
+}
+
+std::shared_ptr<TextModel> make_distilbert(Head head, const nlohmann::json& config, const std::string& source,
+                                           const TextModelOptions& options) {
+  DistilBertConfig distilbert = DistilBertConfig::from_json(config, source);
+  if (options.labels) distilbert.labels = *options.labels;
+  if (head == Head::question_answering) distilbert.labels = {"LABEL_0", "LABEL_1"};
+  if (options.dropout) distilbert.set_dropout(*options.dropout);
+  return nn::make_sharded<DistilBertWithHead>(distilbert, head);
+}
+
+}  // namespace stretto

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stretto/models/blocks.h"
+#include "stretto/models/distilbert/config.h"
+#include "stretto/models/text_model.h"
+#include "stretto/nn/sharded.h"
+
+namespace stretto {
+
+class DistilBertLayer : public torch::nn::Module {
+ public:
+  DistilBertLayer(const DistilBertConfig& config, uint64_t first_site);
+
+  // x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]: `layout`, or layout.first_tokens().
+  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                 const nn::Context& context) const;
+
+  static constexpr uint64_t sites = 3;  // dropout sites
+
+ private:
+  AttentionBlock attention_;
+  MlpBlock mlp_;
+};
+
+// The sum of word and position embeddings, normalised.
+class DistilBertEmbeddings : public torch::nn::Module {
+ public:
+  explicit DistilBertEmbeddings(const DistilBertConfig& config);
+
+  // The batch's input_ids [T] -> [T, H]. Throws DataError for sequences longer than the model supports.
+  Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
+
+ private:
+  int64_t max_length_;
+  double dropout_;
+  std::shared_ptr<nn::Embedding> words_, positions_;
+  std::shared_ptr<nn::LayerNorm> norm_;
+};
+
+// Parameter names are those of Hugging Face's DistilBertModel.
+class DistilBertModel : public torch::nn::Module {
+ public:
+  explicit DistilBertModel(const DistilBertConfig& config);
+
+  // The batch's input_ids [T] -> the rows of `wanted` of the last layer, [., H]: `layout`, or layout.first_tokens().
+  Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
+                 const nn::Context& context) const;
+
+ private:
+  std::shared_ptr<nn::Sharded<DistilBertEmbeddings>> embeddings_;
+  std::vector<std::shared_ptr<nn::Sharded<DistilBertLayer>>> layers_;
+};
+
+// Hugging Face's DistilBertForSequenceClassification, ...TokenClassification and ...QuestionAnswering.
+class DistilBertWithHead : public TextModel {
+ public:
+  DistilBertWithHead(const DistilBertConfig& config, Head head);
+
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+  void initialize(uint64_t seed, const std::vector<std::string>& names) override;
+
+  // Accepts encoders without the "distilbert." prefix. The head of a folder whose config.json names another one is left out.
+  WeightReport load_weights(const std::filesystem::path& folder) override;
+
+  nlohmann::json config_json(const nlohmann::json& original) const override;
+  const std::vector<std::string>& labels() const override { return config_.labels; }
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  int64_t max_length() const override { return config_.max_position_embeddings; }
+
+ private:
+  DistilBertConfig config_;
+  Head head_;
+  std::shared_ptr<DistilBertModel> encoder_;
+  std::shared_ptr<nn::Linear> before_;  // of sequence classification, else null
+  std::shared_ptr<nn::Linear> out_;
+};
+
+// For models/registry.h.
+std::shared_ptr<TextModel> make_distilbert(Head head, const nlohmann::json& config, const std::string& source,
+                                           const TextModelOptions& options);
+
+}  // namespace stretto

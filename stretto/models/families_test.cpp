@@ -1,0 +1,93 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/models/bert/model.h"
+#include "stretto/models/config_json.h"
+#include "stretto/models/golden_support.h"
+#include "stretto/models/registry.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+const std::filesystem::path families = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden";
+const std::filesystem::path roberta_folder = families / "roberta";
+
+struct FamilyCase {
+  const char* name;
+  Head head;
+  bool wide;
+};
+
+class FamilyGolden : public ::testing::TestWithParam<FamilyCase> {};
+
+TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
+  const auto& [name, head, wide] = GetParam();
+  const std::string precision = wide ? "fp64" : "fp32";
+  const double tolerance = wide ? 1e-11 : 1e-5;
+  const std::filesystem::path folder = families / name;
+  const auto golden = SafetensorsFile(folder / "golden.safetensors").load_all();
+  const auto model =
+      make_text_model(bundled_models(), head, read_config_json(folder / "config.json"), "config.json");
+  const WeightReport report = model->load_weights(folder);
+  EXPECT_THAT(report.missing, IsEmpty());
+  EXPECT_THAT(report.unexpected, IsEmpty());
+  EXPECT_EQ(trained_labels(bundled_models(), head, folder)->size(), model->labels().size());
+  model->to(wide ? at::kDouble : at::kFloat);
+  const Batch batch = packed_batch(golden);
+  const Tensor logits = model->forward(batch, {});
+  EXPECT_LT(relative_difference(logits.detach(), golden.at(precision + ".logits")), tolerance);
+  const Loss loss = nn::cross_entropy(logits, batch.at("labels"));
+  EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(precision + ".loss_sum")), tolerance);
+  loss.sum.backward();
+  expect_golden_gradients(*model, golden, precision, tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Heads, FamilyGolden,
+    ::testing::Values(FamilyCase{"roberta/sequence", Head::sequence_classification, true},
+                      FamilyCase{"roberta/sequence", Head::sequence_classification, false},
+                      FamilyCase{"roberta/token", Head::token_classification, true},
+                      FamilyCase{"roberta/token", Head::token_classification, false},
+                      FamilyCase{"distilbert/sequence", Head::sequence_classification, true},
+                      FamilyCase{"distilbert/sequence", Head::sequence_classification, false},
+                      FamilyCase{"distilbert/token", Head::token_classification, true},
+                      FamilyCase{"distilbert/token", Head::token_classification, false}));
+
+// What a folder written here holds is what is read from it.
+TEST_P(FamilyGolden, ConfigJsonIsReadAgain) {
+  const auto& [name, head, wide] = GetParam();
+  const nlohmann::json json = read_config_json(families / name / "config.json");
+  const auto model = make_text_model(bundled_models(), head, json, "config.json");
+  const nlohmann::json written = model->config_json(json);
+  EXPECT_EQ(written.at("architectures"), json.at("architectures"));
+  EXPECT_EQ(make_text_model(bundled_models(), head, written, "config.json")->config_json({}),
+            model->config_json({}));
+}
+
+TEST(Roberta, ConfigJsonKeepsTheFamily) {
+  nlohmann::json json = read_config_json(roberta_folder / "sequence/config.json");
+  for (const auto& [type, architecture] : {std::pair{"roberta", "RobertaForSequenceClassification"},
+                                           {"xlm-roberta", "XLMRobertaForSequenceClassification"}}) {
+    json["model_type"] = type;
+    const auto model = make_text_model(bundled_models(), Head::sequence_classification, json, "config.json");
+    EXPECT_EQ(model->config_json({}).at("model_type"), type);
+    EXPECT_EQ(model->config_json({}).at("architectures"), nlohmann::json({architecture}));
+    EXPECT_EQ(model->max_length(), 48) << "of 50 positions, which begin at 2";
+  }
+}
+
+TEST(Roberta, PositionsThatDoNotExistAreRefused) {
+  nlohmann::json json = read_config_json(roberta_folder / "sequence/config.json");
+  json["max_position_embeddings"] = 2;
+  EXPECT_THAT(
+      [&] { BertConfig::from_json(json, "config.json"); },
+      ThrowsMessage<ConfigError>(HasSubstr("max_position_embeddings (2) must exceed pad_token_id + 1 (2)")));
+}
+
+}  // namespace
+}  // namespace stretto
