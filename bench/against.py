@@ -35,14 +35,16 @@ def compare_training(builds, rounds, steps, only):
     with tempfile.TemporaryDirectory(prefix="against-bench-") as temporary:
         options.train = measure.training_file(pathlib.Path(temporary), options.encoder)
         for case in train.CASES:
-            if train.skipped(case, options) or (only and case.name not in only):
+            newer = case.shape == "bart-base" and not only  # the other build may not have the model
+            if newer or train.skipped(case, options) or (only and case.name not in only):
                 continue
             values = {build: [] for build in builds}
             for turn in range(rounds):
                 for build in builds:
                     folder = pathlib.Path(temporary) / f"{case.name}-{turn}-{builds.index(build)}"
                     folder.mkdir()
-                    (folder / "config.json").write_text(json.dumps(train.BASE_SHAPE))
+                    if case.shape:
+                        (folder / "config.json").write_text(json.dumps(train.SHAPES[case.shape]))
                     options.stretto = build / "bin/stretto"
                     values[build].append(train.stretto_turn(case, options, folder))
             for place, (unit, higher) in enumerate([("samples/s", True), ("MB per rank", False)]):

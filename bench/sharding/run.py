@@ -37,7 +37,7 @@ def measure_case(train, case, options, temporary):
     def turn_folder(name, turn_number):
         folder = temporary / f"{case.name}-{name.replace(', ', '-')}-{turn_number}"
         folder.mkdir()
-        (folder / "config.json").write_text(json.dumps(train.BASE_SHAPE))
+        (folder / "config.json").write_text(json.dumps(train.SHAPES["bert-base"]))
         return folder
 
     for turn_number in range(options.rounds):
@@ -80,7 +80,7 @@ def main():
     train = measure.load_script("train")
     bf16 = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
     cases = [train.Case(f"{model}-{ranks}-{precision}", ranks, precision, 16 if model == "base" else 32, [],
-                        base_shape=model == "base")
+                        shape="bert-base" if model == "base" else "")
              for model, ranks in [("minilm", 2), ("base", 2), ("base", 4)]
              for precision in (["fp32", "bf16"] if bf16 else ["fp32"])]
     with tempfile.TemporaryDirectory(prefix="sharding-bench-") as temporary:

@@ -15,8 +15,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
 PEER = pathlib.Path(__file__).with_name("python_trainer.py")
-BASE_SHAPE = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
-              "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512}
+# The config.json of models with random weights; ids are those of the encoder's tokenizer ([PAD] 0, [SEP] 102).
+SHAPES = {
+    "bert-base": {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
+                  "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512},
+    "bart-base": {"model_type": "bart", "vocab_size": 30522, "d_model": 768, "encoder_layers": 6, "decoder_layers": 6,
+                  "encoder_attention_heads": 12, "decoder_attention_heads": 12, "encoder_ffn_dim": 3072,
+                  "decoder_ffn_dim": 3072, "max_position_embeddings": 1024, "dropout": 0.1, "attention_dropout": 0.1,
+                  "activation_dropout": 0.1, "pad_token_id": 0, "bos_token_id": 101, "eos_token_id": 102,
+                  "decoder_start_token_id": 102, "forced_eos_token_id": 102},
+}
 
 
 @dataclasses.dataclass
@@ -34,7 +42,7 @@ class Case:
     precision: str
     batch_size: int
     peers: list
-    base_shape: bool = False
+    shape: str = ""  # of SHAPES; "": the encoder
 
 
 CASES = [
@@ -42,8 +50,10 @@ CASES = [
     Case("minilm-1-bf16", 1, "bf16", 32, [Peer("hf", 4, 5.5), Peer("tuned", 1.7, 2.5, tcmalloc=True)]),
     Case("minilm-2-fp32", 2, "fp32", 32, [Peer("accelerate", None, None), Peer("tuned", None, None, tcmalloc=True)]),
     Case("minilm-2-bf16", 2, "bf16", 32, [Peer("accelerate", 6, 9), Peer("tuned", 2.2, 3.7, tcmalloc=True)]),
-    Case("base-1-bf16", 1, "bf16", 16, [Peer("hf", 3, 5)], base_shape=True),
-    Case("base-1-fp32", 1, "fp32", 16, [Peer("hf", None, None)], base_shape=True),
+    Case("base-1-bf16", 1, "bf16", 16, [Peer("hf", 3, 5)], shape="bert-base"),
+    Case("base-1-fp32", 1, "fp32", 16, [Peer("hf", None, None)], shape="bert-base"),
+    Case("bart-1-bf16", 1, "bf16", 16, [Peer("hf", 2.5, 4)], shape="bart-base"),
+    Case("bart-1-fp32", 1, "fp32", 16, [Peer("hf", 2.5, 4)], shape="bart-base"),
 ]
 
 
@@ -63,10 +73,10 @@ def stretto_command(verb, case, options, folder):
         "data.train": options.train, "data.text": "null", "data.max_length": 128, "data.cache": folder / "cache",
         "model.path": options.encoder, "tokenizer.path": options.encoder,
         "training.batch_size": case.batch_size, "training.precision": case.precision, "training.max_grad_norm": 1.0,
-        "training.max_steps": options.steps // (2 if case.base_shape else 1), "optimizer.lr": 5e-5, "optimizer.weight_decay": 0.01,
+        "training.max_steps": options.steps // (2 if case.shape else 1), "optimizer.lr": 5e-5, "optimizer.weight_decay": 0.01,
         "evaluate.every": "never", "track.log_every": 10, "output": folder / "run", "resume": "false",
     }
-    if case.base_shape:
+    if case.shape:
         settings.update({"model.path": "null", "model.config": folder / "config.json"})
     recipe = folder / "recipe.yaml"
     recipe.write_text("task: text-classification\ncheckpoint: {monitor: null}\n")
@@ -110,7 +120,7 @@ def run_peer(case, peer, options, folder):
     """Trains, and returns the samples per second and the outcome of the program."""
     command = [options.python, PEER, peer.how, "--train", options.train, "--encoder", options.encoder, "--precision",
                case.precision, "--batch-size", case.batch_size, "--seconds", options.seconds]
-    if case.base_shape:
+    if case.shape:
         command += ["--config", folder / "config.json"]
     if case.ranks > 1:
         command[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", case.ranks]
@@ -150,7 +160,8 @@ def libraries_alone(options, ranks):
 def measure_case(case, options):
     with tempfile.TemporaryDirectory(prefix="train-bench-") as temporary:
         folder = pathlib.Path(temporary)
-        (folder / "config.json").write_text(json.dumps(BASE_SHAPE))
+        if case.shape:
+            (folder / "config.json").write_text(json.dumps(SHAPES[case.shape]))
         ours, memory, communication = [], [], []
         theirs = {index: ([], []) for index in range(len(case.peers))}
         for turn in range(options.rounds):
