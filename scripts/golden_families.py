@@ -1,4 +1,5 @@
 """Small tokenizers of the families beside BERT's, trained by Hugging Face's tokenizers on the texts of the golden scripts."""
+import functools
 import json
 import unicodedata
 
@@ -87,7 +88,7 @@ def unigram(pieces):
     """T5's template; the prefix only where the text begins; a token of its own."""
     tokenizer = unigram_tokenizer([*pieces, ("</s>", 0.0)], 0, charsmap(), False, prepend_scheme="first")
     tokenizer.add_special_tokens(["</s>"])
-    tokenizer.add_tokens([AddedToken("<mask>", normalized=False), AddedToken("\ufb01lm", normalized=True)])
+    tokenizer.add_tokens([AddedToken("<mask>", normalized=False), AddedToken("film", normalized=True)])
     tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", pair="$A </s> $B:1 </s>:1", special_tokens=[("</s>", len(pieces))])
     return tokenizer
@@ -108,8 +109,9 @@ def xlm_roberta(pieces):
     return tokenizer, file
 
 
+@functools.lru_cache
 def families():
-    """By name: (tokenizer, {file: bytes})."""
+    """By name: (tokenizer, {file: bytes}). Trained once per process: the trainers' results vary."""
     made = {}
     tokenizer = gpt2()
     made["gpt2"] = (tokenizer, {"tokenizer.json": tokenizer.to_str().encode()})

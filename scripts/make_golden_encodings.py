@@ -15,6 +15,7 @@ import zlib
 import golden_families
 import make_golden_tokenizer as golden
 import sentencepiece_model
+from tokenizers import decoders
 
 SHORT, LONG = "hello the Map", "the world is not a g\u00f6od film, hello [MASK] new york\u2026 \u4e2d\u56fd re-read <mask> it's\U0001f600"
 WORDS = ["Hello", "unhappily", "", "\u4e2d\u56fd", "caf\u00e9!", " ", "New York", "[MASK]x", "don't", "\u0301", "<mask>", " a "]
@@ -47,7 +48,7 @@ def lines_of_case(case, tokenizer):
     finally:
         tokenizer.no_truncation()
     # In the overflowing windows of a pair tokenizers leaves its own type ids; stretto has the template's everywhere.
-    pair_types = case["tokenizer"] in ("uncased", "options", "roberta", "unigram")
+    pair_types = case["tokenizer"] != "xlm_roberta"
     windows = [encoding, *encoding.overflowing]
     return [line_of(window, pair_types or second is None or window is encoding) for window in windows]
 
@@ -69,12 +70,14 @@ def cases(name, tokenizer):
         for strategy in STRATEGIES:
             for length, stride, side in ((9, 0, "right"), (12, 2, "right"), (14, 1, "left"), (24, 3, "right")):
                 yield {"first": first, "second": second, "max_length": length, "strategy": strategy, "stride": stride, "side": side}
-    yield {"first": SHORT, "second": LONG, "special": False, "max_length": 9, "strategy": "only_second", "stride": 1, "side": "right"}
+    if name != "roberta":  # its type ids differ: see lines_of_case
+        yield {"first": SHORT, "second": LONG, "special": False, "max_length": 9, "strategy": "only_second", "stride": 1, "side": "right"}
 
 
 def all_tokenizers():
     own = golden.own_tokenizers()
     made = {name: own[name][0] for name in ("uncased", "options")}
+    made["uncased"].decoder = decoders.WordPiece()  # as transformers makes it from a vocab.txt
     made.update({name: tokenizer for name, (tokenizer, _) in golden_families.families().items()})
     return made
 

@@ -49,7 +49,9 @@ ByteLevelBpe::ByteLevelBpe(Vocabulary tokens, const Merges& merges, ByteLevelBpe
       throw DataError("{}: merge rule {}, \"{} {}\": the vocabulary lacks \"{}\"", name, rank + 1, left,
                       right, token);
     };
-    add_rule(pair_of(require(left), require(right)), static_cast<uint32_t>(rank), require(merged));
+    const int32_t left_id = require(left);
+    const int32_t right_id = require(right);
+    add_rule(pair_of(left_id, right_id), static_cast<uint32_t>(rank), require(merged));
     all += left + ' ' + right + '\n';
   }
   descriptions_of_merges_ = hash128_hex(all);

@@ -77,17 +77,22 @@ size_t trailing_spaces(std::string_view token) {
   return count;
 }
 
-// Of the tokens of one text in one encoding, from `begin` on.
-void trim_offsets(Encoding& encoding, size_t begin, bool add_prefix_space, const TokenOfId& token_of) {
+// Of the tokens of one text in one encoding, which begin at `begin` there and at `first` in `sequence`.
+void trim_offsets(Encoding& encoding, size_t begin, const Sequence& sequence, size_t first,
+                  bool add_prefix_space, const TokenOfId& token_of) {
+  auto taken = sequence.taken_spaces.begin();
   for (size_t i = begin; i < encoding.size(); ++i) {
-    const std::string_view token = token_of(encoding.ids[i]);
+    const size_t index = first + (i - begin);
+    while (taken != sequence.taken_spaces.end() && taken->index < index) ++taken;
+    const bool added = taken != sequence.taken_spaces.end() && taken->index == index;
+    const std::string_view token = added ? "" : token_of(encoding.ids[i]);
+    size_t leading = added ? taken->leading : leading_spaces(token);
+    const size_t trailing = added ? taken->trailing : trailing_spaces(token);
     Offset& offset = encoding.offsets[i];
-    if (size_t leading = leading_spaces(token); leading > 0) {
-      // In split words every word begins at 0.
-      if ((i == begin || offset.begin == 0) && add_prefix_space) --leading;
-      offset.begin = static_cast<uint32_t>(std::min<size_t>(offset.begin + leading, offset.end));
-    }
-    if (const size_t trailing = trailing_spaces(token); trailing > 0 && offset.end >= trailing)
+    // One space may have been put there: in front of the text or, where it is split, of the word, which begins at 0.
+    if ((i == begin || offset.begin == 0) && add_prefix_space && leading == 1) leading = 0;
+    offset.begin = static_cast<uint32_t>(std::min<size_t>(offset.begin + leading, offset.end));
+    if (offset.end >= trailing)
       offset.end = std::max(offset.end - static_cast<uint32_t>(trailing), offset.begin);
   }
 }
@@ -100,8 +105,10 @@ Encoding join(const std::vector<TemplatePiece>& pieces, const OffsetTrimming& tr
     const size_t begin = out.size();
     const bool of_first = piece.kind == TemplatePiece::Kind::first;
     if (piece.kind != TemplatePiece::Kind::special) {
-      append_tokens(out, piece, of_first ? first : *second, of_first ? window.first : window.second);
-      if (trimming.trim) trim_offsets(out, begin, trimming.add_prefix_space, token_of);
+      const Sequence& sequence = of_first ? first : *second;
+      const TokenRange& range = of_first ? window.first : window.second;
+      append_tokens(out, piece, sequence, range);
+      if (trimming.trim) trim_offsets(out, begin, sequence, range.begin, trimming.add_prefix_space, token_of);
     } else if (special_tokens) {
       append_special(out, piece);
     }
@@ -130,6 +137,13 @@ void Sequence::push_back(int32_t id, Offset offset, int32_t word_id) {
   ids.push_back(id);
   offsets.push_back(offset);
   word_ids.push_back(word_id);
+}
+
+void Sequence::push_back_added(int32_t id, Offset offset, int32_t word_id, std::string_view match) {
+  const size_t leading = leading_spaces(match);
+  const size_t trailing = trailing_spaces(match);
+  if (leading + trailing > 0) taken_spaces.push_back({size(), leading, trailing});
+  push_back(id, offset, word_id);
 }
 
 std::vector<Encoding> post_process(const PostProcessor& processor, const TokenOfId& token_of,

@@ -15,8 +15,19 @@ struct Sequence {
   std::vector<Offset> offsets;
   std::vector<int32_t> word_ids;
 
+  // White space that an added token has taken along (lstrip, rstrip), by the index of the token, in order.
+  struct TakenSpace {
+    size_t index;
+    size_t leading;  // code points
+    size_t trailing;
+  };
+  std::vector<TakenSpace> taken_spaces = {};
+
   size_t size() const { return ids.size(); }
   void push_back(int32_t id, Offset offset, int32_t word_id);
+
+  // An added token and what it was found as.
+  void push_back_added(int32_t id, Offset offset, int32_t word_id, std::string_view match);
 };
 
 // What stands around and between the texts: Hugging Face's TemplateProcessing (BertProcessing is one such

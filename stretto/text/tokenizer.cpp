@@ -199,7 +199,7 @@ void Tokenizer::tokenize_text(std::string_view text, Scratch& scratch, Sequence&
     const auto first = begin >= position ? character + characters_in(text, position, begin)
                                          : character - characters_in(text, begin, position);
     character = first + characters_in(text, begin, end);
-    out.push_back(id, {first, character}, scratch.next_word());
+    out.push_back_added(id, {first, character}, scratch.next_word(), text.substr(begin, end - begin));
     position = end;
   }
   if (position < text.size()) tokenize_piece(text.substr(position), character, scratch, out);
@@ -223,8 +223,8 @@ void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character,
   };
   for (const auto& [begin, end, id] : scratch.matches) {
     tokenize_part(begin);
-    out.push_back(id, {normalized.characters[begin], normalized.characters[end - 1] + 1},
-                  scratch.next_word());
+    out.push_back_added(id, {normalized.characters[begin], normalized.characters[end - 1] + 1},
+                        scratch.next_word(), std::string_view(normalized.bytes).substr(begin, end - begin));
     position = end;
   }
   tokenize_part(normalized.bytes.size());

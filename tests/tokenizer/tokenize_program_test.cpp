@@ -93,7 +93,7 @@ TEST_F(TokenizeProgram, PrintsTokensOrOffsets) {
 }
 
 TEST_F(TokenizeProgram, EveryFamilyGivesIdsTokensOffsetsAndTextAgain) {
-  const std::string text = "hello, the film it's caf\u00e9\n";
+  const std::string text = "hello, the map it's caf\u00e9\n";
   const std::map<std::string, std::string> first_tokens = {
       {"gpt2", "\u0120"}, {"roberta", "<s> h"}, {"unigram", "\u2581"}, {"xlm_roberta", "<s> \u2581"}};
   for (const auto& [family, begin] : first_tokens) {
