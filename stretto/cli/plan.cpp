@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "stretto/base/files.h"
 #include "stretto/cli/rank_program.h"
@@ -16,9 +18,11 @@ int plan(command::PlanArguments& arguments) {
   command::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = command::load_checked(arguments.recipe, Verb::train);
   launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "plan"};
-  command::apply(arguments.recipe.launch, options);
+  command::LaunchArguments measuring = arguments.recipe.launch;
+  const int hosts = std::max(1, std::exchange(measuring.hosts, {}).nodes);
+  command::apply(measuring, options);
   const int planned = options.ranks == 0 ? launch::default_ranks() : options.ranks;
-  resolve_batch(recipe.training, planned, recipe.origins);
+  resolve_batch(recipe.training, planned * hosts, recipe.origins);
   options.ranks = 1;
   options.pin = false;  // the rank sees all cores
   const command::RecipeHandover handover(arguments.recipe, recipe);

@@ -1,6 +1,7 @@
 #include "stretto/command/launch_arguments.h"
 
 #include "stretto/command/checks.h"
+#include "stretto/command/help_format.h"
 #include "stretto/launch/launch.h"
 
 namespace stretto::command {
@@ -22,6 +23,7 @@ void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description
 
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
   constexpr int64_t year = 365 * 24 * 3600;
+  verb.formatter(std::make_shared<HelpFormat>());
   add_ranks_option(verb, arguments.ranks, "Ranks to start on this host (default: one per GPU, else one)");
   verb.add_flag("--no-pin", arguments.no_pin, "Do not pin ranks to CPU cores");
   verb.add_option("--max-restarts,--max_restarts", arguments.max_restarts,

@@ -44,7 +44,7 @@ class Measurement : public Callback {
   bool reads_parameters() const override { return false; }
 
   void fit_start(FitContext& context) override {
-    const OptimizerPlan plan = plan_of(recipe_);
+    const OptimizerPlan plan = plan_of(recipe_, /*global_batch_size=*/0);
     const Precision precision = parse_precision(recipe_.training.precision);
     measured_.sizes =
         sizes_of(collect_tensors(context.module.root(), plan.groups), precision, *plan.optimizer);
@@ -180,7 +180,8 @@ void plan(const command::PlanArguments& arguments) {
   const Recipe whole = command::recipe_of_rank(arguments.recipe, Verb::train);
   const int ranks =
       arguments.recipe.launch.ranks > 0 ? arguments.recipe.launch.ranks : launch::default_ranks();
-  const JobShape job = {.ranks = ranks, .ranks_per_host = ranks};
+  const int hosts = std::max(1, arguments.recipe.launch.hosts.nodes);
+  const JobShape job = {.ranks = ranks * hosts, .ranks_per_host = ranks};
   const host::Machine machine = host::look_at_machine();
   HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
                          .network = arguments.network_gbit * 1e9 / 8};

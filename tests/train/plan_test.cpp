@@ -33,6 +33,19 @@ TEST(Plan, ComparesTheStrategiesWithoutTouchingTheRun) {
                                HasSubstr("does not fit"), HasSubstr("No strategy fits")));
 }
 
+TEST(Plan, HostsShardWhatOneHostShares) {
+  const Workspace workspace;
+  const ShellResult result =
+      shell(workspace.command("plan", 2, "training.epochs=20 training.precision=fp32") +
+            " --nodes 2 --steps 3 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto plan = nlohmann::json::parse(result.out);
+  EXPECT_EQ(plan.at("ranks"), 4);
+  EXPECT_EQ(plan.at("hosts"), 2);
+  ASSERT_THAT(plan.at("strategies"), ::testing::SizeIs(5)) << "hsdp as well";
+  for (const auto& row : plan.at("strategies")) EXPECT_GT(row.at("network_seconds"), 0.0) << row;
+}
+
 TEST(Plan, RefusesWhatCannotBePlanned) {
   const Workspace workspace;
   for (const auto& [arguments, problem] : {std::pair{"--steps 1", "--steps"},
