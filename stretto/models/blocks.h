@@ -8,6 +8,9 @@
 
 namespace stretto {
 
+// The number of a head's dropout site; those of the model's layers are counted from 0.
+inline constexpr uint64_t head_dropout_site = ~uint64_t{0};
+
 // The parts of a post-norm transformer layer (Vaswani et al. 2017). Each registers its parameters in the layer that it
 // belongs to, under the names of the model's weight files.
 

@@ -6,8 +6,6 @@
 namespace stretto {
 namespace {
 
-constexpr uint64_t head_site = ~uint64_t{0};  // and the one before; behind those of the layers
-
 // Files in which encoder and decoder hold the word table.
 std::string current_table_name(std::string name) {
   return name.ends_with("coder.embed_tokens.weight") ? "model.shared.weight" : name;
@@ -33,9 +31,9 @@ Tensor BartForSequenceClassification::forward(const Batch& batch, const nn::Cont
   }
   const nn::PackedLayout last = layout.last_tokens();
   Tensor x = model_->forward_last(batch, layout, context);
-  x = nn::dropout(x, config_.classifier_dropout, head_site - 1, last, context);
+  x = nn::dropout(x, config_.classifier_dropout, head_dropout_site - 1, last, context);
   x = at::tanh(dense_->forward(x));
-  return out_->forward(nn::dropout(x, config_.classifier_dropout, head_site, last, context));
+  return out_->forward(nn::dropout(x, config_.classifier_dropout, head_dropout_site, last, context));
 }
 
 void BartForSequenceClassification::initialize(uint64_t seed, const std::vector<std::string>& names) {

@@ -3,7 +3,7 @@
 namespace stretto {
 namespace {
 
-constexpr double norm_eps = 1e-5;        // torch's default, which no config.json of BART changes
+constexpr double bart_norm_eps = 1e-5;   // torch's default, which no config.json of BART changes
 constexpr int64_t position_offset = 2;   // rows of the position tables that are not used
 constexpr uint64_t embedding_sites = 2;  // of the encoder, then of the decoder; the layers' sites follow
 
@@ -16,7 +16,7 @@ AttentionOptions attention_options(const BartConfig& config, int64_t heads, uint
                                    bool causal = false) {
   return {.width = config.d_model,
           .heads = heads,
-          .norm_eps = norm_eps,
+          .norm_eps = bart_norm_eps,
           .dropout = config.dropout,
           .attention_dropout = config.attention_dropout,
           .first_site = site,
@@ -26,7 +26,7 @@ AttentionOptions attention_options(const BartConfig& config, int64_t heads, uint
 MlpOptions mlp_options(const BartConfig& config, int64_t inner, uint64_t site) {
   return {.width = config.d_model,
           .inner = inner,
-          .norm_eps = norm_eps,
+          .norm_eps = bart_norm_eps,
           .dropout = config.dropout,
           .activation_dropout = config.activation_dropout,
           .first_site = site,
@@ -70,7 +70,8 @@ BartPositions::BartPositions(const BartConfig& config, uint64_t site)
   positions_ = register_module(
       "embed_positions",
       std::make_shared<nn::Embedding>(config.max_position_embeddings + position_offset, config.d_model));
-  norm_ = register_module("layernorm_embedding", std::make_shared<nn::LayerNorm>(config.d_model, norm_eps));
+  norm_ =
+      register_module("layernorm_embedding", std::make_shared<nn::LayerNorm>(config.d_model, bart_norm_eps));
 }
 
 Tensor BartPositions::forward(const nn::Embedding& words, const Tensor& ids, const nn::PackedLayout& layout,

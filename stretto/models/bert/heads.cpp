@@ -5,8 +5,6 @@
 namespace stretto {
 namespace {
 
-constexpr uint64_t head_dropout_site = ~uint64_t{0};  // and the one before; behind those of the layers
-
 template <class Model>
 std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::string& source,
                                      const TextModelOptions& options) {

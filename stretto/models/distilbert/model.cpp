@@ -6,9 +6,7 @@
 namespace stretto {
 namespace {
 
-constexpr double norm_eps = 1e-12;
-constexpr uint64_t embedding_site = 0;        // those of the layers follow
-constexpr uint64_t head_site = ~uint64_t{0};  // behind them
+constexpr double distilbert_norm_eps = 1e-12;
 
 }  // namespace
 
@@ -18,14 +16,14 @@ DistilBertLayer::DistilBertLayer(const DistilBertConfig& config, uint64_t first_
           {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin", "sa_layer_norm"},
           {.width = config.dim,
            .heads = config.n_heads,
-           .norm_eps = norm_eps,
+           .norm_eps = distilbert_norm_eps,
            .dropout = 0,
            .attention_dropout = config.attention_dropout,
            .first_site = first_site}),
       mlp_(*this, {"ffn.lin1", "ffn.lin2", "output_layer_norm"},
            {.width = config.dim,
             .inner = config.hidden_dim,
-            .norm_eps = norm_eps,
+            .norm_eps = distilbert_norm_eps,
             .dropout = config.dropout,
             .first_site = first_site + 2,
             .activation = nn::activation(config.activation)}) {}
@@ -41,7 +39,7 @@ DistilBertEmbeddings::DistilBertEmbeddings(const DistilBertConfig& config)
                            std::make_shared<nn::Embedding>(config.vocab_size, config.dim, /*sparse=*/true));
   positions_ = register_module("position_embeddings",
                                std::make_shared<nn::Embedding>(config.max_position_embeddings, config.dim));
-  norm_ = register_module("LayerNorm", std::make_shared<nn::LayerNorm>(config.dim, norm_eps));
+  norm_ = register_module("LayerNorm", std::make_shared<nn::LayerNorm>(config.dim, distilbert_norm_eps));
 }
 
 Tensor DistilBertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layout,
@@ -49,12 +47,12 @@ Tensor DistilBertEmbeddings::forward(const Batch& batch, const nn::PackedLayout&
   require_length(layout, max_length_);
   const Tensor summed = nn::embedding_sum(
       {words_->lookup(batch.at("input_ids")), positions_->lookup(layout.position_ids)}, context);
-  return nn::norm_dropout(summed, norm_->all(), dropout_, embedding_site, layout, context);
+  return nn::norm_dropout(summed, norm_->all(), dropout_, /*site=*/0, layout, context);
 }
 
 DistilBertModel::DistilBertModel(const DistilBertConfig& config)
     : embeddings_(register_module("embeddings", nn::make_sharded<DistilBertEmbeddings>(config))) {
-  uint64_t site = embedding_site + 1;
+  uint64_t site = 1;
   for (int64_t i = 0; i < config.n_layers; ++i, site += DistilBertLayer::sites) {
     layers_.push_back(nn::add_layer(*this, "transformer.layer." + std::to_string(i),
                                     nn::make_sharded<DistilBertLayer>(config, site)));
@@ -93,7 +91,7 @@ Tensor DistilBertWithHead::forward(const Batch& batch, const nn::Context& contex
   const double p = whole_texts                         ? config_.seq_classif_dropout
                    : head_ == Head::question_answering ? config_.qa_dropout
                                                        : config_.dropout;
-  return out_->forward(nn::dropout(state, p, head_site, rows, context));
+  return out_->forward(nn::dropout(state, p, head_dropout_site, rows, context));
 }
 
 void DistilBertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {

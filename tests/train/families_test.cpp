@@ -1,0 +1,93 @@
+#include "tests/train/workspace.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+
+// Each model family, from a config.json and its tokenizer to predictions.
+namespace stretto {
+namespace {
+
+const std::string golden_tokenizers = std::string(STRETTO_SOURCE_DIR) + "/tests/golden/tokenizer/";
+
+struct Family {
+  const char* model_type;
+  const char* tokenizer;  // a folder of golden_tokenizers; "": the workspace's WordPiece
+  nlohmann::json config;
+};
+
+void PrintTo(const Family& family, std::ostream* out) { *out << family.model_type; }
+
+class Families : public ::testing::TestWithParam<Family> {
+ protected:
+  Families() {
+    const Family& family = GetParam();
+    nlohmann::json config = family.config;
+    config["model_type"] = family.model_type;
+    const std::string tokenizer =
+        *family.tokenizer == '\0' ? workspace_.path("model") : golden_tokenizers + family.tokenizer;
+    config["vocab_size"] = *family.tokenizer == '\0'
+                               ? nlohmann::json::parse(workspace_.read("model/config.json")).at("vocab_size")
+                               : nlohmann::json(2000);
+    workspace_.write("family.json", config.dump());
+    settings_ = "model.config=" + workspace_.path("family.json") + " tokenizer.path=" + tokenizer +
+                " data.max_length=40 training.epochs=1 ";
+  }
+
+  Workspace workspace_;
+  std::string settings_;
+};
+
+TEST_P(Families, TrainTheSameOnAnyRanksAndPredict) {
+  workspace_.train("one", 1, settings_);
+  workspace_.train("two", 2, settings_);
+  workspace_.train("sharded", 2, settings_ + "training.strategy=fsdp");
+  const auto losses = workspace_.losses("one");
+  ASSERT_GT(losses.size(), 2u);
+  EXPECT_LT(relative_difference(losses, workspace_.losses("two")), 1e-9);
+  EXPECT_LT(relative_difference(losses, workspace_.losses("sharded")), 1e-9);
+  const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " predict --model " +
+                                   workspace_.path("two/model") + " --text 'the film is good'");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(read_json_lines(result.out).at(0).at("score"), 0.0);
+}
+
+const nlohmann::json roberta = {{"hidden_size", 32},
+                                {"num_hidden_layers", 2},
+                                {"num_attention_heads", 4},
+                                {"intermediate_size", 48},
+                                {"type_vocab_size", 1},
+                                {"pad_token_id", 1},
+                                {"max_position_embeddings", 42}};
+
+INSTANTIATE_TEST_SUITE_P(Models, Families,
+                         ::testing::Values(Family{"roberta", "roberta", roberta},
+                                           Family{"xlm-roberta", "xlm_roberta", roberta},
+                                           Family{"distilbert",
+                                                  "",
+                                                  {{"dim", 32},
+                                                   {"n_layers", 2},
+                                                   {"n_heads", 4},
+                                                   {"hidden_dim", 48},
+                                                   {"max_position_embeddings", 40}}},
+                                           Family{"bart",
+                                                  "roberta",
+                                                  {{"d_model", 32},
+                                                   {"encoder_layers", 2},
+                                                   {"decoder_layers", 2},
+                                                   {"encoder_attention_heads", 4},
+                                                   {"decoder_attention_heads", 4},
+                                                   {"encoder_ffn_dim", 48},
+                                                   {"decoder_ffn_dim", 48},
+                                                   {"max_position_embeddings", 40},
+                                                   {"dropout", 0.1},
+                                                   {"attention_dropout", 0.1},
+                                                   {"activation_dropout", 0.1}}}),
+                         [](const auto& info) {
+                           std::string name = info.param.model_type;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace stretto
