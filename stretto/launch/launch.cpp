@@ -220,8 +220,9 @@ std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& 
     const auto program = std::filesystem::canonical(plan.program);
     hosts.inputs.push_back({"program", "build " + hash128_hex(read_file(program)).substr(0, 12), program});
   }
-  auto link = std::make_unique<HostLink>(meet_hosts(hosts, plan.ranks, [&] { return signals.end_pending(); }),
-                                         hosts.host_timeout);
+  HostMeeting meeting = meet_hosts(hosts, plan.ranks, [&] { return signals.end_pending(); });
+  for (const std::string& warning : meeting.warnings) log::warning("{}", warning);
+  auto link = std::make_unique<HostLink>(std::move(meeting), hosts.host_timeout);
   const HostPlan& agreed = link->plan();
   std::vector<std::string> all;
   for (int node = 0; node < hosts.nodes; ++node) all.push_back(agreed.describe(node));

@@ -22,11 +22,10 @@ namespace stretto::lite {
 namespace {
 
 // Runs this program once per rank, as `stretto launch` does, and exits with its exit code.
-[[noreturn]] void become_launcher(int ranks, const launch::HostOptions& hosts) {
+[[noreturn]] void become_launcher(int ranks) {
   int exit_code = 1;
   try {
-    exit_code = launch::run(
-        {.command = launch::command_line(), .program = "/proc/self/exe", .ranks = ranks, .hosts = hosts});
+    exit_code = launch::run({.command = launch::command_line(), .program = "/proc/self/exe", .ranks = ranks});
   } catch (const Error& error) {
     log::error("{}", error.what());
     exit_code = error.exit_code();
@@ -172,18 +171,14 @@ cluster::RankInfo start_or_join(const LiteOptions& options) {
     outlive_output(info);
     return info;
   }
-  launch::HostOptions hosts{.nodes = std::max(1, options.num_nodes)};
-  if (hosts.nodes > 1) {
-    if (!cluster::process_environment("MASTER_ADDR")) {
-      throw ConfigError(
-          "Lite: num_nodes = {}, but MASTER_ADDR is not set; start the program on each of these hosts with NODE_RANK, MASTER_ADDR, MASTER_PORT and STRETTO_SECRET_FILE set, or with stretto launch --nodes {}, torchrun, srun or mpirun",
-          options.num_nodes, options.num_nodes);
-    }
-    launch::complete_from_environment(hosts);
+  if (options.num_nodes > 1) {
+    throw ConfigError(
+        "Lite: num_nodes = {}, but this program was started without a launcher and can start ranks on this host only; start it on every host with torchrun, srun or mpirun",
+        options.num_nodes);
   }
   const bool uses_gpus = options.accelerator != "cpu";
   const int world_size = options.devices > 0 ? options.devices : uses_gpus ? launch::default_ranks() : 1;
-  if (world_size > 1 || hosts.nodes > 1) become_launcher(world_size, hosts);
+  if (world_size > 1) become_launcher(world_size);
   return info;
 }
 

@@ -489,7 +489,6 @@ int run(int argc, char** argv) {
                                              {"forgotten_schedule", forgotten_schedule}};
   LiteOptions options;
   options.devices = std::stoi(argv[2]);
-  if (const char* hosts = std::getenv("LITE_HOSTS")) options.num_nodes = std::stoi(hosts);
   cases.at(argv[1])(options, argc > 3 ? argv[3] : "");
   return 0;
 }

@@ -1,4 +1,3 @@
-#include "tests/support/hosts.h"
 #include "tests/support/shell.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,20 +92,6 @@ TEST(Lite, JoinsTheRanksOfLaunchers) {
   EXPECT_THAT(refused.err, HasSubstr("devices = 2, but the launcher started 3 ranks on this host"));
 }
 
-TEST(Lite, StartsItsRanksOnSeveralHosts) {
-  if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
-  const TempFolder folder;
-  const auto on = [&](int node) {
-    return fmt::format(
-        "env LITE_HOSTS=2 NODE_RANK={} MASTER_ADDR=10.77.0.1 STRETTO_SECRET=s3cret {}/lite_laws own_optimizer 2", node,
-        PROGRAMS);
-  };
-  for (const HostResult& result : run_on_hosts(folder.path(), {on(0), on(1)})) {
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("host0 (node rank 0, ranks 0 to 1), host1 (node rank 1, ranks 2 to 3)"));
-  }
-}
-
 TEST(Lite, JoinsTheRanksOfTorchrun) {
   if (shell(fmt::format("test -x {}", TORCH_PYTHON)).exit_code != 0)
     GTEST_SKIP() << "the libtorch in use lies in no Python's packages";
@@ -192,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"step_first 1 precision=bf17", "precision = \"bf17\" is not supported; supported: fp32"},
         Misuse{"step_first 1 accelerator=tpu",
                "accelerator = \"tpu\" is not supported; supported: auto, cpu"},
-        Misuse{"step_first 2 num_nodes=2", "num_nodes = 2, but MASTER_ADDR is not set"},
+        Misuse{"step_first 2 num_nodes=2", "num_nodes = 2, but this program was started without a launcher"},
         Misuse{"step_first -1", "devices = -1 is out of range"},
         Misuse{
             "loaders_of_different_lengths 2",

@@ -115,8 +115,7 @@ dist-params:
   workspace_.write("recipe.yaml", recipe);
   const ShellResult result = shell(command + " --parameters " + workspace_.path("parameters.yml"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("dist-params.master_addr: it has no meaning here: "),
-                                HasSubstr("8 per rank x 2 ranks")));
+  EXPECT_THAT(result.err, HasSubstr("8 per rank x 2 ranks"));
   ASSERT_EQ(train("zero2", 2, "training.device=cpu training.batch_size=8 --strategy zero2").exit_code, 0);
   expect_same("theirs", "zero2");
 }

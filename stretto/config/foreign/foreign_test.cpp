@@ -362,7 +362,8 @@ TEST_F(Foreign, WhatAccelerateAsksForInVainIsRefused) {
   EXPECT_THAT(accelerate_refusal("fsdp_offload_params: false", "fsdp_offload_params: true"),
               HasSubstr("fsdp_config.fsdp_offload_params: \"true\": this version does not offload"));
   EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 3"),
-              HasSubstr("2 ranks cannot be divided among 3 hosts (a.yaml"));
+              AllOf(HasSubstr("num_processes: 2 ranks cannot be divided among 3 hosts ("),
+                    HasSubstr("a.yaml:21:15: num_machines)")));
   EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 0"),
               HasSubstr("num_machines: \"0\": expected a number from 1 to 4096"));
   EXPECT_THAT(accelerate_refusal("distributed_type: FSDP", "distributed_type: MEGATRON_LM"),

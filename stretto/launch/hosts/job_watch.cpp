@@ -9,7 +9,11 @@
 
 namespace stretto::launch {
 
+namespace {
+
 using Kind = HostEvent::Kind;
+
+}  // namespace
 
 std::optional<HostEvent> JobWatch::next() {
   while (auto event = link_.next()) {

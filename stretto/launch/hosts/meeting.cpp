@@ -318,9 +318,7 @@ class Meeting {
       for (const json& host : verdict.at("hosts")) plan.hosts.push_back({host.at(0), host.at(1)});
       plan.master = cluster::parse_endpoint(verdict.at("master").get<std::string>(), "the job's MASTER_PORT");
       plan.store = meeting_.client->server();
-      if (plan.node_rank == 0) {
-        for (const json& line : verdict.at("clocks")) log::warning("{}", line.get<std::string>());
-      }
+      meeting_.warnings = verdict.at("clocks").get<std::vector<std::string>>();
     } catch (const json::exception&) {
       throw malformed();
     }

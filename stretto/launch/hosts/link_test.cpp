@@ -1,0 +1,167 @@
+#include "stretto/launch/hosts/link.h"
+
+#include <atomic>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "stretto/base/error.h"
+
+// Launchers as threads, over real sockets.
+namespace stretto::launch {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Kind = HostEvent::Kind;
+using Links = std::vector<std::unique_ptr<HostLink>>;
+
+HostOptions options(int node, int nodes, int port) {
+  return {.nodes = nodes,
+          .node_rank = node,
+          .master = {"127.0.0.1", port},
+          .secret = "s3cret",
+          .join_timeout = std::chrono::seconds(30),
+          .host_timeout = std::chrono::seconds(20)};
+}
+
+int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
+
+Links meet(int nodes) {
+  const int port = free_port();
+  Links links(static_cast<size_t>(nodes));
+  std::vector<std::thread> threads;
+  for (int node = 0; node < nodes; ++node) {
+    threads.emplace_back([&, node] {
+      HostMeeting meeting = meet_hosts(options(node, nodes, port), node + 1, [] { return false; });
+      links[static_cast<size_t>(node)] =
+          std::make_unique<HostLink>(std::move(meeting), options(node, nodes, port).host_timeout);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return links;
+}
+
+// Until one of `last` has come.
+std::vector<HostEvent> read_until(HostLink& link, Kind last) {
+  std::vector<HostEvent> events;
+  while (events.empty() || events.back().kind != last) {
+    pollfd watched{link.fd(), POLLIN, 0};
+    if (::poll(&watched, 1, 30'000) != 1) break;
+    if (auto event = link.next()) events.push_back(*event);
+  }
+  return events;
+}
+
+TEST(HostLink, HostsAgreeOnTheirRanks) {
+  const Links links = meet(3);
+  for (int node = 0; node < 3; ++node) {
+    const HostPlan& plan = links[static_cast<size_t>(node)]->plan();
+    EXPECT_EQ(plan.node_rank, node);
+    EXPECT_EQ(plan.world_size(), 6);
+    EXPECT_EQ(plan.first_rank(2), 3);
+    EXPECT_THAT(plan.describe(2), HasSubstr("(node rank 2, ranks 3 to 5)"));
+  }
+}
+
+TEST(HostLink, EventsHaveOneOrder) {
+  const Links links = meet(2);
+  for (int life : {0, 1}) {
+    for (const auto& link : links) link->begin(life);
+    std::vector<std::thread> threads;
+    for (const auto& link : links) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) link->post({.kind = Kind::look, .code = i, .text = "the same"});
+        link->post({.kind = Kind::stopped, .code = life});
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::vector<std::string> logs;
+    for (const auto& link : links) {
+      std::string& log = logs.emplace_back();
+      size_t stopped = 0;
+      while (stopped < 2) {
+        const auto events = read_until(*link, Kind::stopped);
+        ASSERT_FALSE(events.empty());
+        for (const HostEvent& event : events)
+          log += fmt::format("{}.{}.{} ", static_cast<int>(event.kind), event.node, event.code);
+        ++stopped;
+      }
+      EXPECT_TRUE(link->over());
+    }
+    EXPECT_EQ(logs[0], logs[1]);
+    EXPECT_THAT(logs[0], HasSubstr("4.1.49 ")) << "a look of node 1";
+  }
+}
+
+TEST(HostLink, ALauncherThatEndsIsNoticedAtOnce) {
+  Links links = meet(3);
+  for (const auto& link : links) link->begin(0);
+  links[1].reset();
+  for (const size_t other : {size_t{0}, size_t{2}}) {
+    const auto events = read_until(*links[other], Kind::lost);
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(events.back().node, 1);
+    EXPECT_THAT(events.back().text, HasSubstr("(node rank 1, ranks 1 to 2) is lost: its launcher has ended"));
+    EXPECT_TRUE(links[other]->is_lost(1));
+    EXPECT_FALSE(links[other]->over());
+  }
+  links[0].reset();  // with the store
+  const auto events = read_until(*links[2], Kind::lost);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().node, 0);
+  EXPECT_TRUE(links[2]->over());
+}
+
+TEST(HostLink, WhatAHostLeavesIsThereBeforeItsEvent) {
+  const Links links = meet(2);
+  for (const auto& link : links) link->begin(0);
+  links[1]->leave("record", "a text");
+  links[1]->post({.kind = Kind::failure, .code = 3, .text = "rank 1 failed"});
+  const auto events = read_until(*links[0], Kind::failure);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(links[0]->left_by(1, "record"), "a text");
+  EXPECT_EQ(links[0]->left_by(0, "record"), std::nullopt);
+}
+
+TEST(HostMeeting, ItsVerdictIsTheSameForAll) {
+  const int port = free_port();
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int node = 0; node < 2; ++node) {
+    threads.emplace_back([&, node] {
+      HostOptions own = options(node, 2, port);
+      own.inputs = {{"seed", std::to_string(node), "r.yaml:1:1"}};
+      try {
+        meet_hosts(own, 1, [] { return false; });
+      } catch (const ConfigError& error) {
+        errors[static_cast<size_t>(node)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(errors[0], HasSubstr("the hosts differ:\n  seed: 0 on "));
+  EXPECT_EQ(errors[0], errors[1]);
+}
+
+TEST(HostMeeting, ClocksAreCompared) {
+  const int port = free_port();
+  std::vector<std::vector<std::string>> warnings(2);
+  std::vector<std::thread> threads;
+  for (int node = 0; node < 2; ++node) {
+    threads.emplace_back([&, node] {
+      HostOptions own = options(node, 2, port);
+      if (node == 1) own.clock_offset = std::chrono::seconds(-90);
+      warnings[static_cast<size_t>(node)] = meet_hosts(own, 1, [] { return false; }).warnings;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_THAT(warnings[0], SizeIs(1));
+  EXPECT_THAT(warnings[0][0], HasSubstr("(node rank 1) is 1m 30s behind that of "));
+  EXPECT_EQ(warnings[0], warnings[1]);
+}
+
+}  // namespace
+}  // namespace stretto::launch
