@@ -148,6 +148,11 @@ void check_scheduler(const Recipe& recipe) {
 void check_files(const Recipe& recipe) {
   require_path(recipe, "data.train", recipe.data.train, "by stretto train");
   if (recipe.data.test) require_file(recipe, "data.test", *recipe.data.test);
+  if (recipe.data.validation_split && recipe.task != "text-classification") {
+    throw ConfigError(
+        "{}: only the task text-classification draws validation samples from the training samples; {} is {}; set data.validation to a file",
+        recipe.origins.label("data.validation_split"), recipe.origins.mention("task"), recipe.task);
+  }
   if (recipe.data.validation_split && recipe.data.validation) {
     throw ConfigError("{}: there are validation samples already; remove this or {}",
                       recipe.origins.label("data.validation_split"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
 
 namespace stretto {
@@ -67,6 +68,12 @@ TEST(Interval, IsReadFromRecipesWithItsPlace) {
                 ThrowsMessage<ConfigError>(testing::MatchesRegex("r.yaml:1:[0-9]+: .* is not an? .*")))
         << setting;
   }
+}
+
+// The config.yaml of a run without evaluations is a recipe as well.
+TEST(Interval, ADumpedRecipeWithoutEvaluationsIsAccepted) {
+  const Recipe recipe = parse_recipe("evaluate: {every: never}", "r.yaml");
+  check_recipe(parse_recipe(dump_recipe(recipe), "config.yaml"), Verb::fit);
 }
 
 TEST(Interval, TheSchemaAcceptsNumbersToo) {

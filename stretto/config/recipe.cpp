@@ -43,7 +43,8 @@ void ModelConfig::fields(declare::Fields& field) {
 }
 
 void TokenizerConfig::fields(declare::Fields& field) {
-  field("path", path, "folder with tokenizer.json, vocab.txt, vocab.json or sentencepiece.bpe.model; unset: model.path");
+  field("path", path,
+        "folder with tokenizer.json, vocab.txt, vocab.json or sentencepiece.bpe.model; unset: model.path");
   field("lowercase", lowercase,
         "lower-case the text, where there is only a vocab.txt; unset: inferred from the vocabulary");
 }

@@ -69,7 +69,7 @@ TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
   EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.as<optim::SgdOptions>().momentum, 0.9);
   refuses(
       "optimizer:\n  type: AdamX\n", {},
-      "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop; did you mean \"AdamW\", \"Adam\" or \"Adamax\"?");
+      "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop, SparseAdam; did you mean \"AdamW\", \"Adam\" or \"Adamax\"?");
 }
 
 TEST(Recipe, SectionsOfAnotherTaskAreRefused) {
@@ -196,7 +196,7 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
   const auto schema = recipe_schema();
   EXPECT_EQ(schema["title"], "stretto recipe");
-  EXPECT_EQ(schema["properties"].size(), 15u);
+  EXPECT_EQ(schema["properties"].size(), 17u);
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 
@@ -321,7 +321,7 @@ TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
       ["SGD", "Adadelta", "Adagrad", "Adafactor", "ASGD", "RMSprop", "Rprop"]}}, "required": ["type"]})"));
   EXPECT_EQ(rule_for(rules, "momentum", false),
             nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
-      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop"]}}})"))
+      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop", "SparseAdam"]}}})"))
       << "without a type it is AdamW";
   const auto scheduler = recipe_schema().at("properties").at("scheduler").at("allOf");
   const auto without_warmup = rule_for(scheduler, "num_warmup_steps", {{"type", "null"}});
@@ -336,7 +336,7 @@ TEST(RecipeSchema, HasTheDefaultsOfEachType) {
     if (!properties.contains("lr")) continue;
     lr[rule.at("if").at("properties").at("type").at("enum")[0]] = properties.at("lr").at("default");
   }
-  EXPECT_EQ(lr.size(), 12u);
+  EXPECT_EQ(lr.size(), 13u);
   EXPECT_EQ(lr.at("AdamW"), 5e-5);
   EXPECT_EQ(lr.at("Adadelta"), 1);
 }

@@ -1,5 +1,7 @@
 #include "stretto/declare/read.h"
 
+#include <algorithm>
+
 #include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
@@ -75,7 +77,7 @@ class FieldReader {
     std::vector<std::string> known;
     for (const Field& field : fields) {
       if (field.key == child.key) return;
-      known.push_back(field.key);
+      if (std::ranges::find(known, field.key) == known.end()) known.push_back(field.key);
     }
     std::string hint = did_you_mean(child.key, known);
     if (hint.empty()) hint = section_hint(child.key);

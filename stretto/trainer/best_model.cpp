@@ -5,7 +5,7 @@
 namespace stretto {
 
 BestModel::BestModel(const CheckpointConfig& config)
-    : monitor_("checkpoint", config.monitor.value_or("loss"), config.mode) {}
+    : monitor_("checkpoint.monitor", config.monitor.value_or("loss"), config.mode) {}
 
 bool BestModel::improves(const Metrics& metrics, int64_t step, int64_t epoch) {
   const double value = monitor_.value(metrics);

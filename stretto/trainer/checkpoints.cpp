@@ -82,6 +82,8 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
   }
   const nlohmann::json before = manifest.scalars.at("recipe");
   const nlohmann::json now = computing_settings(recipe_);
+  const nlohmann::json defaults =
+      computing_settings(Recipe());  // of settings that are newer than the checkpoint
   const auto& accepted = recipe_.checkpoint.accept_changes;
   std::set<std::string> names;
   for (const auto* settings : {&before, &now}) {
@@ -90,7 +92,7 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
   std::string differences;
   std::vector<std::string> differing;
   for (const std::string& name : names) {
-    const std::string then = show(before, name), here = show(now, name);
+    const std::string then = show(before.contains(name) ? before : defaults, name), here = show(now, name);
     if (then == here || may_change_on_resume(name)) continue;
     if (std::ranges::find(accepted, name) != accepted.end()) {
       log::info("{} changed from {} to {}", name, then, here);

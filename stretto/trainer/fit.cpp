@@ -252,7 +252,7 @@ void Fit::evaluate_model(const StepReport& report) {
   auto& schedule = run_.schedule();
   schedule.observe(schedule.monitor().empty()
                        ? best_.monitor().value(metrics)
-                       : Monitor("scheduler", schedule.monitor(), "min").value(watched));
+                       : Monitor("scheduler.monitor", schedule.monitor(), "min").value(watched));
   callbacks_.context().evaluation = metrics;
   callbacks_.context().train_loss = watched["train_loss"];
   callbacks_.notify<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
@@ -262,7 +262,7 @@ void Fit::evaluate_model(const StepReport& report) {
 std::string Fit::may_be_nonfinite() const {
   const EarlyStoppingConfig& config = recipe_.early_stopping;
   if (!config.in_use() || !config.check_finite) return "";
-  return config.monitor ? Monitor("early_stopping", *config.monitor, "min").metric()
+  return config.monitor ? Monitor("early_stopping.monitor", *config.monitor, "min").metric()
                         : best_.monitor().metric();
 }
 

@@ -333,7 +333,10 @@ TEST_F(LoopTest, TwoRulesOfOneNameAreRefused) {
   recipe_.checkpoint.save_models = {"best_loss", "loss"};
   EXPECT_THAT([&] { fit(); }, ThrowsMessage<ConfigError>(HasSubstr("best_loss is given twice")));
   recipe_.checkpoint.save_models = {"best_quality"};
-  EXPECT_THAT([&] { fit(); }, ThrowsMessage<ConfigError>(HasSubstr("\"quality\" is not a built-in metric")));
+  EXPECT_THAT(
+      [&] { fit(); },
+      ThrowsMessage<ConfigError>(HasSubstr(
+          "checkpoint.save_models: \"quality\" is not a built-in metric; for a metric of your own, write best_quality:max")));
   EXPECT_THAT([&] { fit(1, [](Trainer& trainer) { trainer.register_model_saving("../x"); }); },
               ThrowsMessage<ConfigError>(HasSubstr("is not a name for saved models")));
 }

@@ -14,30 +14,33 @@ std::string canonical(std::string metric) {
   return metric == "valid_loss" || metric == "val_loss" ? "loss" : metric;
 }
 
-bool direction_of(const std::string& section, const std::string& metric) {
+bool direction_of(const std::string& setting, const std::string& metric) {
   if (metric == "train_loss") return false;
   const auto& names = metrics::metric_names();
   if (std::ranges::find(names, metric) == names.end()) {
-    throw ConfigError(
-        "{0}.monitor: \"{1}\" is not a built-in metric{2}; for a metric of your own, set {0}.mode to max or min",
-        section, metric, did_you_mean(metric, names));
+    const std::string advice =
+        setting.ends_with(".monitor")
+            ? fmt::format("set {}.mode to max or min", setting.substr(0, setting.find('.')))
+            : fmt::format("write best_{0}:max or best_{0}:min", metric);
+    throw ConfigError("{}: \"{}\" is not a built-in metric{}; for a metric of your own, {}", setting, metric,
+                      did_you_mean(metric, names), advice);
   }
   return metrics::better(metric, 1, 0);
 }
 
 }  // namespace
 
-Monitor::Monitor(std::string section, const std::string& metric, const std::string& mode)
-    : section_(std::move(section)),
+Monitor::Monitor(std::string setting, const std::string& metric, const std::string& mode)
+    : setting_(std::move(setting)),
       metric_(canonical(metric)),
-      larger_is_better_(mode == "auto" ? direction_of(section_, metric_) : mode == "max") {}
+      larger_is_better_(mode == "auto" ? direction_of(setting_, metric_) : mode == "max") {}
 
 double Monitor::value(const Metrics& metrics) const {
   const auto found = metrics.find(metric_);
   if (found != metrics.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [name, value] : metrics) names.push_back(name);
-  throw ConfigError("{}.monitor: the evaluation has no metric \"{}\"{}; available: {}", section_, metric_,
+  throw ConfigError("{}: the evaluation has no metric \"{}\"{}; available: {}", setting_, metric_,
                     did_you_mean(metric_, names), fmt::join(names, ", "));
 }
 

@@ -9,10 +9,10 @@ namespace stretto {
 // A metric of evaluations that a decision depends on, and whether a smaller or a larger value is better.
 class Monitor {
  public:
-  // `section`: of the recipe, for messages ("checkpoint"). `metric`: its name; "eval_" in front is ignored, and valid_loss and
+  // `setting`: that names the metric, for messages ("checkpoint.monitor"). `metric`: its name; "eval_" in front is ignored, and valid_loss and
   // val_loss are loss. `mode`: min, max, or auto: min for loss and train_loss, max for other built-in metrics. Throws
   // ConfigError for another metric with auto.
-  Monitor(std::string section, const std::string& metric, const std::string& mode);
+  Monitor(std::string setting, const std::string& metric, const std::string& mode);
 
   const std::string& metric() const { return metric_; }
   bool larger_is_better() const { return larger_is_better_; }
@@ -26,7 +26,7 @@ class Monitor {
   double value(const Metrics& metrics) const;
 
  private:
-  std::string section_;
+  std::string setting_;
   std::string metric_;
   bool larger_is_better_;
 };

@@ -18,7 +18,7 @@ void resolve_mode(const Recipe& recipe, SchedulerConfig& scheduler) {
   if (options.mode != "auto") return;
   const auto metric = options.monitor.value_or(recipe.checkpoint.monitor.value_or("loss"));
   const std::string mode = options.monitor ? "auto" : recipe.checkpoint.mode;
-  options.mode = Monitor("scheduler", metric, mode).larger_is_better() ? "max" : "min";
+  options.mode = Monitor("scheduler.monitor", metric, mode).larger_is_better() ? "max" : "min";
 }
 
 // num_warmup_steps from num_warmup_samples, rounded up.

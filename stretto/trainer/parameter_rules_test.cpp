@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 // embeddings.{weight}, layer.{0,1}.{weight,bias}, norm.{weight,bias}, head.{weight,bias}
-struct Net : torch::nn::Module {
-  Net() {
+struct LayeredNet : torch::nn::Module {
+  LayeredNet() {
     embeddings = register_module("embeddings", std::make_shared<nn::Linear>(3, 3));
     auto layers = std::make_shared<torch::nn::Module>();
     for (int64_t i = 0; i < 2; ++i)
@@ -59,7 +59,7 @@ class Spots : public data::SampleDataset {
 };
 
 struct NetTask : Module {
-  NetTask() : net(model(std::make_shared<Net>())) { net->to(at::kDouble); }
+  NetTask() : net(model(std::make_shared<LayeredNet>())) { net->to(at::kDouble); }
   Loss training_step(const Batch& batch, StepContext&) override {
     return loss_of_mean(at::mse_loss(net->forward(batch.at("x")), batch.at("y")), batch.count);
   }
@@ -67,7 +67,7 @@ struct NetTask : Module {
     plan.groups = {{.pattern = "head.*", .lr_factor = 2}};
     return plan;
   }
-  std::shared_ptr<Net> net;
+  std::shared_ptr<LayeredNet> net;
 };
 
 class RulesTest : public ::testing::Test {

@@ -14,7 +14,7 @@ SavedModels::SavedModels(std::vector<ModelRule> rules, const RunFolder* folder, 
   for (ModelRule& rule : rules) {
     if (!names.insert(rule.name).second)
       throw ConfigError("checkpoint.save_models: {} is given twice; remove one", rule.name);
-    Monitor monitor("checkpoint", rule.metric, rule.limits.mode);
+    Monitor monitor("checkpoint.save_models", rule.metric, rule.limits.mode);
     if (folder != nullptr) savers_.emplace_back(*folder, module, "models/" + rule.name);
     rules_.push_back({std::move(rule), std::move(monitor)});
   }

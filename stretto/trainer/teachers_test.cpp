@@ -17,9 +17,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-class Inputs : public data::SampleDataset {
+class SineInputs : public data::SampleDataset {
  public:
-  explicit Inputs(int64_t count) : SampleDataset(count) {}
+  explicit SineInputs(int64_t count) : SampleDataset(count) {}
   data::Sample sample(int64_t index) const override {
     return {{"x", at::sin(at::arange(1, 4, at::kFloat) * static_cast<double>(index + 1))}};
   }
@@ -60,7 +60,7 @@ class TeacherTest : public ::testing::Test {
   }
   // On each rank the teacher begins with other weights: those of rank 0 are everyone's.
   Tensor train(int ranks) {
-    const Inputs inputs(24);
+    const SineInputs inputs(24);
     run_rank_threads(ranks, [&](Group& group) {
       Imitation module(0.5 + group.rank());
       Trainer(recipe_, group, at::kCPU).fit(module, inputs, nullptr);
@@ -115,7 +115,7 @@ TEST_F(TeacherTest, SharesNothingWithTheModel) {
       [&] {
         run_rank_threads(1, [&](Group& group) {
           OwnTeacher module;
-          Trainer(recipe_, group, at::kCPU).fit(module, Inputs(8), nullptr);
+          Trainer(recipe_, group, at::kCPU).fit(module, SineInputs(8), nullptr);
         });
       },
       ThrowsMessage<ConfigError>(HasSubstr("the teacher's parameter weight is also one of the model")));

@@ -25,13 +25,13 @@ void each_key(const Value& section, const Use& use) {
 }
 
 // The names of its types and arguments are those of stretto.
-void read_optimizer(const Value& section, ForeignConfig& config) {
+void hps_optimizer(const Value& section, ForeignConfig& config) {
   each_key(section,
            [&](const Value& value, const std::string& key) { same(value, "optimizer." + key, config); });
 }
 
 // One number, or those of training and validation.
-void read_batch_size(const Value& value, ForeignConfig& config) {
+void hps_batch_size(const Value& value, ForeignConfig& config) {
   if (value.node.kind == YamlNode::Kind::scalar) return same(value, "training.batch_size", config);
   if (value.node.kind != YamlNode::Kind::sequence || value.node.children.size() != 2)
     foreign::refuse(value, "expected one number, or a list of two: of training and of validation");
@@ -40,7 +40,7 @@ void read_batch_size(const Value& value, ForeignConfig& config) {
 }
 
 // accmt fills in what follows from the length of the run, as stretto does; a warm-up below 1 is a part of all steps.
-void read_scheduler(const Value& section, ForeignConfig& config) {
+void hps_scheduler(const Value& section, ForeignConfig& config) {
   each_key(section, [&](const Value& value, const std::string& key) {
     if (key == "num_training_steps" || key == "steps_per_epoch" || key == "epochs" || key == "last_epoch") {
       foreign::ignored(value.key, "it follows from the length of the run").use(value, config);
@@ -56,10 +56,10 @@ const std::vector<Key>& hps_keys() {
   static const std::vector<Key> keys = {
       foreign::same_as("hps.epochs", "training.epochs"),
       foreign::same_as("hps.max_steps", "training.max_steps"),
-      {"hps.batch_size", read_batch_size},
-      {"hps.optimizer", read_optimizer},
-      {"hps.optim", read_optimizer},  // as its documentation has it
-      {"hps.scheduler", read_scheduler},
+      {"hps.batch_size", hps_batch_size},
+      {"hps.optimizer", hps_optimizer},
+      {"hps.optim", hps_optimizer},  // as its documentation has it
+      {"hps.scheduler", hps_scheduler},
       foreign::only("hps.step_scheduler_per_epoch", {"false", "False"},
                     "schedules count optimizer steps; express step sizes in steps"),
   };

@@ -19,7 +19,7 @@ std::optional<double> from_json(const nlohmann::json& value) {
 }  // namespace
 
 EarlyStopping::EarlyStopping(const EarlyStoppingConfig& config, const std::string& monitor)
-    : config_(config), monitor_("early_stopping", config.monitor.value_or(monitor), config.mode) {}
+    : config_(config), monitor_("early_stopping.monitor", config.monitor.value_or(monitor), config.mode) {}
 
 std::string EarlyStopping::reason_to_stop() const {
   if (!last_) return "";
