@@ -20,7 +20,7 @@ double round_distance(double distance) {
 std::string grouped(std::string digits) {
   const bool negative = digits.starts_with('-');
   for (auto at = static_cast<int64_t>(digits.size()) - 3; at > (negative ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 

@@ -12,6 +12,7 @@
 #include "stretto/base/fd.h"
 #include "stretto/base/log.h"
 #include "stretto/base/number_text.h"
+#include "stretto/base/process.h"
 #include "stretto/track/clock.h"
 
 namespace stretto {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/track/clock.h"
 #include "stretto/track/tfevents.h"

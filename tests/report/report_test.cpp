@@ -170,7 +170,7 @@ TEST_F(Reports, TopRefusesWhatIsNoRun) {
   EXPECT_THAT(refusal("top a"), HasSubstr("a holds no progress.json"));
   write_file_atomic(temp_.path() / "a/progress.json", "[");
   const ShellResult result = stretto("top a");
-  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("a/progress.json:1:"));
 }
 
