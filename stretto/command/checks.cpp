@@ -1,5 +1,7 @@
 #include "stretto/command/checks.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "stretto/base/strings.h"
@@ -25,6 +27,12 @@ Check number_from(int64_t least, int64_t most) {
     if (number && *number >= static_cast<double>(least) && *number <= static_cast<double>(most)) return "";
     return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
   };
+}
+
+std::string a_number_above_zero(const std::string& text) {
+  const auto number = parse_double(text);
+  if (number && std::isfinite(*number) && *number > 0) return "";
+  return fmt::format("\"{}\" is not a number above 0", text);
 }
 
 }  // namespace stretto::command

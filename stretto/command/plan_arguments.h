@@ -22,13 +22,13 @@ inline void add_plan_arguments(CLI::App& verb, PlanArguments& arguments) {
       ->check(whole_number_from(2, 1000));
   verb.add_option("--memory", arguments.memory_gib, "GiB of memory per host (default: what this host has)")
       ->type_name("GIB")
-      ->check(CLI::PositiveNumber);
+      ->check(a_number_above_zero);
   verb.add_option("--cores", arguments.cores, "Cores per host (default: those of this host)")
       ->type_name("N")
       ->check(whole_number_from(1, 100'000));
   verb.add_option("--network", arguments.network_gbit, "Gbit/s between hosts (default: 10)")
       ->type_name("GBITS")
-      ->check(CLI::PositiveNumber);
+      ->check(a_number_above_zero);
   verb.add_flag("--json", arguments.json, "Print JSON");
 }
 

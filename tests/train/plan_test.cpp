@@ -49,7 +49,8 @@ TEST(Plan, HostsShardWhatOneHostShares) {
 TEST(Plan, RefusesWhatCannotBePlanned) {
   const Workspace workspace;
   for (const auto& [arguments, problem] : {std::pair{"--steps 1", "--steps"},
-                                           {"--memory 0", "--memory"},
+                                           {"--memory 0", "--memory: \"0\" is not a number above 0"},
+                                           {"--memory abc", "--memory: \"abc\" is not a number above 0"},
                                            {"--cores 0", "--cores"},
                                            {"--network -1", "--network"},
                                            {"training.batch_size=0", "training.batch_size"}}) {
