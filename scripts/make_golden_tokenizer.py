@@ -42,9 +42,10 @@ def classes():
     clean = normalizers.BertNormalizer(True, False, False, False)
     strip = normalizers.BertNormalizer(False, False, True, False)
     nfd = normalizers.NFD()
+    marks = normalizers.StripAccents()
     split = pre_tokenizers.BertPreTokenizer()
     runs = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    found = {"control": [], "punctuation": [], "nonspacing_mark": [], "reordered": [], "letter": [], "number": []}
+    found = {"control": [], "punctuation": [], "nonspacing_mark": [], "reordered": [], "letter": [], "number": [], "combining_mark": []}
     last, first = "\u0345", "\u0334"  # the highest combining class (240) and the lowest (1)
     for value in code_points():
         c = chr(value)
@@ -56,6 +57,8 @@ def classes():
             found["letter"].append(value)
         if len(runs.pre_tokenize_str("1" + c)) == 1:
             found["number"].append(value)
+        if marks.normalize_str(c) == "":
+            found["combining_mark"].append(value)
         if nfd.normalize_str(c) == c:
             if strip.normalize_str(c) == "":
                 found["nonspacing_mark"].append(value)
@@ -82,7 +85,7 @@ def write_tables():
             lines.append("    " + ", ".join(items[i : i + 5]) + ",")
         lines.append("};")
     lines += ["", "}  // namespace", ""]
-    for name in ("control", "punctuation", "nonspacing_mark", "reordered", "letter", "number"):
+    for name in ("control", "punctuation", "nonspacing_mark", "reordered", "letter", "number", "combining_mark"):
         lines.append("const std::span<const CodePointRange> %s_ranges = %s_table;" % (name, name))
     lines += ["", "}  // namespace stretto::text", ""]
     with open(os.path.join(ROOT, "stretto", "text", "unicode_tables.cpp"), "w") as out:

@@ -27,7 +27,7 @@ struct TokenizeArguments {
   TokenizeOutput output = TokenizeOutput::ids;
   bool no_special = false;
   std::optional<size_t> max_length;
-  std::optional<bool> lowercase;
+  text::TokenizerOptions options;
   int threads = 1;
 };
 
@@ -125,8 +125,7 @@ void append_text(const text::Tokenizer& tokenizer, std::string_view line, bool s
 }
 
 void run_tokenize(const TokenizeArguments& arguments) {
-  const auto tokenizer =
-      text::Tokenizer::load(expand_home(arguments.tokenizer), {.lowercase = arguments.lowercase});
+  const auto tokenizer = text::Tokenizer::load(expand_home(arguments.tokenizer), arguments.options);
   const text::EncodeOptions options{.special_tokens = !arguments.no_special,
                                     .max_length = arguments.max_length};
   InputBytes input(arguments.file);
@@ -203,10 +202,17 @@ void add_tokenize(CLI::App& app, int&) {
       ->type_name("N");
   auto* letters = verb->add_option_group("case", "Override the tokenizer's files");
   letters->add_flag_callback(
-      "--lowercase", [=] { arguments->lowercase = true; }, "Lower-case the text");
+      "--lowercase", [=] { arguments->options.lowercase = true; }, "Lower-case the text");
   letters->add_flag_callback(
-      "--no-lowercase", [=] { arguments->lowercase = false; }, "Keep the text's case");
+      "--no-lowercase", [=] { arguments->options.lowercase = false; }, "Keep the text's case");
   letters->require_option(0, 1);
+  auto* prefix = verb->add_option_group("prefix", "Override the tokenizer's files");
+  prefix->add_flag_callback(
+      "--add-prefix-space", [=] { arguments->options.add_prefix_space = true; },
+      "Byte-level BPE: put a space in front of each text");
+  prefix->add_flag_callback(
+      "--no-add-prefix-space", [=] { arguments->options.add_prefix_space = false; }, "Put none there");
+  prefix->require_option(0, 1);
   verb->callback([=] { run_tokenize(*arguments); });
 }
 

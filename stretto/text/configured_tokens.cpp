@@ -34,10 +34,10 @@ AddedToken configured_added_token(const JsonField& config, const char* key, cons
 }
 
 Side configured_side(const JsonField& config, const char* key) {
-  const std::string side = config.string_or(key, "right");
-  if (side == "left") return Side::left;
-  if (side == "right") return Side::right;
-  throw DataError("{} {}: expected \"left\" or \"right\", found \"{}\"", config.place(), key, side);
+  const std::string side = config[key].as_string();
+  if (side == "left" || side == "Left") return Side::left;
+  if (side == "right" || side == "Right") return Side::right;
+  throw DataError("{}: expected \"left\" or \"right\", found \"{}\"", config[key].place(), side);
 }
 
 }  // namespace stretto::text

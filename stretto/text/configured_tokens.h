@@ -16,7 +16,8 @@ std::string configured_token(const JsonField& config, const char* key, const cha
 // added_tokens_decoder.
 AddedToken configured_added_token(const JsonField& config, const char* key, const char* otherwise);
 
-// Where encodings are cut and filled: truncation_side and padding_side. Throws DataError unless "left" or "right".
+// Where encodings are cut or filled: truncation_side of a tokenizer_config.json, direction in a tokenizer.json. Throws DataError
+// unless "left" or "right", which tokenizer.json writes with a capital.
 Side configured_side(const JsonField& config, const char* key);
 
 }  // namespace stretto::text

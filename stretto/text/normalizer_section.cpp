@@ -1,9 +1,14 @@
+#include <map>
+
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/text/base64.h"
 #include "stretto/text/bert_normalizer.h"
 #include "stretto/text/precompiled_normalizer.h"
+#include "stretto/text/replace_normalizer.h"
+#include "stretto/text/simple_normalizers.h"
 #include "stretto/text/tokenizer_sections.h"
+#include "stretto/text/unicode_normalizer.h"
 
 namespace stretto::text {
 namespace {
@@ -35,6 +40,47 @@ std::unique_ptr<Normalizer> read_precompiled(const JsonField& section) {
   return std::make_unique<PrecompiledNormalizer>(std::move(*charsmap), field.place());
 }
 
+std::unique_ptr<Normalizer> read_replace(const JsonField& section) {
+  const JsonField pattern = section["pattern"];
+  const bool is_regex = pattern.has("Regex");
+  const JsonField field = pattern[is_regex ? "Regex" : "String"];
+  return std::make_unique<ReplaceNormalizer>(field.as_string(), is_regex, section["content"].as_string(),
+                                             field.place());
+}
+
+const std::map<std::string, UnicodeForm> unicode_forms = {
+    {"NFC", {.compatibility = false, .compose = true}},
+    {"NFD", {.compatibility = false, .compose = false}},
+    {"NFKC", {.compatibility = true, .compose = true}},
+    {"NFKD", {.compatibility = true, .compose = false}}};
+
+std::unique_ptr<Normalizer> read_one_normalizer(const JsonField& section, const JsonField& config,
+                                                const TokenizerOptions& options) {
+  const std::string& type = section["type"].as_string();
+  if (type == "BertNormalizer")
+    return std::make_unique<BertNormalizer>(read_bert_normalizer(section, config, options));
+  if (type == "Precompiled") return read_precompiled(section);
+  if (type == "Replace") return read_replace(section);
+  if (type == "Lowercase") return std::make_unique<LowercaseNormalizer>();
+  if (type == "StripAccents") return std::make_unique<StripAccentsNormalizer>();
+  if (type == "Strip")
+    return std::make_unique<StripNormalizer>(section["strip_left"].as_bool(),
+                                             section["strip_right"].as_bool());
+  if (type == "Prepend") return std::make_unique<PrependNormalizer>(section["prepend"].as_string());
+  if (const auto form = unicode_forms.find(type); form != unicode_forms.end())
+    return std::make_unique<UnicodeNormalizer>(form->second);
+  if (type != "Sequence") {
+    section.unavailable(
+        type,
+        "BertNormalizer, Lowercase, NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, Sequence, Strip and StripAccents");
+  }
+  const JsonField list = section["normalizers"];
+  std::vector<std::unique_ptr<Normalizer>> steps;
+  for (size_t i = 0; i < list.as_list().size(); ++i)
+    steps.push_back(read_one_normalizer(list[i], config, options));
+  return std::make_unique<NormalizerSequence>(std::move(steps));
+}
+
 }  // namespace
 
 std::unique_ptr<Normalizer> read_normalizer(const JsonField& file, const JsonField& config,
@@ -48,11 +94,13 @@ std::unique_ptr<Normalizer> read_normalizer(const JsonField& file, const JsonFie
                                                                   .lowercase = lowercase});
   }
   const JsonField section = file["normalizer"];
-  const std::string& type = section["type"].as_string();
-  if (type == "BertNormalizer")
-    return std::make_unique<BertNormalizer>(read_bert_normalizer(section, config, options));
-  if (type == "Precompiled") return read_precompiled(section);
-  section.unavailable(type, "BertNormalizer and Precompiled");
+  auto normalizer = read_one_normalizer(section, config, options);
+  const bool wordpiece = model_type(file["model"]) == "WordPiece";
+  if (wordpiece && options.lowercase && normalizer->lowercase() != *options.lowercase) {
+    throw ConfigError("{}: {} text in lower case; lowercase: {} needs a BertNormalizer there",
+                      section.place(), normalizer->lowercase() ? "puts" : "does not put", *options.lowercase);
+  }
+  return normalizer;
 }
 
 }  // namespace stretto::text

@@ -8,8 +8,8 @@
 
 namespace stretto::text {
 
-// What a tokenizer.json of Hugging Face's fast tokenizers describes. Its truncation and padding
-// sections are not read, as EncodeOptions decide. `config`, a tokenizer_config.json ({} for none), overrides it on
+// What a tokenizer.json of Hugging Face's fast tokenizers describes. Of its truncation and padding
+// sections only the side counts, as EncodeOptions decide the rest. `config`, a tokenizer_config.json ({} for none), overrides it on
 // case, accents and Chinese characters, as in transformers; a difference is logged. Throws DataError, with the name and the path of the value, when something is malformed or names
 // a kind that is not available.
 TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::string& name,

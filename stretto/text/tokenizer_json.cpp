@@ -1,4 +1,5 @@
 #include "stretto/base/error.h"
+#include "stretto/text/configured_tokens.h"
 #include "stretto/text/tokenizer_files.h"
 #include "stretto/text/tokenizer_sections.h"
 
@@ -26,6 +27,23 @@ void read_added_tokens(const JsonField& file, TokenizerParts& parts) {
   }
 }
 
+// Lengths and strides are the caller's, as in transformers, which keeps but the side.
+void read_truncation(const JsonField& file, TokenizerParts& parts) {
+  if (!file.has("truncation")) return;
+  const JsonField section = file["truncation"];
+  section.as_object();
+  if (section.has("direction")) parts.truncation_side = configured_side(section, "direction");
+}
+
+// Batches are packed, so nothing is filled: read for its errors only.
+void check_padding(const JsonField& file) {
+  if (!file.has("padding")) return;
+  const JsonField section = file["padding"];
+  section.as_object();
+  if (section.has("direction")) configured_side(section, "direction");
+  if (section.has("pad_id")) section["pad_id"].as_id();
+}
+
 }  // namespace
 
 TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::string& name,
@@ -42,6 +60,8 @@ TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::strin
   read_added_tokens(top, parts);
   parts.post_processor = read_post_processor(top, settings, options);
   parts.decoder = read_decoder(top);
+  read_truncation(top, parts);
+  check_padding(top);
   if (model_type(top["model"]) == "WordPiece") parts.hugging_face_class = "BertTokenizer";
   return parts;
 }

@@ -77,18 +77,27 @@ std::string expected_files() {
   return names;
 }
 
+// Special tokens that a tokenizer_config.json leaves open are those of special_tokens_map.json, as early folders have them.
 Settings settings_of(const fs::path& folder) {
-  const fs::path config = folder / "tokenizer_config.json";
-  if (!fs::exists(config)) return {};
-  return {read_json(config), config.string()};
+  Settings settings;
+  if (const fs::path config = folder / "tokenizer_config.json"; fs::exists(config))
+    settings = {read_json(config), config.string()};
+  const fs::path tokens = folder / "special_tokens_map.json";
+  if (!fs::exists(tokens)) return settings;
+  const nlohmann::json map = read_json(tokens);
+  if (settings.name.empty()) settings.name = tokens.string();
+  for (const auto& [key, value] : JsonField(map, tokens.string()).as_object().items()) {
+    if (!settings.values.contains(key)) settings.values[key] = value;
+  }
+  return settings;
 }
 
 TokenizerParts parts_of_folder(const fs::path& folder, const TokenizerOptions& options) {
   if (const Format* format = format_in(folder)) {
     const Settings settings = settings_of(folder);
     TokenizerParts parts = format->parse(folder / format->file, settings, options);
-    parts.truncation_side =
-        configured_side(JsonField(settings.values, settings.name + ":"), "truncation_side");
+    const JsonField config(settings.values, settings.name + ":");
+    if (config.has("truncation_side")) parts.truncation_side = configured_side(config, "truncation_side");
     return parts;
   }
   throw DataError("{}: holds no tokenizer: expected {}", folder.string(), expected_files());

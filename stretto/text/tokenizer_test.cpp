@@ -120,6 +120,34 @@ TEST(Tokenizer, ConfigurationNamesSpecialTokens) {
   EXPECT_THAT(load_vocabulary(vocabulary, config).encode("the </s> x").ids, ElementsAre(1, 3, 2, 0, 2));
 }
 
+TEST(Tokenizer, EarlyFoldersNameSpecialTokensInAMap) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "vocab.txt", "<unk>\n<s>\n</s>\n<pad>\n<mask>\nthe\n");
+  write_file_atomic(folder.path() / "special_tokens_map.json",
+                    R"({"unk_token": "<unk>", "cls_token": {"content": "<s>"}, "sep_token": "[SEP]"})");
+  const auto load_error = [&] { return error_of([&] { Tokenizer::load(folder.path()); }); };
+  EXPECT_THAT(load_error(), HasSubstr("lacks \"[SEP]\""));
+  // A tokenizer_config.json comes first.
+  write_file_atomic(folder.path() / "tokenizer_config.json",
+                    R"({"sep_token": "</s>", "do_lower_case": true})");
+  EXPECT_THAT(Tokenizer::load(folder.path()).encode("The x").ids, ElementsAre(1, 5, 0, 2));
+  write_file_atomic(folder.path() / "special_tokens_map.json", "[]");
+  EXPECT_THAT(load_error(), HasSubstr("special_tokens_map.json: expected an object"));
+}
+
+TEST(Tokenizer, TheTruncationSideOfTheFileIsTheDefault) {
+  json file = small_json();
+  file["truncation"] = {
+      {"direction", "Left"}, {"max_length", 3}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  EXPECT_THAT(load_json(file).encode("the map", {.max_length = 3}).ids, ElementsAre(2, 4, 1));
+  file["truncation"]["direction"] = "Up";
+  EXPECT_THAT(json_error(file),
+              HasSubstr("truncation.direction: expected \"left\" or \"right\", found \"Up\""));
+  file = small_json();
+  file["padding"] = {{"pad_id", -1}};
+  EXPECT_THAT(json_error(file), HasSubstr("padding.pad_id"));
+}
+
 TEST(Tokenizer, TruncationInTheFileIsIgnored) {
   EXPECT_THAT(load_json(small_json()).encode("the maps the maps").ids, ElementsAre(2, 3, 4, 5, 3, 4, 5, 1));
 }
@@ -203,7 +231,7 @@ TEST(Tokenizer, BadTokenizerFiles) {
   EXPECT_THAT(error_with("/model/vocab", 7),
               HasSubstr("model.vocab: expected an object, found the number 7"));
   EXPECT_THAT(error_with("/model/unk_token", "?"), HasSubstr("lacks its unknown token \"?\""));
-  EXPECT_THAT(error_with("/normalizer/type", "NFC"), HasSubstr("normalizer.type: \"NFC\" is not available"));
+  EXPECT_THAT(error_with("/normalizer/type", "Nmt"), HasSubstr("normalizer.type: \"Nmt\" is not available"));
   EXPECT_THAT(error_with("/pre_tokenizer/type", "Digits"),
               HasSubstr("pre_tokenizer.type: \"Digits\" is not available; available are BertPreTokenizer"));
   EXPECT_THAT(error_with("/pre_tokenizer", nullptr), HasSubstr("pre_tokenizer: none is not available"));

@@ -30,6 +30,11 @@ constexpr CodePointRange composed_later[] = {
     {0x105C9, 0x105C9}, {0x105E4, 0x105E4}, {0x11383, 0x11383}, {0x11385, 0x11385}, {0x1138E, 0x1138E},
     {0x11391, 0x11391}, {0x113C5, 0x113C8}, {0x11938, 0x11938}, {0x16121, 0x16128}, {0x16D68, 0x16D6A}};
 
+// Characters of Unicode 10.0 to 17.0 with a decomposition by compatibility.
+constexpr CodePointRange compatible_later[] = {
+    {0x32FF, 0x32FF},   {0xA7F1, 0xA7F4},   {0xAB69, 0xAB69},   {0x10781, 0x10785}, {0x10787, 0x107B0},
+    {0x107B2, 0x107BA}, {0x1CCD6, 0x1CCF9}, {0x1E030, 0x1E06D}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
 // Capitals of Unicode 16.0 and 17.0: {first, last} and what is added to each.
 struct LowerCaseShift {
   CodePointRange range;
@@ -63,10 +68,26 @@ constexpr CodePointRange grapheme_extenders_later[] = {
 
 CodePoints one(char32_t c) { return {{c}, 1}; }
 
+std::span<const char32_t> only(char32_t c, Decomposition& buffer) {
+  buffer[0] = c;
+  return {buffer.data(), 1};
+}
+
+std::span<const char32_t> decompose(char32_t c, int options, Decomposition& buffer) {
+  std::array<utf8proc_int32_t, std::tuple_size_v<Decomposition>> parts;
+  int boundary = 0;
+  const auto size = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(),
+                                            static_cast<utf8proc_option_t>(options), &boundary);
+  if (size < 1 || size > static_cast<int>(parts.size())) return only(c, buffer);
+  std::copy_n(parts.begin(), size, buffer.begin());
+  return {buffer.data(), static_cast<size_t>(size)};
+}
+
 }  // namespace
 
 bool is_control(char32_t c) { return contains(control_ranges, c); }
 bool is_nonspacing_mark(char32_t c) { return contains(nonspacing_mark_ranges, c); }
+bool is_combining_mark(char32_t c) { return contains(combining_mark_ranges, c); }
 bool is_punctuation(char32_t c) { return contains(punctuation_ranges, c); }
 bool is_whitespace(char32_t c) { return contains(whitespace_ranges, c); }
 bool is_chinese(char32_t c) { return contains(chinese_blocks, c); }
@@ -120,15 +141,30 @@ CodePoints lower_case(char32_t c) {
 }
 
 CodePoints decompose(char32_t c) {
-  if (contains(composed_later, c)) return one(c);
-  std::array<utf8proc_int32_t, 4> parts;
-  int boundary = 0;
-  const auto size = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(),
-                                            UTF8PROC_DECOMPOSE, &boundary);
-  if (size < 1 || size > static_cast<int>(parts.size())) return one(c);
-  CodePoints result{{}, static_cast<int>(size)};
-  std::copy_n(parts.begin(), size, result.values.begin());
+  Decomposition buffer;
+  const auto parts = decompose(c, buffer);
+  CodePoints result{{}, static_cast<int>(parts.size())};
+  std::copy(parts.begin(), parts.end(), result.values.begin());
   return result;
+}
+
+std::span<const char32_t> decompose(char32_t c, Decomposition& buffer) {
+  return contains(composed_later, c) ? only(c, buffer) : decompose(c, UTF8PROC_DECOMPOSE, buffer);
+}
+
+std::span<const char32_t> decompose_compatible(char32_t c, Decomposition& buffer) {
+  if (contains(composed_later, c) || contains(compatible_later, c)) return only(c, buffer);
+  return decompose(c, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, buffer);
+}
+
+std::optional<char32_t> compose(char32_t first, char32_t second) {
+  constexpr char32_t before_hangul_finals = 0x11A7;  // utf8proc takes it for a final consonant
+  if (second == before_hangul_finals) return std::nullopt;
+  std::array pair = {static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
+  constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+  if (utf8proc_normalize_utf32(pair.data(), pair.size(), options) != 1) return std::nullopt;
+  const auto composed = static_cast<char32_t>(pair[0]);
+  return contains(composed_later, composed) ? std::nullopt : std::optional(composed);
 }
 
 }  // namespace stretto::text

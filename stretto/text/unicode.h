@@ -2,13 +2,16 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 namespace stretto::text {
 
 // Properties of code points exactly as the Rust crates under Hugging Face tokenizers have them, so that ids
 // agree for every character, new ones too. Each property follows another version of Unicode there:
 //   categories (Cc, Cf, Co, Mn, P*)    Unicode 8.0, as tables in unicode_tables.cpp
-//   canonical decomposition, order     Unicode 9.0, utf8proc's data cut back to it
+//   M*                                 Unicode 9.0, as a table
+//   decomposition, composition, order  Unicode 9.0, utf8proc's data cut back to it
 //   \p{L}, \p{N}                       Unicode 16.0, as tables
 //   \w                                 Unicode 16.0, utf8proc's data and what version 15 lacks
 //   lower case, grapheme clusters      Unicode 17.0, the same
@@ -17,6 +20,7 @@ namespace stretto::text {
 
 bool is_control(char32_t c);          // Cc, Cf, Co
 bool is_nonspacing_mark(char32_t c);  // Mn
+bool is_combining_mark(char32_t c);   // M*
 bool is_punctuation(
     char32_t c);  // P*, and every ASCII character that is neither letter, digit, space nor control
 bool is_whitespace(char32_t c);      // White_Space
@@ -40,5 +44,14 @@ struct CodePoints {
 
 CodePoints lower_case(char32_t c);  // one or two
 CodePoints decompose(char32_t c);   // full canonical decomposition: one to four
+
+using Decomposition = std::array<char32_t, 18>;
+
+// Full decompositions, written to `buffer`: canonical, and by compatibility. The result is a part of it.
+std::span<const char32_t> decompose(char32_t c, Decomposition& buffer);
+std::span<const char32_t> decompose_compatible(char32_t c, Decomposition& buffer);
+
+// The primary composite of two characters.
+std::optional<char32_t> compose(char32_t first, char32_t second);
 
 }  // namespace stretto::text

@@ -15,6 +15,8 @@ extern const std::span<const CodePointRange> punctuation_ranges;
 extern const std::span<const CodePointRange> nonspacing_mark_ranges;
 // What has a combining class other than 0 in Unicode 9.0.
 extern const std::span<const CodePointRange> reordered_ranges;
+// M* of Unicode 9.0.
+extern const std::span<const CodePointRange> combining_mark_ranges;
 // \p{L} and \p{N} of the regular expressions.
 extern const std::span<const CodePointRange> letter_ranges;
 extern const std::span<const CodePointRange> number_ranges;
