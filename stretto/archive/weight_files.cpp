@@ -50,8 +50,16 @@ std::map<std::filesystem::path, std::vector<std::string>> weight_files(const std
   throw DataError(
       "{}: there is neither model.safetensors nor model.safetensors.index.json{}", folder.string(),
       pickled
-          ? "; pytorch_model.bin is a pickle, which can run code and is not read: convert it with transformers' save_pretrained"
+          ? "; pytorch_model.bin is read by train and predict, but not here: convert it with transformers' save_pretrained"
           : "");
+}
+
+std::map<std::filesystem::path, std::vector<std::string>> pickled_weight_files(
+    const std::filesystem::path& folder) {
+  const auto file = folder / "pytorch_model.bin", index = folder / "pytorch_model.bin.index.json";
+  if (std::filesystem::exists(file)) return {{file, {}}};
+  if (std::filesystem::exists(index)) return read_index(index);
+  return {};
 }
 
 }  // namespace stretto::archive

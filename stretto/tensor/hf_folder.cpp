@@ -7,10 +7,41 @@
 #include "stretto/archive/weight_files.h"
 #include "stretto/base/error.h"
 #include "stretto/base/progress_bar.h"
+#include "stretto/tensor/pickled_weights.h"
 
 namespace stretto {
 
+namespace {
+
+// Of the shards of pytorch_model.bin. A tensor that the index promises may be missing in its shard.
+NamedTensors load_pickled_folder(const std::map<std::filesystem::path, std::vector<std::string>>& files) {
+  NamedTensors weights;
+  for (const auto& [path, wanted] : files) {
+    NamedTensors tensors = load_pickled_weights(path);
+    for (const std::string& name : wanted) {
+      if (!tensors.contains(name))
+        throw DataError("{}: lacks the tensor {}, which the index names there", path.string(), name);
+    }
+    weights.merge(tensors);
+  }
+  return weights;
+}
+
+bool has_pickled(const std::filesystem::path& folder, const std::string& name) {
+  for (const auto& [path, tensors] : archive::pickled_weight_files(folder)) {
+    const auto names = tensors.empty() ? pickled_weight_names(path) : tensors;
+    if (std::ranges::find(names, name) != names.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 NamedTensors load_hf_weights(const std::filesystem::path& folder) {
+  if (!archive::has_weight_files(folder)) {
+    if (const auto files = archive::pickled_weight_files(folder); !files.empty())
+      return load_pickled_folder(files);
+  }
   NamedTensors weights;
   for (const auto& [path, tensors] : archive::weight_files(folder)) {
     const SafetensorsFile file(path);
@@ -21,7 +52,7 @@ NamedTensors load_hf_weights(const std::filesystem::path& folder) {
 }
 
 bool hf_folder_has(const std::filesystem::path& folder, const std::string& name) {
-  if (!archive::has_weight_files(folder)) return false;
+  if (!archive::has_weight_files(folder)) return has_pickled(folder, name);
   for (const auto& [path, tensors] : archive::weight_files(folder)) {
     if (tensors.empty() ? SafetensorsFile(path).has(name) : std::ranges::find(tensors, name) != tensors.end())
       return true;

@@ -9,7 +9,8 @@
 namespace stretto {
 
 // The weights of a Hugging Face model folder: model.safetensors, or the shards in model.safetensors.index.json, which
-// must be inside the folder. Throws DataError or IoError naming the missing file.
+// must be inside the folder; without these pytorch_model.bin or the shards of its index (pickled_weights.h). Throws DataError or
+// IoError naming the missing file.
 NamedTensors load_hf_weights(const std::filesystem::path& folder);
 
 // Whether the folder's weights hold a tensor `name`; reads headers only.
