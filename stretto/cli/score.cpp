@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
+#include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/label_file.h"
 #include "stretto/cli/verbs.h"
@@ -21,6 +23,26 @@ void print(const nlohmann::ordered_json& scores) { std::cout << scores.dump(2) <
 struct SeqevalArguments {
   std::string file, mode = "default", scheme;
 };
+
+// As the reference tool: a file whose columns are others than gold and predicted tags gets numbers that mean nothing.
+void warn_of_strange_tags(const std::string& file, metrics::TagSequences gold,
+                          metrics::TagSequences predicted) {
+  const auto is_tag = [](const std::string& tag) {
+    constexpr std::string_view prefixes = "BIESLUM";
+    return tag == "O" || tag == "_" ||
+           (tag.size() > 2 && tag[1] == '-' && prefixes.find(tag[0]) != std::string_view::npos);
+  };
+  for (const auto& [side, sentences] : {std::pair("gold", gold), {"predicted", predicted}}) {
+    for (const auto& tags : sentences) {
+      const auto strange = std::ranges::find_if_not(tags, is_tag);
+      if (strange == tags.end()) continue;
+      log::warning(
+          "{}: the {} tag \"{}\" is neither O nor a prefix and a type, such as B-PER; the last two columns are taken as gold and predicted tags",
+          file, side, strange->substr(0, 40));
+      break;
+    }
+  }
+}
 
 void score_seqeval(const SeqevalArguments& arguments) {
   if (!arguments.scheme.empty() && arguments.mode != "strict")
@@ -46,6 +68,7 @@ void score_seqeval(const SeqevalArguments& arguments) {
       predicted.back().emplace_back(row[conll.columns - 1]);
     }
   }
+  warn_of_strange_tags(arguments.file, gold, predicted);
   if (conlleval) return print(metrics::conlleval(gold, predicted));
   try {
     if (arguments.mode == "default") return print(metrics::SpanScores(gold, predicted).to_json());
@@ -61,6 +84,20 @@ struct SquadArguments {
   std::string data, predictions, na_prob, version = "auto";
   std::optional<double> threshold;
 };
+
+// As evaluate-v1.1.py, which names each of them.
+void warn_of_unanswered(const SquadArguments& arguments, const corpus::QuestionSet& questions,
+                        const metrics::Predictions& predictions) {
+  int64_t unanswered = 0;
+  std::string first;
+  for (const auto& question : questions.questions) {
+    if (predictions.contains(question.id)) continue;
+    if (unanswered++ == 0) first = question.id;
+  }
+  if (unanswered == 0) return;
+  log::warning("{}: {} of {} questions have no prediction and count as wrong; the first is {}",
+               arguments.predictions, unanswered, questions.questions.size(), first.substr(0, 40));
+}
 
 metrics::Predictions read_predictions(const std::string& path) {
   const nlohmann::json json = read_json(path);
@@ -103,7 +140,10 @@ void score_squad(const SquadArguments& arguments) {
     throw ConfigError(
         "--na-prob: {} is scored as SQuAD 1.1, whose questions all have answers; remove it, or add --version 2.0",
         arguments.data);
-  if (v1) return print(metrics::squad_v1(questions, predictions));
+  if (v1) {
+    warn_of_unanswered(arguments, questions, predictions);
+    return print(metrics::squad_v1(questions, predictions));
+  }
   metrics::NullOdds odds;
   if (!arguments.na_prob.empty()) odds = read_null_odds(arguments.na_prob);
   print(metrics::squad_v2(questions, predictions, arguments.na_prob.empty() ? nullptr : &odds,

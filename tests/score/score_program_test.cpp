@@ -78,5 +78,22 @@ TEST_F(ScoreProgram, Mistakes) {
   EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
 }
 
+// The numbers are those of the reference tools, which warn of these files too.
+TEST_F(ScoreProgram, FilesThatMeanSomethingElseAreWarnedOf) {
+  const ShellResult words = score("seqeval " + write("words.conll", "Vienna B-LOC\nis O\n"));
+  EXPECT_EQ(words.exit_code, 0);
+  EXPECT_THAT(words.err,
+              HasSubstr("words.conll: the gold tag \"Vienna\" is neither O nor a prefix and a type"));
+  EXPECT_EQ(score("seqeval " + write("good.conll", "a B-LOC B-LOC\nb O I-LOC\n")).err, "");
+  const std::string squad = write(
+      "one.json",
+      R"({"data":[{"paragraphs":[{"context":"a b","qas":[{"id":"7","question":"q","answers":[{"text":"a","answer_start":0}]}]}]}]})");
+  const ShellResult unanswered = score("squad " + squad + " " + write("none.json", R"({"8":"a"})"));
+  EXPECT_EQ(unanswered.exit_code, 0);
+  EXPECT_THAT(unanswered.err,
+              HasSubstr("none.json: 1 of 1 questions have no prediction and count as wrong; the first is 7"));
+  EXPECT_EQ(score("squad " + squad + " " + write("all.json", R"({"7":"a"})")).err, "");
+}
+
 }  // namespace
 }  // namespace stretto
