@@ -15,7 +15,7 @@ namespace {
 
 const std::set<std::string> shows_time = {
     "cli/checkpoints.cpp",            // when each was saved
-    "launch/hosts/meeting.cpp",       // compares the hosts' clocks, for a warning
+    "launch/hosts/clocks.cpp",        // compared between hosts, for a warning
     "launch/output/rank_output.cpp",  // the times of log lines
     "launch/supervise.cpp",           // when a flight record was taken
     "report/page.cpp",                // when a page was written

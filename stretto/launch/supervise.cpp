@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <optional>
+#include <set>
 
 #include <fmt/chrono.h>
 #include <poll.h>
@@ -97,23 +98,30 @@ class Supervisor {
     while (const auto signal = signals_.next()) {
       if (asks_to_end(*signal)) {
         if (link_ != nullptr) link_->post({.kind = HostEvent::Kind::stop, .code = *signal});
-        ask_to_end(*signal, "");
+        ask_to_end(*signal, link_ == nullptr ? 0 : link_->node());
       }
       if (*signal == SIGUSR1) pass_on(*signal);
     }
   }
 
-  // `whence`: the host whose user asks for it, "node-7: "; "" for this one.
-  void ask_to_end(int signal, const std::string& whence) {
+  // `node`: the host whose launcher got the signal. A cluster's manager sends one to the launchers of all hosts, not quite at the
+  // same time; a person presses Ctrl-C again.
+  void ask_to_end(int signal, int node) {
+    const bool is_first_of_node = nodes_that_asked_.insert(node).second;
+    const bool is_repeated = signal == SIGINT && Clock::now() - asked_at_ > same_wish;
+    if (stopping() && outcome_.user_signal && is_first_of_node && !is_repeated) return;
     if (stopping()) {
       if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
       outcome_.user_signal = signal;
       return kill_all();
     }
     outcome_.user_signal = signal;
+    asked_at_ = Clock::now();
+    const bool here = link_ == nullptr || node == link_->node();
     log::info(
         "{}{}: stopping; ranks have {} to finish their step and save; a second Ctrl-C kills them at once",
-        whence, signal_text(signal), seconds_text(options_.stop.grace));
+        here ? "" : link_->plan().hosts[static_cast<size_t>(node)].name + ": ", signal_text(signal),
+        seconds_text(options_.stop.grace));
     stop_within(options_.stop.grace);
   }
 
@@ -222,11 +230,11 @@ class Supervisor {
     outcome_.record = std::move(record);
   }
 
-  // With launchers on other hosts. A rank that exits by itself may have lost its connection to one that has just failed on another host, which comes first.
+  // With launchers on other hosts. A rank that exits by itself may have lost one of theirs: that failure comes first.
   void announce_failure(const Rank& rank, const Ending& ending) {
     own_failures_.push_back(outcome_.failure);
     const bool is_cause = ending.signal != 0 || ending.code == usage_error;
-    const auto delay = is_cause ? Clock::duration(0) : Clock::duration(std::chrono::milliseconds(700));
+    const std::chrono::milliseconds delay(is_cause ? 0 : 700);
     const std::string text = describe_end(rank, name(rank), ending, /*with_lines=*/true, !logs_held_);
     job_->report(ending.exit_code(), text, *outcome_.record, delay);
     *report_at_ += delay;
@@ -234,16 +242,12 @@ class Supervisor {
 
   void follow_the_job() {
     while (const auto event = job_->next()) {
-      switch (event->kind) {
-        case HostEvent::Kind::stop:
-          if (event->node != link_->node())
-            ask_to_end(event->code, link_->plan().hosts[static_cast<size_t>(event->node)].name + ": ");
-          break;
-        case HostEvent::Kind::look:
-          job_->give_record(event->code, take_record(""));
-          break;
-        default:
-          follow_failure(*event);
+      if (event->kind == HostEvent::Kind::look) {
+        job_->give_record(event->code, take_record(""));
+      } else if (event->kind != HostEvent::Kind::stop) {
+        follow_failure(*event);
+      } else if (event->node != link_->node()) {
+        ask_to_end(event->code, event->node);
       }
     }
     if (any_alive() && !stopping() && !report_at_) end_stopped_ranks();
@@ -253,10 +257,8 @@ class Supervisor {
 
   // The first failure of the job, or one that explains it. Own ranks may have failed of it a moment before it came.
   void follow_failure(const HostEvent& event) {
-    const bool mine = event.node == link_->node();
-    if (mine &&
-        std::ranges::any_of(own_failures_, [&](const auto& own) { return event.text.starts_with(own); }))
-      return;
+    const auto is_own = [&](const std::string& own) { return event.text.starts_with(own); };
+    if (event.node == link_->node() && std::ranges::any_of(own_failures_, is_own)) return;
     const FlightRecord record = take_record(event.text);
     std::vector<std::string> clauses = {event.text};
     if (event.code != usage_error && event.code != hang_exit_code) {
@@ -301,7 +303,6 @@ class Supervisor {
 
   size_t index(const Rank& rank) const { return static_cast<size_t>(rank.local_rank); }
   int first_rank() const { return ranks_.empty() ? 0 : ranks_.front().rank; }
-
   std::string name(const Rank& rank) const { return name_of(rank, /*with_host=*/job_.has_value()); }
 
   FlightRecord take_record(const std::string& reason) const {
@@ -364,8 +365,11 @@ class Supervisor {
   const cluster::FlightBoard& board_;
   Console& console_;
   SuperviseOptions options_;
-  HostLink* link_;                         // null on one host
-  std::optional<JobWatch> job_;            // with a link
+  HostLink* link_;                   // null on one host
+  std::optional<JobWatch> job_;      // with a link
+  std::set<int> nodes_that_asked_;   // for the end of the job
+  Clock::time_point asked_at_ = {};  // when the first did
+  static constexpr Clock::duration same_wish = std::chrono::seconds(3);
   std::vector<std::string> own_failures_;  // of this host's ranks: how their events' texts begin
   Clock::time_point next_stop_check_ = Clock::time_point::min();
   static constexpr Clock::duration report_delay = std::chrono::milliseconds(500);

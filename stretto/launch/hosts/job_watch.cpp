@@ -75,7 +75,7 @@ void JobWatch::ask_for_records() {
 
 void JobWatch::give_record(int look, const FlightRecord& record) {
   next_look_ = cluster::Clock::now() + std::chrono::milliseconds(500);
-  link_.leave(fmt::format("look{}", look), to_json(record));
+  link_.leave("look", to_json(record));
   link_.post({.kind = Kind::record, .code = look});
 }
 
@@ -91,7 +91,7 @@ void JobWatch::take_record(int look) {
   const double limit = std::chrono::duration<double>(hang_limit_).count();
   std::vector<FlightRecord> records;
   for (int node = 0; node < static_cast<int>(codes_.size()); ++node) {
-    const auto text = link_.left_by(node, fmt::format("look{}", look));
+    const auto text = link_.left_by(node, "look");
     if (!text) return;
     try {
       records.push_back(parse_flight_record(*text, "flight record of " + link_.plan().describe(node)));

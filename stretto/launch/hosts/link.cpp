@@ -76,6 +76,7 @@ void HostLink::begin(int life) {
     if (life == 0) lost_ = stopped_;
   }
   reader_ = std::thread([this, life] { read_log(life); });
+  leave("record", "");
   post({.kind = Kind::ready});
 }
 
@@ -113,19 +114,22 @@ bool HostLink::is_lost(int node) const {
 
 void HostLink::leave(const std::string& name, std::string text) {
   const std::lock_guard lock(mutex_);
-  outgoing_.push_back({.event = std::nullopt,
-                       .key = fmt::format("hosts.life{}.{}.{}", life_, name, node()),
-                       .value = std::move(text)});
+  outgoing_.push_back({.event = std::nullopt, .key = left_key(node(), name), .value = std::move(text)});
   wake_writer_.notify_all();
+}
+
+// The same in all lives, so that the store does not grow.
+std::string HostLink::left_key(int node, const std::string& name) {
+  return fmt::format("hosts.{}.{}", name, node);
 }
 
 std::optional<std::string> HostLink::left_by(int node, const std::string& name) {
   try {
-    return meeting_.client->get(fmt::format("hosts.life{}.{}.{}", life_, name, node),
-                                std::chrono::milliseconds(0));
+    std::string text = meeting_.client->get(left_key(node, name), std::chrono::milliseconds(0));
+    if (!text.empty()) return text;
   } catch (const DistributedError&) {
-    return std::nullopt;
   }
+  return std::nullopt;
 }
 
 std::string HostLink::event_key(int life, int number) const {

@@ -60,7 +60,8 @@ class HostLink {
   bool over() const;
   bool is_lost(int node) const;
 
-  // Leaves a text for node 0 under a name of this host, before the events that are posted later. Node 0 reads it.
+  // Leaves a text for node 0, replacing that which this host left under this name, before the events that are posted later. Node 0
+  // reads it. begin() removes "record".
   void leave(const std::string& name, std::string text);
   std::optional<std::string> left_by(int node, const std::string& name);
 
@@ -78,6 +79,7 @@ class HostLink {
   void wake_supervisor() const;
   bool is_expected(int other) const;
   void lose_master(const std::string& why);
+  static std::string left_key(int node, const std::string& name);
   std::string event_key(int life, int number) const;
 
   HostMeeting meeting_;

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include "stretto/base/error.h"
+#include "stretto/launch/hosts/job_watch.h"
 
 // Launchers as threads, over real sockets.
 namespace stretto::launch {
@@ -16,7 +17,15 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Kind = HostEvent::Kind;
-using Links = std::vector<std::unique_ptr<HostLink>>;
+
+// Ended from the last to the first: that of node 0 waits for the others.
+struct Links : std::vector<std::unique_ptr<HostLink>> {
+  using vector::vector;
+  Links(Links&&) = default;
+  ~Links() {
+    while (!empty()) pop_back();
+  }
+};
 
 HostOptions options(int node, int nodes, int port) {
   return {.nodes = nodes,
@@ -124,6 +133,39 @@ TEST(HostLink, WhatAHostLeavesIsThereBeforeItsEvent) {
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(links[0]->left_by(1, "record"), "a text");
   EXPECT_EQ(links[0]->left_by(0, "record"), std::nullopt);
+}
+
+// A hang may be suspected for hours.
+TEST(HostLink, TheRecordsOfAHostReplaceEachOther) {
+  const Links links = meet(2);
+  for (const auto& link : links) link->begin(0);
+  JobWatch watch(*links[1], std::chrono::seconds(300), /*own_program=*/true);
+  for (int look = 1; look <= 3; ++look) watch.give_record(look, {.host = fmt::format("look {}", look)});
+  std::vector<HostEvent> events;
+  while (events.empty() || events.back().code != 3) {
+    events = read_until(*links[0], Kind::record);
+    ASSERT_FALSE(events.empty());
+  }
+  EXPECT_THAT(links[0]->left_by(1, "look").value_or("nothing"), HasSubstr("look 3"));
+}
+
+TEST(HostMeeting, AnotherNumberOfHostsIsNamedOnce) {
+  const int port = free_port();
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int node = 0; node < 2; ++node) {
+    threads.emplace_back([&, node] {
+      try {
+        meet_hosts(options(node, node == 0 ? 3 : 2, port), 1, [] { return false; });
+      } catch (const ConfigError& error) {
+        errors[static_cast<size_t>(node)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(errors[0], ::testing::ContainsRegex(
+                             "--nodes: 3 on [^ ]+ \\(node rank 0\\), 2 on [^ ]+ \\(node rank 1\\)\n"));
+  EXPECT_EQ(errors[0], errors[1]);
 }
 
 TEST(HostMeeting, ItsVerdictIsTheSameForAll) {

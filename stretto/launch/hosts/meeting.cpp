@@ -12,6 +12,7 @@
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/launch/hosts/card.h"
+#include "stretto/launch/hosts/clocks.h"
 
 namespace stretto::launch {
 namespace {
@@ -23,12 +24,6 @@ constexpr auto look_again = std::chrono::milliseconds(500);
 constexpr auto progress_pause = std::chrono::seconds(10);
 
 std::string key_of(const char* what, int node) { return fmt::format("hosts.{}.{}", what, node); }
-
-int64_t wall_clock_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 class Meeting {
  public:
@@ -196,7 +191,7 @@ class Meeting {
     return plan;
   }
 
-  // All cards. A host that counts its nodes differently is judged as soon as it comes.
+  // All cards; one without nodes stands for a host that has not come. A host with another number of nodes is judged at once.
   std::vector<HostCard> collect() {
     std::vector<HostCard> cards(static_cast<size_t>(options_.nodes));
     std::vector<bool> come(cards.size());
@@ -212,12 +207,9 @@ class Meeting {
         if (!come[node]) missing.push_back(node);
       }
       if (missing.empty()) return cards;
-      for (const HostCard& card : cards) {
-        if (card.nodes != 0 && card.nodes != options_.nodes) {
-          for (const size_t node : missing) cards[node] = mine_;  // compare() names those that came
-          return cards;
-        }
-      }
+      if (std::ranges::any_of(
+              cards, [&](const auto& card) { return card.nodes != 0 && card.nodes != options_.nodes; }))
+        return cards;
       const auto joined = cards.size() - missing.size();
       if (Clock::now() >= deadline_) {
         throw DistributedError(
@@ -241,15 +233,18 @@ class Meeting {
 
   static std::string compare(const std::vector<HostCard>& cards) {
     std::vector<std::vector<Input>> inputs;
+    std::vector<size_t> nodes_here;
     for (const HostCard& card : cards) {
+      if (card.nodes == 0) continue;
+      nodes_here.push_back(static_cast<size_t>(&card - cards.data()));
       auto& own = inputs.emplace_back();
       own.push_back({"--nodes", std::to_string(card.nodes)});
       for (const auto& [name, value, place] : card.inputs) own.push_back({name, value, place});
     }
-    const std::string lines = differences(inputs, [&](const std::vector<size_t>& nodes) {
+    const std::string lines = differences(inputs, [&](const std::vector<size_t>& members) {
       std::vector<std::string> hosts;
-      for (const size_t node : nodes)
-        hosts.push_back(fmt::format("{} (node rank {})", cards[node].host, node));
+      for (const size_t member : members)
+        hosts.push_back(fmt::format("{} (node rank {})", cards[nodes_here[member]].host, nodes_here[member]));
       return fmt::format("{}", fmt::join(hosts, " and "));
     });
     if (lines.empty()) return "";

@@ -1,0 +1,68 @@
+#include "tests/support/hosts.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+// Users and cluster managers end a job on several hosts by signals.
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Ranks that take a second to save when asked to end, on two hosts; a shell command for each host, run when all ranks run.
+class EndOfJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  }
+  std::vector<HostResult> end_by(const std::string& on_first, const std::string& on_second) const {
+    for (const char* old : {"up0", "up1", "fault"}) std::filesystem::remove(folder_.path() / old);
+    std::vector<std::string> commands;
+    for (const std::string& action : {on_first, on_second}) {
+      commands.push_back(fmt::format(
+          "background env --default-signal=INT STRETTO_SECRET=s3cret {} launch --nodes 2 --master-addr 10.77.0.1 --node-rank {} -- "
+          "sh -c 'trap \"sleep {}; echo saved; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'; "
+          "await up0; await up1; {}; end",
+          STRETTO_PROGRAM, commands.size(), seconds_to_save, action));
+    }
+    auto results = run_on_hosts(folder_.path(), commands);
+    for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty()) << result.err;
+    return results;
+  }
+  int seconds_to_save = 1;
+  TempFolder folder_;
+};
+
+// As a cluster's manager does that ends a job: ranks must have time to save.
+TEST_F(EndOfJob, OneSignalToAllLaunchersLetsRanksSave) {
+  for (const HostResult& result : end_by("kill -TERM $job", "sleep 0.3; kill -TERM $job")) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("saved"));
+  }
+  for (const HostResult& result : end_by("kill -INT $job", "kill -INT $job")) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("saved"));
+  }
+}
+
+TEST_F(EndOfJob, ASecondSignalToALauncherKills) {
+  seconds_to_save = 30;
+  for (const HostResult& result : end_by("kill -TERM $job; sleep 0.5; fault kill -TERM $job", ":")) {
+    EXPECT_EQ(result.exit_code, 143) << result.err;
+    EXPECT_THAT(result.out, Not(HasSubstr("saved")));
+    EXPECT_LT(result.seconds_after_fault, 5);
+  }
+}
+
+TEST_F(EndOfJob, ALaterCtrlCOnAnotherHostKills) {
+  seconds_to_save = 30;
+  for (const HostResult& result : end_by("kill -INT $job", "sleep 4; fault kill -INT $job")) {
+    EXPECT_EQ(result.exit_code, 130) << result.err;
+    EXPECT_THAT(result.out, Not(HasSubstr("saved")));
+    EXPECT_LT(result.seconds_after_fault, 5);
+  }
+}
+
+}  // namespace
+}  // namespace stretto
