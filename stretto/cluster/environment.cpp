@@ -58,6 +58,17 @@ std::string read_secret(const Getenv& getenv) {
   return path ? read_secret_file(*path, "environment: STRETTO_SECRET_FILE") : "";
 }
 
+std::optional<HostTask> read_host_task(const Getenv& getenv) {
+  // PyTorchJob also sets RANK and WORLD_SIZE, of pods.
+  constexpr const char* of_ranks[] = {"LOCAL_RANK", "STRETTO_STORE"};
+  if (Variables(getenv, of_ranks).first_set() != nullptr) return std::nullopt;
+  if (auto task = read_kubeflow_task(getenv)) return task;
+  if (Variables(getenv, torchrun_identity).first_set() != nullptr) return std::nullopt;
+  return read_slurm_task(getenv);
+}
+
+bool is_rank(const Getenv& getenv) { return !read_host_task(getenv) && read_rank_info(getenv).launched; }
+
 RankInfo read_rank_info(const Getenv& getenv) {
   const Variables variables(getenv, torchrun_identity);
   RankInfo info;

@@ -17,13 +17,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
-RankInfo read(const Variables& variables) {
-  return read_rank_info([&](const char* name) -> std::optional<std::string> {
+Getenv getenv_of(const Variables& variables) {
+  return [variables](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
     return found->second;
-  });
+  };
 }
+
+RankInfo read(const Variables& variables) { return read_rank_info(getenv_of(variables)); }
 
 std::string refusal(const Variables& variables) {
   try {
@@ -168,6 +170,79 @@ TEST(Environment, OpenMpiIsRead) {
   Variables one_host = with(open_mpi(), {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}});
   one_host.erase("MASTER_ADDR");
   EXPECT_EQ(read(one_host).master_addr, "127.0.0.1");
+}
+
+Variables slurm_task() {
+  return {{"SLURM_JOB_ID", "4711"},
+          {"SLURM_STEP_ID", "2"},
+          {"SLURM_STEP_NUM_TASKS", "3"},
+          {"SLURM_STEP_NUM_NODES", "3"},
+          {"SLURM_NODEID", "1"},
+          {"SLURM_PROCID", "1"},
+          {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
+          {"SLURM_LOCALID", "0"},
+          {"SLURM_STEP_NODELIST", "node[07-08],big"}};
+}
+
+std::optional<HostTask> read_task(const Variables& variables) { return read_host_task(getenv_of(variables)); }
+
+TEST(Environment, OneTaskPerNodeIsALauncher) {
+  const auto task = read_task(slurm_task());
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->nodes, 3);
+  EXPECT_EQ(task->node_rank, 1);
+  EXPECT_EQ(task->ranks, 0);
+  EXPECT_EQ(task->master.host, "node07");
+  EXPECT_EQ(task->master.port, read(slurm()).master_port);
+  EXPECT_FALSE(is_rank(getenv_of(slurm_task())));
+  EXPECT_EQ(read_task(with(slurm_task(), {{"SLURM_CPUS_PER_TASK", "8"}}))->ranks, 8);
+  EXPECT_EQ(read_task(with(slurm_task(), {{"SLURM_CPUS_PER_TASK", "8"}, {"OMP_NUM_THREADS", "4"}}))->ranks,
+            2);
+  EXPECT_EQ(read_task(with(slurm_task(), {{"SLURM_CPUS_PER_TASK", "8"}, {"SLURM_GPUS_ON_NODE", "4"}}))->ranks,
+            4);
+  EXPECT_FALSE(read_task(with(slurm_task(), {{"SLURM_STEP_NUM_TASKS", "6"}}))) << "tasks are ranks";
+  EXPECT_FALSE(read_task(with(slurm_task(), {{"RANK", "0"}}))) << "a rank that such a launcher has started";
+  EXPECT_FALSE(read_task({{"SLURM_JOB_ID", "1"}})) << "a batch script";
+}
+
+// As Kubeflow's TrainJob sets them; PyTorchJob adds RANK and WORLD_SIZE, which count pods.
+Variables kubeflow() {
+  return {{"PET_NNODES", "2"},
+          {"PET_NODE_RANK", "1"},
+          {"PET_NPROC_PER_NODE", "4"},
+          {"PET_MASTER_ADDR", "job-node-0-0.job"},
+          {"PET_MASTER_PORT", "29500"}};
+}
+
+TEST(Environment, APodOfKubeflowIsALauncher) {
+  const Variables torch_job =
+      with(kubeflow(), {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-master-0"}});
+  for (const Variables& variables : {kubeflow(), torch_job}) {
+    const auto task = read_task(variables);
+    ASSERT_TRUE(task);
+    EXPECT_EQ(task->nodes, 2);
+    EXPECT_EQ(task->node_rank, 1);
+    EXPECT_EQ(task->ranks, 4);
+    EXPECT_EQ(task->master.text(), "job-node-0-0.job:29500");
+    EXPECT_FALSE(is_rank(getenv_of(variables)));
+  }
+  EXPECT_EQ(read_task(with(kubeflow(), {{"PET_NPROC_PER_NODE", "auto"}}))->ranks, 0);
+  EXPECT_FALSE(read_task(with(torch_job, {{"LOCAL_RANK", "0"}}))) << "a rank of torchrun in such a pod";
+  const auto elastic = read_task({{"PET_NNODES", "2:2"}, {"PET_RDZV_ENDPOINT", "job-worker-0:23456"}});
+  EXPECT_EQ(elastic->node_rank, std::nullopt);
+  EXPECT_EQ(elastic->master.text(), "job-worker-0:23456");
+  const auto task_refusal = [](const Variables& variables) -> std::string {
+    try {
+      read_task(variables);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(task_refusal({{"PET_NNODES", "1:4"}}),
+              HasSubstr("PET_NNODES=\"1:4\": the number of hosts is fixed"));
+  EXPECT_THAT(task_refusal(with(kubeflow(), {{"PET_NODE_RANK", "2"}})),
+              HasSubstr("PET_NODE_RANK=2 is out of range"));
 }
 
 TEST(Environment, HalfSetSlurmAndOpenMpiAreRefused) {

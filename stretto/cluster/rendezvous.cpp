@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/interfaces.h"
 #include "stretto/cluster/secret.h"
 
 namespace stretto::cluster {
@@ -49,7 +50,7 @@ Endpoint store_endpoint(Meeting meeting, const RankInfo& info) {
 Endpoint listening_endpoint(Meeting meeting, const RankInfo& info) {
   const Endpoint master = store_endpoint(meeting, info);
   if (meeting == Meeting::local_socket) return master;
-  const Endpoint here = {address_towards(master), info.master_port};
+  const Endpoint here = {own_address(master), info.master_port};
   if (!resolves_to(master, here.host)) {
     log::warning(
         "environment: MASTER_ADDR={} is not an address of the host of rank 0 that others can reach; the rendezvous store listens on {}",

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
@@ -11,11 +13,38 @@ namespace {
 void set_master(const Variables& variables, const std::string& host, const std::string& job, RankInfo& info) {
   info.master_addr = variables.find("MASTER_ADDR").value_or(host);
   const auto port = variables.find("MASTER_PORT");
-  info.master_port =
-      port ? variables.number("MASTER_PORT", *port, 1, 65535) : 15000 + static_cast<int>(hash64(job) % 15000);
+  info.master_port = port ? variables.number("MASTER_PORT", *port, 1, 65535) : port_of_job(job);
+}
+
+std::string slurm_job(const Variables& variables) {
+  return variables.need("SLURM_JOB_ID") + "." + variables.need("SLURM_STEP_ID");
+}
+
+// One per GPU, else one per core that the task was given and thread that the user wants.
+int slurm_ranks(const Variables& variables) {
+  if (const int gpus = variables.number_or_zero("SLURM_GPUS_ON_NODE", max_world_size); gpus > 0) return gpus;
+  const int cores = variables.number_or_zero("SLURM_CPUS_PER_TASK", max_world_size);
+  const auto threads = parse_int(split(variables.find("OMP_NUM_THREADS").value_or("1"), ',').front());
+  return cores / static_cast<int>(std::clamp<long long>(threads.value_or(1), 1, std::max(1, cores)));
 }
 
 }  // namespace
+
+int port_of_job(const std::string& job) { return 15000 + static_cast<int>(hash64(job) % 15000); }
+
+std::optional<HostTask> read_slurm_task(const Getenv& getenv) {
+  constexpr const char* identity[] = {"SLURM_STEP_NUM_TASKS"};
+  const Variables variables(getenv, identity);
+  if (variables.first_set() == nullptr) return std::nullopt;
+  HostTask task{.manager = "srun"};
+  task.nodes = variables.need_number("SLURM_STEP_NUM_NODES", 1, max_world_size);
+  if (variables.need_number("SLURM_STEP_NUM_TASKS", 1, max_world_size) != task.nodes) return std::nullopt;
+  task.node_rank = variables.need_number("SLURM_NODEID", 0, max_world_size);
+  variables.check_below("SLURM_NODEID", *task.node_rank, "SLURM_STEP_NUM_NODES", task.nodes);
+  task.ranks = slurm_ranks(variables);
+  task.master = {first_host(variables.need("SLURM_STEP_NODELIST")), port_of_job(slurm_job(variables))};
+  return task;
+}
 
 std::optional<RankInfo> read_slurm(const Getenv& getenv) {
   constexpr const char* identity[] = {"SLURM_STEP_NUM_TASKS"};
@@ -32,8 +61,7 @@ std::optional<RankInfo> read_slurm(const Getenv& getenv) {
   info.local_world_size = tasks_of_node(variables.need("SLURM_STEP_TASKS_PER_NODE"), info.group_rank);
   variables.check_below("SLURM_PROCID", info.rank, "SLURM_STEP_NUM_TASKS", info.world_size);
   variables.check_below("SLURM_LOCALID", info.local_rank, "SLURM_STEP_TASKS_PER_NODE", info.local_world_size);
-  const std::string job = variables.need("SLURM_JOB_ID") + "." + variables.need("SLURM_STEP_ID");
-  set_master(variables, first_host(variables.need("SLURM_STEP_NODELIST")), job, info);
+  set_master(variables, first_host(variables.need("SLURM_STEP_NODELIST")), slurm_job(variables), info);
   return info;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stretto/cluster/environment.h"
+#include "stretto/cluster/managers.h"
 
 namespace stretto::cluster {
 
@@ -36,6 +37,15 @@ class Variables {
 
 // What srun sets for the tasks of a step, where there are several; nothing elsewhere.
 std::optional<RankInfo> read_slurm(const Getenv& getenv);
+
+// What srun sets for the one task that it starts on each node; nothing elsewhere.
+std::optional<HostTask> read_slurm_task(const Getenv& getenv);
+
+// What Kubeflow sets in each pod of a job: torchrun's options as variables; nothing elsewhere.
+std::optional<HostTask> read_kubeflow_task(const Getenv& getenv);
+
+// A port that is the same for all processes of `job` and most likely another for other jobs.
+int port_of_job(const std::string& job);
 
 // What Open MPI's mpirun sets for its processes, where there are several; nothing elsewhere.
 std::optional<RankInfo> read_open_mpi(const Getenv& getenv);

@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/interfaces.h"
 #include "stretto/comm/store.h"
 
 namespace stretto {
@@ -58,7 +59,7 @@ Job join_job(const std::string& device, const std::string& setting, const std::s
   if (job.device.is_cpu() && job.info.local_world_size > 1 && !threads_are_set) at::set_num_threads(1);
   GroupOptions options = {.deadline = job.info.collective_timeout, .device = job.device};
   if (job.info.local_world_size < job.info.world_size)
-    options.address = cluster::address_towards({job.info.master_addr, job.info.master_port});
+    options.address = cluster::own_address({job.info.master_addr, job.info.master_port});
   const auto store = connect_store(job.info, std::chrono::seconds(60));
   job.group = std::make_unique<Group>(choose_backend(backend, job.device), store, job.info.rank,
                                       job.info.world_size, options);

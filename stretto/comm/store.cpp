@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/interfaces.h"
 #include "stretto/cluster/rendezvous.h"
 #include "stretto/cluster/store_client.h"
 #include "stretto/cluster/store_server.h"
@@ -101,7 +102,7 @@ cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
   const auto agent = agent_store(info, timeout);
   const std::string key = life_of(info) + ".store";
   if (info.rank > 0) return cluster::verify_endpoint(agent->get_to_str(key), info.secret, life_of(info));
-  host_at({cluster::address_towards({info.master_addr, info.master_port}), 0});
+  host_at({cluster::own_address({info.master_addr, info.master_port}), 0});
   agent->set(key, cluster::sign_endpoint(server->endpoint(), info.secret, life_of(info)));
   return server->endpoint();
 }
