@@ -2,6 +2,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 #include <mutex>
 
 #include <pthread.h>
@@ -15,18 +17,33 @@ std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void request_save(int) { save_requested = true; }
-void request_stop(int) { stop_requested = true; }
+
+// Of the first signal that requested a stop; 0: none has. CLOCK_MONOTONIC, as signal handlers may read it.
+std::atomic<int64_t> first_stop_ns = 0;
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+void request_stop(int signal) {
+  constexpr int64_t second_ns = 1'000'000'000;
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const int64_t now = time.tv_sec * second_ns + time.tv_nsec;
+  int64_t first = 0;
+  if (first_stop_ns.compare_exchange_strong(first, now)) first = now;
+  stop_requested = true;
+  if (now - first <= second_ns) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);  // delivered when this handler returns
+}
 
 struct Handled {
   int signal;
   void (*handler)(int);
   int flags;
 };
-constexpr int once = SA_RESTART | static_cast<int>(SA_RESETHAND);
 constexpr std::array<Handled, 4> handled = {{{SIGUSR1, request_save, SA_RESTART},
-                                             {SIGINT, request_stop, once},
-                                             {SIGTERM, request_stop, once},
-                                             {SIGHUP, request_stop, once}}};
+                                             {SIGINT, request_stop, SA_RESTART},
+                                             {SIGTERM, request_stop, SA_RESTART},
+                                             {SIGHUP, request_stop, SA_RESTART}}};
 
 std::mutex mutex;  // guards `living` and `before`
 int living = 0;
@@ -35,6 +52,7 @@ std::array<struct sigaction, handled.size()> before;
 void install() {
   save_requested = false;
   stop_requested = false;
+  first_stop_ns = 0;
   for (size_t i = 0; i < handled.size(); ++i) {
     sigaction(handled[i].signal, nullptr, &before[i]);
     if (handled[i].signal == SIGHUP && before[i].sa_handler == SIG_IGN) continue;

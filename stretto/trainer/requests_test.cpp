@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace stretto {
 namespace {
@@ -18,6 +19,24 @@ TEST(RequestSignals, AreTakenOnceAndAStopStays) {
   ::raise(SIGTERM);
   EXPECT_TRUE(signals.take().stop);
   EXPECT_TRUE(signals.take().stop);
+}
+
+// As under Slurm, which signals the launcher and its ranks at the same time.
+TEST(RequestSignals, ASignalThatComesTwiceAtOnceIsOneRequest) {
+  const RequestSignals signals;
+  ::raise(SIGTERM);
+  ::raise(SIGTERM);
+  EXPECT_TRUE(signals.take().stop);
+}
+
+TEST(RequestSignalsDeathTest, ALaterSecondSignalEndsTheProcess) {
+  const auto ask_twice = [] {
+    const RequestSignals signals;
+    ::raise(SIGTERM);
+    ::usleep(1'100'000);
+    ::raise(SIGTERM);
+  };
+  EXPECT_EXIT(ask_twice(), ::testing::KilledBySignal(SIGTERM), "");
 }
 
 // Each signal arrives some microseconds after the one before was taken, while requests are taken all the time. A reset apart
