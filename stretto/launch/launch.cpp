@@ -13,6 +13,8 @@
 #include "stretto/cluster/store_server.h"
 #include "stretto/launch/hosts/await_hosts.h"
 #include "stretto/launch/hosts/meeting.h"
+#include "stretto/launch/hosts/remote_launchers.h"
+#include "stretto/launch/hosts/stdin_watch.h"
 #include "stretto/launch/process/placement.h"
 #include "stretto/launch/process/rank_environment.h"
 #include "stretto/launch/supervise.h"
@@ -210,8 +212,9 @@ int run_with_restarts(const Plan& plan, HostLink* link, const SignalGuard& signa
   }
 }
 
-// The launchers of the other hosts of the job; null where there are none.
-std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& signals) {
+// The launchers of the other hosts of the job; null where there are none. `remote`: those that this one has to start.
+std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& signals, Console& console,
+                                           std::unique_ptr<RemoteLaunchers>& remote) {
   HostOptions hosts = plan.options.hosts;
   if (hosts.nodes == 1) return nullptr;
   hosts.inputs.push_back({"version of stretto", STRETTO_VERSION});
@@ -220,7 +223,17 @@ std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& 
     const auto program = std::filesystem::canonical(plan.program);
     hosts.inputs.push_back({"program", "build " + hash128_hex(read_file(program)).substr(0, 12), program});
   }
-  HostMeeting meeting = meet_hosts(hosts, plan.ranks, [&] { return signals.end_pending(); });
+  const auto start_others = [&](const cluster::Endpoint& store, const std::string& secret) {
+    if (!hosts.list.empty())
+      remote = std::make_unique<RemoteLaunchers>(hosts, store, secret, signals, console);
+  };
+  const auto interrupted = [&] {
+    if (remote) remote->check();
+    return signals.end_pending();
+  };
+  HostMeeting meeting = meet_hosts(hosts, plan.ranks, interrupted, start_others);
+  if (remote) remote->begin_job();
+  if (hosts.joined) log::set_output([](std::string_view) {});  // the first launcher reports what happens
   for (const std::string& warning : meeting.warnings) log::warning("{}", warning);
   auto link = std::make_unique<HostLink>(std::move(meeting), hosts.host_timeout);
   const HostPlan& agreed = link->plan();
@@ -241,8 +254,13 @@ int run(const LaunchOptions& options) {
   const Plan plan = make_plan(options);
   if (!options.log_folder.empty()) make_folders(options.log_folder);
   Console console({.shared = plan.ranks > 1, .log_files = !options.log_folder.empty()});
-  const auto link = meet_other_hosts(plan, signals);
+  std::optional<StdinWatch> watch;
+  if (options.hosts.joined) watch.emplace();
+  std::unique_ptr<RemoteLaunchers> remote;
+  auto link = meet_other_hosts(plan, signals, console, remote);
   const int exit_code = run_with_restarts(plan, link.get(), signals, console);
+  link.reset();
+  remote.reset();
   console.finish(signals);
   return exit_code;
 }

@@ -3,8 +3,11 @@
 #include <cstdlib>
 
 #include "stretto/base/error.h"
+#include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/environment.h"
+#include "stretto/cluster/interfaces.h"
+#include "stretto/cluster/secret.h"
 
 namespace stretto::launch {
 namespace {
@@ -21,16 +24,61 @@ int number_of(const char* name, long long low, long long high) {
 
 bool is_set(const char* name) { return !cluster::process_environment(name).value_or("").empty(); }
 
+// The address by which the second host of the list reaches this one. Its name may be known to ssh only.
+std::string master_of(const std::vector<ListedHost>& list) {
+  if (list.size() == 1) return list[0].address();
+  try {
+    return cluster::own_address({list[1].address(), standard_port});
+  } catch (const DistributedError&) {
+    return list[0].address();
+  }
+}
+
+void complete_from_list(HostOptions& options) {
+  const ListedHost& first = options.list.front();
+  const auto count = static_cast<int>(options.list.size());
+  if (options.nodes != 1 && options.nodes != count)
+    throw ConfigError("--nodes {}: {} hosts are listed; remove --nodes, or list that many", options.nodes,
+                      count);
+  if (options.node_rank)
+    throw ConfigError(
+        "--node-rank {}: with --hosts or --hostfile this host is number 0 and the others are numbered in their order; remove it",
+        *options.node_rank);
+  if (!is_this_host(first.address())) {
+    throw ConfigError(
+        "--hosts: the first host, {}, is not this one ({}); start the command there, or list this host first",
+        first.name, host_name());
+  }
+  options.nodes = count;
+  options.node_rank = 0;
+  if (options.master.host.empty())
+    options.master.host = cluster::process_environment("MASTER_ADDR").value_or("");
+  if (options.master.host.empty()) options.master.host = master_of(options.list);
+  if (options.master.port == 0 && is_set("MASTER_PORT"))
+    options.master.port = number_of("MASTER_PORT", 1, 65535);
+  if (options.secret.empty()) options.secret = cluster::read_secret();
+  if (options.secret.empty()) options.secret = cluster::make_secret();
+}
+
 }  // namespace
 
+int HostOptions::world_size(int own_ranks) const {
+  if (list.empty()) return nodes * own_ranks;
+  int sum = 0;
+  for (const ListedHost& host : list) sum += host.ranks > 0 ? host.ranks : own_ranks;
+  return sum;
+}
+
 void complete_from_environment(HostOptions& options) {
+  if (!options.list.empty()) return complete_from_list(options);
   if (options.nodes == 1) {
     if (!options.node_rank || *options.node_rank == 0) return;
     throw ConfigError("--node-rank {}: the job has one host; pass their number, as in --nodes 2",
                       *options.node_rank);
   }
-  if (!options.node_rank && is_set("NODE_RANK"))
-    options.node_rank = number_of("NODE_RANK", 0, options.nodes - 1);
+  for (const char* name : {"NODE_RANK", "JOB_COMPLETION_INDEX"}) {
+    if (!options.node_rank && is_set(name)) options.node_rank = number_of(name, 0, options.nodes - 1);
+  }
   if (options.node_rank && *options.node_rank >= options.nodes) {
     throw ConfigError("--node-rank {}: with --nodes {} it must lie in 0 .. {}", *options.node_rank,
                       options.nodes, options.nodes - 1);

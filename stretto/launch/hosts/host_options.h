@@ -7,6 +7,7 @@
 
 #include "stretto/base/inputs.h"
 #include "stretto/cluster/socket.h"
+#include "stretto/launch/hosts/host_list.h"
 
 namespace stretto::launch {
 
@@ -22,10 +23,20 @@ struct HostOptions {
   std::chrono::milliseconds host_timeout{3'000};    // a host that is silent for this long is lost
   std::vector<Input> inputs = {};                   // what must be the same on all hosts
   std::chrono::milliseconds clock_offset{0};        // added to this host's clock, for tests
+
+  // By node rank, this host first; empty: a user or a cluster's manager starts the launcher of each host. Else this launcher starts
+  // the others, by `rsh`, a shell command as ssh's ("": ssh), which takes a host and a command.
+  std::vector<ListedHost> list = {};
+  std::string rsh = {};
+  bool joined = false;  // another launcher started this one, and ends it by the end of its standard input
+
+  // Of the job, if hosts that do not say otherwise have as many ranks as this one.
+  int world_size(int own_ranks) const;
 };
 
-// Fills in what is not given, of a job on several hosts: NODE_RANK, MASTER_ADDR, MASTER_PORT (default 29500), STRETTO_SECRET or
-// STRETTO_SECRET_FILE. Throws ConfigError where the master's address is missing or a value cannot be.
+// Fills in what is not given, of a job on several hosts: NODE_RANK or JOB_COMPLETION_INDEX, MASTER_ADDR, MASTER_PORT (default 29500), STRETTO_SECRET or
+// STRETTO_SECRET_FILE. With a list of hosts: the address of this host that the second one sees, any free port, a new secret. Throws
+// ConfigError where the master's address is missing, a value cannot be, or this host is not the first of the list.
 void complete_from_environment(HostOptions& options);
 
 // What the hosts have agreed on.

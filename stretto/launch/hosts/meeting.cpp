@@ -11,6 +11,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/interfaces.h"
 #include "stretto/launch/hosts/card.h"
 #include "stretto/launch/hosts/clocks.h"
 
@@ -27,8 +28,12 @@ std::string key_of(const char* what, int node) { return fmt::format("hosts.{}.{}
 
 class Meeting {
  public:
-  Meeting(const HostOptions& options, int ranks, const std::function<bool()>& interrupted)
-      : options_(options), interrupted_(interrupted), deadline_(Clock::now() + options.join_timeout) {
+  Meeting(const HostOptions& options, int ranks, const std::function<bool()>& interrupted,
+          const OnListening& listening)
+      : options_(options),
+        interrupted_(interrupted),
+        listening_(listening),
+        deadline_(Clock::now() + options.join_timeout) {
     mine_ = {.host = host_name(), .process = ::getpid(), .nodes = options.nodes, .ranks = ranks};
     for (const Input& input : options.inputs) mine_.inputs.push_back({input.name, input.value, input.place});
     meeting_.secret = options.secret.empty() ? "no secret" : options.secret;
@@ -37,6 +42,7 @@ class Meeting {
   HostMeeting run() {
     if (options_.node_rank == 0 || (!options_.node_rank && is_master_host())) host_store();
     connect();
+    if (meeting_.server && listening_) listening_(meeting_.server->endpoint(), meeting_.secret);
     take_node_rank();
     json verdict;
     if (meeting_.plan.node_rank == 0) {
@@ -54,7 +60,9 @@ class Meeting {
   }
 
  private:
-  std::string master_text() const { return options_.master.text(); }
+  std::string master_text() const {
+    return meeting_.server ? meeting_.server->endpoint().text() : options_.master.text();
+  }
 
   // Whether a socket can be bound to its address.
   bool is_master_host() const {
@@ -66,11 +74,18 @@ class Meeting {
     }
   }
 
+  // A pod of Kubernetes may start before its name is known.
   std::string listening_address() const {
-    try {
-      return cluster::address_towards(options_.master);
-    } catch (const DistributedError& error) {
-      throw ConfigError("--master-addr: {}", error.what());
+    const bool is_pod = cluster::process_environment("KUBERNETES_SERVICE_HOST").has_value();
+    const auto patience = Clock::now() + (is_pod ? std::chrono::seconds(30) : std::chrono::seconds(0));
+    while (true) {
+      try {
+        return cluster::own_address(options_.master);
+      } catch (const DistributedError& error) {
+        if (Clock::now() >= patience) throw ConfigError("--master-addr: {}", error.what());
+      }
+      check_interrupted();
+      std::this_thread::sleep_for(look_again);
     }
   }
 
@@ -325,6 +340,7 @@ class Meeting {
 
   const HostOptions& options_;
   const std::function<bool()>& interrupted_;
+  const OnListening& listening_;
   Clock::time_point deadline_;
   HostCard mine_;
   HostMeeting meeting_;
@@ -348,8 +364,9 @@ std::string HostPlan::describe(int node) const {
   return fmt::format("{} (node rank {}, {})", host.name, node, ranks);
 }
 
-HostMeeting meet_hosts(const HostOptions& options, int ranks, const std::function<bool()>& interrupted) {
-  return Meeting(options, ranks, interrupted).run();
+HostMeeting meet_hosts(const HostOptions& options, int ranks, const std::function<bool()>& interrupted,
+                       const OnListening& listening) {
+  return Meeting(options, ranks, interrupted, listening).run();
 }
 
 }  // namespace stretto::launch

@@ -155,7 +155,9 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals) : hold
                  .signals = &signals,
                  .cores = {},
                  .pinned = !options.cores.empty(),
-                 .in = options.keep_stdin ? STDIN_FILENO : nothing.get(),
+                 .in = options.input >= 0   ? options.input
+                       : options.keep_stdin ? STDIN_FILENO
+                                            : nothing.get(),
                  .out = out.write.get(),
                  .err = err.write.get(),
                  .failure = failure.write.get(),

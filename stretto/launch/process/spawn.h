@@ -22,6 +22,7 @@ struct SpawnOptions {
   std::vector<std::string> environment;  // complete, as NAME=value
   std::vector<int> cores = {};           // to be pinned to; empty: not pinned
   bool keep_stdin = false;               // inherit the launcher's standard input; else /dev/null
+  int input = -1;                        // a descriptor that becomes its standard input instead; -1: none
   bool hold_save = false;                // block SIGUSR1 until the program handles it (base/process.h)
   int inherited = -1;                    // a descriptor that stays open in it; -1: none
 };
