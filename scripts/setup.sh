@@ -2,7 +2,7 @@
 # Installs what a build of stretto needs. If nothing is missing it does nothing and takes well under a second.
 #
 #   scripts/setup.sh              compiler, CMake, libraries (Debian, Ubuntu) and libtorch, in a private venv
-#   scripts/setup.sh tests        also what tests need: iproute2, Open MPI, and transformers, TensorBoard and seqeval next to that
+#   scripts/setup.sh tests        also what tests need: iproute2, Open MPI, OpenSSH, Slurm, and transformers, TensorBoard and seqeval next to that
 #                                 libtorch (100 MB)
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
@@ -27,7 +27,7 @@ ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libonig-dev libxxhash-dev libssl-dev
   libprotozero-dev libcurl4-openssl-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
-TEST_PACKAGES=(iproute2 util-linux openmpi-bin)
+TEST_PACKAGES=(iproute2 util-linux openmpi-bin openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 LINT_PACKAGES=(clang-format-14 clang-tidy)  # versions of clang-format differ in what they write
 

@@ -1,11 +1,16 @@
 #include "stretto/launch/launch.h"
 
+#include <filesystem>
 #include <memory>
 
+#include "stretto/base/error.h"
+#include "stretto/cli/slurm_script.h"
 #include "stretto/cli/verbs.h"
+#include "stretto/cluster/managers.h"
 #include "stretto/command/checks.h"
 #include "stretto/command/launch_arguments.h"
 #include "stretto/config/strategy.h"
+#include "stretto/launch/process/command_line.h"
 
 namespace stretto::cli {
 namespace {
@@ -15,7 +20,24 @@ struct LaunchVerb {
   std::string log_folder;
   std::string strategy;
   std::vector<std::string> never;
+  bool slurm_script = false;
 };
+
+// Whether a command starts its ranks itself.
+bool runs_recipe(const std::vector<std::string>& command) {
+  const bool is_stretto = std::filesystem::path(command[0]).filename() == "stretto";
+  return is_stretto && command.size() > 1 && (command[1] == "train" || command[1] == "test");
+}
+
+// Each task of srun or mpirun would start a job of its own.
+void refuse_tasks_as_launchers() {
+  const bool is_task = !cluster::process_environment("RANK") && cluster::is_rank();
+  if (!is_task) return;
+  const cluster::RankInfo info = cluster::read_rank_info();
+  throw ConfigError(
+      "launch: srun or mpirun has started {} tasks on this host, and each would start ranks; start one task per host (srun --ntasks-per-node=1), or the program itself {} times",
+      info.local_world_size, info.world_size);
+}
 
 // The words after the options: the program and its arguments, optionally after "--".
 std::vector<std::string> launched_command(const CLI::App& verb) {
@@ -27,6 +49,48 @@ std::vector<std::string> launched_command(const CLI::App& verb) {
   }
   if (command.empty()) throw CLI::RequiredError("a program to launch");
   return command;
+}
+
+// A program's name in a list of jobs: "train" of "stretto train".
+std::string job_name(const std::vector<std::string>& command) {
+  return std::filesystem::path(command.size() > 1 && runs_recipe(command) ? command[1] : command[0])
+      .filename();
+}
+
+// The options that apply to the launcher of each node, as they were given.
+std::vector<std::string> options_of(const CLI::App& verb) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : verb.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == "--slurm-script" || name == "--nodes" || name == "program") continue;
+    words.push_back(option->check_sname("N") ? "-N" : "--" + option->get_lnames().front());
+    if (option->get_items_expected_max() > 0) words.push_back(option->results().front());
+  }
+  return words;
+}
+
+void print_slurm_script(const CLI::App& verb, const LaunchVerb& arguments,
+                        const std::vector<std::string>& command) {
+  const command::HostArguments& hosts = arguments.common.hosts;
+  if (!hosts.hosts.empty() || !hosts.hostfile.empty() || hosts.node_rank || !hosts.master_addr.empty() ||
+      !hosts.rendezvous.empty())
+    throw ConfigError("--slurm-script: Slurm names the hosts; pass their number with --nodes only");
+  if (runs_recipe(command) && !arguments.log_folder.empty())
+    throw ConfigError("--log-dir {}: {} keeps its logs in the recipe's output folder; remove it",
+                      arguments.log_folder, command[1]);
+  SlurmScript job{
+      .name = job_name(command), .nodes = std::max(1, hosts.nodes), .ranks = arguments.common.ranks};
+  const std::vector<std::string> options = options_of(verb);
+  job.command = command;
+  if (!runs_recipe(command)) {
+    job.command = {launch::own_command().front(), "launch"};
+    job.command.insert(job.command.end(), options.begin(), options.end());
+    job.command.push_back("--");
+    job.command.insert(job.command.end(), command.begin(), command.end());
+  } else {
+    job.command.insert(job.command.end(), options.begin(), options.end());
+  }
+  fmt::print("{}", slurm_script(job));
 }
 
 }  // namespace
@@ -57,7 +121,13 @@ void add_launch(CLI::App& app, int& exit_code) {
       ->type_name(" ")
       ->check([](const std::string&) { return std::string("never"); });
 
+  verb->add_flag("--slurm-script", arguments->slurm_script,
+                 "Print a batch script for Slurm that runs this job, and exit");
+
   verb->callback([arguments, verb, &exit_code] {
+    if (arguments->slurm_script) return print_slurm_script(*verb, *arguments, launched_command(*verb));
+    command::join_job(arguments->common);
+    refuse_tasks_as_launchers();
     launch::LaunchOptions options{.command = launched_command(*verb), .log_folder = arguments->log_folder};
     if (!arguments->log_folder.empty()) options.flight_record = options.log_folder / "flight_record.json";
     command::apply(arguments->common, options);

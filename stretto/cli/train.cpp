@@ -2,7 +2,7 @@
 
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/cluster/environment.h"
+#include "stretto/cluster/managers.h"
 #include "stretto/command/launch_recipe.h"
 
 namespace stretto::cli {
@@ -11,7 +11,9 @@ namespace {
 // Checks the recipe before any process is started. Under torchrun or another launcher this process is a rank and
 // executes stretto-rank.
 int run_recipe(command::RecipeArguments& arguments, Verb verb) {
-  const bool launched = cluster::read_rank_info().launched;
+  command::join_job(arguments.launch);
+  const bool launched = cluster::is_rank();
+  if (launched) command::note_ranks_of_launcher(arguments.launch);
   if (!launched) command::apply_foreign_launch(arguments);
   const Recipe recipe = command::load_checked(arguments, verb);
   if (launched) become_rank_program();

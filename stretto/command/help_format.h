@@ -10,7 +10,8 @@ class HelpFormat : public CLI::Formatter {
  public:
   HelpFormat() { column_width(31); }
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
-  // With one blank line between groups.
+  // With one blank line between groups. Where --help-all exists, --help only names the options of groups that begin with
+  // "SEVERAL HOSTS".
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 

@@ -4,7 +4,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/cluster/environment.h"
+#include "stretto/cluster/interfaces.h"
+#include "stretto/cluster/managers.h"
 #include "stretto/command/checks.h"
 
 namespace stretto::command {
@@ -67,6 +68,11 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->type_name("HOST:PORT")
       ->check(a_name)
       ->group(group);
+  verb.add_option("--interface", arguments.interface,
+                  "Network interface, or network, of this host's sockets (default: that towards the master)")
+      ->type_name("NAME|CIDR")
+      ->check(a_name)
+      ->group(group);
   verb.add_option("--secret-file", arguments.secret_file,
                   "File with the job's secret, not readable by others (default: STRETTO_SECRET_FILE)")
       ->type_name("FILE")
@@ -81,6 +87,21 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->type_name("SECONDS")
       ->check(number_from(1, year))
       ->group(group);
+  constexpr const char* by_ssh = "SEVERAL HOSTS (started from the first one)";
+  verb.add_option("--hosts", arguments.hosts,
+                  "Hosts of the job, this one first; the others are started by ssh. RANKS: default -N")
+      ->type_name("HOST[:RANKS],...")
+      ->check(a_name)
+      ->group(by_ssh);
+  verb.add_option("--hostfile", arguments.hostfile, "File with a host per line: \"HOST slots=RANKS\"")
+      ->type_name("FILE")
+      ->check(a_name)
+      ->group(by_ssh);
+  verb.add_option("--rsh", arguments.rsh,
+                  "Command that runs a command on a host, in place of ssh, such as \"ssh -p 2222\"")
+      ->type_name("CMD")
+      ->check(a_name)
+      ->group(by_ssh);
   // Of torchrun, without an effect of their own here.
   verb.add_option("--rdzv-id,--rdzv_id", arguments.run_id, "Sets TORCHELASTIC_RUN_ID")
       ->type_name("ID")
@@ -92,6 +113,37 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->group("");
 }
 
+static std::vector<launch::ListedHost> listed_hosts(const HostArguments& arguments) {
+  if (!arguments.hosts.empty() && !arguments.hostfile.empty())
+    throw ConfigError("--hosts and --hostfile are both given; remove one of them");
+  if (!arguments.hosts.empty()) return launch::parse_hosts(arguments.hosts);
+  if (!arguments.hostfile.empty()) {
+    try {
+      return launch::read_hostfile(arguments.hostfile);
+    } catch (const IoError& error) {
+      throw ConfigError("--hostfile: {}", error.what());
+    }
+  }
+  if (!arguments.rsh.empty())
+    throw ConfigError("--rsh \"{}\": no host is to be started; list them with --hosts or --hostfile",
+                      arguments.rsh);
+  return {};
+}
+
+// What a cluster's manager that started one launcher per host tells, where the user gives nothing else.
+static void apply_task(const cluster::HostTask& task, launch::HostOptions& options) {
+  if (options.nodes != 1 && options.nodes != task.nodes)
+    throw ConfigError("--nodes {}: {} has started launchers on {} hosts; remove --nodes", options.nodes,
+                      task.manager, task.nodes);
+  options.nodes = task.nodes;
+  const auto is_set = [](const char* name) {
+    return !cluster::process_environment(name).value_or("").empty();
+  };
+  if (!options.node_rank) options.node_rank = task.node_rank;
+  if (options.master.host.empty() && !is_set("MASTER_ADDR")) options.master.host = task.master.host;
+  if (options.master.port == 0 && !is_set("MASTER_PORT")) options.master.port = task.master.port;
+}
+
 launch::HostOptions host_options(const HostArguments& arguments) {
   const auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
@@ -101,6 +153,21 @@ launch::HostOptions host_options(const HostArguments& arguments) {
                               .run_id = arguments.run_id,
                               .join_timeout = milliseconds(arguments.join_timeout),
                               .host_timeout = milliseconds(arguments.host_timeout)};
+  if (!arguments.interface.empty()) ::setenv("STRETTO_INTERFACE", arguments.interface.c_str(), 1);
+  if (const auto interface = cluster::process_environment("STRETTO_INTERFACE");
+      interface && !interface->empty())
+    cluster::address_on(*interface,
+                        arguments.interface.empty() ? "environment: STRETTO_INTERFACE" : "--interface");
+  if (arguments.order) {
+    options.nodes = arguments.order->nodes;
+    options.node_rank = arguments.order->node_rank;
+    options.master = arguments.order->master;
+    options.secret = arguments.order->secret;
+    options.joined = true;
+    return options;
+  }
+  options.list = listed_hosts(arguments);
+  options.rsh = arguments.rsh;
   options.master = {arguments.master_addr, arguments.master_port};
   if (!arguments.rendezvous.empty()) {
     const cluster::Endpoint rendezvous = rendezvous_endpoint(arguments.rendezvous);
@@ -112,6 +179,8 @@ launch::HostOptions host_options(const HostArguments& arguments) {
     }
     options.master = rendezvous;
   }
+  const auto task = options.list.empty() ? cluster::read_host_task() : std::nullopt;
+  if (task && task->nodes > 1) apply_task(*task, options);
   if (!arguments.secret_file.empty())
     options.secret = cluster::read_secret_file(arguments.secret_file, "--secret-file");
   complete_from_environment(options);

@@ -1,5 +1,7 @@
 #include "stretto/command/launch_arguments.h"
 
+#include "stretto/base/log.h"
+#include "stretto/cluster/managers.h"
 #include "stretto/command/checks.h"
 #include "stretto/command/help_format.h"
 #include "stretto/launch/launch.h"
@@ -46,9 +48,27 @@ void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
   add_host_arguments(verb, arguments.hosts);
 }
 
+void join_job(LaunchArguments& arguments) { arguments.hosts.order = launch::read_join_order(); }
+
+void note_ranks_of_launcher(const LaunchArguments& arguments) {
+  const auto info = cluster::read_rank_info();
+  if (arguments.ranks == 0 || arguments.ranks == info.local_world_size || info.rank != 0) return;
+  log::warning(
+      "-N {} has no effect: another launcher (torchrun, srun, mpirun) has started {} ranks on this host",
+      arguments.ranks, info.local_world_size);
+}
+
 void apply(const LaunchArguments& arguments, launch::LaunchOptions& options) {
   options.ranks = arguments.ranks;
   options.hosts = host_options(arguments.hosts);
+  for (launch::ListedHost& host : options.hosts.list) {
+    if (host.ranks == 0) host.ranks = arguments.ranks;
+  }
+  if (!options.hosts.list.empty()) options.ranks = options.hosts.list.front().ranks;
+  if (arguments.hosts.order) options.ranks = arguments.hosts.order->ranks;
+  if (options.ranks == 0) {
+    if (const auto task = cluster::read_host_task()) options.ranks = task->ranks;
+  }
   options.pin = !arguments.no_pin;
   options.restart.max_restarts = arguments.max_restarts;
   options.hang_timeout = milliseconds(arguments.hang_timeout);

@@ -31,6 +31,13 @@ void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description
 // --collective-timeout to a verb, and the options for several hosts.
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
 
+// Call before anything reads the environment: takes the order of another launcher that has started this one, if there is one
+// (launch/hosts/join_order.h).
+void join_job(LaunchArguments& arguments);
+
+// In a rank that another launcher has started, which decides on the number of ranks: warns if -N asks for another.
+void note_ranks_of_launcher(const LaunchArguments& arguments);
+
 // Copies them into the launcher's options. Throws ConfigError (host_options()).
 void apply(const LaunchArguments& arguments, launch::LaunchOptions& options);
 

@@ -20,8 +20,9 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
   if (!arguments.launch.oversubscribe) require_memory(recipe, verb, options.ranks, host::available_memory());
-  const int world_size = options.ranks * options.hosts.nodes;  // hosts may differ: each rank checks again
-  if (verb != Verb::test) {
+  // Hosts may differ: each rank checks again. The first launcher has checked for those that it started.
+  const int world_size = options.hosts.world_size(options.ranks);
+  if (verb != Verb::test && !options.hosts.joined) {
     resolve_batch(recipe.training, world_size, recipe.origins);
     require_whole_copies(recipe.training, world_size, recipe.origins);
   }

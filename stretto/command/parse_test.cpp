@@ -79,7 +79,10 @@ TEST(Parse, HelpFitsAScreenAndHelpAllHasEverySetting) {
   EXPECT_THAT(help, AllOf(HasSubstr("--max-restarts"), ::testing::ContainsRegex("optimizer +the optimizer"),
                           HasSubstr("--help-all"), Not(HasSubstr("optimizer.lr\n"))));
   EXPECT_THAT(all,
-              AllOf(HasSubstr("--max-restarts"), HasSubstr("optimizer.lr\n"), HasSubstr("track.trackers\n")));
+              AllOf(HasSubstr("--max-restarts"), HasSubstr("optimizer.lr\n"), HasSubstr("track.trackers\n"),
+                    HasSubstr("  --hosts HOST[:RANKS],... "), HasSubstr("  --node-rank N ")));
+  EXPECT_THAT(help, AllOf(HasSubstr("SEVERAL HOSTS (--help-all describes these):\n  --nodes"),
+                          HasSubstr(" --hosts ")));
 }
 
 }  // namespace

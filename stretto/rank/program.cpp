@@ -1,7 +1,7 @@
 #include "stretto/rank/program.h"
 
 #include "stretto/base/process.h"
-#include "stretto/cluster/environment.h"
+#include "stretto/cluster/managers.h"
 #include "stretto/command/launch_recipe.h"
 #include "stretto/command/parse.h"
 #include "stretto/launch/process/command_line.h"
@@ -33,7 +33,8 @@ int run_program(int argc, char** argv, std::vector<declare::Field> settings,
   };
   const int failure = rank::exit_code_of([&] {
     reuse_tensor_memory();
-    if (cluster::read_rank_info().launched) return rank::run_rank(argv[0], arguments, Verb::fit, as_rank);
+    command::join_job(arguments.launch);
+    if (cluster::is_rank()) return rank::run_rank(argv[0], arguments, Verb::fit, as_rank);
     command::apply_foreign_launch(arguments);
     const Recipe recipe = command::load_checked(arguments, Verb::fit);
     exit_code = command::launch_recipe(arguments, recipe, Verb::fit, launch::own_command());

@@ -1,0 +1,120 @@
+#include "tests/support/hosts.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+// Jobs that are started from one host on others by ssh: stretto's own (--hosts) and those of Open MPI's mpirun. Hosts of their own
+// (scripts/testbed.sh), with a real ssh server on host1.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class SshHosts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+    if (shell("command -v ssh && command -v ssh-keygen && test -x /usr/sbin/sshd").exit_code != 0)
+      GTEST_SKIP() << "OpenSSH (packages openssh-server, openssh-client) is missing";
+    const std::string here = folder_.path().string();
+    shell(fmt::format(
+        "cd {} && ssh-keygen -q -t ed25519 -N '' -f host_key && ssh-keygen -q -t ed25519 -N '' -f key && "
+        "cp key.pub authorized_keys && echo \"host1,10.77.0.2,fd77::2 $(cut -d' ' -f1,2 host_key.pub)\" > known_hosts; "
+        "mkdir -p /run/sshd",
+        here));
+    write_file_atomic(
+        folder_.path() / "sshd_config",
+        fmt::format("HostKey {}/host_key\nAuthorizedKeysFile {}/authorized_keys\nStrictModes no\nUsePAM no\n"
+                    "PasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+                    here, here));
+    ssh_ = fmt::format("ssh -F none -i {}/key -o BatchMode=yes -o UserKnownHostsFile={}/known_hosts", here,
+                       here);
+    if (run("ssh host1 true")[0].exit_code != 0)
+      GTEST_SKIP() << "an ssh server cannot be started here: " << results_[1].err;
+  }
+  // Runs a command on host0, in which "ssh" may be used, while host1 runs the server and nothing else.
+  const std::vector<HostResult>& run(const std::string& command) {
+    std::filesystem::remove(folder_.path() / "ended");
+    write_file_atomic(folder_.path() / "ssh", "#!/bin/sh\nexec /usr/bin/" + ssh_ + " \"$@\"\n");
+    std::filesystem::permissions(folder_.path() / "ssh", std::filesystem::perms(0700));
+    results_ = run_on_hosts(
+        folder_.path(),
+        {"export PATH=$PWD:$PATH; until ssh host1 true 2> /dev/null || [ -e ended ]; do sleep 0.1; done; " +
+             command + "; code=$?; touch ended; exit $code",
+         "/usr/sbin/sshd -D -e -f sshd_config & s=$!; until [ -e ended ] || ! kill -0 $s; do sleep 0.1; done; touch ended; sleep 0.5; "
+         "kill $s; wait"});
+    for (const HostResult& result : results_) EXPECT_THAT(result.left, IsEmpty()) << result.err;
+    return results_;
+  }
+  bool has(const std::string& name) const { return std::filesystem::exists(folder_.path() / name); }
+  TempFolder folder_;
+  std::string ssh_ = "false";
+  std::vector<HostResult> results_;
+};
+
+TEST_F(SshHosts, OneCommandStartsTheRanksOfAll) {
+  const HostResult& result =
+      run(fmt::format("{} launch -N 2 --hosts host0,host1 -- {}", STRETTO_PROGRAM, RANK_PROBE))[0];
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("probe 0 of 4, local 0 of 2"), HasSubstr("[rank 3] probe 3 of 4, local 1 of 2"),
+                    HasSubstr("probe 0 met 4")));
+  EXPECT_THAT(result.err, HasSubstr("host0 (node rank 0, ranks 0 to 1), host1 (node rank 1, ranks 2 to 3)"));
+}
+
+TEST_F(SshHosts, NothingOutlivesTheFirstLauncher) {
+  const HostResult& result = run(
+      fmt::format("background {} launch --hosts host0,host1:2 -- sh -c 'echo > up$RANK; exec sleep 1000'; "
+                  "await up0; await up1; await up2; kill -9 $job; wait $job",
+                  STRETTO_PROGRAM))[0];
+  EXPECT_EQ(result.exit_code, 137);
+}
+
+TEST_F(SshHosts, CtrlCAndAClosedTerminalLetRanksSave) {
+  for (const char* signal : {"INT", "HUP"}) {
+    const HostResult& result = run(fmt::format(
+        "rm -f up*; background env --default-signal=INT,HUP {} launch --hosts host0,host1 -- sh -c "
+        "'trap \"echo saved > {}$RANK; exit 0\" TERM; echo > up$RANK; while :; do sleep 0.05; done'; "
+        "await up0; await up1; kill -{} $job; wait $job",
+        STRETTO_PROGRAM, signal, signal))[0];
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(has(std::string(signal) + "0") && has(std::string(signal) + "1")) << result.err;
+  }
+}
+
+TEST_F(SshHosts, SocketsListenOnTheChosenInterface) {
+  const std::string add =
+      "ip link add extra type veth peer name other && ip addr add 10.99.0.1/24 dev extra && ip link set extra up; ";
+  const HostResult& result = run(
+      add +
+      fmt::format(
+          "{} launch --hosts host0,host1 --interface 10.77.0.0/16 -- {} && {} launch --interface eth9 --hosts host0,host1 -- true",
+          STRETTO_PROGRAM, RANK_PROBE, STRETTO_PROGRAM))[0];
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.out, HasSubstr("probe 0 met 2")) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("--interface: \"eth9\": this host has no address there; its interfaces are "),
+                    HasSubstr("extra (10.99.0.1)"), HasSubstr("eth0 (10.77.0.1)")));
+}
+
+TEST_F(SshHosts, MpirunStartsRanksOnSeveralHosts) {
+  if (shell("mpirun --version").exit_code != 0)
+    GTEST_SKIP() << "Open MPI's mpirun (package openmpi-bin) is missing";
+  const std::string mpirun =
+      "mpirun --allow-run-as-root --bind-to none --mca plm_rsh_agent ssh --host host0:2,host1:2 ";
+  const HostResult& result = run(mpirun + "-x MASTER_ADDR=10.77.0.1 " + RANK_PROBE)[0];
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("probe 1 of 4, local 1 of 2"), HasSubstr("probe 2 of 4, local 0 of 2")));
+  EXPECT_THAT(run(mpirun + RANK_PROBE)[0].err, HasSubstr("mpirun -x MASTER_ADDR=<the first host>"));
+}
+
+}  // namespace
+}  // namespace stretto

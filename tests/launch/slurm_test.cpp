@@ -1,0 +1,186 @@
+#include "tests/support/hosts.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+
+// Jobs of Slurm: its own daemons on two hosts, host0 with the controller.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* configuration = R"(ClusterName=test
+SlurmctldHost=host0
+SlurmUser=USER
+SlurmdUser=USER
+AuthType=auth/munge
+AuthInfo=socket=FOLDER/munge.socket
+CryptoType=crypto/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmdParameters=config_overrides
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+StateSaveLocation=FOLDER/state
+SlurmdSpoolDir=FOLDER/spool.%n
+SlurmctldPidFile=FOLDER/slurmctld.pid
+SlurmdPidFile=FOLDER/slurmd.%n.pid
+SlurmctldLogFile=FOLDER/slurmctld.log
+SlurmdLogFile=FOLDER/slurmd.%n.log
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+MpiDefault=none
+NodeName=host[0-1] CPUs=4 RealMemory=100 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+)";
+
+// The route lets a host's own name mean the address by which others reach it.
+constexpr const char* functions = R"(
+export SLURM_CONF=$PWD/slurm.conf STRETTO_SECRET=s3cret
+ip route add default dev eth0
+if [ $(hostname) = host0 ]; then
+  munged --force --foreground --key-file=$PWD/key --socket=$PWD/munge.socket --pid-file=$PWD/munge.pid \
+    --log-file=$PWD/munge.log --seed-file=$PWD/munge.seed > munged.out 2>&1 & munged=$!
+  until [ -S munge.socket ] || ! kill -0 $munged 2> /dev/null; do sleep 0.05; done
+  slurmctld -D -i > slurmctld.out 2>&1 & controller=$!
+fi
+until [ -S munge.socket ] || [ -e ended ]; do sleep 0.05; done
+slurmd -D -N $(hostname) > slurmd.$(hostname).out 2>&1 & daemon=$!
+if [ $(hostname) = host0 ]; then
+  for try in $(seq 200); do
+    sinfo -h -o '%T %D' 2> /dev/null | grep -q 'idle 2' && touch works && break
+    kill -0 $controller 2> /dev/null || break
+    sleep 0.1
+  done
+  [ -e works ] || { touch ended; kill $controller $munged $daemon; exit 99; }
+fi
+serve() { until [ -e ended ]; do sleep 0.05; done; kill $daemon; wait $daemon; }
+finish() { scancel --state=RUNNING; code=$1; touch ended; kill $daemon $controller $munged; wait; exit $code; }
+)";
+
+class Slurm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+    if (shell("command -v slurmctld && command -v slurmd && command -v munged").exit_code != 0)
+      GTEST_SKIP() << "Slurm (packages slurm-wlm, munge) is missing";
+  }
+  // Runs a shell command on host0, once the daemons of both hosts run.
+  HostResult run(const std::string& command) {
+    const std::string here = folder_.path().string();
+    std::string text = configuration;
+    for (const auto& [word, value] : {std::pair<std::string, std::string>{"FOLDER", here},
+                                      {"USER", std::string(trim(shell("id -un").out))}}) {
+      for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size()))
+        text.replace(at, word.size(), value);
+    }
+    write_file_atomic(folder_.path() / "slurm.conf", text);
+    write_file_atomic(folder_.path() / "slurm_functions", functions);
+    shell(
+        fmt::format("cd {} && rm -f ended works && mkdir -p state spool.host0 spool.host1 && "
+                    "head -c 1024 /dev/urandom > key && chmod 400 key",
+                    here));
+    const auto results = run_on_hosts(
+        folder_.path(), {". ./slurm_functions; " + command + "; finish $?", ". ./slurm_functions; serve"});
+    works_ = std::filesystem::exists(folder_.path() / "works");
+    for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty()) << result.err;
+    return results[0];
+  }
+  std::string why_not() const {
+    return "Slurm's daemons cannot be started here: " +
+           shell(fmt::format("cd {}; tail -qn 2 munged.out slurmctld.out slurmd.*.out",
+                             folder_.path().string()))
+               .out;
+  }
+  std::string text(const std::string& name) const { return read_file(folder_.path() / name); }
+  bool has(const std::string& name) const { return std::filesystem::exists(folder_.path() / name); }
+
+  TempFolder folder_;
+  bool works_ = false;
+};
+
+const std::string show_hosts =
+    " launch -- sh -c 'echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK on host $GROUP_RANK of $GROUP_WORLD_SIZE'";
+
+TEST_F(Slurm, OneTaskPerNodeIsALauncher) {
+  const HostResult result = run(
+      fmt::format("srun -N 2 --ntasks-per-node=1 {} launch -N 2 {}", STRETTO_PROGRAM, show_hosts.substr(8)));
+  if (!works_) GTEST_SKIP() << why_not();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("rank 0 of 4, 0 on host 0 of 2"), HasSubstr("rank 1 of 4, 1 on host 0 of 2"),
+                    HasSubstr("rank 2 of 4, 0 on host 1 of 2"), HasSubstr("rank 3 of 4, 1 on host 1 of 2")));
+  EXPECT_THAT(result.err, HasSubstr("host0 (node rank 0, ranks 0 to 1), host1 (node rank 1, ranks 2 to 3)"));
+  EXPECT_THAT(result.err, Not(HasSubstr("warning")));
+}
+
+TEST_F(Slurm, RanksFillTheCoresOfATask) {
+  const HostResult result =
+      run(fmt::format("srun -N 2 --ntasks-per-node=1 --cpus-per-task=3 {} {}", STRETTO_PROGRAM, show_hosts));
+  if (!works_) GTEST_SKIP() << why_not();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("rank 5 of 6, 2 on host 1 of 2"));
+}
+
+TEST_F(Slurm, ATaskCanBeARank) {
+  const HostResult result = run(fmt::format("srun -N 2 --ntasks-per-node=2 {}; srun -n 4 {} launch -- true",
+                                            RANK_PROBE, STRETTO_PROGRAM));
+  if (!works_) GTEST_SKIP() << why_not();
+  for (const char* line : {"probe 0 of 4, local 0 of 2", "probe 3 of 4, local 1 of 2"})
+    EXPECT_THAT(result.out, HasSubstr(line));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("launch: srun or mpirun has started"));
+}
+
+// Slurm signals every process of the job.
+TEST_F(Slurm, ACancelledJobIsSaved) {
+  const HostResult result = run(fmt::format(
+      "srun -N 2 --ntasks-per-node=1 {} launch -- sh -c "
+      "'trap \"sleep 1; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done' & "
+      "await up0; await up1; scancel --signal=TERM 1; wait $!",
+      STRETTO_PROGRAM));
+  if (!works_) GTEST_SKIP() << why_not();
+  EXPECT_TRUE(has("saved0") && has("saved1")) << result.err;
+}
+
+TEST_F(Slurm, AScriptIsQueuedAgainBeforeItsLimit) {
+  // Ranks save when asked to end; those of the second life end by themselves.
+  const std::string program =
+      "sh -c '[ \"$SLURM_RESTART_COUNT\" = 1 ] && echo life 2 of rank $RANK with $STRETTO_SECRET >> lives && exit; "
+      "trap \"sleep 1; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'";
+  const HostResult result = run(fmt::format(
+      "unset STRETTO_SECRET; {} launch --slurm-script --nodes 2 -N 2 --max-restarts 1 -- {} > job.sbatch && sbatch job.sbatch && "
+      "await up0 && await up3 && scancel --signal=TERM --batch 1; "
+      "for i in $(seq 600); do [ \"$(squeue -h -o %T)\" ] || break; sleep 0.1; done; cat sh-1.out",
+      STRETTO_PROGRAM, program));
+  if (!works_) GTEST_SKIP() << why_not();
+  EXPECT_THAT(text("job.sbatch"),
+              AllOf(HasSubstr("#SBATCH --nodes=2\n"), HasSubstr("#SBATCH --cpus-per-task=2\n"),
+                    HasSubstr("launch -N 2 --max-restarts 1 -- sh -c ")));
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_TRUE(has(fmt::format("saved{}", rank))) << rank << result.out;
+    EXPECT_THAT(text("lives"), HasSubstr(fmt::format("life 2 of rank {} with ", rank))) << result.out;
+  }
+}
+
+TEST(SlurmScript, ShowsTheCommandAsItIsRun) {
+  const ShellResult train =
+      shell(STRETTO_PROGRAM " launch --slurm-script --nodes 4 -N 8 -- stretto train 'a b.yaml' --strat fsdp");
+  EXPECT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_THAT(train.out, AllOf(HasSubstr("\n  stretto train 'a b.yaml' --strat fsdp -N 8 &\n"),
+                               HasSubstr("--job-name=train\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
+                               HasSubstr("#SBATCH --requeue\n")));
+  EXPECT_EQ(shell("sh -n /dev/stdin <<'END'\n" + train.out + "END\n").exit_code, 0);
+  EXPECT_THAT(shell(STRETTO_PROGRAM " launch --slurm-script --hosts a,b -- true").err,
+              HasSubstr("--slurm-script: Slurm names the hosts; pass their number with --nodes only"));
+  EXPECT_THAT(shell(STRETTO_PROGRAM " launch --slurm-script --log-dir l -- stretto train a.yaml").err,
+              HasSubstr("--log-dir l: train keeps its logs in the recipe's output folder"));
+}
+
+}  // namespace
+}  // namespace stretto
