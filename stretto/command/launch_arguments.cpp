@@ -45,6 +45,10 @@ void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments) {
           "Seconds that ranks have to finish their step and save after Ctrl-C or SIGTERM (default: 60)")
       ->type_name("SECONDS")
       ->check(number_from(0, year));
+  verb.add_option("--stop-exit-code", arguments.stop_exit_code,
+                  "Exit code after Ctrl-C or SIGTERM if all ranks have saved (default: 0)")
+      ->type_name("CODE")
+      ->check(whole_number_from(0, 255));
   add_host_arguments(verb, arguments.hosts);
 }
 
@@ -75,6 +79,7 @@ void apply(const LaunchArguments& arguments, launch::LaunchOptions& options) {
   if (arguments.collective_timeout)
     options.collective_timeout = std::chrono::seconds(*arguments.collective_timeout);
   options.stop.grace = milliseconds(arguments.grace);
+  options.stop.exit_code = arguments.stop_exit_code;
 }
 
 }  // namespace stretto::command

@@ -19,7 +19,8 @@ struct LaunchArguments {
   bool oversubscribe = false;  // start more ranks than memory can hold
   HostArguments hosts = {};
   int max_restarts = 0;
-  double grace = 60;                                         // seconds
+  double grace = 60;  // seconds
+  int stop_exit_code = 0;
   double hang_timeout = 300;                                 // seconds
   std::optional<int64_t> collective_timeout = std::nullopt;  // seconds
 };
@@ -27,7 +28,7 @@ struct LaunchArguments {
 // Adds -N, -n, --nproc-per-node and --nproc_per_node to a verb; "-N 2", "-N2" and "-N=2" are equivalent.
 void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description);
 
-// Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace, --hang-timeout and
+// Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace, --stop-exit-code, --hang-timeout and
 // --collective-timeout to a verb, and the options for several hosts.
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
 

@@ -197,6 +197,7 @@ int run_with_restarts(const Plan& plan, HostLink* link, const SignalGuard& signa
   for (int count = 0;; ++count) {
     const Outcome outcome = run_group(plan, link, count, hold_logs, signals, console);
     hold_logs = outcome.logs_held;
+    if (outcome.exit_code == 0 && outcome.user_signal) return plan.options.stop.exit_code;
     if (!is_restartable(outcome) || restart.max_restarts == 0) return outcome.exit_code;
     if (count == restart.max_restarts) {
       log::error("giving up after {} restart{}", count, count == 1 ? "" : "s");

@@ -19,7 +19,8 @@ std::string seconds_text(std::chrono::milliseconds duration);
 struct StopOptions {
   std::chrono::milliseconds grace{60'000};  // when the user ends the job: to finish the step and save
   std::chrono::milliseconds failure_grace{
-      500};  // when a rank has failed: the others cannot continue without it
+      500};           // when a rank has failed: the others cannot continue without it
+  int exit_code = 0;  // of the launcher when a signal ended the job and all ranks exited with 0
 };
 
 struct SuperviseOptions {

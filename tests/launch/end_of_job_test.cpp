@@ -21,16 +21,17 @@ class EndOfJob : public ::testing::Test {
     std::vector<std::string> commands;
     for (const std::string& action : {on_first, on_second}) {
       commands.push_back(fmt::format(
-          "background env --default-signal=INT STRETTO_SECRET=s3cret {} launch --nodes 2 --master-addr 10.77.0.1 --node-rank {} -- "
+          "background env --default-signal=INT STRETTO_SECRET=s3cret {} launch --nodes 2 --master-addr 10.77.0.1 --node-rank {} {} -- "
           "sh -c 'trap \"sleep {}; echo saved; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'; "
           "await up0; await up1; {}; end",
-          STRETTO_PROGRAM, commands.size(), seconds_to_save, action));
+          STRETTO_PROGRAM, commands.size(), options, seconds_to_save, action));
     }
     auto results = run_on_hosts(folder_.path(), commands);
     for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty()) << result.err;
     return results;
   }
   int seconds_to_save = 1;
+  std::string options;
   TempFolder folder_;
 };
 
@@ -40,8 +41,9 @@ TEST_F(EndOfJob, OneSignalToAllLaunchersLetsRanksSave) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("saved"));
   }
+  options = "--stop-exit-code 143";
   for (const HostResult& result : end_by("kill -INT $job", "kill -INT $job")) {
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.exit_code, 143) << result.err;
     EXPECT_THAT(result.out, HasSubstr("saved"));
   }
 }

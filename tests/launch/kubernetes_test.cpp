@@ -62,6 +62,7 @@ class Kubernetes : public ::testing::Test {
     EXPECT_TRUE(pod["securityContext"]["runAsNonRoot"].as<bool>());
     EXPECT_FALSE(pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"].as<bool>());
     EXPECT_GT(pod["terminationGracePeriodSeconds"].as<int>(), 60) << "of --grace";
+    EXPECT_THAT(words_of(pod["containers"][0]), ::testing::Contains("--stop-exit-code"));
     EXPECT_EQ(pod["volumes"][1]["secret"]["defaultMode"].as<std::string>(), "0440");
   }
   TempFolder folder_;
