@@ -10,7 +10,9 @@ std::string resume_command(std::span<const std::string> command_line, const Reci
                            const Recipe& recipe, int ranks) {
   std::string command = shell_word(command_line[0]);
   for (const std::string& word : command_line.subspan(1)) command += " " + shell_word(word);
-  if (arguments.launch.ranks == 0) command += fmt::format(" -N {}", ranks);
+  const HostArguments& hosts = arguments.launch.hosts;
+  const bool lists_hosts = !hosts.hosts.empty() || !hosts.hostfile.empty();  // with their ranks
+  if (arguments.launch.ranks == 0 && !lists_hosts) command += fmt::format(" -N {}", ranks);
   if (recipe.resume != "auto") command += " --set resume=auto";
   return command;
 }

@@ -33,6 +33,7 @@ TEST(ResumeCommand, NamesTheProgram) {
 
 TEST(ResumeCommand, NamesTheRanksThatWereLeftOpen) {
   EXPECT_EQ(command_after("stretto train r.yaml"), "stretto train r.yaml -N 2");
+  EXPECT_EQ(command_after("stretto train r.yaml --hosts a:2,b:4"), "stretto train r.yaml --hosts a:2,b:4");
 }
 
 TEST(ResumeCommand, GoesOnFromTheRunsOwnCheckpoints) {
