@@ -40,17 +40,17 @@ bool is_link_local(const Bytes& bytes) {
   return bytes.size() == 16 && bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
 }
 
-struct Address {
+struct OwnAddress {
   std::string interface;
   Bytes bytes;
 };
 
 // Of interfaces that are up, in the system's order; without those of IPv6 that mean nothing on other links.
-std::vector<Address> own_addresses() {
+std::vector<OwnAddress> own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) throw IoError("cannot list network interfaces: {}", std::strerror(errno));
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  std::vector<Address> addresses;
+  std::vector<OwnAddress> addresses;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
     Bytes bytes;
@@ -78,10 +78,11 @@ bool is_in_network(const Bytes& address, const Bytes& network, int prefix) {
   return true;
 }
 
-std::vector<Address> matching(const std::string& interface, std::string_view what, std::vector<Address> all) {
+std::vector<OwnAddress> matching(const std::string& interface, std::string_view what,
+                                 std::vector<OwnAddress> all) {
   const size_t slash = interface.find('/');
   if (slash == std::string::npos) {
-    std::erase_if(all, [&](const Address& address) { return address.interface != interface; });
+    std::erase_if(all, [&](const OwnAddress& address) { return address.interface != interface; });
     return all;
   }
   const auto network = parse_address(interface.substr(0, slash));
@@ -89,7 +90,7 @@ std::vector<Address> matching(const std::string& interface, std::string_view wha
   if (!network || !prefix || *prefix < 0 || *prefix > static_cast<long long>(network->size() * 8))
     throw ConfigError("{}: \"{}\" is not a network; expected for example 10.7.0.0/16 or fd77::/64", what,
                       interface);
-  std::erase_if(all, [&](const Address& address) {
+  std::erase_if(all, [&](const OwnAddress& address) {
     return !is_in_network(address.bytes, *network, static_cast<int>(*prefix));
   });
   return all;
@@ -108,18 +109,18 @@ size_t address_size(const Endpoint& peer) {
 }  // namespace
 
 std::string address_on(const std::string& interface, std::string_view what, const Endpoint& peer) {
-  const std::vector<Address> all = own_addresses();
-  const std::vector<Address> found = matching(interface, what, all);
+  const std::vector<OwnAddress> all = own_addresses();
+  const std::vector<OwnAddress> found = matching(interface, what, all);
   if (found.empty()) {
     std::vector<std::string> names;
-    for (const Address& address : all)
+    for (const OwnAddress& address : all)
       names.push_back(fmt::format("{} ({})", address.interface, text_of(address.bytes)));
     throw ConfigError("{}: \"{}\": this host has no address there; its interfaces are {}", what, interface,
                       fmt::join(names, ", "));
   }
   const size_t size = address_size(peer);
   const auto fitting =
-      std::ranges::find_if(found, [&](const Address& one) { return one.bytes.size() == size; });
+      std::ranges::find_if(found, [&](const OwnAddress& one) { return one.bytes.size() == size; });
   return text_of((fitting == found.end() ? found.front() : *fitting).bytes);
 }
 

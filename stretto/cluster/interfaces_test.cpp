@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string refusal(const std::string& interface) {
+std::string interface_refusal(const std::string& interface) {
   try {
     address_on(interface, "--interface");
   } catch (const ConfigError& error) {
@@ -30,11 +30,13 @@ TEST(Interfaces, AnAddressIsFoundByNameAndNetwork) {
 }
 
 TEST(Interfaces, WhatIsNotThereIsRefusedWithWhatIs) {
-  EXPECT_THAT(refusal("eth77"), AllOf(HasSubstr("--interface: \"eth77\": this host has no address there"),
-                                      HasSubstr("its interfaces are "), HasSubstr("lo (127.0.0.1)")));
-  EXPECT_THAT(refusal("198.51.100.0/24"), HasSubstr("this host has no address there"));
+  EXPECT_THAT(interface_refusal("eth77"),
+              AllOf(HasSubstr("--interface: \"eth77\": this host has no address there"),
+                    HasSubstr("its interfaces are "), HasSubstr("lo (127.0.0.1)")));
+  EXPECT_THAT(interface_refusal("198.51.100.0/24"), HasSubstr("this host has no address there"));
   for (const char* text : {"10.0.0.0/33", "10.0.0/8", "fd77::/129", "/8", "10.0.0.0/", "10.0.0.0/x"})
-    EXPECT_THAT(refusal(text), HasSubstr("is not a network; expected for example 10.7.0.0/16")) << text;
+    EXPECT_THAT(interface_refusal(text), HasSubstr("is not a network; expected for example 10.7.0.0/16"))
+        << text;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string text_of(const std::vector<ListedHost>& hosts) {
 }
 
 template <class Action>
-std::string refusal(const Action& action) {
+std::string list_refusal(const Action& action) {
   try {
     action();
   } catch (const ConfigError& error) {
@@ -36,7 +36,7 @@ class Hostfile : public ::testing::Test {
     return read_hostfile(folder_.path() / "hosts.txt");
   }
   std::string refused(const std::string& content) const {
-    return refusal([&] { read(content); });
+    return list_refusal([&] { read(content); });
   }
   TempFolder folder_;
 };
@@ -54,14 +54,16 @@ TEST(HostList, AHostThatIsListedAgainHasMoreRanks) {
 }
 
 TEST(HostList, MistakesAreNamed) {
-  EXPECT_THAT(refusal([] { parse_hosts("a,,b"); }), HasSubstr("--hosts: \"a,,b\": a name is missing"));
-  EXPECT_THAT(refusal([] { parse_hosts("a:0"); }),
+  EXPECT_THAT(list_refusal([] { parse_hosts("a,,b"); }), HasSubstr("--hosts: \"a,,b\": a name is missing"));
+  EXPECT_THAT(list_refusal([] { parse_hosts("a:0"); }),
               HasSubstr("--hosts: \"a:0\": the number of ranks must lie in 1 .. 4096"));
-  EXPECT_THAT(refusal([] { parse_hosts("a:x"); }), HasSubstr("\"a:x\": the number of ranks"));
-  EXPECT_THAT(refusal([] { parse_hosts("a b"); }), HasSubstr("\"a b\" is not the name or address of a host"));
-  EXPECT_THAT(refusal([] { parse_hosts("[fd77::1"); }), HasSubstr("expected [ADDRESS] or [ADDRESS]:RANKS"));
+  EXPECT_THAT(list_refusal([] { parse_hosts("a:x"); }), HasSubstr("\"a:x\": the number of ranks"));
+  EXPECT_THAT(list_refusal([] { parse_hosts("a b"); }),
+              HasSubstr("\"a b\" is not the name or address of a host"));
+  EXPECT_THAT(list_refusal([] { parse_hosts("[fd77::1"); }),
+              HasSubstr("expected [ADDRESS] or [ADDRESS]:RANKS"));
   for (const char* name : {"-oProxyCommand=x", "a;b", "$(id)", "@a", "me@"})
-    EXPECT_THAT(refusal([&] { parse_hosts(name); }), HasSubstr("is not the name or address of a host"))
+    EXPECT_THAT(list_refusal([&] { parse_hosts(name); }), HasSubstr("is not the name or address of a host"))
         << name;
 }
 

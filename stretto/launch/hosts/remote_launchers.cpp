@@ -23,7 +23,7 @@ namespace {
 // With a question (a password, an unknown host's key) it fails instead of waiting.
 constexpr const char* standard_rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 constexpr size_t kept_lines = 20;
-constexpr int pause_ms = 50;
+constexpr int poll_pause_ms = 50;
 
 Environment without_secrets() {
   Environment environment = own_environment();
@@ -32,8 +32,8 @@ Environment without_secrets() {
   return environment;
 }
 
-Process start(const std::string& rsh, const std::string& host, const std::string& command, const Fd& input,
-              const SignalGuard& signals) {
+Process start_remote(const std::string& rsh, const std::string& host, const std::string& command,
+                     const Fd& input, const SignalGuard& signals) {
   return Process({.program = "/bin/sh",
                   .command = {"sh", "-c", "exec " + rsh + " \"$@\"", "sh", host, command},
                   .environment = as_list(without_secrets()),
@@ -42,7 +42,7 @@ Process start(const std::string& rsh, const std::string& host, const std::string
 }
 
 // Both ends are closed in processes that this one starts.
-std::pair<Fd, Fd> make_pipe() {
+std::pair<Fd, Fd> make_order_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot create a pipe: {}", std::strerror(errno));
   return {Fd(ends[0]), Fd(ends[1])};
@@ -80,9 +80,9 @@ RemoteLaunchers::RemoteLaunchers(const HostOptions& options, const cluster::Endp
     const ListedHost& host = options.list[static_cast<size_t>(node)];
     order.node_rank = node;
     order.ranks = host.ranks;
-    auto [read_end, write_end] = make_pipe();
+    auto [read_end, write_end] = make_order_pipe();
     launchers_.push_back(
-        {host.name, node, start(rsh_, host.name, command, read_end, signals), std::move(write_end)});
+        {host.name, node, start_remote(rsh_, host.name, command, read_end, signals), std::move(write_end)});
     write_order(launchers_.back().input, encode(order));
   }
   thread_ = std::thread([this] { carry_output(); });
@@ -143,7 +143,7 @@ void RemoteLaunchers::carry_output() {
       watched.push_back({console_.full(0) ? -1 : launcher.process.out().get(), POLLIN, 0});
       watched.push_back({console_.full(1) ? -1 : launcher.process.err().get(), POLLIN, 0});
     }
-    ::poll(watched.data(), watched.size(), pause_ms);
+    ::poll(watched.data(), watched.size(), poll_pause_ms);
     const std::lock_guard lock(mutex_);
     for (size_t i = 1; i < watched.size(); ++i) {
       if (watched[i].revents != 0) read(launchers_[(i - 1) / 2], static_cast<int>((i - 1) % 2));
