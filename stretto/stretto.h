@@ -19,6 +19,7 @@
 #include "stretto/comm/store.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
+#include "stretto/data/collators.h"
 #include "stretto/data/dataset.h"
 #include "stretto/data/samples.h"
 #include "stretto/data/stratified_split.h"
