@@ -18,6 +18,7 @@ struct ConvertArguments {
   std::filesystem::path from, to;
   std::optional<std::filesystem::path> state, like;
   std::string max_shard_size;
+  std::optional<std::string> dtype;
 };
 
 bool is_model_folder(const std::filesystem::path& folder) {
@@ -34,8 +35,9 @@ void to_model(const ConvertArguments& arguments) {
     throw ConfigError("--state: it applies to model folders, but {} is a checkpoint",
                       arguments.from.string());
   const archive::Checkpoint checkpoint = find_checkpoints(arguments.from).back();
-  const int64_t bytes = convert::model_bytes(archive::read_manifest(checkpoint.path));
   convert::ExportOptions options = {.like = arguments.like};
+  options.dtype = arguments.dtype;
+  const int64_t bytes = convert::model_bytes(archive::read_manifest(checkpoint.path), options.dtype);
   if (!arguments.max_shard_size.empty())
     options.max_shard_bytes = convert::parse_size(arguments.max_shard_size);
   ByteProgress progress("writing the model", bytes);
@@ -51,7 +53,8 @@ void to_checkpoint(const ConvertArguments& arguments) {
         arguments.from.string());
   }
   for (const auto& [name, given] : {std::pair("--like", arguments.like.has_value()),
-                                    {"--max-shard-size", !arguments.max_shard_size.empty()}}) {
+                                    {"--max-shard-size", !arguments.max_shard_size.empty()},
+                                    {"--dtype", arguments.dtype.has_value()}}) {
     if (given)
       throw ConfigError("{}: it applies to checkpoints, but {} is a model folder", name,
                         arguments.from.string());
@@ -81,6 +84,10 @@ void add_convert(CLI::App& app, int& exit_code) {
   verb->add_option("--max-shard-size", arguments->max_shard_size,
                    "Largest size of a weight file, such as 500MB or 2GiB (default: 5GB)")
       ->type_name("SIZE");
+  verb->add_option(
+          "--dtype", arguments->dtype,
+          "Data type of the weights: float32, bfloat16, float16 or float64 (default: as in the checkpoint)")
+      ->type_name("DTYPE");
   verb->add_option("--like", arguments->like,
                    "Model folder to copy config.json and the tokenizer from (default: those of the run)")
       ->type_name("FOLDER");

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -13,6 +14,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/convert/export.h"
+#include "stretto/convert/float_types.h"
 #include "stretto/convert/import.h"
 #include "stretto/convert/shards.h"
 #include "stretto/convert/weight_source.h"
@@ -181,6 +183,59 @@ TEST_F(Convert, NarrowerWeightsAreWidened) {
   EXPECT_TRUE(WeightSource::widens("F32", "F64") && WeightSource::widens("I64", "I64"));
   EXPECT_FALSE(WeightSource::widens("F32", "BF16") || WeightSource::widens("F16", "BF16") ||
                WeightSource::widens("I32", "F64"));
+}
+
+// The first element of each weight is set by the test; the file halves.
+TEST_F(Convert, WeightsMayBeWrittenInAnotherType) {
+  export_golden("full");
+  const archive::Manifest manifest = archive::read_manifest(checkpoint_);
+  for (const auto& [dtype, name] : {std::pair("bfloat16", "BF16"), {"float16", "F16"}}) {
+    export_model(checkpoint_, path(dtype), {.like = golden / "model", .dtype = dtype});
+    EXPECT_EQ(model_bytes(manifest, dtype) * 2, model_bytes(manifest));
+    WeightSource full(path("full")), half(path(dtype));
+    for (const auto& [weight, entry] : full.weights()) {
+      EXPECT_EQ(half.weights().at(weight).dtype, name);
+      const auto count = static_cast<size_t>(count_elements(entry.shape));
+      std::vector<float> exact(count), rounded(count);
+      full.read(weight, 0, "F32", {reinterpret_cast<char*>(exact.data()), count * sizeof(float)});
+      half.read(weight, 0, "F32", {reinterpret_cast<char*>(rounded.data()), count * sizeof(float)});
+      const double error = dtype == std::string("float16") ? 0x1p-11 : 0x1p-9;
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_LE(std::abs(rounded[i] - exact[i]), error * std::abs(exact[i]) + 0x1p-25)
+            << weight << " " << i;
+    }
+  }
+  EXPECT_THAT(
+      [&] { export_model(checkpoint_, path("wrong"), {.dtype = "bf16"}); },
+      ThrowsMessage<ConfigError>(HasSubstr("\"bf16\" is not one of float16, bfloat16, float32, float64")));
+  EXPECT_FALSE(std::filesystem::exists(path("wrong")));
+}
+
+// Values between two numbers of the type, in parts that divide elements.
+TEST(FloatTypes, RoundToTheNearestAndTiesToEven) {
+  const auto cast = [](const char* type, double value) {
+    std::string out;
+    Cast cast("w", *find_float_type("F64"), float_type(type), [&](std::string_view bytes) { out += bytes; });
+    const std::string bytes(reinterpret_cast<const char*>(&value), sizeof value);
+    cast.add(bytes.substr(0, 3));
+    cast.add(bytes.substr(3));
+    return find_float_type(float_type(type).name)->read(out.data());
+  };
+  EXPECT_EQ(cast("float16", 1 + 0x1p-11), 1);
+  EXPECT_EQ(cast("float16", 1 + 0x1.8p-10), 1 + 0x1p-9);
+  EXPECT_EQ(cast("float16", -65519), -65504);
+  EXPECT_EQ(cast("float16", 0x1.8p-24), 0x1p-23);
+  EXPECT_EQ(cast("float16", 0x1.ffcp-15), 0x1p-14);
+  EXPECT_EQ(cast("float16", 2047.5), 2048);
+  EXPECT_EQ(cast("bfloat16", 1 + 0x1p-8), 1);
+  EXPECT_EQ(cast("bfloat16", 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7);
+  EXPECT_EQ(cast("bfloat16", 1 + 0x1.8p-7), 1 + 0x1p-6);
+  EXPECT_EQ(cast("float32", 1 + 0x1p-24), 1);
+  EXPECT_TRUE(std::isnan(cast("bfloat16", NAN)) && std::isnan(cast("float16", NAN)));
+  EXPECT_EQ(cast("float16", -INFINITY), -INFINITY);
+  EXPECT_THAT([&] { cast("float16", 65520); },
+              ThrowsMessage<DataError>(HasSubstr("w holds 65520, which is too large for float16")));
+  EXPECT_THAT([&] { cast("bfloat16", 1e39); }, ThrowsMessage<DataError>(HasSubstr("too large for bfloat16")));
 }
 
 TEST_F(Convert, HalfPrecisionIsExact) {

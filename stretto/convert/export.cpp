@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/convert/float_types.h"
 #include "stretto/convert/new_folder.h"
 #include "stretto/convert/shards.h"
 #include "stretto/text/copy_tokenizer.h"
@@ -17,32 +18,45 @@
 namespace stretto::convert {
 namespace {
 
-std::vector<archive::SafetensorsTensor> weights_of(const archive::Manifest& manifest) {
+// As they are to be written.
+std::vector<archive::SafetensorsTensor> weights_of(const archive::Manifest& manifest,
+                                                   const std::optional<std::string>& dtype) {
+  const std::string floats = dtype ? std::string(float_type(*dtype).name) : "";
   std::vector<archive::SafetensorsTensor> weights;
   for (const auto& [name, entry] : manifest.tensors) {
     if (!name.starts_with(model_prefix)) continue;
-    weights.push_back({name.substr(model_prefix.size()), entry.dtype, entry.shape,
-                       count_elements(entry.shape) * archive::element_bytes(entry.dtype)});
+    const std::string& type = dtype && find_float_type(entry.dtype) != nullptr ? floats : entry.dtype;
+    weights.push_back({name.substr(model_prefix.size()), type, entry.shape,
+                       count_elements(entry.shape) * archive::element_bytes(type)});
   }
   return weights;
 }
 
-void write_shard(const Shard& shard, const std::filesystem::path& folder, archive::TensorReader& reader,
-                 const Progress& progress) {
+void write_shard(const Shard& shard, const std::filesystem::path& folder, const archive::Manifest& manifest,
+                 archive::TensorReader& reader, const Progress& progress) {
   FileWriter file(folder / shard.file);
   file.write(archive::safetensors_header(shard.tensors));
   for (const archive::SafetensorsTensor& tensor : shard.tensors) {
-    reader.read(std::string(model_prefix) + tensor.name, [&](std::string_view bytes) {
+    const std::string name = std::string(model_prefix) + tensor.name;
+    const auto write = [&](std::string_view bytes) {
       file.write(bytes);
       progress(static_cast<int64_t>(bytes.size()));
-    });
+    };
+    const std::string& stored = manifest.tensors.at(name).dtype;
+    if (stored == tensor.dtype) {
+      reader.read(name, write);
+    } else {
+      Cast cast(tensor.name, *find_float_type(stored), *find_float_type(tensor.dtype), write);
+      reader.read(name, [&](std::string_view bytes) { cast.add(bytes); });
+    }
   }
   file.finish();
 }
 
 void write_weights(const std::vector<Shard>& shards, const std::filesystem::path& folder,
-                   archive::TensorReader& reader, const Progress& progress) {
-  for (const Shard& shard : shards) write_shard(shard, folder, reader, progress);
+                   const archive::Manifest& manifest, archive::TensorReader& reader,
+                   const Progress& progress) {
+  for (const Shard& shard : shards) write_shard(shard, folder, manifest, reader, progress);
   if (shards.size() > 1)
     write_file_atomic(folder / archive::weights_index_name, shard_index(shards).dump(2) + "\n");
 }
@@ -78,9 +92,10 @@ class Companions {
   // Throws ConfigError before anything is written if the tokenizer of the run is not there.
   void require_tokenizer() const { tokenizer(); }
 
-  void write(const std::filesystem::path& folder) const {
+  // `dtype`: that of the weights, if it is not the checkpoint's.
+  void write(const std::filesystem::path& folder, const std::optional<std::string>& dtype) const {
     if (const auto text = config()) {
-      write_file_atomic(folder / "config.json", *text);
+      write_file_atomic(folder / "config.json", dtype ? with_dtype(*text, *dtype) : *text);
     } else {
       log::warning(
           "the checkpoint holds no config.json (its program has a model of its own): only the weights were written; --like FOLDER copies config.json and the tokenizer of a model folder");
@@ -89,6 +104,12 @@ class Companions {
   }
 
  private:
+  static std::string with_dtype(const std::string& config, const std::string& dtype) {
+    auto json = nlohmann::ordered_json::parse(config);
+    json["torch_dtype"] = dtype;
+    return json.dump(2) + "\n";
+  }
+
   std::optional<std::string> config() const {
     if (like_) return read_file(*like_ / "config.json");
     const auto stored = manifest_.scalars.find("exported_config");
@@ -130,16 +151,16 @@ class Companions {
 
 }  // namespace
 
-int64_t model_bytes(const archive::Manifest& manifest) {
+int64_t model_bytes(const archive::Manifest& manifest, const std::optional<std::string>& dtype) {
   int64_t bytes = 0;
-  for (const auto& weight : weights_of(manifest)) bytes += weight.bytes;
+  for (const auto& weight : weights_of(manifest, dtype)) bytes += weight.bytes;
   return bytes;
 }
 
 void export_model(const std::filesystem::path& checkpoint, const std::filesystem::path& target,
                   const ExportOptions& options, const Progress& progress) {
   const archive::Manifest manifest = archive::read_manifest(checkpoint);
-  const auto weights = weights_of(manifest);
+  const auto weights = weights_of(manifest, options.dtype);
   if (weights.empty()) {
     throw DataError("{}: the checkpoint has no tensors model.<name>, so there is no model to export",
                     checkpoint.string());
@@ -149,8 +170,8 @@ void export_model(const std::filesystem::path& checkpoint, const std::filesystem
   companions.require_tokenizer();
   NewFolder folder(target, "the model");
   archive::TensorReader reader(checkpoint, manifest);
-  write_weights(plan_shards(weights, options.max_shard_bytes), folder.path(), reader, progress);
-  companions.write(folder.path());
+  write_weights(plan_shards(weights, options.max_shard_bytes), folder.path(), manifest, reader, progress);
+  companions.write(folder.path(), options.dtype);
   folder.commit();
 }
 

@@ -13,6 +13,8 @@ struct ExportOptions {
   std::optional<std::filesystem::path> like =
       {};  // a model folder: config.json and tokenizer are copied from it
   int64_t max_shard_bytes = 5'000'000'000;
+  std::optional<std::string> dtype =
+      {};  // of floating-point weights: "bfloat16", ...; unset: as in the checkpoint
 };
 
 // Called with the size of each part that was written.
@@ -21,8 +23,8 @@ using Progress = std::function<void(int64_t bytes)>;
 // What the names of a model's tensors begin with in a checkpoint.
 inline constexpr std::string_view model_prefix = "model.";
 
-// The bytes of the model in a checkpoint: its tensors "model.<name>".
-int64_t model_bytes(const archive::Manifest& manifest);
+// The bytes of the model in a checkpoint, its tensors "model.<name>", and of the files that export_model writes.
+int64_t model_bytes(const archive::Manifest& manifest, const std::optional<std::string>& dtype = {});
 
 // Writes the model of a checkpoint to the new folder `target` for Hugging Face's from_pretrained: the weights, config.json
 // and the tokenizer's files. config.json is that in the checkpoint and the tokenizer that of the run's recipe, or, where
