@@ -11,6 +11,9 @@ sin(1 + i + 10 p); its gradient in step s (the first is 0) is cos((i + 1) (s + 1
 
 Cases of SparseAdam have "sparse": true. There w alone has a gradient, of which step s has the rows r with (r + s) mod 3 = 0,
 as a sparse tensor.
+
+Cases of LBFGS have "loss": "rosenbrock": the gradients are those of rosenbrock() below, of all parameters in one vector; there
+are 5 steps, and "losses" holds the loss before each.
 """
 
 import json
@@ -54,6 +57,14 @@ CASES = [
     ("Rprop", dict(lr=0.1, etas=(0.3, 1.5), step_sizes=(0.02, 0.2))),
 ]
 SPARSE = [dict(), dict(lr=0.05, betas=(0.8, 0.95), eps=1e-3)]
+LBFGS = [
+    dict(lr=0.3, max_iter=4, history_size=3),
+    dict(max_iter=3, history_size=10, line_search_fn="strong_wolfe"),
+    dict(line_search_fn="strong_wolfe"),
+    dict(lr=0.01, max_iter=10, max_eval=12, line_search_fn="strong_wolfe"),
+    dict(lr=30.0, max_iter=5, max_eval=9, history_size=2, line_search_fn="strong_wolfe"),
+    dict(line_search_fn="strong_wolfe", tolerance_grad=1.0, tolerance_change=1e-3),
+]
 MOMENTUM = {"AdamW", "Adam", "SGD", "RMSprop", "NAdam", "RAdam", "Adamax"}
 
 
@@ -108,6 +119,29 @@ def sparse_trajectory(options):
                 final={"w": weight.detach().flatten().tolist()})
 
 
+def rosenbrock(x):
+    return (10 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def lbfgs_trajectory(options):
+    parameters = {key: torch.nn.Parameter(value) for key, value in weights().items()}
+    optimizer = torch.optim.LBFGS(parameters.values(), **options)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = rosenbrock(torch.cat([parameter.flatten() for parameter in parameters.values()]))
+        loss.backward()
+        return loss
+
+    losses, lrs = [], []
+    for step in range(5):
+        lrs.append(optimizer.defaults["lr"] * (0.5 if step == 3 else 1))
+        optimizer.param_groups[0]["lr"] = lrs[-1]
+        losses.append(optimizer.step(closure).item())
+    final = {key: parameter.detach().flatten().tolist() for key, parameter in parameters.items()}
+    return dict(type="LBFGS", loss="rosenbrock", options=options, lr=lrs, momentum=None, losses=losses, final=final)
+
+
 def main():
     cases = []
     for name, options in CASES:
@@ -115,6 +149,7 @@ def main():
         if name in MOMENTUM and options and ("betas" in options or options.get("momentum", 0) > 0):
             cases.append(trajectory(name, options, True))
     cases += [sparse_trajectory(options) for options in SPARSE]
+    cases += [lbfgs_trajectory(options) for options in LBFGS]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
 

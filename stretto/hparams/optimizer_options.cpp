@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "stretto/declare/check_settings.h"
-#include "stretto/hparams/sparse_adam_options.h"
 
 namespace stretto::optim {
 
@@ -125,6 +124,20 @@ void SparseAdamOptions::fields(declare::Fields& field) {
   field("eps", eps, "added to the denominator", at_least(0));
 }
 
+void LbfgsOptions::fields(declare::Fields& field) {
+  field("lr", lr, "length of an iteration's move; with a line search, the first that it tries", at_least(0));
+  field("max_iter", max_iter, "iterations per step", at_least(1));
+  field("max_eval", max_eval, "evaluations of the loss per step; default: max_iter x 5 / 4", at_least(1));
+  field("tolerance_grad", tolerance_grad, "a step ends where no element of the gradient is larger",
+        at_least(0));
+  field("tolerance_change", tolerance_change, "a step ends where loss or parameters change by less",
+        at_least(0));
+  field("history_size", history_size,
+        "changes of parameters and gradient that are kept, 8 bytes each per parameter", at_least(1));
+  field("line_search_fn", line_search_fn, "how the length of a move is found",
+        declare::one_of({"none", "strong_wolfe"}));
+}
+
 std::vector<declare::Kind>& optimizer_kinds() {
   // The rates of AdamW and SGD are for fine-tuning; the others are torch.optim's.
   static std::vector<declare::Kind> kinds = {
@@ -142,6 +155,8 @@ std::vector<declare::Kind>& optimizer_kinds() {
       {"Rprop", "steps by the gradient's sign alone", Settings(RpropOptions{})},
       {"SparseAdam", "Adam that steps only the rows of sparse embedding tables that have gradients",
        Settings(SparseAdamOptions{})},
+      {"LBFGS", "quasi-Newton steps, each of several evaluations of the same batch",
+       Settings(LbfgsOptions{})},
   };
   return kinds;
 }

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "stretto/declare/choice.h"
@@ -139,6 +142,28 @@ struct RpropOptions {
   void fields(declare::Fields& field);
   void check() const;
   bool operator==(const RpropOptions&) const = default;
+};
+
+struct SparseAdamOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+
+  void fields(declare::Fields& field);
+  bool operator==(const SparseAdamOptions&) const = default;
+};
+
+struct LbfgsOptions {
+  double lr = 1;
+  int64_t max_iter = 20;
+  std::optional<int64_t> max_eval = std::nullopt;  // max_iter x 5 / 4
+  double tolerance_grad = 1e-7;
+  double tolerance_change = 1e-9;
+  int64_t history_size = 100;
+  std::string line_search_fn = "none";
+
+  void fields(declare::Fields& field);
+  bool operator==(const LbfgsOptions&) const = default;
 };
 
 // The types of `optimizer:` in recipes. A program adds its own by register_optimizer (optim/registry.h), before it reads a

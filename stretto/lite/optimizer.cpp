@@ -26,7 +26,18 @@ class EngineOptimizer : public OptimizerBackend {
   }
   Tensor step(const std::function<Tensor()>& closure) override {
     const Tensor loss = closure();
-    step();
+    if (!engine_.optimizer()->reevaluates()) {
+      step();
+      return loss;
+    }
+    engine_.step({.lr = lr_}, evaluation(), [&] {
+      model_.gradients_were_zeroed();
+      forget_casts();  // the optimizer has changed the parameters
+      closure();
+      return evaluation();
+    });
+    model_.gradients_were_zeroed();
+    forget_casts();
     return loss;
   }
   double lr() const override { return lr_; }
@@ -46,6 +57,12 @@ class EngineOptimizer : public OptimizerBackend {
   }
 
  private:
+  // Of the closure that has just been called.
+  optim::Evaluation evaluation() const {
+    model_.require_gradients(engine_.optimizer()->name() + ": step");
+    return {.loss = model_.last_loss(), .grad_scale = 1};
+  }
+
   Model& model_;
   Engine& engine_;
   double lr_;

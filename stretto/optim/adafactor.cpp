@@ -31,7 +31,7 @@ class Adafactor : public Optimizer {
   };
 
   void make_state(const Allocator& allocator) override {
-    const auto zeros = [&](std::vector<int64_t> shape) {
+    const auto zeros = [&](const std::vector<int64_t>& shape) {
       return allocator(c10::multiply_integers(shape), buffers().master.scalar_type(),
                        buffers().master.device())
           .view(shape);
@@ -63,8 +63,8 @@ class Adafactor : public Optimizer {
     }
   }
 
-  void step_tensor(const ParameterPiece& piece, const TensorState& state, Tensor master, const Tensor& grad,
-                   double lr, double step) const {
+  void step_tensor(const ParameterPiece& piece, const TensorState& state, const Tensor& master,
+                   const Tensor& grad, double lr, double step) const {
     const double root_of_size = std::sqrt(static_cast<double>(grad.numel()));
     const double rms = master.norm().item<double>() / root_of_size;
     const double alpha = std::max(options_.eps[1], rms) * std::min(lr, 1 / std::sqrt(step));

@@ -15,8 +15,8 @@ int64_t product(std::span<const int64_t> sizes) {
 // Whether the piece holds all of what `placement` keeps together.
 bool is_whole(const ParameterPiece& piece, Placement placement) {
   if (placement == Placement::flat || piece.shape.empty()) return true;
-  const int64_t unit = placement == Placement::whole_tensor ? product(piece.shape)
-                                                            : product(std::span(piece.shape).subspan(1));
+  const int64_t unit =
+      placement == Placement::rows ? product(std::span(piece.shape).subspan(1)) : product(piece.shape);
   return unit == 0 || (piece.first % unit == 0 && (piece.end - piece.begin) % unit == 0);
 }
 
@@ -62,10 +62,20 @@ void Optimizer::check_pieces() const {
 }
 
 void Optimizer::step(const StepRates& rates, double grad_scale, const TouchedRows& touched) {
-  if (!buffers_.master.defined())
-    throw Error("{}: step before bind; let the trainer or Lite set it up", name());
+  require_bound();
   update(rates, grad_scale, steps_done_ + 1, touched);
   ++steps_done_;
+}
+
+void Optimizer::step(const StepRates& rates, const Evaluation& first, const Reevaluate& again) {
+  require_bound();
+  update(rates, first, again, steps_done_ + 1);
+  ++steps_done_;
+}
+
+void Optimizer::require_bound() const {
+  if (!buffers_.master.defined())
+    throw Error("{}: step before bind; let the trainer or Lite set it up", name());
 }
 
 void Optimizer::add_state(State& state, const std::string& prefix) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +20,17 @@ struct Buffers {
   Tensor compute;  // [N] bf16, rewritten by each step
 };
 
-// How much of a tensor an optimizer must hold on one rank: any elements, whole rows, or all of it.
-enum class Placement { flat, rows, whole_tensor };
+// How much an optimizer must hold on one rank: any elements, whole rows, all of a tensor, or all tensors.
+enum class Placement { flat, rows, whole_tensor, whole_model };
+
+// The loss of a step's batch, and the factor by which the gradients in the buffers must be multiplied.
+struct Evaluation {
+  double loss = 0;  // mean over the global batch
+  double grad_scale = 1;
+};
+
+// Evaluates the batch of the step again, with the parameters as they are now. REQUIRES: gradients are zero.
+using Reevaluate = std::function<Evaluation()>;
 
 // What this rank owns of one parameter.
 struct ParameterPiece {
@@ -60,6 +70,10 @@ class Optimizer {
   // catch_up() takes them through the steps they have missed, to the same bits, and must be called before they are read.
   void step(const StepRates& rates, double grad_scale, const TouchedRows& touched = {});
 
+  // Whether its steps evaluate the loss more than once. Such an optimizer takes these steps only: `first` is what is in the buffers.
+  virtual bool reevaluates() const { return false; }
+  void step(const StepRates& rates, const Evaluation& first, const Reevaluate& again);
+
   // Whether it can leave rows without gradients for later. If not, step() steps them with the rest.
   virtual bool steps_rows() const { return false; }
   virtual void catch_up(size_t /*table*/, std::span<const int64_t> /*rows*/) {}
@@ -87,6 +101,10 @@ class Optimizer {
   // `step` is 1 at the first.
   virtual void update(const StepRates& rates, double grad_scale, int64_t step,
                       const TouchedRows& touched) = 0;
+  virtual void update(const StepRates& rates, const Evaluation& first, const Reevaluate& /*again*/,
+                      int64_t step) {
+    update(rates, first.grad_scale, step, {});
+  }
   // Adds the entries of one piece, as add_state() does.
   virtual void add_piece_state(State& state, const std::string& prefix,
                                const ParameterPiece& piece) const = 0;
@@ -101,6 +119,7 @@ class Optimizer {
 
  private:
   void check_pieces() const;
+  void require_bound() const;
 
   StepRates base_;
   int64_t steps_done_ = 0;

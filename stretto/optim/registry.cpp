@@ -10,6 +10,7 @@
 #include "stretto/optim/adamax.h"
 #include "stretto/optim/adamw.h"
 #include "stretto/optim/asgd.h"
+#include "stretto/optim/lbfgs.h"
 #include "stretto/optim/nadam.h"
 #include "stretto/optim/radam.h"
 #include "stretto/optim/rmsprop.h"
@@ -36,6 +37,7 @@ std::map<std::string, MakeOptimizer>& makers() {
       {"RMSprop", optimizer_maker(rmsprop)},
       {"Rprop", optimizer_maker(rprop)},
       {"SparseAdam", optimizer_maker(sparse_adam)},
+      {"LBFGS", optimizer_maker(lbfgs)},
   };
   return all;
 }

@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/declare/read.h"
+#include "stretto/optim/lbfgs.h"
 #include "stretto/optim/parts.h"
 
 namespace stretto::optim {
@@ -90,7 +91,7 @@ void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance
     section["lr"] = golden.at("lr")[0];
   if (section["type"] == "SGD" && !section.contains("weight_decay")) section["weight_decay"] = 0;
   Run run(from_yaml(section.dump()), type);
-  EXPECT_EQ(run.optimizer->name(), golden.at("type"));
+  EXPECT_EQ(run.optimizer->name(), golden.at("type").get<std::string>());
   const auto steps = static_cast<int64_t>(golden.at("lr").size());
   for (int64_t step = 0; step < steps; ++step) {
     StepRates rates = {.lr = golden.at("lr")[static_cast<size_t>(step)]};
@@ -114,7 +115,7 @@ TEST(Optimizers, AsTorch) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
   for (const auto& golden : cases) {
-    if (golden.contains("sparse")) continue;
+    if (golden.contains("sparse") || golden.contains("loss")) continue;
     compare(golden, at::kDouble, 1e-10);
     compare(golden, at::kFloat, 1e-4);
   }
@@ -181,12 +182,82 @@ TEST(Optimizers, SparseAdamStepsRowsWithGradientsAsTorch) {
   EXPECT_EQ(compared, 2);
 }
 
+// The loss of the script's rosenbrock(), and its gradient / scale in the buffers.
+Evaluation rosenbrock(const Run& run) {
+  constexpr double scale = 0.25;
+  std::vector<Tensor> values;
+  for (const ParameterPiece& piece : run.pieces)
+    values.push_back(run.buffers.master.slice(0, piece.begin, piece.end));
+  const Tensor x = at::cat(values).detach().set_requires_grad(true);
+  const Tensor left = x.slice(0, 0, -1), right = x.slice(0, 1);
+  const Tensor loss = (10 * (right - left.square()).square() + (1 - left).square()).sum();
+  loss.backward();
+  int64_t begin = 0;
+  for (const ParameterPiece& piece : run.pieces) {
+    const int64_t size = piece.end - piece.begin;
+    run.buffers.grad.slice(0, piece.begin, piece.end).copy_(x.grad().slice(0, begin, begin + size) / scale);
+    begin += size;
+  }
+  return {loss.item<double>(), scale};
+}
+
+// Over a save and a resume, as the others.
+void compare_lbfgs(const nlohmann::json& golden) {
+  nlohmann::json section = golden.at("options");
+  section["type"] = "LBFGS";
+  Run run(from_yaml(section.dump()), at::kDouble);
+  for (size_t step = 0; step < golden.at("losses").size(); ++step) {
+    if (step == 2) run = resumed(run, from_yaml(section.dump()));
+    const Evaluation first = rosenbrock(run);
+    EXPECT_NEAR(first.loss, golden.at("losses")[step].get<double>(), 1e-8 * (1 + first.loss))
+        << section << " step " << step;
+    run.optimizer->step({.lr = golden.at("lr")[step]}, first, [&] { return rosenbrock(run); });
+    EXPECT_EQ(run.buffers.grad.ne(0).sum().item<int64_t>(), 0);
+  }
+  for (const ParameterPiece& piece : run.pieces) {
+    const auto theirs = golden.at("final").at(piece.name).get<std::vector<double>>();
+    EXPECT_TRUE(at::allclose(run.buffers.master.slice(0, piece.begin, piece.end),
+                             at::tensor(at::ArrayRef<double>(theirs), at::kDouble), 1e-7, 1e-8))
+        << section << " " << piece.name;
+  }
+}
+
+TEST(Optimizers, LbfgsAsTorch) {
+  const auto cases = nlohmann::json::parse(
+      read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
+  int compared = 0;
+  for (const auto& golden : cases) {
+    if (!golden.contains("loss")) continue;
+    compare_lbfgs(golden);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 6);
+}
+
+TEST(Optimizers, LbfgsNeedsTheLossAndOneRate) {
+  const Buffers buffers = {at::zeros({4}), at::zeros({4}), {}};
+  const auto optimizer = lbfgs({});
+  optimizer->bind(buffers, {{.name = "w", .shape = {4}, .end = 4}}, plain_memory());
+  EXPECT_THAT([&] { optimizer->step({.lr = 1}, 1); },
+              ThrowsMessage<ConfigError>(HasSubstr("in Lite, pass step() a closure")));
+  EXPECT_THAT(
+      [&] {
+        lbfgs({})->bind(buffers, {{.name = "w", .shape = {4}, .end = 4, .lr_factor = 0.5}}, plain_memory());
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("a learning rate of its own for w")));
+}
+
 TEST(Optimizers, WriteTheComputeCopy) {
   for (const declare::Kind& kind : optimizer_kinds()) {
     const auto optimizer = from_yaml("{type: " + kind.type + ", lr: 0.1}");
     const Buffers buffers = {at::linspace(-1, 1, 64), at::ones({64}), at::zeros({64}, at::kBFloat16)};
     optimizer->bind(buffers, {{.name = "w", .shape = {8, 8}, .end = 64}}, plain_memory());
-    optimizer->step({.lr = 0.1}, 1);
+    optimizer->reevaluates() ? optimizer->step({.lr = 0.1}, {.loss = 1},
+                                               [&] {
+                                                 Tensor(buffers.grad).fill_(1);
+                                                 return Evaluation{.loss = 1};
+                                               })
+                             : optimizer->step({.lr = 0.1}, 1);
     EXPECT_TRUE(at::equal(buffers.compute, buffers.master.to(at::kBFloat16))) << kind.type;
     EXPECT_FALSE(at::equal(buffers.master, at::linspace(-1, 1, 64))) << kind.type;
   }

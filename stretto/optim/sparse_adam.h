@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "stretto/hparams/sparse_adam_options.h"
+#include "stretto/hparams/optimizer_options.h"
 #include "stretto/optim/optimizer.h"
 
 namespace stretto::optim {

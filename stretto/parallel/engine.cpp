@@ -55,6 +55,12 @@ ArenaOptions arena_options(const EngineOptions& options, const Sharding& shardin
         "strategy {} shards optimizer state, which requires one of stretto's optimizers; found none",
         sharding.name);
   }
+  if (sharding.optimizer == Held::sharded && group.size() > 1 &&
+      optimizer->placement() == optim::Placement::whole_model) {
+    throw ConfigError(
+        "strategy {} divides the parameters among the ranks, but {} needs all of them on each; choose strategy ddp, or another optimizer",
+        sharding.name, optimizer->name());
+  }
   const auto of_group = [&](Held held) { return group.size() > 1 ? held : Held::replicated; };
   const bool shared = use_shared_parameters(options, sharding, group);
   return {.precision = options.precision,
@@ -90,7 +96,7 @@ ReducerOptions reducer_options(const EngineOptions& options, const Arena& arena,
 // Casts frozen parameters and buffers to the dtype of the compute copy.
 void cast_to_compute(const NamedTensorList& tensors, at::ScalarType dtype) {
   at::NoGradGuard no_grad;
-  for (auto [name, tensor] : tensors) {
+  for (const auto& [name, tensor] : tensors) {
     if (tensor.is_floating_point() && dtype != at::kFloat) tensor.set_data(tensor.to(dtype));
   }
 }
@@ -188,6 +194,21 @@ void Engine::step(const optim::StepRates& rates, double grad_scale) {
   if (arena_.parameters_are_shared()) ranks_.shard.barrier();  // others may still compute with them
   const bool steps_rows = arena_.shards().size() == 1;
   optimizer_->step(rates, grad_scale, steps_rows ? reducer_.touched_rows() : optim::TouchedRows());
+  follow_step();
+}
+
+// Its parameters are whole on every rank.
+void Engine::step(const optim::StepRates& rates, const optim::Evaluation& first,
+                  const optim::Reevaluate& again) {
+  if (optimizer_ == nullptr) throw Error("step: this engine has no optimizer");
+  optimizer_->step(rates, first, [&] {
+    reducer_.gradients_were_zeroed();
+    return again();
+  });
+  follow_step();
+}
+
+void Engine::follow_step() {
   reducer_.gradients_were_zeroed();
   if (average_) {
     catch_up();

@@ -96,6 +96,9 @@ class Engine {
   // Updates the parameters with gradients multiplied by `grad_scale`, zeroes the gradients, and gathers the parameters
   // stepped by other ranks unless they are shared. Collective if the strategy shards. REQUIRES: an optimizer.
   void step(const optim::StepRates& rates, double grad_scale);
+  // The same for an optimizer that reevaluates() its batch: `first` is of the gradients that are there. `again` zeroes nothing: it
+  // runs forward, backward and finish_reduction().
+  void step(const optim::StepRates& rates, const optim::Evaluation& first, const optim::Reevaluate& again);
   // Counts a step without updating parameters; zeroes the gradients.
   void skip_step();
   optim::Optimizer* optimizer() { return optimizer_.get(); }  // may be null
@@ -154,6 +157,7 @@ class Engine {
 
  private:
   void sum_over_replicas(const Tensor& values) const;
+  void follow_step();
   void gather_shards(const Tensor& whole) const;
   void share_parameters();
   std::vector<int64_t> buffer_versions() const;

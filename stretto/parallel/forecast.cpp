@@ -64,6 +64,7 @@ ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Op
   optimizer.bind({buffer(master), buffer(master), compute == master ? Tensor() : buffer(compute)},
                  std::move(pieces), memory);
   sizes.optimizer_bytes = optimizer.state_bytes();
+  sizes.can_shard = optimizer.placement() != optim::Placement::whole_model;
   return sizes;
 }
 

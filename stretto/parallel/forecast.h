@@ -12,6 +12,7 @@ struct ModelSizes {
   std::vector<int64_t> units;   // elements of each unit in the arena, in order
   int64_t tables = 0;           // elements of sparse tables among these, which are reduced by rows
   int64_t optimizer_bytes = 0;  // the optimizer's state for all of them
+  bool can_shard = true;        // the optimizer takes a part of the parameters
   int64_t elements() const;
 };
 

@@ -117,6 +117,7 @@ std::vector<Row> forecast_rows(const Measured& measured, Precision precision, co
   std::vector<Row> rows;
   for (const Sharding& row : shardings()) {
     if (row.hybrid && job.hosts() == 1) continue;  // fsdp
+    if (row.optimizer == Held::sharded && !measured.sizes.can_shard) continue;
     Row result = {.strategy = row.name,
                   .memory = forecast_memory(measured.sizes, row, precision, job),
                   .step = forecast_step(measured.sizes, row, precision, job, compute, rates)};

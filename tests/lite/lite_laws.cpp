@@ -235,6 +235,47 @@ void lbfgs(const LiteOptions& options, const std::string&) {
   expect_equal(*model, *plain, 1e-8);
 }
 
+// stretto's, as torch's.
+void own_lbfgs(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  const auto make = [] {
+    torch::nn::Linear layer(4, 4);
+    layer->to(at::kDouble);
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : layer->parameters())
+      parameter.copy_(at::linspace(-1, 1, parameter.numel()).view_as(parameter));
+    return layer;
+  };
+  const auto loss_of = [](torch::nn::Linear& layer, const Rows& rows) {
+    return at::mse_loss(at::tanh(layer->forward(rows.inputs)), rows.targets);
+  };
+  torch::nn::Linear plain = make();
+  std::vector<Rows> batches = make_rows();
+  optim::LBFGS plain_optimizer(
+      plain->parameters(),
+      optim::LBFGSOptions(0.5).max_iter(4).history_size(5).line_search_fn("strong_wolfe"));
+  auto [model, optimizer] = lite.setup(
+      make(),
+      stretto::optim::lbfgs({.lr = 0.5, .max_iter = 4, .history_size = 5, .line_search_fn = "strong_wolfe"}));
+  for (const Rows& rows : batches) {
+    plain_optimizer.step([&] {
+      plain_optimizer.zero_grad();
+      const Tensor loss = loss_of(plain, rows);
+      loss.backward();
+      return loss;
+    });
+  }
+  for (auto& rows : lite.setup(batches)) {
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const Tensor loss = loss_of(model, rows);
+      lite.backward(loss);
+      return loss;
+    });
+  }
+  expect_equal(*model, *plain, 1e-8);
+}
+
 // Every rank has its own batches, of different sizes.
 void batches_of_ones_own(const LiteOptions& options, const std::string&) {
   Lite lite(fp64(options));
@@ -478,6 +519,7 @@ int run(int argc, char** argv) {
                                              {"own_zero_grad", own_zero_grad},
                                              {"two_models", two_models},
                                              {"lbfgs", lbfgs},
+                                             {"own_lbfgs", own_lbfgs},
                                              {"batches_of_ones_own", batches_of_ones_own},
                                              {"dataset", dataset},
                                              {"buffers_and_dropout", buffers_and_dropout},

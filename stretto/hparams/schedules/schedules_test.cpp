@@ -39,7 +39,7 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
     nlohmann::json section = golden.at("options");
     section["type"] = golden.at("type");
     auto schedule = from_yaml(section.dump());
-    EXPECT_EQ(schedule->name(), golden.at("type"));
+    EXPECT_EQ(schedule->name(), golden.at("type").get<std::string>());
     schedule->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
     for (size_t step = 0; step < golden.at("rates").size(); ++step) {
       const StepRates rates = schedule->rates(static_cast<int64_t>(step));

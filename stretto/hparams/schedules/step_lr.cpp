@@ -24,8 +24,8 @@ class StepLr : public Schedule {
   explicit StepLr(const StepLrOptions& options) : options_(options) {}
   std::string name() const override { return "StepLR"; }
   StepRates rates(int64_t steps_done) const override {
-    return {.lr =
-                base().lr * std::pow(options_.gamma, static_cast<double>(steps_done / *options_.step_size))};
+    const int64_t times = steps_done / *options_.step_size;
+    return {.lr = base().lr * std::pow(options_.gamma, static_cast<double>(times))};
   }
 
  private:
