@@ -76,7 +76,7 @@ TEST(BatchPlan, ContradictionsNameTheLines) {
 }
 
 TEST(BatchPlan, IsDescribedAsItIs) {
-  const auto describe = [](TrainingConfig training, int64_t ranks) {
+  const auto describe = [](const TrainingConfig& training, int64_t ranks) {
     return describe_batch(resolve_batch(training, ranks), training);
   };
   EXPECT_EQ(describe({.batch_size = 8}, 1), "8 samples per step = 8 per rank x 1 rank");

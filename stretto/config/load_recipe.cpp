@@ -47,10 +47,28 @@ void resolve_strategy(Recipe& recipe) {
   }
 }
 
+// A second call changes nothing.
+void resolve_fast_dev_run(Recipe& recipe) {
+  if (!recipe.training.fast_dev_run) return;
+  const int64_t steps = *recipe.training.fast_dev_run;
+  recipe.training.max_steps = steps;
+  recipe.evaluate.max_samples =
+      steps * recipe.evaluate.batch_size.value_or(recipe.training.batch_size.value_or(32));
+  recipe.evaluate.at_start = false;
+  recipe.checkpoint.every = "never";
+  recipe.checkpoint.save_models.clear();
+  recipe.track.trackers.clear();
+  recipe.track.log_every = 1;
+  recipe.resume = "false";
+  const char* folder = "fast_dev_run";
+  if (recipe.output.filename() != folder) recipe.output /= folder;
+}
+
 }  // namespace
 
 void resolve(Recipe& recipe) {
   resolve_strategy(recipe);
+  resolve_fast_dev_run(recipe);
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
   const bool evaluates = !recipe.evaluate.every.never();
@@ -106,6 +124,7 @@ const std::set<std::string> free_settings = {"checkpoint",
                                              "data.test",
                                              "data.cache",
                                              "data.pad_to_multiple_of",
+                                             "training.fast_dev_run",
                                              "training.steps_this_run",
                                              "training.max_time",
                                              "question_answering.n_best_size",

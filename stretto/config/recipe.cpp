@@ -121,6 +121,10 @@ void TrainingConfig::fields(declare::Fields& field) {
         "train on so many of the training samples, at equal distances in their file; unset: all",
         at_least(1).at_most(max_total));
   field(
+      "fast_dev_run", fast_dev_run,
+      "to see whether everything works: train so many steps, evaluate as many batches, in <output>/fast_dev_run, without checkpoints, trackers and resuming",
+      at_least(1).at_most(max_count));
+  field(
       "steps_this_run", steps_this_run,
       "optimizer steps after which this command saves its state and ends; the same command then continues; schedules span all steps",
       at_least(1).at_most(max_total));
@@ -146,9 +150,24 @@ void TrainingConfig::fields(declare::Fields& field) {
       "max_grad_value", max_grad_value,
       "maximum absolute value of each element of the gradient, applied before max_grad_norm; unset: no limit",
       above(0));
-  field("precision", precision,
-        "data type of forward and backward; gradients and master weights are fp32, or fp64 with fp64",
-        one_of({"fp32", "bf16", "fp64"}));
+  const std::string fp16 =
+      "fp16 needs loss scaling and a GPU, which this version does not support; bf16 takes as little memory and needs no scaling";
+  field(
+      "precision", precision,
+      "data type of forward and backward; gradients and master weights are fp32, or fp64 with fp64 (also Lightning's names, such as bf16-mixed)",
+      one_of({"fp32", "bf16", "fp64"})
+          .or_spelled({{"32", "fp32"},
+                       {"32-true", "fp32"},
+                       {"64", "fp64"},
+                       {"64-true", "fp64"},
+                       {"bf16-mixed", "bf16"}})
+          .refusing(
+              {{"16", fp16},
+               {"fp16", fp16},
+               {"16-mixed", fp16},
+               {"16-true", fp16},
+               {"bf16-true",
+                "master weights are always kept in fp32, because bf16 drops small updates; choose bf16"}}));
   field(
       "strategy", strategy,
       "what each rank holds, optionally with the precision (zero2-bf16): ddp all; zero1 its part of the optimizer's state; zero2 also of the gradients; fsdp (zero3) also of the parameters; hsdp the same within each group of dp_shard ranks");

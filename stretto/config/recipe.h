@@ -83,6 +83,7 @@ struct TrainingConfig {
   int64_t epochs = 3;
   std::optional<int64_t> max_steps = std::nullopt;
   std::optional<int64_t> max_samples = std::nullopt;
+  std::optional<int64_t> fast_dev_run = std::nullopt;
   std::optional<int64_t> steps_this_run = std::nullopt;
   std::optional<std::string> max_time = std::nullopt;  // parse_duration()
   std::optional<int64_t> batch_size = std::nullopt;

@@ -69,7 +69,7 @@ TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
   EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.as<optim::SgdOptions>().momentum, 0.9);
   refuses(
       "optimizer:\n  type: AdamX\n", {},
-      "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop, SparseAdam; did you mean \"AdamW\", \"Adam\" or \"Adamax\"?");
+      "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop, SparseAdam, LBFGS; did you mean \"AdamW\", \"Adam\" or \"Adamax\"?");
 }
 
 TEST(Recipe, SectionsOfAnotherTaskAreRefused) {
@@ -118,6 +118,18 @@ TEST(Recipe, StrategyMayCarryThePrecision) {
       "r.yaml:3:13: training.dp_shard: it applies to strategy hsdp; training.strategy (r.yaml:2:13) is fsdp");
   refuses("training:\n  strategy: fsdp2\n", {},
           "r.yaml:2:13: training.strategy: \"fsdp2\" is known, but not available");
+}
+
+TEST(Recipe, PrecisionsHaveLightningsNames) {
+  EXPECT_EQ(parse("training: {precision: bf16-mixed}\n").training.precision, "bf16");
+  EXPECT_EQ(parse("training: {precision: 32}\n").training.precision, "fp32");
+  EXPECT_EQ(parse("training: {precision: 64-true}\n").training.precision, "fp64");
+  refuses("training:\n  precision: 16-mixed\n", {},
+          "r.yaml:2:14: training.precision: \"16-mixed\": fp16 needs loss scaling and a GPU");
+  refuses("training:\n  precision: bf16-true\n", {},
+          "r.yaml:2:14: training.precision: \"bf16-true\": master weights are always kept in fp32");
+  refuses("training:\n  precision: bf61\n", {},
+          "r.yaml:2:14: training.precision: \"bf61\" is not one of fp32, bf16, fp64; did you mean \"bf16\"?");
 }
 
 TEST(Recipe, DumpReadsBackAsTheSame) {
@@ -318,10 +330,10 @@ TEST(RecipeSchema, RefusesSettingsOfAnotherType) {
     return nlohmann::ordered_json();
   };
   EXPECT_EQ(rule_for(rules, "betas", false), nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
-      ["SGD", "Adadelta", "Adagrad", "Adafactor", "ASGD", "RMSprop", "Rprop"]}}, "required": ["type"]})"));
+      ["SGD", "Adadelta", "Adagrad", "Adafactor", "ASGD", "RMSprop", "Rprop", "LBFGS"]}}, "required": ["type"]})"));
   EXPECT_EQ(rule_for(rules, "momentum", false),
             nlohmann::ordered_json::parse(R"({"properties": {"type": {"enum":
-      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop", "SparseAdam"]}}})"))
+      ["AdamW", "Adam", "Adadelta", "Adagrad", "Adamax", "Adafactor", "ASGD", "NAdam", "RAdam", "Rprop", "SparseAdam", "LBFGS"]}}})"))
       << "without a type it is AdamW";
   const auto scheduler = recipe_schema().at("properties").at("scheduler").at("allOf");
   const auto without_warmup = rule_for(scheduler, "num_warmup_steps", {{"type", "null"}});
@@ -336,7 +348,7 @@ TEST(RecipeSchema, HasTheDefaultsOfEachType) {
     if (!properties.contains("lr")) continue;
     lr[rule.at("if").at("properties").at("type").at("enum")[0]] = properties.at("lr").at("default");
   }
-  EXPECT_EQ(lr.size(), 13u);
+  EXPECT_EQ(lr.size(), 14u);
   EXPECT_EQ(lr.at("AdamW"), 5e-5);
   EXPECT_EQ(lr.at("Adadelta"), 1);
 }

@@ -16,6 +16,7 @@ namespace stretto::declare {
 class Settings {
  public:
   template <class T>
+  requires requires(T& settings, Fields& field) { settings.fields(field); }
   explicit Settings(T value) : held_(std::make_unique<Held<T>>(std::move(value))) {}
   Settings(const Settings& other) : held_(other.held_->clone()) {}
   Settings& operator=(const Settings& other) {

@@ -70,6 +70,9 @@ struct Scalar<std::string> {
     if (!rule.accepts(text)) throw ConfigError("\"{}\" is not {}", text, rule.form);
     const auto& choices = rule.choices;
     if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
+    if (const auto known = rule.spellings.find(text); known != rule.spellings.end()) return known->second;
+    const auto reason = rule.refusals.find(text);
+    if (reason != rule.refusals.end()) throw ConfigError("\"{}\": {}", text, reason->second);
     throw ConfigError("\"{}\" is not one of {}{}", text, fmt::join(choices, ", "),
                       did_you_mean(text, choices));
   }

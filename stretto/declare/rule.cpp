@@ -56,6 +56,18 @@ std::string Rule::range_text() const {
   return from + (has_lowest && has_highest ? " and " : "") + to;
 }
 
+Rule Rule::or_spelled(std::map<std::string, std::string> names) const {
+  Rule rule = *this;
+  rule.spellings = std::move(names);
+  return rule;
+}
+
+Rule Rule::refusing(std::map<std::string, std::string> reasons) const {
+  Rule rule = *this;
+  rule.refusals = std::move(reasons);
+  return rule;
+}
+
 Rule one_of(std::vector<std::string> choices) {
   Rule rule;
   rule.choices = std::move(choices);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ struct Rule {
     std::vector<std::string> values;
   };
 
-  std::vector<std::string> choices;  // of a text; empty: any
+  std::vector<std::string> choices;              // of a text; empty: any
+  std::map<std::string, std::string> spellings;  // other names of choices, which are read as these
+  std::map<std::string, std::string> refusals;   // what is known and refused, and why
   std::string
       pattern;       // of a text: the regular expression (ECMAScript) that all of it must match; empty: any
   std::string form;  // what the pattern describes, for help and messages: "a time: 30s, 10m or 2h"
@@ -29,6 +32,8 @@ struct Rule {
 
   Rule below(double bound) const;
   Rule at_most(double bound) const;
+  Rule or_spelled(std::map<std::string, std::string> names) const;
+  Rule refusing(std::map<std::string, std::string> reasons) const;
   // REQUIRES: `chosen` outlives the rule.
   Rule used_with(std::string key, const std::string& chosen, std::vector<std::string> values) const;
 

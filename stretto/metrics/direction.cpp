@@ -17,7 +17,7 @@ const std::vector<std::string>& metric_names() {
 }
 
 Direction direction(std::string_view metric) {
-  std::string_view name = metric;
+  std::string_view name = metric.substr(metric.rfind('/') + 1);  // npos + 1 is 0
   constexpr std::string_view prefix = "eval_";
   if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   const auto& names = metric_names();

@@ -11,8 +11,8 @@ enum class Direction { lower, higher };
 // The built-in metrics, for checkpoint.monitor.
 const std::vector<std::string>& metric_names();
 
-// Whether lower or higher values of a metric are better: lower for "loss", higher for scores. A prefix "eval_", as in
-// transformers, is ignored. Throws ConfigError with a suggestion for an unknown name.
+// Whether lower or higher values of a metric are better: lower for "loss", higher for scores. The name of a set of samples
+// in front ("hard/accuracy") is ignored, and a prefix "eval_", as in transformers. Throws ConfigError with a suggestion for an unknown name.
 Direction direction(std::string_view metric);
 
 // Whether the value `a` of `metric` is an improvement on `b`. NaN never is; any number improves on NaN.

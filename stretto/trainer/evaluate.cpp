@@ -54,12 +54,14 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
   LoggedValues logged;
   StepContext context(group, logged, all.reaches_all_ranks(group.size()));
   context.forward.kernels = options.kernels;
+  context.validation_set = options.validation_set;
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
   LoggedValues ignored;
   StepContext idle_context(group, ignored, /*all_ranks_step=*/false);
   idle_context.forward.kernels = options.kernels;
   idle_context.batch_count = 1;
+  idle_context.validation_set = options.validation_set;
   const std::vector<int64_t> stand_in(all.samples.begin(), all.samples.begin() + !all.samples.empty());
   ProgressBar bar("evaluating", std::ssize(all.micro_batches), "batches");
   for (const auto& micro_batch : all.micro_batches) {

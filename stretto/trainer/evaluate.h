@@ -20,6 +20,7 @@ struct EvaluationOptions {
   nn::Kernels kernels = nn::Kernels::fast;
   std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
   bool collective_forward = false;  // every rank must run forward equally often (Engine::gathers_parameters)
+  std::string validation_set = {};  // StepContext::validation_set
 };
 
 // evaluate.batch_size, or that of training.

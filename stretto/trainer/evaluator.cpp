@@ -1,5 +1,6 @@
 #include "stretto/trainer/evaluator.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/base/error.h"
@@ -20,13 +21,6 @@ Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, const M
   return nlohmann::json::from_cbor(world.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
 }
 
-// The validation samples of an evaluation: all of them, or evaluate.max_samples.
-std::optional<data::Subset> limited(const Recipe& recipe, const data::Dataset* validation) {
-  const auto& limit = recipe.evaluate.max_samples;
-  if (validation == nullptr || !limit || *limit >= validation->size()) return std::nullopt;
-  return std::make_optional<data::Subset>(*validation, data::evenly_spaced(validation->size(), *limit));
-}
-
 }  // namespace
 
 std::string one_line(const Metrics& metrics) {
@@ -37,24 +31,31 @@ std::string one_line(const Metrics& metrics) {
 }
 
 Evaluator::Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
-                     TrainingRun& run, const data::Dataset* validation)
+                     TrainingRun& run, const data::Dataset* validation, const ValidationSets& others)
     : recipe_(recipe),
       mesh_(mesh),
       device_(device),
       module_(module),
       run_(run),
-      limited_(limited(recipe, validation)),
-      samples_(recipe.evaluate.every.never() ? nullptr
-               : limited_                    ? &*limited_
-                                             : validation),
-      every_(recipe.evaluate.every, mesh.world().rank() == 0) {}
+      every_(recipe.evaluate.every, mesh.world().rank() == 0) {
+  if (recipe.evaluate.every.never() || validation == nullptr) return;
+  sets_.push_back(limit("", *validation));
+  for (const auto& [name, samples] : others) sets_.push_back(limit(name, *samples));
+}
+
+Evaluator::Samples Evaluator::limit(const std::string& set, const data::Dataset& all) const {
+  Samples samples = {.set = set, .all = &all};
+  const auto& most = recipe_.evaluate.max_samples;
+  if (most && *most < all.size()) samples.limited.emplace(all, data::evenly_spaced(all.size(), *most));
+  return samples;
+}
 
 std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) const {
   if (!in_use() || !(last || every_.due(report, report.requests.evaluate))) return std::nullopt;
   return done_ + 1;
 }
 
-Metrics Evaluator::measure(const data::Dataset& samples) {
+Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples) {
   run_.engine().catch_up();
   run_.engine().synchronise_buffers();
   const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
@@ -62,12 +63,18 @@ Metrics Evaluator::measure(const data::Dataset& samples) {
                                      .device = device_,
                                      .kernels = nn::parse_kernels(recipe_.training.kernels),
                                      .autocast = run_.compute().autocast,
-                                     .collective_forward = run_.engine().gathers_parameters()};
-  return evaluate_and_share(module_, samples, mesh_, options);
+                                     .collective_forward = run_.engine().gathers_parameters(),
+                                     .validation_set = set};
+  const Metrics measured = evaluate_and_share(module_, samples, mesh_, options);
+  if (set.empty()) return measured;
+  Metrics named;
+  for (const auto& [name, value] : measured) named[set + "/" + name] = value;
+  return named;
 }
 
 Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
-  Metrics metrics = measure(*samples_);
+  Metrics metrics;
+  for (const Samples& samples : sets_) metrics.merge(measure(samples.set, samples.get()));
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value) || name == may_be_nonfinite) continue;
     throw Error(
@@ -83,8 +90,13 @@ std::optional<Metrics> Evaluator::check() {
   const int64_t batches = recipe_.evaluate.sanity_steps;
   if (batches == 0) return std::nullopt;
   const int64_t count = batches * evaluation_batch_size(recipe_) * mesh_.size("dp");
-  const data::Subset some(*samples_, data::evenly_spaced(samples_->size(), count));
-  return measure(some);
+  Metrics metrics;
+  for (const Samples& samples : sets_) {
+    const data::Dataset& all = samples.get();
+    const data::Subset some(all, data::evenly_spaced(all.size(), std::min(count, all.size())));
+    metrics.merge(measure(samples.set, some));
+  }
+  return metrics;
 }
 
 }  // namespace stretto

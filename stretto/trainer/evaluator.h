@@ -1,6 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "stretto/comm/mesh.h"
 #include "stretto/data/subset.h"
@@ -10,15 +13,18 @@
 
 namespace stretto {
 
+// Validation samples by name.
+using ValidationSets = std::vector<std::pair<std::string, const data::Dataset*>>;
+
 // Implements `evaluate` of the recipe: when a run is evaluated, and on which samples.
 class Evaluator {
  public:
-  // `validation` may be null. All references must outlive the object.
+  // `validation` may be null; the metrics of `others` are named "<set>/<metric>". All references must outlive the object.
   Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, TrainingRun& run,
-            const data::Dataset* validation);
+            const data::Dataset* validation, const ValidationSets& others);
 
   // Whether there are evaluations at all.
-  bool in_use() const { return samples_ != nullptr; }
+  bool in_use() const { return !sets_.empty(); }
   // Whether this rank requests one after the next step: with an interval of time.
   bool requested() const { return in_use() && every_.requested(); }
   // The number of the evaluation that follows this step, 1 for the first; nullopt if none does. `last`: the run is complete.
@@ -35,15 +41,22 @@ class Evaluator {
   void resume(const State& state) { state.scalar("evaluations").get_to(done_); }
 
  private:
-  Metrics measure(const data::Dataset& samples);
+  // Samples that are evaluated: all of a set, or evaluate.max_samples of it.
+  struct Samples {
+    std::string set;
+    const data::Dataset* all;
+    std::optional<data::Subset> limited = {};
+    const data::Dataset& get() const { return limited ? *limited : *all; }
+  };
+  Samples limit(const std::string& set, const data::Dataset& all) const;
+  Metrics measure(const std::string& set, const data::Dataset& samples);
 
   const Recipe& recipe_;
   const Mesh& mesh_;
   at::Device device_;
   Module& module_;
   TrainingRun& run_;
-  const std::optional<data::Subset> limited_;  // by evaluate.max_samples
-  const data::Dataset* samples_;               // null without evaluation
+  std::vector<Samples> sets_;  // the first has no name; empty without evaluation
   Recurrence every_;
   int64_t done_ = 0;
 };

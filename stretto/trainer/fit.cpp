@@ -60,8 +60,8 @@ void TrainLoss::resume(const State& state) {
 }
 
 Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
-         const data::Dataset& train, const data::Dataset* validation, Callbacks& callbacks,
-         Trackers& trackers, std::vector<ModelRule> rules)
+         const data::Dataset& train, const data::Dataset* validation, const ValidationSets& other_sets,
+         Callbacks& callbacks, Trackers& trackers, std::vector<ModelRule> rules)
     : recipe_(recipe),
       world_(mesh.world()),
       module_(module),
@@ -71,7 +71,7 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
       step_log_(recipe, world_, trackers),
       best_(recipe.checkpoint),
       saved_models_(std::move(rules), folder_ ? &*folder_ : nullptr, module),
-      evaluator_(recipe, mesh, device, module, run_, validation),
+      evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
       checkpoints_(recipe, world_) {
   if (folder_) saver_.emplace(*folder_, module);
   if (run_.engine().optimizer()->base_rates().lr == 0) {

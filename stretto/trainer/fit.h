@@ -35,8 +35,8 @@ class TrainLoss {
 class Fit {
  public:
   Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, const data::Dataset& train,
-      const data::Dataset* validation, Callbacks& callbacks, Trackers& trackers,
-      std::vector<ModelRule> rules);
+      const data::Dataset* validation, const ValidationSets& other_sets, Callbacks& callbacks,
+      Trackers& trackers, std::vector<ModelRule> rules);
   FitResult run();
   void catch_up() { run_.engine().catch_up(); }
 

@@ -17,7 +17,7 @@ std::string canonical(std::string metric) {
 bool direction_of(const std::string& setting, const std::string& metric) {
   if (metric == "train_loss") return false;
   const auto& names = metrics::metric_names();
-  if (std::ranges::find(names, metric) == names.end()) {
+  if (std::ranges::find(names, metric.substr(metric.rfind('/') + 1)) == names.end()) {
     const std::string advice =
         setting.ends_with(".monitor")
             ? fmt::format("set {}.mode to max or min", setting.substr(0, setting.find('.')))

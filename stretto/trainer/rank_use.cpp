@@ -20,11 +20,11 @@ double resident_mib() {
 }  // namespace
 
 Metrics gather_rank_use(Group& group, const RankUse& mine) {
-  using Numbers = std::array<double, 3>;
-  const Numbers numbers = {mine.seconds, mine.communication, resident_mib()};
+  using Numbers = std::array<double, 4>;
+  const Numbers numbers = {mine.seconds, mine.communication, resident_mib(), mine.data_wait};
   const auto all = group.all_gather_bytes({reinterpret_cast<const char*>(numbers.data()), sizeof numbers});
   if (group.rank() != 0) return {};
-  double seconds = 0, communication = 0, busiest = 0, memory = 0;
+  double seconds = 0, communication = 0, data_wait = 0, busiest = 0, memory = 0;
   for (const std::string& bytes : all) {
     Numbers of_rank{};
     std::memcpy(of_rank.data(), bytes.data(), std::min(bytes.size(), sizeof of_rank));
@@ -32,10 +32,12 @@ Metrics gather_rank_use(Group& group, const RankUse& mine) {
     communication += of_rank[1];
     busiest = std::max(busiest, of_rank[0] - of_rank[1]);
     memory = std::max(memory, of_rank[2]);
+    data_wait += of_rank[3];
   }
   Metrics values = {{"memory_mib", memory}};
   if (seconds <= 0) return values;
   values["communication"] = communication / seconds;
+  values["data_wait"] = data_wait / seconds;
   const double mean = (seconds - communication) / static_cast<double>(all.size());
   if (all.size() > 1 && mean > 0) values["rank_imbalance"] = busiest / mean;
   return values;

@@ -21,8 +21,17 @@ Tensor StepContext::all_reduce(const Tensor& tensor) const {
 }
 
 void StepContext::log(const std::string& name, double value, double weight) const {
-  constexpr std::array names = {
-      "step", "epoch", "loss", "lr", "grad_norm", "samples_per_second", "tokens_per_second", "communication"};
+  constexpr std::array names = {"step",
+                                "epoch",
+                                "loss",
+                                "lr",
+                                "grad_norm",
+                                "samples_per_second",
+                                "tokens_per_second",
+                                "communication",
+                                "data_wait",
+                                "rank_imbalance",
+                                "memory_mib"};
   if (forward.training && std::ranges::find(names, name) != names.end()) {
     throw ConfigError("log(\"{}\"): the Trainer logs this name itself; choose another name", name);
   }

@@ -19,6 +19,8 @@ class StepContext {
   int64_t step = 0;     // optimizer steps done
   int64_t epoch = 0;
   int64_t batch_count = 0;  // samples in this rank's batch
+  // In an evaluation of samples that Trainer::add_validation() named: their name. Else empty.
+  std::string validation_set = {};
 
   // This rank in the group of ranks among which the global batch is divided, and the size of that group.
   int data_parallel_rank() const { return group_.rank(); }

@@ -36,6 +36,7 @@ void StepLog::add(const StepReport& report) {
   }
   use_.seconds += report.seconds;
   use_.communication += report.communication;
+  use_.data_wait += report.data_wait;
   if (report.taken) {
     loss_sum_ += report.loss;
     ++steps_;

@@ -1,5 +1,6 @@
 #include "stretto/trainer/trainer.h"
 
+#include "stretto/base/error.h"
 #include "stretto/trainer/callbacks.h"
 #include "stretto/trainer/callbacks/early_stopping.h"
 #include "stretto/trainer/callbacks/max_time.h"
@@ -23,7 +24,7 @@ std::vector<std::shared_ptr<Callback>> callbacks_of(const Recipe& recipe) {
   return callbacks;
 }
 
-Input describe_samples(const char* name, const data::Dataset* dataset) {
+Input describe_samples(const std::string& name, const data::Dataset* dataset) {
   if (dataset == nullptr) return {name, "not given"};
   return {name, fmt::format("{} samples, contents {}", dataset->size(), dataset->fingerprint())};
 }
@@ -38,13 +39,29 @@ Trainer::Trainer(const Recipe& recipe, Group& group, at::Device device)
       mesh_(*own_mesh_),
       device_(device) {}
 
+void Trainer::add_validation(const std::string& name, const data::Dataset& samples) {
+  if (name.empty() || name.find('/') != std::string::npos)
+    throw ConfigError("add_validation: \"{}\" is not a name of samples; expected one without \"/\"", name);
+  for (const auto& [taken, other] : validation_sets_) {
+    if (taken == name) throw ConfigError("add_validation: there are samples named \"{}\" already", name);
+  }
+  validation_sets_.emplace_back(name, &samples);
+}
+
 FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dataset* validation) {
   std::optional<data::Subset> limited;  // by training.max_samples
   const auto& limit = recipe_.training.max_samples;
   if (limit && *limit < all.size()) limited.emplace(all, data::evenly_spaced(all.size(), *limit));
   const data::Dataset& train = limited ? *limited : all;
-  require_same_inputs(mesh_.world(), {describe_samples("training samples", &train),
-                                      describe_samples("validation samples", validation)});
+  if (validation == nullptr && !validation_sets_.empty()) {
+    throw ConfigError(
+        "add_validation: fit() has no validation samples, by which the best model is chosen; pass it one of the sets");
+  }
+  std::vector<Input> inputs = {describe_samples("training samples", &train),
+                               describe_samples("validation samples", validation)};
+  for (const auto& [name, samples] : validation_sets_)
+    inputs.push_back(describe_samples("validation samples " + name, samples));
+  require_same_inputs(mesh_.world(), inputs);
   auto every_callback = callbacks_of(recipe_);
   every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
   Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
@@ -52,7 +69,8 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());
-  Fit fit(recipe_, mesh_, device_, module, train, validation, callbacks, trackers, std::move(rules));
+  Fit fit(recipe_, mesh_, device_, module, train, validation, validation_sets_, callbacks, trackers,
+          std::move(rules));
   try {
     FitResult result = fit.run();
     if (!result.was_finished) trackers.end(result.stopped ? RunEnd::stopped : RunEnd::finished);

@@ -46,6 +46,11 @@ class Trainer {
   void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
   void add(std::shared_ptr<Tracker> tracker) { trackers_.push_back(std::move(tracker)); }
 
+  // Evaluates these samples too, after those that are given to fit(). Their metrics are named "<name>/<metric>", as in
+  // "hard/accuracy", in records and wherever a metric is chosen (checkpoint.monitor); validation_step finds the name in its
+  // context. Call it before fit(), on every rank. Throws ConfigError for a name that is taken, empty or contains "/".
+  void add_validation(const std::string& name, const data::Dataset& samples);
+
   // Keeps another model besides <output>/model: <output>/models/<name>, the best by the metric in its name, as in
   // "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be left out), among those within the limits:
   //   trainer.register_model_saving("best_accuracy", {.saving_above = 0.2});
@@ -67,6 +72,7 @@ class Trainer {
   std::vector<std::shared_ptr<Callback>> callbacks_;
   std::vector<std::shared_ptr<Tracker>> trackers_;
   std::vector<ModelRule> model_rules_;
+  std::vector<std::pair<std::string, const data::Dataset*>> validation_sets_;  // beside that of fit()
 };
 
 }  // namespace stretto

@@ -52,6 +52,19 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
   return plan;
 }
 
+// Adds the time for which it lives to `sum`.
+class Seconds {
+ public:
+  explicit Seconds(double& sum) : sum_(sum) {}
+  ~Seconds() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Seconds(const Seconds&) = delete;
+  Seconds& operator=(const Seconds&) = delete;
+
+ private:
+  double& sum_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 void require_loss(const Loss& loss) {
   if (!loss.sum.defined() || loss.sum.numel() != 1) {
     throw ShapeError(
@@ -102,6 +115,12 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
   place_teachers(module, device, parse_precision(training_.precision), world_);
+  if (engine_.optimizer()->reevaluates() && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
+    throw ConfigError(
+        "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
+        recipe.origins.label(training_.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
+        engine_.optimizer()->name());
+  }
   products_ =
       choose_products(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(), world_, device);
 }
@@ -135,6 +154,7 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logge
     }
     const Batch micro_batch = [&] {
       RECORD_USER_SCOPE(phase::data);
+      const Seconds spent(data_seconds_);
       const std::vector<int64_t> stand_in = {batch.samples.front()};  // where forward is collective
       return make_batch(module_, dataset_, idle ? stand_in : mine[micro]).to(device_);
     }();
@@ -209,7 +229,7 @@ Requests TrainingRun::of_any_rank(Requests mine) const {
 
 StepReport TrainingRun::step(const Requests& requests) {
   const auto start = std::chrono::steady_clock::now();
-  const double communicated = data_parallel_.seconds_inside();
+  const double communicated = data_parallel_.seconds_inside(), data_before = data_seconds_;
   StepReport report;
   report.epoch = epoch();
   report.epochs_before = cursor_.epochs_done();
@@ -228,7 +248,7 @@ StepReport TrainingRun::step(const Requests& requests) {
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
                     steps_done() + 1, count);
   }
-  double norm = engine_.gradient_norm();
+  const double norm = engine_.gradient_norm();
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   optim::StepRates rates = schedule_->rates(steps_done());
   rates.lr *= guard_.lr_scale();
@@ -237,11 +257,11 @@ StepReport TrainingRun::step(const Requests& requests) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
       report.grad_norm = norm / count;
-      if (training_.max_grad_value) {
-        engine_.clamp_gradients(*training_.max_grad_value * count);
-        if (training_.max_grad_norm > 0) norm = engine_.gradient_norm();
+      if (engine_.optimizer()->reevaluates()) {
+        engine_.step(rates, {loss_sum / count, 1 / count}, [&] { return evaluate_again(batch); });
+      } else {
+        engine_.step(rates, clip_gradients(norm, count));
       }
-      engine_.step(rates, clip_scale(norm / count, training_.max_grad_norm) / count);
       logged_.add(logged);
       logged_somewhere_ |= logging_ranks > 0;
       break;
@@ -268,7 +288,27 @@ StepReport TrainingRun::step(const Requests& requests) {
   for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.communication = data_parallel_.seconds_inside() - communicated;
+  report.data_wait = data_seconds_ - data_before;
   return report;
+}
+
+// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is theirs.
+double TrainingRun::clip_gradients(double norm, double count) {
+  if (training_.max_grad_value) {
+    engine_.clamp_gradients(*training_.max_grad_value * count);
+    if (training_.max_grad_norm > 0) norm = engine_.gradient_norm();
+  }
+  return clip_scale(norm / count, training_.max_grad_norm) / count;
+}
+
+// What the modules log is of the first evaluation alone.
+optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
+  LoggedValues ignored;
+  const Loss mine = accumulate(batch, ignored);
+  std::array<double, 2> totals = {mine.sum.item<double>(), mine.count};
+  engine_.finish_reduction(totals);
+  const auto [loss_sum, count] = totals;
+  return {loss_sum / count, 1 / count};
 }
 
 void TrainingRun::collect_logged() {

@@ -32,6 +32,7 @@ struct StepReport {
   int64_t tokens = 0;
   double seconds = 0;        // duration on this rank
   double communication = 0;  // s of these that this rank spent in communication only
+  double data_wait = 0;      // s of these that this rank spent on making its batches
   bool epoch_ends = false;
   Requests requests;     // by any rank, before this step's reduction
   bool taken = true;     // false: it was skipped, and its loss may not be finite
@@ -93,6 +94,8 @@ class TrainingRun {
   Requests of_any_rank(Requests mine) const;
   std::string find_culprit(const Loss& mine, const data::GlobalBatch& batch);
   bool own_gradient_is_finite(const data::GlobalBatch& batch);
+  double clip_gradients(double norm, double count);
+  optim::Evaluation evaluate_again(const data::GlobalBatch& batch);
 
   const TrainingConfig training_;
   BatchPlan plan_;
@@ -111,6 +114,7 @@ class TrainingRun {
   StepGuard guard_;
   RandomState random_;
   LoggedValues logged_;            // since it was last taken
+  double data_seconds_ = 0;        // spent on making batches
   bool logged_somewhere_ = false;  // there may be something to collect from other ranks
 };
 

@@ -53,6 +53,7 @@ class Resume : public ::testing::Test {
       record.erase("samples_per_second");
       record.erase("tokens_per_second");
       record.erase("communication");
+      record.erase("data_wait");
       record.erase("rank_imbalance");
       record.erase("memory_mib");
     }

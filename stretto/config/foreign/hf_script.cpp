@@ -87,26 +87,26 @@ struct Flag {
   std::function<void(State&, const std::string& value)> use;
 };
 
-Flag setting(std::string name, std::string setting) {
+Flag setting(std::string name, const std::string& setting) {
   return {std::move(name), false,
           [setting](State& state, const std::string& value) { state.recipe.set(setting, quoted(value)); }};
 }
 
-Flag boolean(std::string name, std::string setting) {
+Flag boolean(const std::string& name, const std::string& setting) {
   return {name, true, [name, setting](State& state, const std::string& value) {
             state.recipe.set(setting, is_true(name, value) ? "true" : "false");
           }};
 }
 
 // Without a meaning here; `is_boolean`: may stand without a value.
-Flag ignored(std::string name, bool is_boolean, std::string reason) {
+Flag ignored(const std::string& name, bool is_boolean, const std::string& reason) {
   return {name, is_boolean, [name, reason](State& state, const std::string&) {
             state.plan.notes.push_back(fmt::format("--{} has no meaning here: {}", name, reason));
           }};
 }
 
 // Cannot be honoured unless the value is one of `harmless`.
-Flag refused(std::string name, bool is_boolean, std::vector<std::string> harmless, std::string reason) {
+Flag refused(const std::string& name, bool is_boolean, const std::vector<std::string>& harmless, const std::string& reason) {
   return {name, is_boolean, [=](State&, const std::string& value) {
             if (std::ranges::find(harmless, value) == harmless.end())
               throw ConfigError("--{} {}: {}", name, value, reason);
@@ -149,7 +149,7 @@ const std::vector<Flag>& flags() {
   const auto store = [](auto member) {
     return [member](State& state, const std::string& value) { state.plan.*member = value; };
   };
-  const auto stage = [](std::string name, bool ScriptPlan::*member) {
+  const auto stage = [](const std::string& name, bool ScriptPlan::*member) {
     return Flag{name, true,
                 [=](State& state, const std::string& value) { state.plan.*member = is_true(name, value); }};
   };
