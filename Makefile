@@ -75,7 +75,8 @@ format-check:  ## list the sources that `make format` would change
 
 lint:  ## clang-tidy on all sources, or on FILES="a.cpp b.cpp"
 	@$(SETUP) lint
-	@cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+	@cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+	  -DSTRETTO_UNITY=$(if $(FILES),OFF,ON) >/dev/null
 	@scripts/lint.sh build/lint $(FILES)
 
 check-torch-2.11:  ## compile (not link) everything against the oldest supported torch

@@ -29,7 +29,8 @@ PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libprotozero-dev libcurl4-openssl-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
 TEST_PACKAGES=(iproute2 util-linux openmpi-bin openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
-LINT_PACKAGES=(clang-format-14 clang-tidy)  # versions of clang-format differ in what they write
+LINT_PACKAGES=(clang-format-14)  # versions differ in what they write
+CLANG_TIDY=18.1.8                # Debian 12's does not understand all of C++20
 
 deps=${STRETTO_DEPS:-$PWD/.deps}
 venv=$deps/venv
@@ -278,6 +279,13 @@ install_peers() {
   touch "$peers/.made"
 }
 
+install_clang_tidy() {
+  make_venv
+  [[ $("$venv/bin/clang-tidy" --version 2>/dev/null) != *" $CLANG_TIDY"* ]] || return 0
+  say "installing clang-tidy $CLANG_TIDY into $venv"
+  pip_quietly install "clang-tidy==$CLANG_TIDY" || fail "pip cannot install clang-tidy $CLANG_TIDY (its message is above)"
+}
+
 # ---
 
 packages=("${PACKAGES[@]}")
@@ -295,6 +303,7 @@ install_packages "${packages[@]}"
 install_torch
 [[ $wants != *" tests "* ]] || install_test_peers
 [[ $wants != *" tests "* ]] || install_seqeval
+[[ $wants != *" lint "* ]] || install_clang_tidy
 [[ $wants != *" demo "* && $wants != *" bench "* ]] || install_encoder
 [[ $wants != *" bench "* ]] || install_peers
 [[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers

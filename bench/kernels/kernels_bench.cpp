@@ -52,7 +52,7 @@ void report(const std::string& name, const std::function<void()>& ours, const st
 
 Tensor leaf(const Tensor& x) { return x.detach().requires_grad_(); }
 
-void attention(const char* name, std::vector<int64_t> lengths, at::ScalarType dtype, double p) {
+void attention(const char* name, const std::vector<int64_t>& lengths, at::ScalarType dtype, double p) {
   std::vector<int64_t> bounds = {0};
   for (const int64_t length : lengths) bounds.push_back(bounds.back() + length);
   const kernels::AttentionSequences sequences = {at::tensor(bounds), at::tensor(bounds),

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 // A file with the elements of these regions of a tensor whose elements are their row-major indices.
 struct Stored {
-  explicit Stored(std::vector<int64_t> shape, const std::vector<Region>& regions) {
+  explicit Stored(const std::vector<int64_t>& shape, const std::vector<Region>& regions) {
     std::string bytes = "head";
     StoredEntry entry = {"I32", shape, {}};
     for (const Region& region : regions) {

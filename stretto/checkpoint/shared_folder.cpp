@@ -22,8 +22,7 @@ std::string place(const std::filesystem::path& folder) {
 // Network file systems cache that a name is not there until its folder is opened again.
 void look_again(const std::filesystem::path& folder) {
   std::error_code ignored;
-  std::filesystem::directory_iterator(folder.parent_path(), ignored);
-  std::filesystem::directory_iterator(folder, ignored);
+  const std::filesystem::directory_iterator parent(folder.parent_path(), ignored), own(folder, ignored);
 }
 
 bool appears(const std::filesystem::path& entry, std::chrono::milliseconds patience) {

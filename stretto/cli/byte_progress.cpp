@@ -8,7 +8,7 @@ namespace stretto::cli {
 ByteProgress::ByteProgress(std::string what, int64_t total, std::chrono::milliseconds period)
     : what_(std::move(what)),
       total_(total),
-      thread_([this, period](std::stop_token stop) { print(stop, period); }) {}
+      thread_([this, period](const std::stop_token& stop) { print(stop, period); }) {}
 
 void ByteProgress::add(int64_t bytes) {
   const std::lock_guard lock(mutex_);

@@ -17,8 +17,9 @@ using Json = nlohmann::ordered_json;
 // h:mm:ss.cc, as the scripts print it.
 std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(seconds);
-  return fmt::format("{}:{:02}:{:05.2f}", whole / 3600, whole / 60 % 60,
-                     seconds - static_cast<double>(whole / 60 * 60));
+  const int64_t minutes = whole / 60;
+  return fmt::format("{}:{:02}:{:05.2f}", minutes / 60, minutes % 60,
+                     seconds - static_cast<double>(minutes * 60));
 }
 
 std::string shown(const std::string& name, const Json& value) {

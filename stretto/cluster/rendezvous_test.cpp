@@ -1,7 +1,5 @@
 #include "stretto/cluster/rendezvous.h"
 
-#include <thread>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -36,13 +34,17 @@ RankInfo changed(RankInfo info, const std::function<void(RankInfo&)>& change) {
 const auto agent = [](RankInfo& info) { info.agent_store = true; };
 const auto secret = [](RankInfo& info) { info.secret = "s"; };
 
-// Runs `body` in a process of another user; its exit code.
-int as_stranger(const std::function<int()>& body) {
+// Starts `body` in a process of another user. Call it before threads are started: a child has the locks that they hold.
+pid_t start_stranger(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
     const bool changed = ::setgid(stranger) == 0 && ::setuid(stranger) == 0;
     ::_exit(changed ? body() : 99);
   }
+  return child;
+}
+
+int exit_code(pid_t child) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WEXITSTATUS(status);
@@ -113,18 +115,25 @@ TEST(UnixStore, ServesThisUser) {
 
 TEST(UnixStore, RefusesOtherUsers) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
-  const StoreServer server(bind_socket(unix_endpoint("server")), "no secret");
-  const int code = as_stranger([&] {
+  Fd socket = bind_socket(unix_endpoint("server"));
+  const Endpoint endpoint = bound_endpoint(socket);
+  int started[2];
+  ASSERT_EQ(::pipe(started), 0);
+  const pid_t child = start_stranger([&] {
+    char byte = 0;
+    if (::read(started[0], &byte, 1) != 1) return 2;
     try {
-      StoreClient client(server.endpoint(), "no secret", {.connect_timeout = 5s});
+      StoreClient client(endpoint, "no secret", {.connect_timeout = 5s});
       client.set("hosts.1", "forged");
       return 1;
     } catch (const DistributedError&) {
       return 0;
     }
   });
-  EXPECT_EQ(code, 0);
-  StoreClient client(server.endpoint(), "no secret");
+  const StoreServer server(std::move(socket), "no secret");
+  ASSERT_EQ(::write(started[1], "x", 1), 1);
+  EXPECT_EQ(exit_code(child), 0);
+  StoreClient client(endpoint, "no secret");
   EXPECT_FALSE(client.check({"hosts.1"}));
 }
 
@@ -134,13 +143,11 @@ TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
   const Endpoint taken = unix_endpoint("taken");
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready) + ::pipe(done), 0);
-  std::thread server([&] {
-    as_stranger([&] {
-      const Fd socket = bind_socket(taken);
-      char byte = 0;
-      const bool listens = ::listen(socket.get(), 1) == 0 && ::write(ready[1], "x", 1) == 1;
-      return listens && ::read(done[0], &byte, 1) == 1 ? 0 : 1;
-    });
+  const pid_t server = start_stranger([&] {
+    const Fd socket = bind_socket(taken);
+    char byte = 0;
+    const bool listens = ::listen(socket.get(), 1) == 0 && ::write(ready[1], "x", 1) == 1;
+    return listens && ::read(done[0], &byte, 1) == 1 ? 0 : 1;
   });
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
@@ -151,7 +158,7 @@ TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("user 65534 listens there"), HasSubstr("another MASTER_PORT")));
   }
   ASSERT_EQ(::write(done[1], "x", 1), 1);
-  server.join();
+  EXPECT_EQ(exit_code(server), 0);
   for (const int fd : {ready[0], ready[1], done[0], done[1]}) ::close(fd);
 }
 

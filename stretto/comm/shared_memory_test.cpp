@@ -363,7 +363,7 @@ TEST(Hosts, AllReduceGoesThroughBoth) {
       group.barrier();
       EXPECT_EQ(group.broadcast_bytes(group.rank() == 1 ? "decided" : "", 1), "decided");
       reduced.wait();
-      EXPECT_TRUE(group.rank() + 1 != ranks || at_last[999].item<double>() == ranks * (ranks + 1) / 2);
+      EXPECT_TRUE(group.rank() + 1 != ranks || at_last[999].item<double>() == ranks * (ranks + 1) / 2.0);
       for (Work& work : works) work.wait();
       for (const Tensor& tensor : tensors) {
         EXPECT_TRUE(at::allclose(tensor, sum_of_all(ranks, tensor.numel(), at::kDouble), 1e-14, 1e-14));

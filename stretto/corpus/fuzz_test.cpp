@@ -12,7 +12,7 @@ namespace stretto::corpus {
 namespace {
 
 std::string mutate(std::string text, std::mt19937_64& random) {
-  static const std::string special("\"\t\n\r,\\{}[]: -BIOES0.e\0\xEF\xFF", 25);
+  static const std::string special("\"\t\n\r,\\{}[]: -BIOES0.e\0\xEF\xFF", 24);
   const auto below = [&](size_t limit) { return static_cast<size_t>(random() % limit); };
   for (size_t edits = 1 + below(6); edits > 0; --edits) {
     const size_t at = text.empty() ? 0 : below(text.size());

@@ -46,13 +46,16 @@ TEST(TextDataset, CacheIsReusedUntilSomethingChanges) {
   const auto cache = folder.path() / "cache";
   const auto tokenizer = tiny_tokenizer(folder.path());
   Table table = tiny_table();
-  TextDataset(table, tokenizer, 16, cache);
-  TextDataset(table, tokenizer, 16, cache);
+  const auto build = [&](int64_t max_length) {
+    const TextDataset built(table, tokenizer, max_length, cache);
+  };
+  build(16);
+  build(16);
   EXPECT_EQ(files_in(cache), 1);
-  TextDataset(table, tokenizer, 3, cache);
+  build(3);
   EXPECT_EQ(files_in(cache), 2);
   table.rows[0].text = "bad film";
-  TextDataset(table, tokenizer, 16, cache);
+  build(16);
   EXPECT_EQ(files_in(cache), 3);
 }
 
@@ -89,7 +92,7 @@ TEST(TextDataset, ForgedCachesAreRefused) {
   const TempFolder folder;
   const auto tokenizer = tiny_tokenizer(folder.path());
   const auto cache = folder.path() / "cache";
-  TextDataset(tiny_table(), tokenizer, 16, cache);
+  const TextDataset first(tiny_table(), tokenizer, 16, cache);
   const auto path = std::filesystem::directory_iterator(cache)->path();
   const auto forge = [&](int64_t samples, int32_t id) {
     TokenFile::write(path, samples, [&](int64_t, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
@@ -97,7 +100,7 @@ TEST(TextDataset, ForgedCachesAreRefused) {
       types.push_back(0);
     });
     try {
-      TextDataset(tiny_table(), tokenizer, 16, cache);
+      const TextDataset again(tiny_table(), tokenizer, 16, cache);
     } catch (const DataError& error) {
       return std::string(error.what());
     }

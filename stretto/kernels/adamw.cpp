@@ -30,7 +30,7 @@ AdamwConstants<Real> constants(const AdamwStep& s) {
 void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                      const AdamwStep& step) {
   const auto c = constants<double>(step);
-  Tensor grad = range.grad, m = exp_avg, v = exp_avg_sq, master = range.master;
+  const Tensor &grad = range.grad, &m = exp_avg, &v = exp_avg_sq, &master = range.master;
   grad.mul_(c.grad_scale);
   m.mul_(c.beta1).add_(grad, 1 - c.beta1);
   v.mul_(c.beta2).addcmul_(grad, grad, 1 - c.beta2);

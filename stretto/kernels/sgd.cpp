@@ -13,7 +13,7 @@ void sgd(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdSt
   if (step.momentum == 0) {
     master.add_(grad, -step.lr);
   } else {
-    Tensor buffer = momentum_buffer;
+    const Tensor& buffer = momentum_buffer;
     if (step.step == 1) {
       buffer.copy_(grad);
     } else {

@@ -136,7 +136,7 @@ class Lite {
   template <lite::BatchRange Loader>
   LiteLoader<Loader> setup(std::unique_ptr<Loader>&& loader, Distribute distribute = Distribute::split);
   template <class Source>
-  void setup(LiteLoader<Source>& loader, Distribute distribute = Distribute::split) {
+  void setup(LiteLoader<Source>&, Distribute = Distribute::split) {
     static_assert(!std::same_as<Source, Source>, "Lite::setup: this loader was already set up; loop over it");
   }
 
@@ -311,7 +311,7 @@ auto Lite::setup(M&& model, Optimizers&&... optimizers) {
   std::unique_ptr<optim::Optimizer> optimizer;  // stretto's own, owned by the model's engine
   [[maybe_unused]] const auto take = [&](auto&& each) {
     if constexpr (std::same_as<std::remove_cvref_t<decltype(each)>, std::unique_ptr<optim::Optimizer>>)
-      optimizer = std::move(each);
+      optimizer = std::forward<decltype(each)>(each);
   };
   (take(std::forward<Optimizers>(optimizers)), ...);
   lite::Model& added = add_model(lite::module_of(model), {own, given - own}, std::move(optimizer));
@@ -341,7 +341,7 @@ LiteOptimizer Lite::bind(lite::Model& model, O&& optimizer) {
     return add_optimizer(model, std::shared_ptr<torch::optim::Optimizer>(&optimizer, [](auto*) {}));
   } else {
     return add_optimizer(
-        model, std::shared_ptr<torch::optim::Optimizer>(std::make_shared<Type>(std::move(optimizer))));
+        model, std::shared_ptr<torch::optim::Optimizer>(std::make_shared<Type>(std::forward<O>(optimizer))));
   }
 }
 
@@ -383,7 +383,7 @@ template <class Sampler, class Dataset>
 auto Lite::make_data_loader(Dataset dataset, torch::data::DataLoaderOptions options) {
   const auto size = dataset.size();
   if (!size) throw ConfigError("Lite::make_data_loader: the dataset does not know its size; pass a sampler");
-  return make_data_loader(std::move(dataset), Sampler(*size), std::move(options));
+  return make_data_loader(std::move(dataset), Sampler(*size), options);
 }
 
 }  // namespace stretto

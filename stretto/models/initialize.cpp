@@ -19,7 +19,7 @@ void initialize_parameters(torch::nn::Module& model, uint64_t seed, const std::v
   }
   const auto parameters = model.named_parameters();
   for (const std::string& name : names) {
-    Tensor parameter = parameters[name];
+    const Tensor& parameter = parameters[name];
     if (name.ends_with(".bias")) {
       parameter.zero_();
     } else if (norms.contains(name)) {

@@ -41,8 +41,8 @@ class Block {
   };
 
   Block() = default;
-  Block(const Block&) {}  // a copy is another block: without a path, not observed
-  Block& operator=(const Block&) { return *this; }
+  Block(const Block&) {}                            // a copy is another block: without a path, not observed
+  Block& operator=(const Block&) { return *this; }  // NOLINT(bugprone-unhandled-self-assignment)
   virtual ~Block() { observe(nullptr); }
 
   // The module itself.

@@ -277,7 +277,7 @@ TEST(BlockObserver, AnArgumentThatIsUsedElsewhereTooDoesNotDelayTheEnd) {
 }
 
 struct InPlace : torch::nn::Module {
-  Tensor forward(Tensor x) { return x.mul_(3); }
+  Tensor forward(const Tensor& x) { return x.mul_(3); }
 };
 
 TEST(BlockObserver, ArgumentsAndResultsMayBeModifiedInPlace) {

@@ -90,7 +90,8 @@ requires(!has_default_arguments<M, A...> &&
  public:
   using M::M;
   explicit ShardedForward(const M& module) : M(module) {}
-  Result forward(A... arguments) {
+  // M's may be virtual.
+  Result forward(A... arguments) {  // NOLINT(modernize-use-override)
     return observed([this](A... a) -> Result { return M::forward(std::forward<A>(a)...); },
                     std::forward<A>(arguments)...);
   }
@@ -103,7 +104,7 @@ requires(!has_default_arguments<M, A...> &&
  public:
   using M::M;
   explicit ShardedForward(const M& module) : M(module) {}
-  Result forward(A... arguments) const {
+  Result forward(A... arguments) const {  // NOLINT(modernize-use-override)
     return observed([this](A... a) -> Result { return M::forward(std::forward<A>(a)...); },
                     std::forward<A>(arguments)...);
   }

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/activation_checkpoint.h"
@@ -76,7 +78,7 @@ TEST_P(Reduction, EqualsOneRankThatSawEverything) {
     for (int step = 0; step < 2; ++step) {
       const auto parts = inputs().chunk(setting.ranks * setting.micro_batches);
       for (int micro = 0; micro < setting.micro_batches; ++micro) {
-        const Tensor part = parts[static_cast<size_t>(micro * setting.ranks + group.rank())];
+        const Tensor& part = parts[static_cast<size_t>(micro * setting.ranks + group.rank())];
         reducer.backward(net.forward(part, setting.checkpointed), micro + 1 == setting.micro_batches);
       }
       std::array<double, 2> totals = {1, 2};

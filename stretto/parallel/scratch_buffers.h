@@ -12,7 +12,7 @@ class ScratchBuffers {
  public:
   // Above this size a buffer's pages should be given back to the system while it is not in use: the time to get them again is
   // small beside that of computing with as many elements (an embedding table's), the memory is not.
-  static constexpr size_t largest_kept_bytes = 32 * 1024 * 1024;
+  static constexpr size_t largest_kept_bytes = size_t{32} << 20;
 
   explicit ScratchBuffers(std::function<Tensor(int64_t elements)> allocate)
       : allocate_(std::move(allocate)) {}

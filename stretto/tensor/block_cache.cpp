@@ -175,6 +175,9 @@ void reuse_tensor_memory() {
 
 void trim_tensor_memory() {
   block_cache().trim();
+  // Where another allocator replaces malloc, the first call initialises glibc's heap, which is not thread-safe.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   ::malloc_trim(0);
 }
 

@@ -37,7 +37,7 @@ Pages whole_pages(const Tensor& part) {
   const auto start = reinterpret_cast<uintptr_t>(part.const_data_ptr());
   const uintptr_t begin = (start + page - 1) / page * page, end = (start + part.nbytes()) / page * page;
   if (begin >= end) return {};
-  return {reinterpret_cast<char*>(begin), end - begin};
+  return {reinterpret_cast<char*>(begin), end - begin};  // NOLINT(performance-no-int-to-ptr)
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class Fuzz : public testing::Test {
         case 3:
           file.insert(at, random_bytes(1 + below(8)));
           break;
-        case 4:
+        default:
           file.replace(at, 1, std::to_string(engine_()));
           break;
       }

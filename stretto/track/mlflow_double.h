@@ -235,7 +235,7 @@ class MlflowDouble {
       Run& target = run(body);
       for (const Json& param : body.at("params")) {
         const auto [place, added] = target.params.try_emplace(param.at("key"), param.at("value"));
-        if (!added && place->second != param.at("value"))
+        if (!added && place->second != param.at("value").get<std::string>())
           throw Refusal{400, "INVALID_PARAMETER_VALUE", "Changing param values is not allowed"};
       }
       for (const Json& metric : body.at("metrics"))

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::string> lines_of(std::vector<std::string> chunks) {
+std::vector<std::string> lines_of(const std::vector<std::string>& chunks) {
   std::vector<std::string> result;
   const auto take = [&](std::string_view line) { result.emplace_back(line); };
   Lines lines;
