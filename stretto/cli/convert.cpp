@@ -87,7 +87,8 @@ void add_convert(CLI::App& app, int& exit_code) {
   verb->add_option(
           "--dtype", arguments->dtype,
           "Data type of the weights: float32, bfloat16, float16 or float64 (default: as in the checkpoint)")
-      ->type_name("DTYPE");
+      ->type_name("DTYPE")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16", "float64"}));
   verb->add_option("--like", arguments->like,
                    "Model folder to copy config.json and the tokenizer from (default: those of the run)")
       ->type_name("FOLDER");

@@ -199,7 +199,7 @@ TEST_F(Convert, WeightsMayBeWrittenInAnotherType) {
       std::vector<float> exact(count), rounded(count);
       full.read(weight, 0, "F32", {reinterpret_cast<char*>(exact.data()), count * sizeof(float)});
       half.read(weight, 0, "F32", {reinterpret_cast<char*>(rounded.data()), count * sizeof(float)});
-      const double error = dtype == std::string("float16") ? 0x1p-11 : 0x1p-9;
+      const double error = dtype == std::string("float16") ? 0x1p-11 : 0x1p-8;
       for (size_t i = 0; i < count; ++i)
         ASSERT_LE(std::abs(rounded[i] - exact[i]), error * std::abs(exact[i]) + 0x1p-25)
             << weight << " " << i;

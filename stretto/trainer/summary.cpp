@@ -26,8 +26,9 @@ void write_summary(const Recipe& recipe, const Group& group, const FitResult& re
             human_duration(result.seconds), result.steps, result.samples, speed, group.size(),
             group.size() == 1 ? "" : "s");
   if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
-  log::info("model      {}\nmetrics    {}", folder.model().string(),
-            (folder.path() / "metrics.jsonl").string());
+  log::info("model      {}", folder.model().string());
+  if (const auto records = folder.path() / "metrics.jsonl"; std::filesystem::exists(records))
+    log::info("metrics    {}", records.string());
 }
 
 std::string metrics_text(const Metrics& metrics) {

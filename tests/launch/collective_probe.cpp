@@ -42,7 +42,7 @@ void check_collectives(Group& group) {
   const at::Tensor all = at::arange(1, ranks + 1, at::kFloat).repeat_interleave(1000);
   at::Tensor sum = at::full({1000}, rank + 1.0f);
   group.all_reduce(sum).wait();
-  expect("all_reduce", sum, at::full({1000}, static_cast<float>(ranks * (ranks + 1) / 2)));
+  expect("all_reduce", sum, at::full({1000}, static_cast<float>(ranks * (ranks + 1)) / 2));
   at::Tensor gathered = at::empty({1000 * ranks});
   group.all_gather(gathered, at::full({1000}, rank + 1.0f)).wait();
   expect("all_gather", gathered, all);

@@ -333,7 +333,7 @@ void dataset(const LiteOptions& options, const std::string&) {
       if (batch.count > 0) sum += batch.at("x").sum().item<double>();
       count += static_cast<double>(lite.sample_count());
     }
-    expect(lite.all_reduce(sum, ReduceOp::sum) == 22 * 23 / 2, "not every sample was met once");
+    expect(lite.all_reduce(sum, ReduceOp::sum) == 22 * 23 / 2.0, "not every sample was met once");
     expect(lite.all_reduce(count, ReduceOp::sum) == 23, "not every sample was counted once");
     firsts.push_back(first);
   }

@@ -53,7 +53,7 @@ inline Loss summed_loss(Zoo model, const Rows& rows) {
 }
 
 // The last batch has fewer samples than there are ranks.
-inline std::vector<Rows> make_rows(std::vector<int64_t> sizes = {6, 5, 4, 7, 1}) {
+inline std::vector<Rows> make_rows(const std::vector<int64_t>& sizes = {6, 5, 4, 7, 1}) {
   const at::Generator random = at::detail::createCPUGenerator(11);
   std::vector<Rows> batches;
   for (const int64_t size : sizes) {
