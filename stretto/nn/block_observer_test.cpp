@@ -241,7 +241,8 @@ TEST(BlockObserver, WhatAnObserverThrowsLeavesForwardAndBackward) {
 struct Many : torch::nn::Module {
   Many() : w(register_parameter("w", at::ones({3}))) {}
   std::tuple<Tensor, std::vector<Tensor>, std::optional<Tensor>> forward(const std::vector<Tensor>& x,
-                                                                         int extra, Tensor /*unused*/ = {}) {
+                                                                         int extra,
+                                                                         const Tensor& /*unused*/ = {}) {
     return {x[0] * w, {x[1], w, x[1].detach() + extra}, std::nullopt};
   }
   Tensor w;

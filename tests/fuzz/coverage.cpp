@@ -16,7 +16,7 @@ thread_local uintptr_t previous = 0;
 
 }  // namespace
 
-extern "C" void __sanitizer_cov_trace_pc() {
+extern "C" void __sanitizer_cov_trace_pc() {  // NOLINT(bugprone-reserved-identifier)
   called = true;
   const auto here = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) * 0x9e3779b97f4a7c15 >> 40;
   uint8_t& count = counts[(here ^ previous) % places];

@@ -19,12 +19,13 @@
 #include "stretto/base/error.h"
 
 // Memory for one input is bounded, so that a length which a file only claims is found out.
-extern "C" const char* __asan_default_options() {
+extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "max_allocation_size_mb=1024:allocator_may_return_null=0:handle_abort=1:detect_leaks=0:abort_on_error=0";
 }
-extern "C" const char* __ubsan_default_options() {
+extern "C" const char* __ubsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "print_stacktrace=1:halt_on_error=1:abort_on_error=1";
 }
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace stretto::fuzz {

@@ -33,7 +33,7 @@ struct Dropping : Module {
     const Tensor x = net->dropout->forward(batch.at("x"));
     masks << context.step + 1 << ' ';
     for (const auto& element : std::span(x.const_data_ptr<float>(), 40)) masks << (element > 0);
-    masks << std::endl;
+    masks << "\n" << std::flush;
     return {net->layer->forward(x).square().sum(), static_cast<double>(batch.count)};
   }
   std::shared_ptr<Net> net;

@@ -41,13 +41,6 @@ Process start_remote(const std::string& rsh, const std::string& host, const std:
                  signals);
 }
 
-// Both ends are closed in processes that this one starts.
-std::pair<Fd, Fd> make_order_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot create a pipe: {}", std::strerror(errno));
-  return {Fd(ends[0]), Fd(ends[1])};
-}
-
 void write_order(const Fd& pipe, const std::string& text) {
   constexpr size_t capacity = 65536;  // of a pipe: more would wait for the reader
   if (text.size() > capacity)
@@ -80,7 +73,7 @@ RemoteLaunchers::RemoteLaunchers(const HostOptions& options, const cluster::Endp
     const ListedHost& host = options.list[static_cast<size_t>(node)];
     order.node_rank = node;
     order.ranks = host.ranks;
-    auto [read_end, write_end] = make_order_pipe();
+    auto [read_end, write_end] = make_pipe();
     launchers_.push_back(
         {host.name, node, start_remote(rsh_, host.name, command, read_end, signals), std::move(write_end)});
     write_order(launchers_.back().input, encode(order));

@@ -18,10 +18,6 @@
 namespace stretto::launch {
 namespace {
 
-struct Pipe {
-  Fd read, write;
-};
-
 // The limit on open descriptors at the start of this process, which the ranks get. The launcher needs two descriptors
 // per rank and raises its own limit as far as permitted.
 rlimit descriptor_limit() {
@@ -42,12 +38,6 @@ std::string no_descriptor() {
   return fmt::format(
       "Too many open files; the launcher needs two per rank, and the limit is {} (ulimit -Hn): start fewer ranks, or raise the limit",
       descriptor_limit().rlim_max);
-}
-
-Pipe make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot create a pipe: {}", no_descriptor());
-  return {Fd(ends[0]), Fd(ends[1])};
 }
 
 // Whether the mask of signals behind `label` in a /proc/<pid>/status holds `signal`.
@@ -109,6 +99,12 @@ std::optional<std::string> why_not(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw IoError("cannot create a pipe: {}", no_descriptor());
+  return {Fd(ends[0]), Fd(ends[1])};
+}
 
 std::filesystem::path find_program(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) {

@@ -16,6 +16,13 @@ namespace stretto::launch {
 // the folders of `path` (in the form of PATH). Throws ConfigError with the reason if there is none that can be run.
 std::filesystem::path find_program(const std::string& name, const std::string& path);
 
+// Closed in processes that this one starts.
+struct Pipe {
+  Fd read, write;
+};
+// Throws IoError.
+Pipe make_pipe();
+
 struct SpawnOptions {
   std::filesystem::path program;
   std::vector<std::string> command;      // argv, the program's name included
