@@ -50,6 +50,29 @@ lock_deps() {
 
 # --- system packages
 
+# Tests start the daemons of some packages themselves, each in a folder of its own: installing them must not start services on this
+# machine, nor at its next start. Masks those that do not exist yet.
+keep_services_off() {
+  local package services=() service
+  for package in "$@"; do
+    case $package in
+      openssh-server) services+=(ssh.service ssh.socket) ;;
+      slurm-wlm) services+=(slurmctld.service slurmd.service) ;;
+      munge) services+=(munge.service) ;;
+    esac
+  done
+  ((${#services[@]})) || return 0
+  say "services of these packages stay off (to use one: systemctl unmask NAME): ${services[*]}"
+  for service in "${services[@]}"; do
+    "${as_root[@]}" sh -c 'mkdir -p /etc/systemd/system && [ -e "$0" ] || ln -s /dev/null "$0"' "/etc/systemd/system/$service"
+  done
+  if [[ ! -e /usr/sbin/policy-rc.d ]]; then  # machines without systemd
+    "${as_root[@]}" sh -c 'printf "#!/bin/sh\nexit 101\n" >"$0" && chmod 755 "$0"' /usr/sbin/policy-rc.d
+    # shellcheck disable=SC2064
+    trap "${as_root[*]} rm -f /usr/sbin/policy-rc.d" EXIT
+  fi
+}
+
 install_packages() {
   [[ -z ${STRETTO_SKIP_PACKAGES:-} ]] || return 0
   if ! command -v apt-get >/dev/null; then
@@ -78,6 +101,7 @@ install_packages() {
   # One unreachable package source does not prevent the installation from the others. A machine that has just booted may
   # still be installing upgrades: wait for the lock.
   "${as_root[@]}" apt-get update -q >"$log" 2>&1 || say "apt-get update failed; continuing with the existing package lists"
+  keep_services_off "${missing[@]}"
   if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >>"$log" 2>&1; then
     tail -n 15 "$log" >&2
