@@ -120,8 +120,9 @@ TEST(NormalizerSection, WhatIsMissingOrNotAvailableIsNamed) {
   };
   EXPECT_THAT(
       replace({{"Regex", "("}}),
-      HasSubstr("normalizer.pattern.Regex: \"(\" is not a regular expression: end pattern with unmatched"));
+      HasSubstr("normalizer.pattern.Regex: \"(\" is not a regular expression: missing closing parenthesis"));
   EXPECT_THAT(replace({{"Regex", "x*"}}), HasSubstr("\"x*\" matches an empty text"));
+  EXPECT_THAT(replace({{"Regex", "[a-z&&[^b]]"}}), HasSubstr("&& in a regular expression is not available"));
   EXPECT_THAT(replace({{"String", ""}}), HasSubstr("\"\" matches an empty text"));
   EXPECT_THAT(replace("x"), HasSubstr("normalizer.pattern: expected an object"));
   EXPECT_EQ(replace({{"String", "x"}}), "no error");

@@ -1,9 +1,12 @@
 #include "stretto/text/replace_normalizer.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+
+#include <array>
 #include <optional>
 
 #include <fmt/format.h>
-#include <oniguruma.h>
+#include <pcre2.h>
 
 #include "stretto/base/error.h"
 #include "stretto/text/utf8.h"
@@ -16,55 +19,63 @@ struct Match {
   size_t end;
 };
 
-const OnigUChar* bytes_of(std::string_view text) { return reinterpret_cast<const OnigUChar*>(text.data()); }
+PCRE2_SPTR bytes_of(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
-struct Region {
-  OnigRegion* region = onig_region_new();
-  Region() = default;
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  ~Region() { onig_region_free(region, 1); }
-};
+std::string message(int code) {
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(code, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
+}
+
+// What has another meaning for the Ruby syntax of Hugging Face tokenizers than for PCRE2.
+void require_same_meaning(const std::string& pattern, const std::string& place) {
+  for (const char* part : {"\\h", "\\H", "(?m", "&&", "\\Z"}) {
+    if (pattern.find(part) != std::string::npos)
+      throw DataError("{}: \"{}\": {} in a regular expression is not available", place, pattern, part);
+  }
+}
 
 }  // namespace
 
 class ReplaceNormalizer::Expression {
  public:
-  Expression(const std::string& pattern, const std::string& place) : place_(place) {
-    OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
-    onig_initialize(encodings, 1);
-    OnigErrorInfo info;
-    const int result = onig_new(&regex_, bytes_of(pattern), bytes_of(pattern) + pattern.size(),
-                                ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_RUBY, &info);
-    if (result != ONIG_NORMAL)
-      throw DataError("{}: \"{}\" is not a regular expression: {}", place, pattern, message(result, &info));
-  }
-  Expression(const Expression&) = delete;
-  Expression& operator=(const Expression&) = delete;
-  ~Expression() { onig_free(regex_); }
+  using Buffer = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
 
-  // The first match at `from` or behind it.
-  std::optional<Match> find(std::string_view text, size_t from, Region& buffer) const {
-    const OnigUChar* begin = bytes_of(text);
-    const OnigUChar* end = begin + text.size();
-    const auto result = onig_search(regex_, begin, end, begin + from, end, buffer.region, ONIG_OPTION_NONE);
-    if (result == ONIG_MISMATCH) return std::nullopt;
-    if (result < 0)
+  Expression(const std::string& pattern, const std::string& place)
+      : place_(place), code_(nullptr, pcre2_code_free) {
+    require_same_meaning(pattern, place);
+    int error = 0;
+    PCRE2_SIZE where = 0;
+    // As in Ruby, ^ and $ are the ends of lines.
+    code_.reset(pcre2_compile(bytes_of(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
+                              &error, &where, nullptr));
+    if (code_ == nullptr) {
+      throw DataError("{}: \"{}\" is not a regular expression: {} (at byte {})", place, pattern,
+                      message(error), where);
+    }
+  }
+
+  Buffer buffer() const {
+    return {pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free};
+  }
+
+  // The first match at `from` or behind it. The text is checked to be UTF-8 in the first search.
+  std::optional<Match> find(std::string_view text, size_t from, const Buffer& buffer) const {
+    const uint32_t options = from > 0 ? PCRE2_NO_UTF_CHECK : 0;
+    const int result =
+        pcre2_match(code_.get(), bytes_of(text), text.size(), from, options, buffer.get(), nullptr);
+    if (result == PCRE2_ERROR_NOMATCH) return std::nullopt;
+    if (result < 0) {
       throw DataError("{}: the search in a text of {} bytes failed: {}", place_, text.size(),
-                      message(static_cast<int>(result), nullptr));
-    return Match{static_cast<size_t>(buffer.region->beg[0]), static_cast<size_t>(buffer.region->end[0])};
+                      message(result));
+    }
+    const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(buffer.get());
+    return Match{ends[0], ends[1]};
   }
 
  private:
-  static std::string message(int code, OnigErrorInfo* info) {
-    OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
-    const int size =
-        info == nullptr ? onig_error_code_to_str(text, code) : onig_error_code_to_str(text, code, info);
-    return {reinterpret_cast<const char*>(text), static_cast<size_t>(size)};
-  }
-
   std::string place_;
-  regex_t* regex_ = nullptr;
+  std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)> code_;
 };
 
 ReplaceNormalizer::ReplaceNormalizer(std::string pattern, bool is_regex, std::string content,
@@ -73,8 +84,7 @@ ReplaceNormalizer::ReplaceNormalizer(std::string pattern, bool is_regex, std::st
   bool matches_nothing = pattern_.empty();
   if (is_regex) {
     expression_ = std::make_unique<Expression>(pattern_, place);
-    Region buffer;
-    matches_nothing = matches_nothing || expression_->find("", 0, buffer).has_value();
+    matches_nothing = matches_nothing || expression_->find("", 0, expression_->buffer()).has_value();
   }
   if (matches_nothing) {
     throw DataError(
@@ -87,7 +97,8 @@ ReplaceNormalizer::~ReplaceNormalizer() = default;
 
 void ReplaceNormalizer::normalize(std::string_view text, uint32_t first_character,
                                   NormalizedText& out) const {
-  Region buffer;
+  const auto buffer =
+      expression_ ? expression_->buffer() : Expression::Buffer(nullptr, pcre2_match_data_free);
   const auto find = [&](size_t from) -> std::optional<Match> {
     if (expression_) return expression_->find(text, from, buffer);
     const size_t at = text.find(pattern_, from);

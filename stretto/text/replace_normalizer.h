@@ -7,8 +7,8 @@
 
 namespace stretto::text {
 
-// Replaces every match of a text or of a regular expression. The expressions are Oniguruma's, the library that Hugging Face
-// tokenizers uses.
+// Replaces every match of a text or of a regular expression. The expressions are PCRE2's; what would mean something else in the
+// syntax of Hugging Face tokenizers (Ruby's) is refused. (Their library, Oniguruma, replaces the C library's regcomp in every program.)
 class ReplaceNormalizer : public Normalizer {
  public:
   // Throws DataError, naming `place`, when `pattern` is not a regular expression or matches nothing in particular (an empty text).
