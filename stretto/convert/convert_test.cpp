@@ -185,7 +185,7 @@ TEST_F(Convert, NarrowerWeightsAreWidened) {
                WeightSource::widens("I32", "F64"));
 }
 
-// The first element of each weight is set by the test; the file halves.
+// Rounded to the nearest value of the type.
 TEST_F(Convert, WeightsMayBeWrittenInAnotherType) {
   export_golden("full");
   const archive::Manifest manifest = archive::read_manifest(checkpoint_);

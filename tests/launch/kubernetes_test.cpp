@@ -38,7 +38,7 @@ class Kubernetes : public ::testing::Test {
     const std::vector<std::string> words = words_of(container);
     EXPECT_EQ(words[0], "stretto");
     EXPECT_EQ(words[1], "train");
-    EXPECT_EQ(words[2], "/work/recipe.yaml");
+    EXPECT_EQ(words[2], "/job/recipe.yaml");
     std::string text = STRETTO_PROGRAM " launch --join-timeout 60";
     for (size_t i = 3; i < words.size(); ++i) {
       std::string word = words[i] == "/secret/secret" ? (folder_.path() / "secret").string() : words[i];
