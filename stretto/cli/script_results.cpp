@@ -53,6 +53,14 @@ Json ner_metrics(const nlohmann::json& results) {
   return metrics;
 }
 
+// The metrics of run_glue: without the results by class.
+Json plain_metrics(const nlohmann::json& results) {
+  Json metrics = Json::object();
+  for (const auto& [name, value] : results.items())
+    if (!value.is_structured()) metrics[name] = value;
+  return metrics;
+}
+
 }  // namespace
 
 void ScriptResults::add_training() {
@@ -88,7 +96,9 @@ void ScriptResults::add_test(const std::string& stage) {
   add_predictions(stage);
   if (!std::filesystem::exists(run() / "test_results.json")) return;  // no gold labels
   const nlohmann::json results = read_json(run() / "test_results.json");
-  const Json named = script_ == foreign::Script::ner ? ner_metrics(results) : Json(results);
+  const Json named = script_ == foreign::Script::ner    ? ner_metrics(results)
+                     : script_ == foreign::Script::glue ? plain_metrics(results)
+                                                        : Json(results);
   Json metrics = Json::object();
   if (all_.contains("epoch")) metrics["epoch"] = all_["epoch"];
   for (const auto& [name, value] : named.items()) {
@@ -130,7 +140,9 @@ void ScriptResults::add_predictions(const std::string& stage) const {
   size_t index = 0;
   for (const Json& record : records(run() / "predictions.jsonl")) {
     if (script_ == foreign::Script::glue) {
-      lines += fmt::format("{}\t{}\n", index++, record.at("label").get<std::string>());
+      lines += record.contains("prediction")
+                   ? fmt::format("{}\t{:3.3f}\n", index++, record["prediction"].get<double>())
+                   : fmt::format("{}\t{}\n", index++, record.at("label").get<std::string>());
       continue;
     }
     std::string tags;

@@ -292,10 +292,32 @@ void check_trained_model(const Recipe& recipe) {
                     recipe.origins.label("output"), model.string());
 }
 
+void check_text_classification(const Recipe& recipe) {
+  const TextClassificationConfig& settings = recipe.text_classification;
+  const auto& origins = recipe.origins;
+  const std::string problem = settings.problem();
+  const auto require = [&](const char* name, bool in_use, bool fits) {
+    if (!in_use || fits) return;
+    throw ConfigError("{}: it has no meaning with {}: {}; remove one",
+                      origins.label(std::string("text_classification.") + name),
+                      origins.mention("text_classification.problem_type"), problem);
+  };
+  require("label_smoothing", settings.label_smoothing > 0, problem == "single_label_classification");
+  require("class_weights", !settings.class_weights.empty(), problem != "regression");
+  require("label_separator", settings.label_separator.has_value(), problem == "multi_label_classification");
+  require(
+      "glue_task", settings.glue_task.has_value(),
+      (settings.glue_task == "stsb") == (problem == "regression") && problem != "multi_label_classification");
+  if (settings.label_separator && settings.label_separator->empty())
+    throw ConfigError("{}: it is empty; expected a text between labels, such as \";\"",
+                      origins.label("text_classification.label_separator"));
+}
+
 }  // namespace
 
 void check_recipe(const Recipe& recipe, Verb verb) {
   check_output(recipe);
+  if (recipe.task == "text-classification") check_text_classification(recipe);
   if (verb == Verb::train) check_model(recipe);
   if (verb == Verb::test) {
     require_path(recipe, "data.test", recipe.data.test, "by stretto test");

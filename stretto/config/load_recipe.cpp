@@ -72,7 +72,7 @@ void resolve(Recipe& recipe) {
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
   const bool evaluates = !recipe.evaluate.every.never();
-  if (evaluates && !recipe.checkpoint.monitor) recipe.checkpoint.monitor = default_monitor(recipe.task);
+  if (evaluates && !recipe.checkpoint.monitor) recipe.checkpoint.monitor = default_monitor(recipe);
   if (recipe.task == "question-answering" && !recipe.origins.given("data.max_length"))
     recipe.data.max_length = 384;
 }

@@ -47,6 +47,31 @@ void TokenizerConfig::fields(declare::Fields& field) {
         "folder with tokenizer.json, vocab.txt, vocab.json or sentencepiece.bpe.model; unset: model.path");
   field("lowercase", lowercase,
         "lower-case the text, where there is only a vocab.txt; unset: inferred from the vocabulary");
+  field(
+      "add_prefix_space", add_prefix_space,
+      "byte-level BPE: put a space in front of each text; unset: as the tokenizer's files say, with task token-classification true");
+}
+
+void TextClassificationConfig::fields(declare::Fields& field) {
+  field(
+      "problem_type", problem_type,
+      "as in transformers: single_label_classification; regression, of labels that are numbers; multi_label_classification, of any number of classes per text; unset: single_label_classification, or what glue_task is",
+      one_of({"single_label_classification", "regression", "multi_label_classification"}));
+  field(
+      "label_separator", label_separator,
+      "multi-label: the text between the labels of a row, where they are not lists of JSON Lines; unset: a comma");
+  field(
+      "class_weights", class_weights,
+      "factors of the losses of classes, each LABEL=WEIGHT; others have weight 1; multi-label: of the texts that have the class");
+  field("label_smoothing", label_smoothing,
+        "part of the probability that is spread over all classes in the loss (Szegedy et al. 2016)",
+        at_least(0).below(1));
+  field("glue_task", glue_task, "evaluate with the metrics of this task of GLUE",
+        one_of({"cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "mnli-mm", "qnli", "rte", "wnli", "ax"}));
+}
+
+std::string TextClassificationConfig::problem() const {
+  return problem_type.value_or(glue_task == "stsb" ? "regression" : "single_label_classification");
 }
 
 void DataConfig::fields(declare::Fields& field) {
@@ -356,8 +381,12 @@ const std::vector<std::string>& task_names() {
   return names;
 }
 
-std::string default_monitor(const std::string& task) {
-  return task == "token-classification" || task == "question-answering" ? "f1" : "accuracy";
+std::string default_monitor(const Recipe& recipe) {
+  if (recipe.task == "token-classification" || recipe.task == "question-answering") return "f1";
+  const TextClassificationConfig& settings = recipe.text_classification;
+  if (settings.glue_task == "cola") return "matthews_correlation";
+  if (settings.problem() == "regression") return "pearson";
+  return settings.problem() == "multi_label_classification" ? "f1_micro" : "accuracy";
 }
 
 void Recipe::fields(declare::Fields& field) {
@@ -366,6 +395,8 @@ void Recipe::fields(declare::Fields& field) {
   field("tokenizer", tokenizer, "the tokenizer");
   field("data", data, "data files and their columns");
   const auto with = [this](const char* name) { return declare::Rule{}.used_with("task", task, {name}); };
+  field("text_classification", text_classification,
+        "kind of labels, loss and metrics (task: text-classification)", with("text-classification"));
   field("token_classification", token_classification, "words and their tags (task: token-classification)",
         with("token-classification"));
   field("question_answering", question_answering, "windows and answers (task: question-answering)",

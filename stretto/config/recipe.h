@@ -34,6 +34,7 @@ struct ModelConfig {
 struct TokenizerConfig {
   std::optional<std::filesystem::path> path = std::nullopt;
   std::optional<bool> lowercase = std::nullopt;
+  std::optional<bool> add_prefix_space = std::nullopt;
 
   void fields(declare::Fields& field);
   bool operator==(const TokenizerConfig&) const = default;
@@ -54,6 +55,19 @@ struct DataConfig {
 
   void fields(declare::Fields& field);
   bool operator==(const DataConfig&) const = default;
+};
+
+struct TextClassificationConfig {
+  std::optional<std::string> problem_type = std::nullopt;
+  std::optional<std::string> label_separator = std::nullopt;
+  std::vector<std::string> class_weights = {};  // LABEL=WEIGHT
+  double label_smoothing = 0;
+  std::optional<std::string> glue_task = std::nullopt;
+
+  // problem_type, which a regression of GLUE implies.
+  std::string problem() const;
+  void fields(declare::Fields& field);
+  bool operator==(const TextClassificationConfig&) const = default;
 };
 
 struct TokenClassificationConfig {
@@ -234,7 +248,8 @@ struct Recipe {
   ModelConfig model = {};
   TokenizerConfig tokenizer = {};
   DataConfig data = {};
-  TokenClassificationConfig token_classification = {};  // these two with the task of that name
+  TextClassificationConfig text_classification = {};  // these three with the task of that name
+  TokenClassificationConfig token_classification = {};
   QuestionAnsweringConfig question_answering = {};
   TrainingConfig training = {};
   OptimizerConfig optimizer = {};

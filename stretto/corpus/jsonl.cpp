@@ -10,6 +10,19 @@ namespace {
 
 constexpr size_t most_shown = 40;
 
+std::string plain_value(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void add_list(const nlohmann::json& list, Fields& fields) {
+  std::vector<std::string> values;
+  for (const nlohmann::json& item : list) {
+    if (item.is_structured() || item.is_null()) return;
+    values.push_back(plain_value(item));
+  }
+  fields.lists[fields.values.size()] = std::move(values);
+}
+
 // Text, numbers and booleans as a text file would write them; nothing for null, lists and objects.
 void add_value(const nlohmann::json& object, const std::string& key, Fields& fields) {
   const auto found = object.find(key);
@@ -19,8 +32,9 @@ void add_value(const nlohmann::json& object, const std::string& key, Fields& fie
     if (text.size() > most_shown) text = text.substr(0, most_shown) + "...";
     fields.nested[fields.values.size()] =
         fmt::format("{} ({})", found->is_array() ? "a list" : "an object", text);
+    if (found->is_array()) add_list(*found, fields);
   } else if (found != object.end() && !found->is_null()) {
-    value = found->is_string() ? found->get<std::string>() : found->dump();
+    value = plain_value(*found);
   }
   fields.values.push_back(std::move(value));
 }
@@ -64,6 +78,7 @@ bool JsonlReader::next(Fields& fields) {
   fields.line = line_;
   fields.values.clear();
   fields.nested.clear();
+  fields.lists.clear();
   for (const std::string& column : columns_) add_value(object_, column, fields);
   return true;
 }

@@ -14,6 +14,7 @@ struct Fields {
   int64_t line = 0;  // physical line on which the record begins, from 1
   std::vector<std::optional<std::string>> values;
   std::map<size_t, std::string> nested;  // the absent values that are lists or objects, as text for messages
+  std::map<size_t, std::vector<std::string>> lists = {};  // of these the lists of plain values
 };
 
 // A field of more bytes than this is refused: it is a file without line ends, or with an open quote, and not a text. Rows

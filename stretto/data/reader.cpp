@@ -13,6 +13,7 @@
 #include "stretto/corpus/tsv.h"
 #include "stretto/data/reader_columns.h"
 #include "stretto/data/reader_labels.h"
+#include "stretto/data/reader_targets.h"
 
 namespace stretto::data {
 namespace {
@@ -28,12 +29,26 @@ std::unique_ptr<corpus::FieldReader> make_reader(std::string_view text, const st
       name, extension);
 }
 
+std::unique_ptr<LabelColumn> make_label_column(const std::string& name, const Layout& layout,
+                                               const ReadOptions& options) {
+  switch (options.label_kind) {
+    case LabelKind::number:
+      return std::make_unique<NumberReader>(name);
+    case LabelKind::classes:
+      return std::make_unique<ClassListReader>(name, options.labels, options.label_separator);
+    case LabelKind::one_class:
+      break;
+  }
+  return std::make_unique<LabelReader>(name, options.labels, layout.has_header);
+}
+
 // Reads the records after the header into rows, by the layout.
 class RowBuilder {
  public:
-  RowBuilder(const std::string& name, const Layout& layout, const LabelSet* labels)
-      : layout_(layout), labels_(name, labels, layout.has_header) {
+  RowBuilder(const std::string& name, const Layout& layout, const ReadOptions& options)
+      : layout_(layout), labels_(make_label_column(name, layout, options)) {
     table_.name = name;
+    table_.kind = options.label_kind;
     table_.has_pairs = layout.text_pair.has_value();
   }
 
@@ -49,8 +64,13 @@ class RowBuilder {
     row.text = take(fields, layout_.text);
     if (layout_.text_pair) row.text_pair = take(fields, *layout_.text_pair);
     if (layout_.label) {
-      refuse_nested(fields, *layout_.label, "the label of one class");
-      labels_.add(fields.values[*layout_.label].value_or(""), fields.line);
+      const auto list = fields.lists.find(*layout_.label);
+      if (table_.kind == LabelKind::classes && list != fields.lists.end()) {
+        labels_->add_list(list->second, fields.line);
+      } else {
+        refuse_nested(fields, *layout_.label, expected_label());
+        labels_->add(fields.values[*layout_.label].value_or(""), fields.line);
+      }
     }
     table_.rows.push_back(std::move(row));
   }
@@ -58,11 +78,12 @@ class RowBuilder {
   Table finish(bool require_labels) {
     if (table_.rows.empty()) throw DataError("{}: no rows follow the header", table_.name);
     table_.columns = layout_text(layout_);
-    labels_.finish(table_);
+    labels_->finish(table_);
     if (require_labels && !table_.has_labels) {
       throw DataError(
-          "{}:{}: no row has a label: the column \"{}\" is empty or -1 throughout; fill it in, or set data.label to another",
-          table_.name, table_.rows.front().line, layout_.columns[*layout_.label]);
+          "{}:{}: no row has a label: the column \"{}\" is empty{} throughout; fill it in, or set data.label to another",
+          table_.name, table_.rows.front().line, layout_.columns[*layout_.label],
+          table_.kind == LabelKind::one_class ? " or -1" : "");
     }
     return std::move(table_);
   }
@@ -78,6 +99,18 @@ class RowBuilder {
     return *value;
   }
 
+  const char* expected_label() const {
+    switch (table_.kind) {
+      case LabelKind::number:
+        return "one number";
+      case LabelKind::classes:
+        return "a list of labels";
+      case LabelKind::one_class:
+        break;
+    }
+    return "the label of one class";
+  }
+
   void refuse_nested(const corpus::Fields& fields, size_t column, const char* expected) const {
     const auto nested = fields.nested.find(column);
     if (nested == fields.nested.end()) return;
@@ -86,7 +119,7 @@ class RowBuilder {
   }
 
   const Layout& layout_;
-  LabelReader labels_;
+  std::unique_ptr<LabelColumn> labels_;
   Table table_;
 };
 
@@ -99,7 +132,7 @@ Table parse_rows(std::string_view content, const std::string& name, const ReadOp
   if (!reader->next(fields)) throw DataError("{}: the file is empty", name);
   const Layout layout = choose_columns(name, fields, reader->always_has_header(), options);
 
-  RowBuilder rows(name, layout, options.labels);
+  RowBuilder rows(name, layout, options);
   if (!layout.has_header) rows.add(fields);
   while (reader->next(fields)) rows.add(fields);
   return rows.finish(options.require_labels);

@@ -21,6 +21,9 @@ struct Columns {
 
 struct ReadOptions {
   Columns columns = {};
+  LabelKind label_kind = LabelKind::one_class;
+  // LabelKind::classes: what separates the classes in a column of text; JSON Lines may have lists.
+  std::string label_separator = ",";
   // The labels to expect, such as those of the model or of the training file. nullptr: those found in the
   // file; numbers are ordered by value, other labels by their bytes.
   const LabelSet* labels = nullptr;

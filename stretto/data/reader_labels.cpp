@@ -12,7 +12,10 @@ namespace {
 
 std::string shortened(const std::string& label) { return list_names({label}); }
 
-// One spelling a number: "01" and "1.0" are 1. Throws DataError for numbers that cannot be classes.
+bool is_number(const std::string& label) { return parse_int(label).has_value(); }
+
+}  // namespace
+
 std::string canonical_label(std::string_view label, const std::string& file, int64_t line) {
   if (const auto number = parse_int(label)) {
     if (*number < -1) {
@@ -31,15 +34,10 @@ std::string canonical_label(std::string_view label, const std::string& file, int
   return std::to_string(static_cast<int64_t>(*number));
 }
 
-bool is_number(const std::string& label) { return parse_int(label).has_value(); }
-
-// Numbers by value, words by their bytes.
 bool label_before(const std::string& a, const std::string& b) {
   if (is_number(a) && is_number(b)) return *parse_int(a) < *parse_int(b);
   return a < b;
 }
-
-}  // namespace
 
 void LabelReader::add(std::string_view written, int64_t line) {
   const std::string label = canonical_label(trim(written), file_, line);

@@ -9,20 +9,39 @@
 
 namespace stretto::data {
 
-// Turns the labels of a file, as written, into ids once all of them are known.
-class LabelReader {
+// Turns the labels of a file, as written, into the labels of a table's rows once all of them are known.
+class LabelColumn {
+ public:
+  virtual ~LabelColumn() = default;
+
+  // Takes the label of the next row, of `line`. Throws DataError for one that is malformed or not expected.
+  virtual void add(std::string_view label, int64_t line) = 0;
+  virtual void add_list(const std::vector<std::string>& labels, int64_t line) = 0;
+
+  // Fills in the labels of table.rows, which were added one per row, and table.labels. Throws DataError when some rows have a
+  // label and others none.
+  virtual void finish(Table& table) = 0;
+};
+
+// One spelling per class: "01" and "1.0" are "1". Throws DataError for numbers that cannot be classes.
+std::string canonical_label(std::string_view label, const std::string& file, int64_t line);
+
+// The order of classes: numbers by value, words by their bytes.
+bool label_before(const std::string& a, const std::string& b);
+
+// LabelKind::one_class.
+class LabelReader : public LabelColumn {
  public:
   // `file` for messages; `expected` as in ReadOptions. Without a header the first row may be one that was not recognised.
   LabelReader(std::string file, const LabelSet* expected, bool has_header)
       : file_(std::move(file)), expected_(expected), has_header_(has_header) {}
 
-  // Takes the label of the next row of `line`. Empty or -1: none. Throws DataError for what is not in the
-  // expected set.
-  void add(std::string_view label, int64_t line);
+  // Empty or -1: none.
+  void add(std::string_view label, int64_t line) override;
+  void add_list(const std::vector<std::string>& labels, int64_t line) override { add(labels.at(0), line); }
 
-  // Fills in table.rows' labels, which were added one per row, and table.labels. Throws DataError when some
-  // rows have a label and others none, when labels mix numbers and words, and for a first line that looks like a header.
-  void finish(Table& table);
+  // Throws DataError also when labels mix numbers and words, and for a first line that looks like a header.
+  void finish(Table& table) override;
 
  private:
   struct Use {

@@ -32,15 +32,36 @@ std::string content_hash(const Table& table) {
     parts.push_back(hash64(row.text));
     parts.push_back(hash64(row.text_pair));
     parts.push_back(static_cast<uint64_t>(row.label));
+    parts.push_back(
+        hash64({reinterpret_cast<const char*>(row.targets.data()), row.targets.size() * sizeof(float)}));
   }
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
+
+namespace {
+
+void check_targets(const Table& table) {
+  const auto& first = table.rows.front().targets;
+  const bool one = std::all_of(table.rows.begin(), table.rows.end(),
+                               [&](const TextRow& row) { return row.targets == first; });
+  if (!one) return;
+  if (table.kind == LabelKind::number) {
+    throw DataError("{}: all {} rows have the label {}; a regression needs rows with different numbers",
+                    table.name, table.rows.size(), first.front());
+  }
+  throw DataError(
+      "{}: all {} rows have the same classes; a multi-label classification needs rows with different ones",
+      table.name, table.rows.size());
+}
+
+}  // namespace
 
 void check_training_labels(const Table& table) {
   if (!table.has_labels) {
     throw DataError("{}: the rows have no labels, and training a classifier needs one in each row",
                     table.name);
   }
+  if (table.kind != LabelKind::one_class) return check_targets(table);
   const int64_t first = table.rows.front().label;
   const bool one_class = std::all_of(table.rows.begin(), table.rows.end(),
                                      [&](const TextRow& row) { return row.label == first; });

@@ -9,12 +9,17 @@
 
 namespace stretto::data {
 
+// What the label of a row is: one class, a number (regression), or any number of classes (multi-label).
+enum class LabelKind { one_class, number, classes };
+
 // One example of text classification.
 struct TextRow {
   std::string text = {};
   std::string text_pair = {};  // empty where the table has no pairs
   int64_t label = -1;          // -1: none
   int64_t line = 0;            // physical line of the file on which the row begins, from 1
+  // number: the number; classes: 1 for each of the row's, else 0; empty: no label
+  std::vector<float> targets = {};
 };
 
 // The classes: a label's id is its index among the names, as in a model's id2label.
@@ -42,7 +47,8 @@ struct Table {
   std::string name;     // the file, for messages
   std::string columns;  // which of its columns were read: "text = Text, label = Label (named columns)"
   std::vector<TextRow> rows;
-  LabelSet labels;  // empty where the rows have none and no set was given
+  LabelKind kind = LabelKind::one_class;
+  LabelSet labels;  // empty where the rows have none and no set was given, and for numbers
   bool has_pairs = false;
   bool has_labels = false;
 };
@@ -50,7 +56,7 @@ struct Table {
 // A hash of all that the rows hold: texts, pairs and labels with their names; not of file names and lines.
 std::string content_hash(const Table& table);
 
-// Throws DataError unless `table` can train a classifier: labelled rows of two classes at least.
+// Throws DataError unless `table` can be trained on: labelled rows, of two classes or numbers at least.
 void check_training_labels(const Table& table);
 
 }  // namespace stretto::data

@@ -58,12 +58,23 @@ std::filesystem::path cached_tokens(const Table& table, const text::Tokenizer& t
 
 // The tokenizer is part of it: where it assigns other words to the same ids, the ids alone would not differ.
 std::string fingerprint_of(const TokenFile& tokens, const text::Tokenizer& tokenizer, const LabelSet& labels,
-                           const std::vector<int64_t>& label_ids) {
+                           const std::vector<int64_t>& label_ids, const Tensor& targets) {
   std::vector<uint64_t> parts = {
       tokens.checksum(), hash64(tokenizer.fingerprint()),
       hash64({reinterpret_cast<const char*>(label_ids.data()), label_ids.size() * sizeof(int64_t)})};
   for (const std::string& name : labels.names()) parts.push_back(hash64(name));
+  if (targets.defined())
+    parts.push_back(hash64({static_cast<const char*>(targets.const_data_ptr()), targets.nbytes()}));
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
+}
+
+Tensor targets_of(const Table& table) {
+  if (table.kind == LabelKind::one_class || !table.has_labels) return {};
+  const int64_t width = std::ssize(table.rows.front().targets);
+  Tensor targets = at::empty({std::ssize(table.rows), width}, at::kFloat);
+  float* next = targets.data_ptr<float>();
+  for (const TextRow& row : table.rows) next = std::copy(row.targets.begin(), row.targets.end(), next);
+  return table.kind == LabelKind::number ? targets.squeeze(1) : targets;
 }
 
 // Encodings cut to the special tokens alone would train on no text at all.
@@ -102,7 +113,8 @@ TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, i
     total_tokens_ += lengths_.back();
   }
   for (const TextRow& row : table.rows) labels_.push_back(row.label);
-  fingerprint_ = fingerprint_of(tokens_, tokenizer, table.labels, labels_);
+  targets_ = targets_of(table);
+  fingerprint_ = fingerprint_of(tokens_, tokenizer, table.labels, labels_, targets_);
 }
 
 std::string TextDataset::fingerprint() const { return fingerprint_; }
@@ -113,6 +125,11 @@ Batch TextDataset::pack(std::span<const int64_t> samples) const {
     sequences.push_back({tokens_.ids(sample), tokens_.types(sample), sample});
   Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
   if (!has_labels_ || samples.empty()) return batch;
+  if (targets_.defined()) {
+    const auto rows = at::tensor(at::IntArrayRef(samples.data(), samples.size()), at::kLong);
+    batch.tensors["labels"] = targets_.index_select(0, rows);
+    return batch;
+  }
   const Tensor labels = at::empty({batch.count}, at::kLong);
   for (int64_t i = 0; i < batch.count; ++i)
     labels.data_ptr<int64_t>()[i] = labels_[static_cast<size_t>(samples[static_cast<size_t>(i)])];

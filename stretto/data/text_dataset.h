@@ -29,13 +29,15 @@ class TextDataset : public Dataset {
   const std::vector<int64_t>& labels() const { return labels_; }
   int64_t tokens() const { return total_tokens_; }
 
-  // A packed batch (see Batch), with labels where the table has them.
+  // A packed batch (see Batch), with labels where the table has them: [B] int64 classes, [B] float32 numbers, or [B, C] float32
+  // with 1 for each class of the sample.
   Batch pack(std::span<const int64_t> samples) const override;
 
  private:
   TokenFile tokens_;
   std::vector<int32_t> lengths_;
   std::vector<int64_t> labels_;
+  Tensor targets_;  // [samples] or [samples, classes], of a regression and of multi-label data
   bool has_labels_;
   int64_t pad_to_multiple_of_;
   int64_t total_tokens_ = 0;

@@ -9,10 +9,26 @@
 namespace stretto::metrics {
 
 const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names{
-      "loss",        "accuracy", "f1",          "f1_macro", "f1_weighted",  "matthews_correlation",
-      "precision",   "recall",   "exact_match", "exact",    "HasAns_exact", "HasAns_f1",
-      "NoAns_exact", "NoAns_f1", "best_exact",  "best_f1",  "pearson",      "spearmanr"};
+  static const std::vector<std::string> names{"loss",
+                                              "accuracy",
+                                              "f1",
+                                              "f1_macro",
+                                              "f1_weighted",
+                                              "f1_micro",
+                                              "combined_score",
+                                              "matthews_correlation",
+                                              "precision",
+                                              "recall",
+                                              "exact_match",
+                                              "exact",
+                                              "HasAns_exact",
+                                              "HasAns_f1",
+                                              "NoAns_exact",
+                                              "NoAns_f1",
+                                              "best_exact",
+                                              "best_f1",
+                                              "pearson",
+                                              "spearmanr"};
   return names;
 }
 

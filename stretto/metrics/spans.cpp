@@ -4,13 +4,10 @@
 
 #include "stretto/base/error.h"
 #include "stretto/metrics/numpy_sum.h"
+#include "stretto/metrics/ratio.h"
 
 namespace stretto::metrics {
 namespace {
-
-double ratio(int64_t numerator, int64_t denominator) {
-  return denominator == 0 ? 0 : static_cast<double>(numerator) / static_cast<double>(denominator);
-}
 
 std::vector<corpus::Span> spans_of(const std::vector<std::string>& tags,
                                    std::optional<corpus::TagScheme> scheme) {

@@ -9,7 +9,9 @@ namespace stretto {
 TextClassifier::TextClassifier(const std::filesystem::path& folder, const PipelineOptions& options,
                                const ModelRegistry& models)
     : served_(folder, Head::sequence_classification, options, models),
-      pairs_(read_text_pairs(served_.config).value_or(false)) {}
+      pairs_(read_text_pairs(served_.config).value_or(false)),
+      problem_(read_problem_type(served_.config, served_.model->labels().size(),
+                                 served_.folder + "/config.json")) {}
 
 Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
   at::NoGradGuard no_grad;
@@ -44,7 +46,9 @@ nlohmann::ordered_json TextClassifier::record(const PipelineInput& input, const 
   served_.require_finite(logits, input.text);
   nlohmann::ordered_json record = {{"text", input.text}};
   if (pairs_) record["text_pair"] = input.text_pair;
-  const Tensor scores = at::softmax(logits, 0);
+  const Tensor scores = problem_ == ProblemType::regression                   ? logits
+                        : problem_ == ProblemType::multi_label_classification ? at::sigmoid(logits)
+                                                                              : at::softmax(logits, 0);
   if (output == "logits") {
     record["logits"] =
         std::vector<double>(logits.data_ptr<double>(), logits.data_ptr<double>() + logits.numel());
@@ -55,6 +59,10 @@ nlohmann::ordered_json TextClassifier::record(const PipelineInput& input, const 
     const auto best = scores.argmax().item<int64_t>();
     record["label"] = labels()[static_cast<size_t>(best)];
     record["score"] = scores[best].item<double>();
+    if (problem_ != ProblemType::multi_label_classification) return record;
+    record["labels"] = nlohmann::ordered_json::array();
+    for (size_t id = 0; id < labels().size(); ++id)
+      if (logits[static_cast<int64_t>(id)].item<double>() >= 0) record["labels"].push_back(labels()[id]);
   }
   return record;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/models/problem_type.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/served_model.h"
 
@@ -20,7 +21,8 @@ class TextClassifier : public Pipeline {
   // Logits [inputs, labels]. Texts longer than the model's max_length are truncated.
   Tensor logits(std::span<const PipelineInput> inputs) const;
 
-  // `output`: label (the best one and its probability), scores (all probabilities) or logits.
+  // `output`: label (the best one and its probability; multi-label also the labels of probability 0.5 or more), scores (all
+  // probabilities) or logits. A regression's score is the predicted number.
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
@@ -33,6 +35,7 @@ class TextClassifier : public Pipeline {
 
   ServedModel served_;
   bool pairs_;
+  ProblemType problem_;
 };
 
 // For the registry.

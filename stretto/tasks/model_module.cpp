@@ -42,7 +42,7 @@ ModelModule::ModelModule(const ModelConfig& config, Head head, const std::vector
 void ModelModule::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
   write_file_atomic(folder / "config.json", exported_config().dump(2) + "\n");
   save_safetensors(folder / "model.safetensors", weights);
-  if (!tokenizer_.empty()) text::copy_tokenizer(tokenizer_, lowercase_, folder);
+  if (!tokenizer_.empty()) text::copy_tokenizer(tokenizer_, lowercase_, folder, add_prefix_space_);
 }
 
 nlohmann::json ModelModule::exported_config() const { return model_->config_json(original_config_); }
@@ -54,9 +54,11 @@ nlohmann::json ModelModule::model_config() const {
   return config;
 }
 
-void ModelModule::ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase) {
+void ModelModule::ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase,
+                                 std::optional<bool> add_prefix_space) {
   tokenizer_ = tokenizer;
   lowercase_ = lowercase;
+  add_prefix_space_ = add_prefix_space;
 }
 
 }  // namespace stretto

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,9 @@ class ModelModule : public Module {
   nlohmann::json exported_config() const override;
   nlohmann::json model_config() const override;
 
-  // Makes save() copy the tokenizer's files (a folder, or one file). `lowercase` is written to tokenizer_config.json if
-  // there is none.
-  void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase);
+  // Makes save() copy the tokenizer's files (a folder, or one file), with text::copy_tokenizer's settings.
+  void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase,
+                      std::optional<bool> add_prefix_space);
 
   const TextModel& net() const { return *model_; }
 
@@ -35,6 +36,7 @@ class ModelModule : public Module {
  private:
   std::filesystem::path tokenizer_;
   bool lowercase_ = true;
+  std::optional<bool> add_prefix_space_;
   nlohmann::json original_config_;
   std::shared_ptr<TextModel> model_;
 };

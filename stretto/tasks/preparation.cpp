@@ -7,8 +7,15 @@
 
 namespace stretto {
 
+std::optional<bool> prefix_space(const Recipe& recipe) {
+  if (recipe.tokenizer.add_prefix_space || recipe.task != "token-classification")
+    return recipe.tokenizer.add_prefix_space;
+  return true;
+}
+
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder) {
-  return text::Tokenizer::load(folder, {.lowercase = recipe.tokenizer.lowercase});
+  return text::Tokenizer::load(
+      folder, {.lowercase = recipe.tokenizer.lowercase, .add_prefix_space = prefix_space(recipe)});
 }
 
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model) {

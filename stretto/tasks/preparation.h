@@ -15,6 +15,10 @@ namespace stretto {
 
 // What tasks on model folders have in common.
 
+// tokenizer.add_prefix_space. Unset: of token classification true, for words of a byte-level vocabulary are found only with a space
+// in front of them; else as the tokenizer's files say.
+std::optional<bool> prefix_space(const Recipe& recipe);
+
 // The tokenizer in `folder`, as the recipe's tokenizer section says.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
 

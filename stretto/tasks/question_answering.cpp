@@ -148,7 +148,7 @@ FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>&
       tokenizer, module.net(),
       {{"data.train", &train_questions}, {"data.validation", validation ? &*validation : nullptr}});
   check_fit(recipe_, tokenizer, module.net());
-  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
+  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), prefix_space(recipe_));
   const auto train_set = tokenize(train_questions, tokenizer);
   const auto validation_set = validation ? tokenize(*validation, tokenizer) : nullptr;
   if (validation_set) module.evaluate_on(*validation, *validation_set);

@@ -1,9 +1,7 @@
 #include "stretto/tasks/sequence_classification.h"
 
 #include "stretto/base/strings.h"
-#include "stretto/metrics/classification.h"
 #include "stretto/models/config_json.h"
-#include "stretto/nn/functional.h"
 
 namespace stretto {
 namespace {
@@ -19,37 +17,25 @@ std::vector<std::string> class_names(const std::vector<std::string>& labels) {
 
 SequenceClassification::SequenceClassification(const ModelConfig& config,
                                                const std::vector<std::string>& labels, uint64_t seed,
-                                               const ModelRegistry& models)
-    : ModelModule(config, Head::sequence_classification, class_names(labels), seed, models) {}
+                                               const ModelRegistry& models, ClassificationSettings settings)
+    : ModelModule(config, Head::sequence_classification, class_names(labels), seed, models),
+      settings_(std::move(settings)) {}
 
 Loss SequenceClassification::training_step(const Batch& batch, StepContext& context) {
-  return nn::cross_entropy(net().forward(batch, context.forward), batch.at("labels"), context.forward);
+  return classification_loss(net().forward(batch, context.forward), batch.at("labels"), settings_,
+                             context.forward);
 }
 
 Tensor SequenceClassification::validation_step(const Batch& batch, StepContext& context) {
-  const Tensor logits = net().forward(batch, context.forward).to(at::kCPU, at::kDouble);
-  const Tensor labels = batch.has("labels") ? batch.at("labels").to(at::kCPU, at::kDouble)
-                                            : at::full({batch.count}, -1.0, at::kDouble);
-  return at::cat({logits, labels.unsqueeze(1)}, 1);
+  return classification_rows(net().forward(batch, context.forward),
+                             batch.has("labels") ? batch.at("labels") : Tensor(), settings_.problem);
 }
 
-Metrics SequenceClassification::metrics(const Tensor& rows) const {
-  const int64_t classes = std::ssize(net().labels());
-  const Tensor logits = rows.slice(1, 0, classes).contiguous();
-  const Tensor labels = rows.select(1, classes).to(at::kLong).contiguous();
-  if (labels.lt(0).any().item<bool>()) return {};
-  const Tensor predicted = logits.argmax(1).contiguous();
-  const auto span_of = [](const Tensor& values) {
-    return std::span<const int64_t>(values.const_data_ptr<int64_t>(), static_cast<size_t>(values.numel()));
-  };
-  Metrics result = metrics::classification_metrics(span_of(predicted), span_of(labels), classes);
-  const Loss loss = nn::cross_entropy(logits, labels);
-  result["loss"] = loss.sum.item<double>() / loss.count;
-  return result;
-}
+Metrics SequenceClassification::metrics(const Tensor& rows) const { return results(rows).metrics(); }
 
 nlohmann::json SequenceClassification::exported_config() const {
   nlohmann::json config = ModelModule::exported_config();
+  config["problem_type"] = name_of(settings_.problem);
   write_text_pairs(config, pairs_);
   return config;
 }

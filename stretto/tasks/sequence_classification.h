@@ -3,31 +3,38 @@
 #include <string>
 #include <vector>
 
+#include "stretto/tasks/classification_results.h"
 #include "stretto/tasks/model_module.h"
 
 namespace stretto {
 
-// Fine-tunes a model with a classification head on packed batches with labels.
+// Fine-tunes a model with a classification head on packed batches with labels: classes, numbers, or any number of classes per
+// text.
 class SequenceClassification : public ModelModule {
  public:
-  // As ModelModule.
+  // As ModelModule. `labels`: names of the classes; one for a regression.
   SequenceClassification(const ModelConfig& config, const std::vector<std::string>& labels, uint64_t seed,
-                         const ModelRegistry& models = bundled_models());
+                         const ModelRegistry& models = bundled_models(),
+                         ClassificationSettings settings = {});
 
   Loss training_step(const Batch& batch, StepContext& context) override;
 
-  // One row per sample: its logits, then its label (-1 without one).
+  // classification_rows().
   Tensor validation_step(const Batch& batch, StepContext& context) override;
 
-  // Mean loss and classification metrics; empty if samples have no labels.
+  // Those of ClassificationResults.
   Metrics metrics(const Tensor& rows) const override;
 
   nlohmann::json exported_config() const override;
+
+  // The predictions for a data set, from its rows.
+  ClassificationResults results(const Tensor& rows) const { return {rows, net().labels(), settings_}; }
 
   // Whether samples are pairs of texts, which is recorded in config.json.
   void record_pairs(bool pairs) { pairs_ = pairs; }
 
  private:
+  ClassificationSettings settings_;
   bool pairs_ = false;
 };
 

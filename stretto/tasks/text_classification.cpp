@@ -1,11 +1,17 @@
 #include "stretto/tasks/text_classification.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/reader.h"
+#include "stretto/data/reader_columns.h"
 #include "stretto/data/stratified_split.h"
 #include "stretto/data/summary.h"
+#include "stretto/metrics/glue.h"
+#include "stretto/models/config_json.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/summary.h"
@@ -16,12 +22,90 @@ std::unique_ptr<Task> make_text_classification(const TaskContext& context) {
   return std::make_unique<TextClassification>(context);
 }
 
+namespace {
+
+data::LabelKind label_kind(ProblemType problem) {
+  switch (problem) {
+    case ProblemType::regression:
+      return data::LabelKind::number;
+    case ProblemType::multi_label_classification:
+      return data::LabelKind::classes;
+    case ProblemType::single_label_classification:
+      break;
+  }
+  return data::LabelKind::one_class;
+}
+
+// The factor of each label, of text_classification.class_weights.
+std::vector<double> class_weights(const Recipe& recipe, const std::vector<std::string>& labels) {
+  const auto& settings = recipe.text_classification.class_weights;
+  if (settings.empty()) return {};
+  const std::string place = recipe.origins.label("text_classification.class_weights");
+  std::vector<double> weights(labels.size(), 1);
+  std::vector<bool> given(labels.size());
+  for (const std::string& text : settings) {
+    const size_t equals = text.rfind('=');
+    const auto weight = equals == std::string::npos ? std::nullopt : parse_double(text.substr(equals + 1));
+    if (!weight || !std::isfinite(*weight) || *weight <= 0)
+      throw ConfigError("{}: \"{}\" is not LABEL=WEIGHT with a positive weight, such as \"{}=2.5\"", place,
+                        text, labels.front());
+    const std::string name = text.substr(0, equals);
+    const auto label = static_cast<size_t>(std::ranges::find(labels, name) - labels.begin());
+    if (label == labels.size())
+      throw ConfigError("{}: \"{}\" is not a label{}; labels are {}", place, name, did_you_mean(name, labels),
+                        fmt::join(labels, ", "));
+    if (given[label]) throw ConfigError("{}: the label \"{}\" occurs twice; remove one", place, name);
+    given[label] = true;
+    weights[label] = *weight;
+  }
+  return weights;
+}
+
+// The labels as files have them: LABEL_0 stands for 0.
+std::vector<std::string> spelled_labels(std::vector<std::string> names) {
+  constexpr std::string_view prefix = "LABEL_";
+  for (std::string& name : names)
+    if (name.starts_with(prefix) && parse_int(name.substr(prefix.size()))) name.erase(0, prefix.size());
+  return names;
+}
+
+// Throws ConfigError unless a model that is trained further, or tested, was trained for this kind of labels.
+void require_problem(const Recipe& recipe, const std::filesystem::path& folder, size_t labels,
+                     ProblemType problem) {
+  const std::string file = (folder / "config.json").string();
+  const ProblemType trained = read_problem_type(read_config_json(folder / "config.json"), labels, file);
+  if (trained == problem) return;
+  throw ConfigError("{}: the model was trained for {}, but {} is {}; set it to {}", file, name_of(trained),
+                    recipe.origins.mention("text_classification.problem_type"), name_of(problem),
+                    name_of(trained));
+}
+
+}  // namespace
+
+// What the recipe says, for these labels of the files.
+ClassificationSettings TextClassification::settings(const std::vector<std::string>& labels) const {
+  const TextClassificationConfig& config = recipe_.text_classification;
+  if (config.glue_task && problem_ == ProblemType::single_label_classification) {
+    const auto wanted = metrics::glue_task(*config.glue_task).labels.size();
+    if (labels.size() != wanted)
+      throw ConfigError("{}: {} has {} labels, but there are {}: {}",
+                        recipe_.origins.label("text_classification.glue_task"), *config.glue_task, wanted,
+                        labels.size(), fmt::join(labels, ", "));
+  }
+  return {.problem = problem_,
+          .class_weights = class_weights(recipe_, labels),
+          .label_smoothing = config.label_smoothing,
+          .glue_task = config.glue_task};
+}
+
 data::Table TextClassification::read(const std::filesystem::path& file, const data::LabelSet* labels,
                                      bool require_labels) const {
   data::ReadOptions options;
   options.columns = {recipe_.data.text.value_or(""), recipe_.data.text_pair.value_or(""),
                      recipe_.data.label.value_or("")};
   options.labels = labels;
+  options.label_kind = label_kind(problem_);
+  options.label_separator = recipe_.text_classification.label_separator.value_or(",");
   options.require_labels = require_labels;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
   return data::read_rows(file, options);
@@ -46,8 +130,10 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
   std::optional<data::LabelSet> expected;
   if (recipe_.model.path) {
-    if (const auto labels = trained_labels(models_, Head::sequence_classification, *recipe_.model.path))
-      expected.emplace(*labels);
+    if (const auto labels = trained_labels(models_, Head::sequence_classification, *recipe_.model.path)) {
+      require_problem(recipe_, *recipe_.model.path, labels->size(), problem_);
+      if (problem_ != ProblemType::regression) expected.emplace(*labels);
+    }
   }
   data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
   data::check_training_labels(train_table);
@@ -58,13 +144,15 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
                                              static_cast<uint64_t>(recipe_.training.seed));
   }
 
-  SequenceClassification module(recipe_.model, train_table.labels.names(),
-                                static_cast<uint64_t>(recipe_.training.seed), models_);
+  const std::vector<std::string> labels =
+      problem_ == ProblemType::regression ? std::vector<std::string>{"0"} : train_table.labels.names();
+  SequenceClassification module(recipe_.model, labels, static_cast<uint64_t>(recipe_.training.seed), models_,
+                                settings(labels));
   compare_inputs(
       tokenizer, module.net(),
       {{"data.train", &train_table}, {"data.validation", validation_table ? &*validation_table : nullptr}});
   check_fit(recipe_, tokenizer, module.net());
-  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
+  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), prefix_space(recipe_));
   module.record_pairs(train_table.has_pairs);
   const auto train_set = tokenize(train_table, tokenizer);
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
@@ -82,22 +170,28 @@ void TextClassification::test() {
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
   const auto names = trained_labels(models_, Head::sequence_classification, folder.model());
   if (!names) throw DataError("{}: the model has no classification head", folder.model().string());
+  require_problem(recipe_, folder.model(), names->size(), problem_);
   const data::LabelSet labels(*names);
   const data::Table table = read(*recipe_.data.test, &labels, false);
-  SequenceClassification module(trained, *names, 0, models_);
+  SequenceClassification module(trained, *names, 0, models_, settings(spelled_labels(*names)));
   compare_inputs(tokenizer, module.net(), {{"data.test", &table}});
   check_fit(recipe_, tokenizer, module.net());
   const auto dataset = tokenize(table, tokenizer);
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;
-  write_predictions(table, module.net().labels(), evaluation.rows);
-  const Metrics metrics = module.metrics(evaluation.rows);
+  const ClassificationResults results = module.results(evaluation.rows);
+  write_predictions(table, results);
+  const Metrics metrics = results.metrics();
   if (metrics.empty()) {
     log::info("{} has no labels: predictions only", table.name);
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data
   } else {
-    folder.write_json("test_results.json", nlohmann::ordered_json(metrics));
+    nlohmann::ordered_json record = metrics;
+    record.update(results.report());
+    folder.write_json("test_results.json", record);
     log::info("test       {}", metrics_text(metrics));
+    if (const std::string tables = results.tables(); !tables.empty()) log::info("{}", tables);
+    show_most_wrong(table, results);
   }
   log::info("predictions {}", (folder.path() / "predictions.jsonl").string());
 }
@@ -113,20 +207,46 @@ void TextClassification::compare_inputs(
   require_same_inputs(group_, inputs);
 }
 
-void TextClassification::write_predictions(const data::Table& table, const std::vector<std::string>& labels,
-                                           const Tensor& rows) const {
-  const Tensor scores = at::softmax(rows.slice(1, 0, std::ssize(labels)), 1).contiguous();
-  const Tensor best = scores.argmax(1);
-  std::string lines;
-  for (int64_t i = 0; i < std::ssize(table.rows); ++i) {
-    const data::TextRow& row = table.rows[static_cast<size_t>(i)];
-    const auto label = best[i].item<int64_t>();
-    nlohmann::ordered_json record = {{"line", row.line}, {"label", labels.at(static_cast<size_t>(label))}};
-    record["score"] = scores[i][label].item<double>();
-    if (row.label >= 0) record["gold"] = labels.at(static_cast<size_t>(row.label));
-    lines += record.dump() + "\n";
+void TextClassification::write_predictions(const data::Table& table,
+                                           const ClassificationResults& results) const {
+  const auto record = [&](int64_t sample) {
+    const data::TextRow& row = table.rows[static_cast<size_t>(sample)];
+    nlohmann::ordered_json json = {{"line", row.line}};
+    json.update(results.prediction(sample));
+    json["text"] = row.text;
+    if (table.has_pairs) json["text_pair"] = row.text_pair;
+    return json.dump() + "\n";
+  };
+  const RunFolder folder(recipe_.output);
+  std::string lines, wrong;
+  for (int64_t i = 0; i < std::ssize(table.rows); ++i) lines += record(i);
+  folder.write_text("predictions.jsonl", lines);
+  if (!results.has_labels()) return std::filesystem::remove(folder.path() / "most_wrong.jsonl"), void();
+  for (const int64_t sample : results.most_wrong()) wrong += record(sample);
+  folder.write_text("most_wrong.jsonl", wrong);
+}
+
+// The first lines of most_wrong.jsonl, for the terminal.
+void TextClassification::show_most_wrong(const data::Table& table,
+                                         const ClassificationResults& results) const {
+  constexpr size_t most = 5;
+  const auto samples = results.most_wrong();
+  if (samples.empty()) return;
+  const auto predicted = [](const nlohmann::ordered_json& record) {
+    if (record.contains("prediction")) return fmt::format("{:.4g}", record["prediction"].get<double>());
+    if (record.contains("labels")) return record["labels"].dump();
+    return fmt::format("{} ({:.4f})", record["label"].get<std::string>(), record["score"].get<double>());
+  };
+  std::string text;
+  for (size_t i = 0; i < std::min(most, samples.size()); ++i) {
+    const data::TextRow& row = table.rows[static_cast<size_t>(samples[i])];
+    const auto record = results.prediction(samples[i]);
+    const nlohmann::ordered_json& gold = record["gold"];
+    text += fmt::format("\n  line {}: gold {}, predicted {}\n    {}", row.line,
+                        gold.is_string() ? gold.get<std::string>() : gold.dump(), predicted(record),
+                        data::list_names({row.text}));
   }
-  RunFolder(recipe_.output).write_text("predictions.jsonl", lines);
+  log::info("most wrong {}{}", (recipe_.output / "most_wrong.jsonl").string(), text);
 }
 
 }  // namespace stretto

@@ -12,7 +12,12 @@ namespace stretto {
 class TextClassification : public Task {
  public:
   explicit TextClassification(const TaskContext& context)
-      : recipe_(context.recipe), group_(context.group), device_(context.device), models_(context.models) {}
+      : recipe_(context.recipe),
+        group_(context.group),
+        device_(context.device),
+        models_(context.models),
+        problem_(
+            parse_problem_type(recipe_.text_classification.problem(), "text_classification.problem_type")) {}
 
   FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks = {}) override;
   void test() override;
@@ -24,13 +29,15 @@ class TextClassification : public Task {
                                               const text::Tokenizer& tokenizer) const;
   void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const data::Table*>> tables) const;
-  void write_predictions(const data::Table& table, const std::vector<std::string>& labels,
-                         const Tensor& rows) const;
+  ClassificationSettings settings(const std::vector<std::string>& labels) const;
+  void write_predictions(const data::Table& table, const ClassificationResults& results) const;
+  void show_most_wrong(const data::Table& table, const ClassificationResults& results) const;
 
   const Recipe& recipe_;
   Group& group_;
   at::Device device_;
   const ModelRegistry& models_;
+  ProblemType problem_;
 };
 
 std::unique_ptr<Task> make_text_classification(const TaskContext& context);

@@ -8,6 +8,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
+#include "stretto/metrics/class_report.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
 #include "stretto/trainer/run_folder.h"
@@ -125,7 +126,7 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
                  {{"data.train", &train_corpus},
                   {"data.validation", validation_corpus ? &*validation_corpus : nullptr}});
   check_fit(recipe_, tokenizer, module.net());
-  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase());
+  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), prefix_space(recipe_));
   const auto train_set = tokenize(train_corpus, tags, tokenizer);
   const auto validation_set = validation_corpus ? tokenize(*validation_corpus, tags, tokenizer) : nullptr;
   if (validation_set) module.evaluate_on(*validation_set);
@@ -158,10 +159,15 @@ void TokenClassification::test() {
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data
   } else {
     const Metrics metrics = module.metrics(evaluation.rows);
-    nlohmann::ordered_json results = metrics::SpanScores(module.gold(), predicted).to_json();
+    const metrics::SpanScores scores(module.gold(), predicted);
+    nlohmann::ordered_json results = scores.to_json();
     results["loss"] = metrics.at("loss");
     folder.write_json("test_results.json", results);
     log::info("test       {}", metrics_text(metrics));
+    std::vector<metrics::ClassScores> types;
+    for (const auto& [type, counts] : scores.types())
+      types.push_back(metrics::class_scores(type, counts.correct, counts.predicted, counts.gold));
+    if (!types.empty()) log::info("{}", metrics::class_scores_table(types));
   }
   log::info("predictions {}", (folder.path() / "predictions.txt").string());
 }

@@ -3,13 +3,25 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
+#include "stretto/base/json.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/text/tokenizer_load.h"
 
 namespace stretto::text {
 
-void copy_tokenizer(const std::filesystem::path& source, bool lowercase,
-                    const std::filesystem::path& folder) {
+namespace {
+
+// Whether the tokenizer without the setting has other ids.
+bool depends_on_prefix_space(const std::filesystem::path& source, bool lowercase, bool wanted) {
+  const Tokenizer with = Tokenizer::load(source, {.lowercase = lowercase, .add_prefix_space = wanted});
+  const Tokenizer without = Tokenizer::load(source, {.lowercase = lowercase});
+  return with.fingerprint() != without.fingerprint();
+}
+
+}  // namespace
+
+void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const std::filesystem::path& folder,
+                    std::optional<bool> add_prefix_space) {
   const bool one_file = !std::filesystem::is_directory(source);
   const std::filesystem::path from = one_file ? source.parent_path() : source;
   for (const std::string& name : tokenizer_file_names()) {
@@ -18,11 +30,19 @@ void copy_tokenizer(const std::filesystem::path& source, bool lowercase,
     if (wanted && std::filesystem::exists(from / name))
       write_file_atomic(folder / name, read_file(from / name));
   }
-  if (std::filesystem::exists(folder / "tokenizer_config.json")) return;
-  const std::string name = Tokenizer::load(source, {.lowercase = lowercase}).hugging_face_class();
-  nlohmann::ordered_json config = {{"tokenizer_class", name}};
-  if (name == "BertTokenizer") config["do_lower_case"] = lowercase;
-  write_file_atomic(folder / "tokenizer_config.json", config.dump(2) + "\n");
+  const std::filesystem::path file = folder / "tokenizer_config.json";
+  const bool exists = std::filesystem::exists(file);
+  nlohmann::ordered_json config;
+  if (exists) {
+    config = read_json(file);
+  } else {
+    const std::string name = Tokenizer::load(source, {.lowercase = lowercase}).hugging_face_class();
+    config = {{"tokenizer_class", name}};
+    if (name == "BertTokenizer") config["do_lower_case"] = lowercase;
+  }
+  const bool prefix = add_prefix_space && depends_on_prefix_space(source, lowercase, *add_prefix_space);
+  if (prefix) config["add_prefix_space"] = *add_prefix_space;
+  if (prefix || !exists) write_file_atomic(file, config.dump(2) + "\n");
 }
 
 }  // namespace stretto::text

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 namespace stretto::text {
 
 // Copies a tokenizer's files (those of the folder `source`, or that one file) into `folder`, as Hugging Face's
 // from_pretrained expects them. Where there is no tokenizer_config.json one is written, with the class and
-// `lowercase`. Throws IoError, and DataError if the class is needed and the files are no tokenizer.
-void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const std::filesystem::path& folder);
+// `lowercase`. `add_prefix_space` is written there too if the tokenizer's ids depend on it. Throws IoError, and DataError if the
+// class is needed and the files are no tokenizer.
+void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const std::filesystem::path& folder,
+                    std::optional<bool> add_prefix_space = {});
 
 }  // namespace stretto::text

@@ -12,9 +12,13 @@
 namespace stretto::foreign {
 namespace {
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 bool is_true(const std::string& flag, const std::string& value) {
-  std::string lower = value;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = lower_case(value);
   if (lower == "true" || lower == "1" || lower == "yes" || lower == "t" || lower == "y") return true;
   if (lower == "false" || lower == "0" || lower == "no" || lower == "f" || lower == "n") return false;
   throw ConfigError("--{}: found \"{}\"; expected true or false", flag, value);
@@ -242,7 +246,11 @@ const std::vector<Flag>& flags() {
       {"save_strategy", false, [](State&, const std::string&) {}},
       {"save_steps", false, [](State&, const std::string&) {}},
       {"load_best_model_at_end", true, [](State&, const std::string&) {}},
-      {"task_name", false, [](State&, const std::string&) {}},
+      {"task_name", false,
+       [](State& state, const std::string& value) {
+         if (state.script == Script::glue)
+           state.recipe.set("text_classification.glue_task", quoted(lower_case(value)));
+       }},
       ignored("pad_to_max_length", true, packed),
       ignored("group_by_length", true, packed),
       ignored("overwrite_cache", true, built_in),
@@ -274,7 +282,13 @@ const std::vector<Flag>& flags() {
       refused("max_train_samples", false, {}, "it is not supported; shorten the file (head -n)"),
       refused("max_eval_samples", false, {}, "it is not supported; shorten the file (head -n)"),
       refused("max_predict_samples", false, {}, "it is not supported; shorten the file (head -n)"),
-      refused("label_smoothing_factor", false, {"0", "0.0"}, "label smoothing is not supported"),
+      {"label_smoothing_factor", false,
+       [](State& state, const std::string& value) {
+         if (parse_double(value) == 0.0) return;
+         if (state.script != Script::glue)
+           throw ConfigError("--label_smoothing_factor {}: it is supported by run-glue only", value);
+         state.recipe.set("text_classification.label_smoothing", value);
+       }},
       refused("push_to_hub", true, {"False", "false"}, "stretto uploads nothing"),
       refused("deepspeed", false, {},
               "pass the file to stretto train --deepspeed with the recipe of --print-recipe"),

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stretto/data/reader_labels.h"
+
+namespace stretto::data {
+
+// LabelKind::number: finite numbers. Empty: none.
+class NumberReader : public LabelColumn {
+ public:
+  explicit NumberReader(std::string file) : file_(std::move(file)) {}
+  void add(std::string_view label, int64_t line) override;
+  void add_list(const std::vector<std::string>& labels, int64_t line) override { add(labels.at(0), line); }
+  void finish(Table& table) override;
+
+ private:
+  std::string file_;
+  std::vector<float> numbers_;
+  int64_t first_missing_ = 0, first_given_ = 0;  // lines; 0: none
+};
+
+// LabelKind::classes: a list, or a text in which `separator` stands between the classes. An empty one is a row without any of
+// the classes, unless all rows are empty: then they have no labels.
+class ClassListReader : public LabelColumn {
+ public:
+  ClassListReader(std::string file, const LabelSet* expected, std::string separator)
+      : file_(std::move(file)), expected_(expected), separator_(std::move(separator)) {}
+  void add(std::string_view label, int64_t line) override;
+  void add_list(const std::vector<std::string>& labels, int64_t line) override;
+  void finish(Table& table) override;
+
+ private:
+  std::string file_;
+  const LabelSet* expected_;
+  std::string separator_;
+  std::map<std::string, int64_t> indices_;  // of the classes, in order of appearance
+  std::vector<std::vector<int64_t>> rows_;  // each row's classes
+};
+
+}  // namespace stretto::data

@@ -1,0 +1,88 @@
+#include "stretto/data/reader_targets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/data/reader.h"
+#include "stretto/data/summary.h"
+
+namespace stretto::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const ReadOptions numbers = {.label_kind = LabelKind::number}, classes = {.label_kind = LabelKind::classes};
+
+std::string targets_error(const std::string& file, std::string_view content, const ReadOptions& options) {
+  try {
+    check_training_labels(parse_rows(content, file, options));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ReaderTargets, NumbersOfARegression) {
+  const Table table =
+      parse_rows("sentence1\tsentence2\tscore\na\tb\t-1\nc\td\t3.25\n", "sts.tsv",
+                 {.columns = {.text = "sentence1", .text_pair = "sentence2", .label = "score"},
+                  .label_kind = LabelKind::number});
+  EXPECT_TRUE(table.has_labels);
+  EXPECT_THAT(table.rows[0].targets, ElementsAre(-1));
+  EXPECT_THAT(table.rows[1].targets, ElementsAre(3.25));
+  EXPECT_EQ(table.labels.size(), 0);
+  EXPECT_THAT(describe_table(table), HasSubstr("numbers from -1 to 3.25, mean 1.125"));
+  EXPECT_FALSE(parse_rows("text,label\na,\nb,\n", "a.csv", numbers).has_labels);
+}
+
+TEST(ReaderTargets, NumbersThatAreRefused) {
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,1\nb,good\n", numbers),
+              HasSubstr("a.csv:3: label \"good\" is not a finite number, which a regression needs"));
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,1e99\n", numbers), HasSubstr("is not a finite number"));
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,nan\n", numbers), HasSubstr("is not a finite number"));
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,1\nb,\n", numbers),
+              HasSubstr("a.csv:3: the row has no label, but line 2 has one"));
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,2\nb,2\n", numbers),
+              HasSubstr("all 2 rows have the label 2"));
+  EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[1]}\n", numbers),
+              HasSubstr("\"label\" is a list ([1]); one number per row is expected"));
+}
+
+TEST(ReaderTargets, ListsAndSeparatedColumns) {
+  const std::string jsonl =
+      "{\"text\":\"a\",\"label\":[\"toxic\",\"threat\"]}\n{\"text\":\"b\",\"label\":[]}\n{\"text\":\"c\",\"label\":\"insult, toxic\"}\n";
+  const Table table = parse_rows(jsonl, "a.jsonl", classes);
+  EXPECT_THAT(table.labels.names(), ElementsAre("insult", "threat", "toxic"));
+  EXPECT_THAT(table.rows[0].targets, ElementsAre(0, 1, 1));
+  EXPECT_THAT(table.rows[1].targets, ElementsAre(0, 0, 0));
+  EXPECT_THAT(table.rows[2].targets, ElementsAre(1, 0, 1));
+  EXPECT_THAT(describe_table(table), HasSubstr("3 classes, 1.33 per text: insult 1 (33.3 %)"));
+  const Table tsv = parse_rows("text\tlabel\na\t10; 2 ;10\nb\t\n", "a.tsv",
+                               {.label_kind = LabelKind::classes, .label_separator = ";"});
+  EXPECT_THAT(tsv.labels.names(), ElementsAre("2", "10"));
+  EXPECT_THAT(tsv.rows[0].targets, ElementsAre(1, 1));
+  EXPECT_FALSE(parse_rows("text,label\na,\n", "a.csv", classes).has_labels);
+}
+
+TEST(ReaderTargets, ClassesThatAreRefused) {
+  const LabelSet expected({"insult", "toxic"});
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,\"toxic,insul\"\n",
+                            {.label_kind = LabelKind::classes, .labels = &expected}),
+              HasSubstr("a.csv:2: label \"insul\" is not one of insult, toxic; did you mean \"insult\"?"));
+  EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[[\"toxic\"]]}\n", classes),
+              HasSubstr("a list of labels per row is expected"));
+  EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":{\"toxic\":1}}\n", classes),
+              HasSubstr("is an object"));
+  EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[\"\"]}\n", classes),
+              HasSubstr("among the labels is not a class"));
+  EXPECT_THAT(targets_error("a.csv", "text,label\na,x\nb,x\n", classes),
+              HasSubstr("all 2 rows have the same classes"));
+  // A classification of one class per row refers to lists.
+  EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[\"toxic\"]}\n", {}),
+              HasSubstr("the label of one class per row is expected"));
+}
+
+}  // namespace
+}  // namespace stretto::data

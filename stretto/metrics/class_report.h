@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/metrics/classification.h"
+
+namespace stretto::metrics {
+
+// One class against the rest. Zero for 0/0, as in scikit-learn.
+struct ClassScores {
+  std::string label;
+  double precision = 0;
+  double recall = 0;
+  double f1 = 0;
+  int64_t support = 0;  // gold samples
+};
+
+ClassScores class_scores(const std::string& label, int64_t correct, int64_t predicted, int64_t gold);
+
+// One entry per label. REQUIRES: as many labels as `confusion` has.
+std::vector<ClassScores> class_scores(const Confusion& confusion, const std::vector<std::string>& labels);
+
+// {LABEL: {precision, recall, f1, support}, ...}
+nlohmann::ordered_json class_scores_json(const std::vector<ClassScores>& scores);
+
+// {labels: [...], counts: [[...], ...]}: a row of `counts` per gold label, a column per predicted one.
+nlohmann::ordered_json confusion_json(const Confusion& confusion, const std::vector<std::string>& labels);
+
+// The same as lines of at most 80 columns for a terminal. Long labels are shortened; of many labels, those with the most gold
+// samples are shown, which the last line says.
+std::string class_scores_table(const std::vector<ClassScores>& scores);
+std::string confusion_table(const Confusion& confusion, const std::vector<std::string>& labels);
+
+}  // namespace stretto::metrics

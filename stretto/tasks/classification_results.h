@@ -1,0 +1,68 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/models/problem_type.h"
+#include "stretto/tensor/batch.h"
+#include "stretto/trainer/module.h"
+
+namespace stretto {
+
+// How a sequence classification is trained and evaluated.
+struct ClassificationSettings {
+  ProblemType problem = ProblemType::single_label_classification;
+  std::vector<double> class_weights = {};  // by class; empty: 1 each
+  double label_smoothing = 0;
+  std::optional<std::string> glue_task = {};  // evaluate with the metrics of this task of GLUE
+};
+
+// The loss of `logits` [B, C] for the labels of a batch (data::TextDataset::pack).
+Loss classification_loss(const Tensor& logits, const Tensor& labels, const ClassificationSettings& settings,
+                         const nn::Context& context = {});
+
+// The logits of a batch [B, C] and its labels as rows of float64, from which ClassificationResults are made. `labels` undefined:
+// samples have none.
+Tensor classification_rows(const Tensor& logits, const Tensor& labels, ProblemType problem);
+
+// What a model predicted for a data set.
+class ClassificationResults {
+ public:
+  // `rows`: those of all samples, on CPU; `labels`: names of the classes.
+  ClassificationResults(const Tensor& rows, std::vector<std::string> labels, ClassificationSettings settings);
+
+  bool has_labels() const { return has_labels_; }
+
+  // The mean loss ("loss") and the metrics of the problem: metrics/classification.h, metrics/multi_label.h, pearson and spearmanr;
+  // or those of the task of GLUE. Empty without labels.
+  Metrics metrics() const;
+
+  // Precision, recall and F1 per class, and of a single-label classification the confusion matrix: as tables for a terminal, and
+  // as {"classes": ..., "confusion_matrix": ...}. Empty for a regression and without labels.
+  std::string tables() const;
+  nlohmann::ordered_json report() const;
+
+  // {label, score} of the best class; multi-label also labels (of probability >= 0.5) and scores of all; {prediction} of a
+  // regression. And gold, the label or labels, if there are.
+  nlohmann::ordered_json prediction(int64_t sample) const;
+
+  // The samples that are predicted wrongly, the most wrong first: by the probability of the gold label, for multi-label of the
+  // least probable decision; for a regression all samples by their error.
+  std::vector<int64_t> most_wrong() const;
+
+ private:
+  int64_t width() const { return std::ssize(labels_); }
+  std::vector<std::string> names_of(const Tensor& flags) const;
+  Metrics glue_metrics() const;
+
+  std::vector<std::string> labels_;
+  ClassificationSettings settings_;
+  Tensor logits_, gold_;  // gold_: as in a batch
+  Tensor scores_;         // probabilities; of a regression the logits
+  bool has_labels_;
+};
+
+}  // namespace stretto
