@@ -25,6 +25,7 @@ BENCHMARKS = {
     "lite": ["--program", PROGRAMS / "lite_bench"],
     "train": [],
     "sharding": [],
+    "hosts": ["--program", PROGRAMS / "collectives_bench"],
 }
 
 

@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/interfaces.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"
 
@@ -21,7 +22,10 @@ Group make_group(const std::string& backend, const std::shared_ptr<StoreHandle>&
                  const cluster::RankInfo& me) {
   StoreHandle handle = *store;
   handle.store = c10::make_intrusive<c10d::PrefixStore>(backend, store->store);
-  return Group(backend, std::make_shared<StoreHandle>(handle), me.rank, me.world_size);
+  GroupOptions options = {.secret = me.secret};
+  if (me.local_world_size < me.world_size)
+    options.address = cluster::own_address({me.master_addr, me.master_port});
+  return Group(backend, std::make_shared<StoreHandle>(handle), me.rank, me.world_size, options);
 }
 
 double median(std::vector<double> values) {

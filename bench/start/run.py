@@ -40,6 +40,19 @@ def write_model(folder, train):
          "num_attention_heads": 4, "intermediate_size": 256, "max_position_embeddings": 64}))
 
 
+def write_job(folder):
+    """The recipe of one step of a tiny model, and its training file."""
+    subprocess.run([sys.executable, measure.ROOT / "scripts/make_reviews.py", folder / "data", "--rows", "2000"],
+                   check=True, stdout=subprocess.DEVNULL)
+    train = folder / "data/train.tsv"
+    write_model(folder, train)
+    (folder / "recipe.yaml").write_text(
+        f"task: text-classification\nmodel: {{config: {folder}/config.json}}\ntokenizer: {{path: {folder}}}\n"
+        f"data: {{train: {train}, max_length: 48}}\ntraining: {{batch_size: 32, max_steps: 1}}\n"
+        "evaluate: {every: never}\ncheckpoint: {monitor: null}\ntrack: {log_every: 1}\n")
+    return folder / "recipe.yaml", train
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
@@ -48,18 +61,11 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="start-bench-") as temporary:
         folder = pathlib.Path(temporary)
-        subprocess.run([sys.executable, measure.ROOT / "scripts/make_reviews.py", folder / "data", "--rows", "2000"],
-                       check=True, stdout=subprocess.DEVNULL)
-        train = folder / "data/train.tsv"
-        write_model(folder, train)
-        (folder / "recipe.yaml").write_text(
-            f"task: text-classification\nmodel: {{config: {folder}/config.json}}\ntokenizer: {{path: {folder}}}\n"
-            f"data: {{train: {train}, max_length: 48}}\ntraining: {{batch_size: 32, max_steps: 1}}\n"
-            "evaluate: {every: never}\ncheckpoint: {monitor: null}\ntrack: {log_every: 1}\n")
+        recipe, train = write_job(folder)
         times = {"stretto": [], "ddp": [], "accelerate": []}
         for turn in range(options.rounds):
             times["stretto"].append(seconds_until(
-                [options.stretto, "train", folder / "recipe.yaml", "-N", 2, "--set", f"output={folder}/run{turn}"], "step 1/1"))
+                [options.stretto, "train", recipe, "-N", 2, "--set", f"output={folder}/run{turn}"], "step 1/1"))
             for how in ["ddp", "accelerate"]:
                 times[how].append(seconds_until(
                     [options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, PEER, how, folder,
