@@ -42,7 +42,10 @@ std::string exposure(Meeting meeting, const RankInfo& info) {
 }
 
 Endpoint store_endpoint(Meeting meeting, const RankInfo& info) {
-  if (meeting != Meeting::local_socket) return {info.master_addr, info.master_port};
+  if (meeting != Meeting::local_socket) {
+    const Endpoint master = {info.master_addr, info.master_port};
+    return names_this_host_only_here(master) ? Endpoint{own_address(master), info.master_port} : master;
+  }
   const std::string job = fmt::format("{} {} {}", info.master_addr, info.master_port, info.restart_count);
   return {fmt::format("@stretto-{}-{}-{:016x}", ::geteuid(), info.master_port, hash64(job)), 0};
 }

@@ -24,7 +24,7 @@ std::string exposure(Meeting meeting, const RankInfo& info);
 //
 // The socket's name is made of the user and of MASTER_ADDR, MASTER_PORT and the restart count: jobs that run at the same
 // time differ in these. For the others rank 0 binds to the one address of its host by which it reaches MASTER_ADDR, and
-// logs a warning where that is not MASTER_ADDR itself. Throws DistributedError where MASTER_ADDR cannot be resolved.
+// logs a warning where that is not MASTER_ADDR itself; a name that means 127.x on this host stands for that address. Throws DistributedError where MASTER_ADDR cannot be resolved.
 Endpoint listening_endpoint(Meeting meeting, const RankInfo& info);
 Endpoint store_endpoint(Meeting meeting, const RankInfo& info);
 

@@ -76,6 +76,10 @@ Endpoint numeric_endpoint(const Address& address) {
   return {host, static_cast<int>(parse_int(port).value_or(0))};
 }
 
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 void require_own_user(const Fd& socket, const Endpoint& peer) {
   const auto user = peer_user(socket);
   if (!user || *user == ::geteuid()) return;
@@ -150,10 +154,15 @@ std::optional<uid_t> peer_user(const Fd& socket) {
   return peer.uid;
 }
 
-std::string address_towards(const Endpoint& peer) {
-  const auto is_loopback = [](const std::string& host) {
-    return host == "localhost" || host == "::1" || host.starts_with("127.");
+bool names_this_host_only_here(const Endpoint& where) {
+  const auto is_address_of_loopback = [](const Address& one) {
+    return is_loopback(numeric_endpoint(one).host);
   };
+  return !is_loopback(where.host) &&
+         std::ranges::all_of(resolve<DistributedError>(where), is_address_of_loopback);
+}
+
+std::string address_towards(const Endpoint& peer) {
   int error = 0;
   for (const Address& destination : resolve<DistributedError>(peer)) {
     const Fd socket(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -173,6 +182,19 @@ std::string address_towards(const Endpoint& peer) {
     }
   }
   throw DistributedError("{}: there is no route: {}", peer.text(), std::strerror(error));
+}
+
+std::string peer_text(const Fd& socket) {
+  if (peer_user(socket)) return "a local process";
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  return fmt::format("{} port {}", host, port);
 }
 
 Endpoint bound_endpoint(const Fd& socket) {
@@ -244,6 +266,8 @@ std::string receive_exactly(const Fd& socket, const Endpoint& peer, size_t bytes
   }
   return received;
 }
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 void set_no_delay(const Fd& socket) {
   const int on = 1;

@@ -1,4 +1,5 @@
 #include "tests/support/hosts.h"
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,6 +115,37 @@ TEST_F(SshHosts, MpirunStartsRanksOnSeveralHosts) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("probe 1 of 4, local 1 of 2"), HasSubstr("probe 2 of 4, local 0 of 2")));
   EXPECT_THAT(run(mpirun + RANK_PROBE)[0].err, HasSubstr("mpirun -x MASTER_ADDR=<the first host>"));
+}
+
+// A training by ssh, and by mpirun, is that of four ranks on one host.
+TEST_F(SshHosts, TrainTakesTheStepsOfOneHost) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=8 evaluate.every=never ";
+  workspace.train("one", 4, settings);
+  const auto expect_the_same = [&](const std::string& folder) {
+    EXPECT_LT(relative_difference(workspace.losses("one"), workspace.losses(folder)), 1e-9);
+    EXPECT_LT(weight_difference(read_weights(workspace.path("one/model/model.safetensors")),
+                                read_weights(workspace.path(folder + "/model/model.safetensors"))),
+              1e-9);
+  };
+  const HostResult by_ssh =
+      run("(" + workspace.command("train", 2, settings + "output=" + workspace.path("ssh")) +
+          " --hosts host0,host1)")[0];
+  ASSERT_EQ(by_ssh.exit_code, 0) << by_ssh.err;
+  EXPECT_THAT(workspace.read("ssh/logger_logs/training_0.log"),
+              HasSubstr("shared memory, 2 ranks on this host; TCP between 2 hosts"));
+  expect_the_same("ssh");
+
+  if (shell("mpirun --version").exit_code != 0)
+    GTEST_SKIP() << "Open MPI's mpirun (package openmpi-bin) is missing";
+  std::string command = workspace.command("train", 1, settings + "output=" + workspace.path("mpi"));
+  command.replace(
+      command.find("exec "), 5,
+      "exec mpirun --allow-run-as-root --bind-to none --mca plm_rsh_agent ssh --host host0:2,host1:2 "
+      "-x MASTER_ADDR=10.77.0.1 -x STRETTO_SECRET=s3cret ");
+  const HostResult by_mpirun = run("(" + command + ")")[0];
+  ASSERT_EQ(by_mpirun.exit_code, 0) << by_mpirun.err;
+  expect_the_same("mpi");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "tests/support/hosts.h"
+#include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,6 +136,23 @@ TEST_F(Slurm, ATaskCanBeARank) {
     EXPECT_THAT(result.out, HasSubstr(line));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("launch: srun or mpirun has started"));
+}
+
+// With a launcher per node, and with a task per rank.
+TEST_F(Slurm, TrainTakesTheStepsOfOneHost) {
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=8 evaluate.every=never ";
+  workspace.train("one", 4, settings);
+  const auto srun = [&](const std::string& options, int ranks, const std::string& folder) {
+    std::string command = workspace.command("train", ranks, settings + "output=" + workspace.path(folder));
+    return "(" + command.replace(command.find("exec "), 5, "exec srun " + options + " ") + ")";
+  };
+  const HostResult result = run(srun("-N 2 --ntasks-per-node=1 --cpus-per-task=2", 2, "launchers") + " && " +
+                                srun("-N 2 --ntasks-per-node=2", 1, "tasks"));
+  if (!works_) GTEST_SKIP() << why_not();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* folder : {"launchers", "tasks"})
+    EXPECT_LT(relative_difference(workspace.losses("one"), workspace.losses(folder)), 1e-9) << folder;
 }
 
 // Slurm signals every process of the job.
