@@ -12,7 +12,7 @@ void RefusalLog::add(const std::string& peer, const std::string& reason, Clock::
   }
   const std::string more =
       skipped_ > 0 ? fmt::format(" ({} others were closed since the last such line)", skipped_) : "";
-  log::warning("store: closed the connection from {}: {}{}", peer, reason, more);
+  log::warning("{}: closed the connection from {}: {}{}", what_, peer, reason, more);
   ++logged_;
   skipped_ = 0;
   quiet_until_ = now + std::chrono::minutes(1);

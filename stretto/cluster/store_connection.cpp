@@ -15,19 +15,6 @@ namespace {
 
 constexpr size_t max_at_end = 16;
 
-std::string peer_text(const Fd& socket) {
-  if (peer_user(socket)) return "a local process";
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "an unknown address";
-  }
-  return fmt::format("{} port {}", host, port);
-}
-
 }  // namespace
 
 StoreConnection::StoreConnection(Fd socket, const std::string& secret, Clock::time_point deadline,

@@ -129,15 +129,15 @@ TEST(ForgedStore, WhatNoRankWritesIsNamed) {
 }
 
 // Rank 1 of two is played by `forge`, which writes its control block by hand.
-std::string reduce_with(const std::function<void(SharedControl&, const SharedCall&)>& forge) {
+std::string reduce_with(const std::function<void(SharedControl&, const CollectiveCall&)>& forge) {
   const auto handle = memory_store();
   GroupOptions options;
   options.deadline = std::chrono::seconds(20);
-  const SharedCall call = {.operation = static_cast<int32_t>(SharedOperation::all_reduce),
-                           .dtype = static_cast<int32_t>(at::kFloat),
-                           .reduce = 0,
-                           .root = 0,
-                           .count = 1000};
+  const CollectiveCall call = {.operation = static_cast<int32_t>(CollectiveOperation::all_reduce),
+                               .dtype = static_cast<int32_t>(at::kFloat),
+                               .reduce = 0,
+                               .root = 0,
+                               .count = 1000};
   std::string message = "no error";
   std::promise<void> finished;
   std::thread forger([&] {
@@ -170,7 +170,7 @@ TEST(ForgedControl, OffsetsAreHeldAgainstTheSegment) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   for (const int64_t offset : {most, most - 4095, int64_t{1} << 46, int64_t{0}, int64_t{64},
                                static_cast<int64_t>(SharedCollectives::slots_begin) + 1}) {
-    EXPECT_THAT(reduce_with([&](SharedControl& mine, const SharedCall& call) {
+    EXPECT_THAT(reduce_with([&](SharedControl& mine, const CollectiveCall& call) {
                   mine.entries[0] = {.call = call, .offset = offset, .first_slot = 0};
                 }),
                 HasSubstr("rank 1 shows data outside of its memory"))
@@ -179,8 +179,8 @@ TEST(ForgedControl, OffsetsAreHeldAgainstTheSegment) {
 }
 
 TEST(ForgedControl, UnknownCallsAreDescribed) {
-  EXPECT_THAT(reduce_with([&](SharedControl& mine, const SharedCall& call) {
-                SharedCall other = call;
+  EXPECT_THAT(reduce_with([&](SharedControl& mine, const CollectiveCall& call) {
+                CollectiveCall other = call;
                 other.operation = -7;
                 other.dtype = 1 << 30;
                 other.reduce = -1;

@@ -108,8 +108,8 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       rank_(rank),
       size_(size),
       options_(std::move(options)) {
-  if (backend != "shm" && backend != "gloo" && backend != "nccl") {
-    throw ConfigError("\"{}\" is not a communication back end; possible: shm, gloo, nccl", backend);
+  if (backend != "shm" && backend != "tcp" && backend != "gloo" && backend != "nccl") {
+    throw ConfigError("\"{}\" is not a communication back end; possible: shm, tcp, gloo, nccl", backend);
   }
   if (backend == "nccl" ? !options_.device.is_cuda() || !options_.device.has_index()
                         : !options_.device.is_cpu()) {
@@ -123,7 +123,7 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       transport_ = made.description;
       return;
     }
-    const auto make = backend == "gloo" ? make_gloo : make_nccl;
+    const auto make = backend == "tcp" ? make_tcp : backend == "gloo" ? make_gloo : make_nccl;
     backend_ = std::make_unique<Backend>(Backend{make(store_->store, rank, size, options_), nullptr});
     transport_ = backend;
   } catch (const Error&) {

@@ -36,7 +36,8 @@ struct GroupOptions {
   // Of every collective. Longer than the launcher's --hang-timeout, whose report says more: which rank is missing, and why.
   std::chrono::milliseconds deadline{600'000};
   std::string name = "world";         // for messages
-  std::string address = "127.0.0.1";  // the local address that peers connect to (Gloo)
+  std::string address = "127.0.0.1";  // the local address that peers connect to
+  std::string secret = "";            // of the job, which peers must know to connect
   std::string host = "";              // ranks with the same name share memory; "": determined from the system
   at::Device device = at::kCPU;       // of this rank's tensors; nccl: the GPU with its index
 
@@ -53,7 +54,7 @@ struct GroupOptions {
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks of one
-  // host, Gloo between hosts), "gloo" (CPU tensors) or "nccl" (CUDA tensors).
+  // host, TCP between hosts), "tcp", "gloo" (CPU tensors) or "nccl" (CUDA tensors).
   Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
         GroupOptions options = {});
   ~Group();

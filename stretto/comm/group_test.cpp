@@ -368,8 +368,8 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
 }
 
 const auto name_of_backend = [](const auto& backend) { return std::string(backend.param); };
-INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::Values("shm", "gloo"), name_of_backend);
-INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::Values("shm", "gloo"), name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::Values("shm", "tcp", "gloo"), name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::Values("shm", "tcp", "gloo"), name_of_backend);
 
 TEST(Group, UnknownBackendIsRefused) { EXPECT_THROW(Group("mpi", {}, 0, 1), ConfigError); }
 

@@ -113,7 +113,7 @@ TEST(Mesh, TheInnermostDimensionStaysOnAHost) {
       EXPECT_THAT(members(mesh, "tp"), ElementsAre(rank % 2, rank % 2 + 2));
       EXPECT_EQ(mesh.group("tp").transport(), "shared memory, 2 ranks on this host");
       EXPECT_THAT(members(mesh, "dp"), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
-      EXPECT_THAT(mesh.group("dp").transport(), HasSubstr("gloo between 2 hosts"));
+      EXPECT_THAT(mesh.group("dp").transport(), HasSubstr("TCP between 2 hosts"));
 
       const Mesh flat(world, Mesh::data_parallel(4));
       EXPECT_NE(&flat.group("dp"), &world) << "other order";

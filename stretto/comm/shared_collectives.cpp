@@ -94,8 +94,10 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
     if (idle == 63) moved = now;  // or a little earlier
     if (now - moved < spin) continue;
     if (now - begin > deadline) {
-      fail(fmt::format("rank {} has not made this call within {} (--collective-timeout)",
-                       team_->peer(std::max(0, awaited())).rank,
+      const int peer = awaited();
+      fail(fmt::format("{} not made this call within {} (--collective-timeout)",
+                       peer == other_host ? "a rank of another host has"
+                                          : fmt::format("rank {} has", team_->peer(std::max(0, peer)).rank),
                        human_duration(std::chrono::duration<double>(deadline).count())));
     }
     sleep(finished, awaited);
@@ -105,7 +107,8 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
 // Until the awaited rank announces something, or for a nap.
 void SharedCollectives::sleep(const std::function<bool()>& finished, const std::function<int()>& awaited) {
   const int peer = awaited();
-  if (peer < 0 && !in_flight_.empty()) {
+  if (peer == other_host) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (peer == -1 && !in_flight_.empty()) {
     // In the destructor a rank must not wait for other hosts without a limit.
     closing_ ? std::this_thread::sleep_for(std::chrono::milliseconds(1)) : finish_next();
   }
@@ -223,7 +226,7 @@ void SharedCollectives::read_entries(SharedTask& task) {
   for (int position = 0; position < team_->size(); ++position) {
     task.entries.push_back(team_->control(position).entries[task.number % SharedControl::max_entries]);
     const SharedEntry& entry = task.entries.back();
-    const SharedCall& theirs = entry.call;
+    const CollectiveCall& theirs = entry.call;
     if (theirs == task.call() && lies_in_segment(task, position, entry.offset)) continue;
     if (theirs == task.call()) {
       fail(fmt::format("rank {} shows data outside of its memory (offset {}): its control block is damaged",

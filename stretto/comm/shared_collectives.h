@@ -45,6 +45,8 @@ class SharedCollectives {
   SharedCollectives(const SharedCollectives&) = delete;
   SharedCollectives& operator=(const SharedCollectives&) = delete;
 
+  static constexpr int other_host = -2;
+
   // Moves what can be moved now, and returns a number for wait(). REQUIRES: for reductions, kernels::can_reduce.
   // Throws DistributedError when the group has failed.
   uint64_t start(SharedTask::Request request);
@@ -56,7 +58,7 @@ class SharedCollectives {
   bool complete(uint64_t number);
 
   // The same for anything else that a rank waits for: takes part in what has begun until `finished` returns true; it is
-  // called repeatedly. `awaited`: the position of the rank that it depends on, -1 for none.
+  // called repeatedly. `awaited`: the position of the rank that it depends on, -1 for none, `other_host`.
   void drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
              std::chrono::milliseconds deadline);
 

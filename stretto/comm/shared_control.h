@@ -6,26 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "stretto/comm/collective_call.h"
+
 namespace stretto {
 
 // What a rank shows the other ranks of its host, at the front of its segment. Only the rank itself writes, except for
 // `sleepers` and the state of messages that are taken. Readers trust no number in it: they check each offset and size
 // against the segment before use, and a rank keeps what it needs back of its own in private memory.
 
-// What all ranks must agree on. Plain numbers, since they are in shared memory.
-struct SharedCall {
-  int32_t operation;
-  int32_t dtype;
-  int32_t reduce;
-  int32_t root;
-  int64_t count;  // elements
-
-  bool operator==(const SharedCall&) const = default;
-};
-
 // A collective that the rank has entered, and where its data are.
 struct SharedEntry {
-  SharedCall call;
+  CollectiveCall call;
   int64_t offset;       // in the rank's segment; negative: in its staging slots,
   uint64_t first_slot;  // of which this one, modulo their number, holds the first piece
 };

@@ -7,7 +7,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/comm/backends.h"
-#include "stretto/kernels/reduce.h"
 
 namespace stretto {
 namespace {
@@ -51,39 +50,6 @@ class MessageWork : public c10d::Work {
   std::function<bool()> move_;
 };
 
-ReduceOp from_c10d(const c10d::ReduceOp& op) {
-  switch (op.op_) {
-    case c10d::ReduceOp::SUM:
-      return ReduceOp::sum;
-    case c10d::ReduceOp::PRODUCT:
-      return ReduceOp::product;
-    case c10d::ReduceOp::MIN:
-      return ReduceOp::min;
-    case c10d::ReduceOp::MAX:
-      return ReduceOp::max;
-    default:
-      throw DistributedError("this reduction is not one of sum, product, min, max");
-  }
-}
-
-Tensor only_one(const std::vector<Tensor>& tensors) {
-  if (tensors.size() != 1)
-    throw DistributedError("a collective takes one tensor per rank, not {}", tensors.size());
-  return tensors[0];
-}
-
-// The tensor whose equal parts, in order, these are.
-Tensor joined(const std::vector<Tensor>& parts) {
-  const int64_t elements = parts.at(0).numel();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto* expected = static_cast<const std::byte*>(parts[0].const_data_ptr()) + i * parts[0].nbytes();
-    if (parts[i].numel() != elements || (elements > 0 && parts[i].const_data_ptr() != expected)) {
-      throw DistributedError("gather and scatter take the equal parts of one tensor, in their order");
-    }
-  }
-  return parts[0].as_strided({elements * std::ssize(parts)}, {1});
-}
-
 std::string on_this_host(int ranks) {
   return fmt::format("shared memory, {} rank{} on this host", ranks, ranks == 1 ? "" : "s");
 }
@@ -95,16 +61,16 @@ SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::millisec
       exchange_(std::make_shared<SharedExchange>(std::move(team), HostRail{}, deadline)) {}
 
 SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
-                           c10::intrusive_ptr<c10d::Backend> gloo)
-    : c10d::Backend(gloo->getRank(), gloo->getSize()),
+                           c10::intrusive_ptr<c10d::Backend> network)
+    : c10d::Backend(network->getRank(), network->getSize()),
       exchange_(std::make_shared<SharedExchange>(std::move(team), std::move(rail), deadline)),
-      gloo_(std::move(gloo)) {}
+      network_(std::move(network)) {}
 
 // The back end of collectives that shared memory alone does not perform. What was begun in shared memory is finished first:
-// the others may need this rank's part in it, and this rank is about to wait in Gloo.
+// the others may need this rank's part in it, and this rank is about to wait for the network.
 c10d::Backend* SharedMemory::fallback() {
-  if (gloo_) waitForPendingWorks();
-  return gloo_.get();
+  if (network_) waitForPendingWorks();
+  return network_.get();
 }
 
 Allocator SharedMemory::allocator() const {
@@ -115,36 +81,28 @@ Allocator SharedMemory::allocator() const {
   };
 }
 
-SharedMemory::WorkPtr SharedMemory::start(SharedOperation operation, int64_t count, const Tensor& shown,
+SharedMemory::WorkPtr SharedMemory::start(CollectiveOperation operation, int64_t count, const Tensor& shown,
                                           const Tensor& taken, int root, const c10d::ReduceOp* reduce) {
-  const Tensor& typed = shown.defined() ? shown : taken;
-  const at::ScalarType dtype = typed.defined() ? typed.scalar_type() : at::kByte;
-  if (reduce != nullptr && !kernels::can_reduce(dtype)) {
-    throw DistributedError("there is no reduction of {} tensors", c10::toString(dtype));
-  }
-  SharedTask::Request request{
-      .call = {.operation = static_cast<int32_t>(operation),
-               .dtype = static_cast<int32_t>(dtype),
-               .reduce = reduce == nullptr ? 0 : static_cast<int32_t>(from_c10d(*reduce)),
-               .root = root,
-               .count = count},
-      .shown = shown.defined() ? shown.const_data_ptr() : nullptr,
-      .taken = taken.defined() ? taken.mutable_data_ptr() : nullptr,
-      .keep = {shown, taken}};
+  CollectiveCall call = call_of(count, shown.defined() ? shown : taken, root, reduce);
+  call.operation = static_cast<int32_t>(operation);
+  SharedTask::Request request{.call = call,
+                              .shown = shown.defined() ? shown.const_data_ptr() : nullptr,
+                              .taken = taken.defined() ? taken.mutable_data_ptr() : nullptr,
+                              .keep = {shown, taken}};
   return c10::make_intrusive<CollectiveWork>(exchange_, exchange_->collectives.start(std::move(request)));
 }
 
 SharedMemory::WorkPtr SharedMemory::allreduce(std::vector<Tensor>& tensors,
                                               const c10d::AllreduceOptions& options) {
   const Tensor tensor = only_one(tensors);
-  return start(SharedOperation::all_reduce, tensor.numel(), tensor, tensor, 0, &options.reduceOp);
+  return start(CollectiveOperation::all_reduce, tensor.numel(), tensor, tensor, 0, &options.reduceOp);
 }
 
 SharedMemory::WorkPtr SharedMemory::reduce(std::vector<Tensor>& tensors, const c10d::ReduceOptions& options) {
-  if (auto* gloo = fallback()) return gloo->reduce(tensors, options);
+  if (auto* network = fallback()) return network->reduce(tensors, options);
   const Tensor tensor = only_one(tensors);
-  return start(SharedOperation::reduce, tensor.numel(), tensor, tensor, static_cast<int>(options.rootRank),
-               &options.reduceOp);
+  return start(CollectiveOperation::reduce, tensor.numel(), tensor, tensor,
+               static_cast<int>(options.rootRank), &options.reduceOp);
 }
 
 // It is never given back: a rank that ends first must not take it from the others. The kernel frees it with the segment.
@@ -167,68 +125,79 @@ Tensor SharedMemory::common(int64_t elements, at::ScalarType dtype) {
 
 SharedMemory::WorkPtr SharedMemory::broadcast(std::vector<Tensor>& tensors,
                                               const c10d::BroadcastOptions& options) {
-  if (auto* gloo = fallback()) return gloo->broadcast(tensors, options);
+  if (auto* network = fallback()) return network->broadcast(tensors, options);
   const Tensor tensor = only_one(tensors);
   const bool mine = options.rootRank == getRank();
-  return start(SharedOperation::broadcast, tensor.numel(), mine ? tensor : Tensor(), mine ? Tensor() : tensor,
-               static_cast<int>(options.rootRank));
+  return start(CollectiveOperation::broadcast, tensor.numel(), mine ? tensor : Tensor(),
+               mine ? Tensor() : tensor, static_cast<int>(options.rootRank));
 }
 
 SharedMemory::WorkPtr SharedMemory::_allgather_base(Tensor& output, Tensor& input,
                                                     const c10d::AllgatherOptions& options) {
-  if (auto* gloo = fallback()) return gloo->_allgather_base(output, input, options);
-  return start(SharedOperation::all_gather, input.numel(), input, output);
+  if (auto* network = fallback()) return network->_allgather_base(output, input, options);
+  return start(CollectiveOperation::all_gather, input.numel(), input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::_reduce_scatter_base(Tensor& output, Tensor& input,
                                                          const c10d::ReduceScatterOptions& options) {
-  if (auto* gloo = fallback()) return gloo->_reduce_scatter_base(output, input, options);
-  return start(SharedOperation::reduce_scatter, output.numel(), input, output, 0, &options.reduceOp);
+  if (auto* network = fallback()) return network->_reduce_scatter_base(output, input, options);
+  return start(CollectiveOperation::reduce_scatter, output.numel(), input, output, 0, &options.reduceOp);
 }
 
 SharedMemory::WorkPtr SharedMemory::alltoall_base(Tensor& output, Tensor& input,
                                                   std::vector<int64_t>& output_sizes,
                                                   std::vector<int64_t>& input_sizes,
                                                   const c10d::AllToAllOptions& options) {
-  if (auto* gloo = fallback()) return gloo->alltoall_base(output, input, output_sizes, input_sizes, options);
+  if (auto* network = fallback())
+    return network->alltoall_base(output, input, output_sizes, input_sizes, options);
   if (!output_sizes.empty() || !input_sizes.empty())
     throw DistributedError("all_to_all takes equal pieces only");
-  return start(SharedOperation::all_to_all, input.numel() / getSize(), input, output);
+  return start(CollectiveOperation::all_to_all, input.numel() / getSize(), input, output);
 }
 
 SharedMemory::WorkPtr SharedMemory::barrier(const c10d::BarrierOptions& options) {
-  if (auto* gloo = fallback()) return gloo->barrier(options);
-  return start(SharedOperation::barrier, 0, Tensor(), Tensor());
+  if (auto* network = fallback()) return network->barrier(options);
+  return start(CollectiveOperation::barrier, 0, Tensor(), Tensor());
 }
 
 SharedMemory::WorkPtr SharedMemory::gather(std::vector<std::vector<Tensor>>& outputs,
                                            std::vector<Tensor>& inputs, const c10d::GatherOptions& options) {
-  if (auto* gloo = fallback()) return gloo->gather(outputs, inputs, options);
+  if (auto* network = fallback()) return network->gather(outputs, inputs, options);
   const Tensor input = only_one(inputs);
   const bool mine = options.rootRank == getRank();
-  return start(SharedOperation::gather, input.numel(), input, mine ? joined(outputs.at(0)) : Tensor(),
+  return start(CollectiveOperation::gather, input.numel(), input, mine ? joined(outputs.at(0)) : Tensor(),
                static_cast<int>(options.rootRank));
 }
 
 SharedMemory::WorkPtr SharedMemory::scatter(std::vector<Tensor>& outputs,
                                             std::vector<std::vector<Tensor>>& inputs,
                                             const c10d::ScatterOptions& options) {
-  if (auto* gloo = fallback()) return gloo->scatter(outputs, inputs, options);
+  if (auto* network = fallback()) return network->scatter(outputs, inputs, options);
   const Tensor output = only_one(outputs);
   const bool mine = options.rootRank == getRank();
-  return start(SharedOperation::scatter, output.numel(), mine ? joined(inputs.at(0)) : Tensor(), output,
+  return start(CollectiveOperation::scatter, output.numel(), mine ? joined(inputs.at(0)) : Tensor(), output,
                static_cast<int>(options.rootRank));
 }
 
+// A message of the network: while a rank waits for it, it takes part in the reductions that it has begun.
+SharedMemory::WorkPtr SharedMemory::driven(WorkPtr message) {
+  return c10::make_intrusive<MessageWork>(exchange_, SharedCollectives::other_host,
+                                          [message = std::move(message)] {
+                                            if (!message->isCompleted()) return false;
+                                            message->wait();
+                                            return true;
+                                          });
+}
+
 SharedMemory::WorkPtr SharedMemory::send(std::vector<Tensor>& tensors, int destination, int tag) {
-  if (gloo_) return gloo_->send(tensors, destination, tag);
+  if (network_) return driven(network_->send(tensors, destination, tag));
   const uint64_t number = exchange_->messages.send(destination, tag, only_one(tensors));
   return c10::make_intrusive<MessageWork>(
       exchange_, destination, [exchange = exchange_, number] { return exchange->messages.sent(number); });
 }
 
 SharedMemory::WorkPtr SharedMemory::recv(std::vector<Tensor>& tensors, int source, int tag) {
-  if (gloo_) return gloo_->recv(tensors, source, tag);
+  if (network_) return driven(network_->recv(tensors, source, tag));
   const uint64_t number = exchange_->messages.next_number(source, tag);
   return c10::make_intrusive<MessageWork>(
       exchange_, source, [exchange = exchange_, source, tag, number, tensor = only_one(tensors)] {
@@ -243,12 +212,12 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
     auto shared = c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline);
     return {shared, shared, on_this_host(size)};
   }
-  const auto gloo = make_gloo(store, rank, size, options);
+  const auto network = make_tcp(store, rank, size, options);
   if (!hosts.refusal.empty()) {
-    return {gloo, nullptr, fmt::format("gloo, since there is no shared memory: {}", hosts.refusal)};
+    return {network, nullptr, fmt::format("TCP, since there is no shared memory: {}", hosts.refusal)};
   }
-  const std::string between = fmt::format("gloo between {} hosts", hosts.ranks.size());
-  if (static_cast<size_t>(size) == hosts.ranks.size()) return {gloo, nullptr, between};
+  const std::string between = fmt::format("TCP between {} hosts", hosts.ranks.size());
+  if (static_cast<size_t>(size) == hosts.ranks.size()) return {network, nullptr, between};
 
   HostRail rail = {.rails = size};
   for (const auto& ranks : hosts.ranks) rail.rails = std::min(rail.rails, static_cast<int>(ranks.size()));
@@ -256,11 +225,11 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
     const auto meeting =
         c10::make_intrusive<c10d::PrefixStore>(fmt::format("rail.{}", hosts.team->me()), store);
     rail.backend =
-        make_gloo(meeting, static_cast<int>(hosts.mine), static_cast<int>(hosts.ranks.size()), options);
+        make_tcp(meeting, static_cast<int>(hosts.mine), static_cast<int>(hosts.ranks.size()), options);
   }
   const std::string inside = on_this_host(hosts.team->size()) + "; ";
   auto shared =
-      c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline, std::move(rail), gloo);
+      c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline, std::move(rail), network);
   return {shared, shared, inside + between};
 }
 

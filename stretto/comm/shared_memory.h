@@ -26,19 +26,19 @@ struct SharedExchange {
 };
 
 // Shared memory as a back end of c10d. Where ranks run on several hosts, all_reduce uses shared memory inside each and
-// `rail` between them, and everything else uses `gloo`, which is null on a single host.
+// `rail` between them, and everything else uses `network`, which is null on a single host.
 class SharedMemory : public c10d::Backend {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline);
   SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
-               c10::intrusive_ptr<c10d::Backend> gloo);
+               c10::intrusive_ptr<c10d::Backend> network);
 
   // Of tensors that collectives read and write in place.
   Allocator allocator() const;
 
-  bool on_one_host() const { return !gloo_; }
+  bool on_one_host() const { return !network_; }
 
   // Zeroed memory of the first rank that every rank reads and writes; it lives as long as the group. Collective.
   // REQUIRES: on_one_host().
@@ -65,13 +65,14 @@ class SharedMemory : public c10d::Backend {
   WorkPtr recv(std::vector<Tensor>& tensors, int source, int tag) override;
 
  private:
-  WorkPtr start(SharedOperation operation, int64_t count, const Tensor& shown, const Tensor& taken,
+  WorkPtr start(CollectiveOperation operation, int64_t count, const Tensor& shown, const Tensor& taken,
                 int root = 0, const c10d::ReduceOp* reduce = nullptr);
 
   c10d::Backend* fallback();
+  WorkPtr driven(WorkPtr message);
 
   std::shared_ptr<SharedExchange> exchange_;
-  c10::intrusive_ptr<c10d::Backend> gloo_;
+  c10::intrusive_ptr<c10d::Backend> network_;
 };
 
 // The communication back end of a group of ranks on CPUs.
@@ -81,9 +82,9 @@ struct CpuTransport {
   std::string description;                  // "shared memory, 2 ranks on this host"
 };
 
-// Shared memory between the ranks of a host and Gloo between hosts; Gloo alone where each host has one rank, or where there
-// is no shared memory, for the reason in the description. Every rank of the group must call it. Throws what the store and
-// Gloo throw.
+// Shared memory between the ranks of a host and TCP between hosts; TCP alone where each host has one rank, or where there is
+// no shared memory, for the reason in the description. Every rank of the group must call it. Throws what the store throws, and
+// DistributedError.
 CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 const GroupOptions& options);
 

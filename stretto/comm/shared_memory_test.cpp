@@ -332,9 +332,9 @@ void run_on_hosts(const std::vector<std::string>& hosts, const std::function<voi
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Hosts, RanksAloneOnTheirHostsUseGloo) {
+TEST(Hosts, RanksAloneOnTheirHostsUseTcp) {
   run_on_hosts({"a", "b"}, [](Group& group) {
-    EXPECT_EQ(group.transport(), "gloo between 2 hosts");
+    EXPECT_EQ(group.transport(), "TCP between 2 hosts");
     Tensor tensor = at::ones({3});
     group.all_reduce(tensor).wait();
     EXPECT_EQ(tensor[2].item<float>(), 2);
@@ -348,7 +348,7 @@ TEST(Hosts, AllReduceGoesThroughBoth) {
        {std::vector<std::string>{"a", "b", "a", "b"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {
     const auto ranks = static_cast<int>(names.size());
     run_on_hosts(names, [&](Group& group) {
-      EXPECT_THAT(group.transport(), HasSubstr(" on this host; gloo between 2 hosts"));
+      EXPECT_THAT(group.transport(), HasSubstr(" on this host; TCP between 2 hosts"));
       std::vector<Tensor> tensors;
       std::vector<Work> works;
       for (const int64_t n : {0, 1, 1000, 300'001}) {

@@ -7,58 +7,24 @@
 #include <fmt/format.h>
 
 namespace stretto {
-namespace {
 
-// What all ranks must agree on besides the shape.
-std::string detail(const SharedCall& call) {
-  constexpr std::array reductions = {"sum", "product", "min", "max"};
-  const auto reduce = static_cast<size_t>(call.reduce);
-  switch (static_cast<SharedOperation>(call.operation)) {
-    case SharedOperation::all_reduce:
-    case SharedOperation::reduce_scatter:
-      return fmt::format(" ({})", reduce < reductions.size() ? reductions[reduce] : "?");
-    case SharedOperation::reduce:
-      return fmt::format(" ({}, root {})", reduce < reductions.size() ? reductions[reduce] : "?", call.root);
-    case SharedOperation::broadcast:
-    case SharedOperation::gather:
-    case SharedOperation::scatter:
-      return fmt::format(" (root {})", call.root);
-    default:
-      return "";
-  }
-}
-
-}  // namespace
-
-std::string describe(const SharedCall& call) {
-  constexpr std::array names = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
-                                "all_to_all", "gather", "scatter",   "barrier"};
-  const auto operation = static_cast<size_t>(call.operation);
-  if (call.operation == static_cast<int32_t>(SharedOperation::barrier)) return "barrier";
-  const auto dtype = static_cast<at::ScalarType>(call.dtype);
-  const bool known = call.dtype >= 0 && call.dtype < static_cast<int32_t>(at::ScalarType::NumOptions) &&
-                     dtype != at::ScalarType::Undefined;
-  return fmt::format("{} of {} {}{}", operation < names.size() ? names[operation] : "?", call.count,
-                     known ? c10::getDtypeNames(dtype).first : "?", detail(call));
-}
-
-SharedTask::Pattern SharedTask::pattern_of(SharedOperation operation) {
+SharedTask::Pattern SharedTask::pattern_of(CollectiveOperation operation) {
   switch (operation) {
-    case SharedOperation::all_reduce:
+    case CollectiveOperation::all_reduce:
       return {.from_root = false, .block_each = false, .reduces = true};
-    case SharedOperation::reduce:
+    case CollectiveOperation::reduce:
       return {.from_root = false, .block_each = false, .reduces = true, .to_root = true};
-    case SharedOperation::broadcast:
+    case CollectiveOperation::broadcast:
       return {.from_root = true, .block_each = false, .reduces = false};
-    case SharedOperation::reduce_scatter:
+    case CollectiveOperation::reduce_scatter:
       return {.from_root = false, .block_each = true, .reduces = true};
-    case SharedOperation::all_to_all:
+    case CollectiveOperation::all_to_all:
       return {.from_root = false, .block_each = true, .reduces = false};
-    case SharedOperation::scatter:
+    case CollectiveOperation::scatter:
       return {.from_root = true, .block_each = true, .reduces = false};
-    case SharedOperation::all_gather:
-    case SharedOperation::gather:
-    case SharedOperation::barrier:
+    case CollectiveOperation::all_gather:
+    case CollectiveOperation::gather:
+    case CollectiveOperation::barrier:
       break;
   }
   return {.from_root = false, .block_each = false, .reduces = false};
@@ -66,7 +32,7 @@ SharedTask::Pattern SharedTask::pattern_of(SharedOperation operation) {
 
 SharedTask::SharedTask(Request request, int ranks, uint64_t first)
     : request_(std::move(request)),
-      pattern_(pattern_of(static_cast<SharedOperation>(call().operation))),
+      pattern_(pattern_of(static_cast<CollectiveOperation>(call().operation))),
       element_bytes_(static_cast<int64_t>(c10::elementSize(static_cast<at::ScalarType>(call().dtype)))),
       blocks_(pattern_.block_each ? ranks : 1),
       first_(first) {

@@ -10,21 +10,6 @@
 
 namespace stretto {
 
-enum class SharedOperation : int32_t {
-  all_reduce,
-  reduce,
-  broadcast,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  gather,
-  scatter,
-  barrier
-};
-
-// "all_gather of 4 float32".
-std::string describe(const SharedCall& call);
-
 // One call of a collective by one rank, and the arithmetic of its pieces. A collective moves blocks of `call.count`
 // elements; each block is cut into the same pieces.
 class SharedTask {
@@ -32,7 +17,7 @@ class SharedTask {
   static constexpr size_t max_piece_bytes = size_t{256} << 10;  // of all blocks that a rank shows
 
   struct Request {
-    SharedCall call;           // root: a position in the team
+    CollectiveCall call;       // root: a position in the team
     const void* shown;         // this rank's data for the others to read; null for none
     void* taken;               // where its result goes; null for none; the same for all_reduce and reduce
     std::vector<Tensor> keep;  // the tensors that own both
@@ -41,7 +26,7 @@ class SharedTask {
   // The pieces are numbered from `first`. A call without data has one piece, too.
   SharedTask(Request request, int ranks, uint64_t first);
 
-  const SharedCall& call() const { return request_.call; }
+  const CollectiveCall& call() const { return request_.call; }
   bool reduces() const { return pattern_.reduces; }
   bool sums_in_place() const { return pattern_.reduces && !pattern_.block_each; }
   // Whether a sum in place is written to the data of this rank.
@@ -82,7 +67,7 @@ class SharedTask {
     bool reduces;
     bool to_root = false;  // only the root's data become the sum
   };
-  static Pattern pattern_of(SharedOperation operation);
+  static Pattern pattern_of(CollectiveOperation operation);
 
   Request request_;
   Pattern pattern_;

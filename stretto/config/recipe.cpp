@@ -201,8 +201,8 @@ void TrainingConfig::fields(declare::Fields& field) {
         one_of({"auto", "cpu", "cuda"}));
   field(
       "backend", backend,
-      "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and Gloo between hosts; gloo: Gloo only",
-      one_of({"auto", "gloo"}));
+      "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and TCP between hosts; tcp, gloo: these only, also within a host",
+      one_of({"auto", "tcp", "gloo"}));
   field(
       "kernels", kernels,
       "kernels of attention, norms and activations in a training step on CPU: fast (stretto's fused kernels) or reference (ATen's operators, for comparison)",

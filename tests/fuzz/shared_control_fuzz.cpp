@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto deadline = std::chrono::milliseconds(3);
 
-const SharedCall call = {.operation = static_cast<int32_t>(SharedOperation::all_reduce),
+const CollectiveCall call = {.operation = static_cast<int32_t>(CollectiveOperation::all_reduce),
                          .dtype = static_cast<int32_t>(at::kFloat),
                          .reduce = 0,
                          .root = 0,
@@ -86,7 +86,7 @@ std::vector<std::string> seeds() {
   in_place.entry.offset = SharedCollectives::room;
   left.ready = 0;
   left.membership = Membership::left;
-  other_call.entry.call.operation = static_cast<int32_t>(SharedOperation::broadcast);
+  other_call.entry.call.operation = static_cast<int32_t>(CollectiveOperation::broadcast);
   return {bytes_of(valid()), bytes_of(in_place), bytes_of(left), bytes_of(other_call)};
 }
 

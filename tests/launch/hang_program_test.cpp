@@ -138,7 +138,7 @@ TEST_P(HangingRun, WhatIsNoRecordIsRefused) {
   EXPECT_THAT(broken.err, HasSubstr("flight_record.json: has a \"format\" of another type"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, HangingRun, ::testing::Values("shm", "gloo"),
+INSTANTIATE_TEST_SUITE_P(Backends, HangingRun, ::testing::Values("shm", "tcp", "gloo"),
                          [](const auto& backend) { return std::string(backend.param); });
 
 }  // namespace

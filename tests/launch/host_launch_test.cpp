@@ -68,7 +68,7 @@ TEST_F(HostLaunch, RanksOfAllHostsFormOneGroup) {
       run({two_hosts + "-N 2 --node-rank 0" + check, two_hosts + "-N 2 --node-rank 1" + check});
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("shared memory, 2 ranks on this host; gloo between 2 hosts"));
+    EXPECT_THAT(result.out, HasSubstr("shared memory, 2 ranks on this host; TCP between 2 hosts"));
     EXPECT_THAT(result.err, Not(HasSubstr("warning")));
   }
 }

@@ -33,7 +33,7 @@ TEST_P(Hosts, EveryCollectiveReachesAllRanks) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(split(trim(result.out), '\n'), SizeIs(2 * hosts)) << result.out;
     const bool shared = std::string(GetParam()) == "shm";
-    EXPECT_THAT(result.out, HasSubstr(shared ? fmt::format("; gloo between {} hosts\n", hosts) : "gloo"));
+    EXPECT_THAT(result.out, HasSubstr(shared ? fmt::format("; TCP between {} hosts\n", hosts) : GetParam()));
   }
 }
 
@@ -56,7 +56,7 @@ TEST_P(Hosts, AStoreWithoutASecretIsWarnedOfOnce) {
   EXPECT_THAT(closed.err, Not(HasSubstr(warning)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Hosts, ::testing::Values("shm", "gloo"),
+INSTANTIATE_TEST_SUITE_P(Backends, Hosts, ::testing::Values("shm", "tcp", "gloo"),
                          [](const auto& backend) { return std::string(backend.param); });
 
 }  // namespace

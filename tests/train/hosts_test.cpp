@@ -56,7 +56,7 @@ TEST_F(TrainHosts, ThePlacesOfRanksChangeNothing) {
   expect_same("1x4", "2x2");
   expect_same("1x4", "4x1");
   EXPECT_THAT(workspace_.read("2x2/logger_logs/training_0.log"),
-              HasSubstr("shared memory, 2 ranks on this host; gloo between 2 hosts"));
+              HasSubstr("shared memory, 2 ranks on this host; TCP between 2 hosts"));
   for (const char* rank : {"1", "2", "3"})
     EXPECT_THAT(workspace_.read(fmt::format("2x2/logger_logs/training_{}.log", rank)), Not(IsEmpty()));
 }

@@ -96,7 +96,7 @@ TEST(TrainRendezvous, RanksOfSeveralHostsTakeTheSameSteps) {
   const ShellResult result =
       shell(on_hosts(2, 2, workspace.command("train", 1, settings + workspace.path("run"))));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("shared memory, 2 ranks on this host; gloo between 2 hosts"));
+  EXPECT_THAT(result.err, HasSubstr("shared memory, 2 ranks on this host; TCP between 2 hosts"));
   workspace.train("launched", 4, "training.max_steps=10 evaluate.every=never");
   EXPECT_LT(relative_difference(workspace.losses("launched"), workspace.losses("run")), 1e-9);
 }

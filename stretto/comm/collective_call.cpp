@@ -1,0 +1,45 @@
+#include "stretto/comm/collective_call.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include <c10/core/ScalarType.h>
+
+namespace stretto {
+namespace {
+
+// What all ranks must agree on besides the shape.
+std::string detail(const CollectiveCall& call) {
+  constexpr std::array reductions = {"sum", "product", "min", "max"};
+  const auto reduce = static_cast<size_t>(call.reduce);
+  switch (static_cast<CollectiveOperation>(call.operation)) {
+    case CollectiveOperation::all_reduce:
+    case CollectiveOperation::reduce_scatter:
+      return fmt::format(" ({})", reduce < reductions.size() ? reductions[reduce] : "?");
+    case CollectiveOperation::reduce:
+      return fmt::format(" ({}, root {})", reduce < reductions.size() ? reductions[reduce] : "?", call.root);
+    case CollectiveOperation::broadcast:
+    case CollectiveOperation::gather:
+    case CollectiveOperation::scatter:
+      return fmt::format(" (root {})", call.root);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string describe(const CollectiveCall& call) {
+  constexpr std::array names = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
+                                "all_to_all", "gather", "scatter",   "barrier"};
+  const auto operation = static_cast<size_t>(call.operation);
+  if (call.operation == static_cast<int32_t>(CollectiveOperation::barrier)) return "barrier";
+  const auto dtype = static_cast<at::ScalarType>(call.dtype);
+  const bool known = call.dtype >= 0 && call.dtype < static_cast<int32_t>(at::ScalarType::NumOptions) &&
+                     dtype != at::ScalarType::Undefined;
+  return fmt::format("{} of {} {}{}", operation < names.size() ? names[operation] : "?", call.count,
+                     known ? c10::getDtypeNames(dtype).first : "?", detail(call));
+}
+
+}  // namespace stretto

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stretto {
+
+enum class CollectiveOperation : int32_t {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  barrier
+};
+
+// What all ranks of a collective must agree on. Plain numbers, since ranks show it to each other.
+struct CollectiveCall {
+  int32_t operation;
+  int32_t dtype;
+  int32_t reduce;
+  int32_t root;
+  int64_t count;  // elements of a block
+
+  bool operator==(const CollectiveCall&) const = default;
+};
+
+// "all_gather of 4 float32".
+std::string describe(const CollectiveCall& call);
+
+}  // namespace stretto

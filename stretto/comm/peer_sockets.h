@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "stretto/cluster/socket.h"
+#include "stretto/comm/group.h"
+
+namespace stretto {
+
+// TCP connections of a rank to every other rank of a group: one for collectives and one for messages, so that neither waits for the
+// other. Nobody listens once the object is made.
+//
+// Both sides of a connection prove that they know the group's key, with HMAC-SHA256 of nonces of both, before either takes
+// anything else from the other. The key is made of the job's secret and of random bytes in the group's store. Nothing is encrypted.
+class PeerSockets {
+ public:
+  enum class Channel : int32_t { collectives, messages };
+
+  // Meets the others through the store. Every rank of the group must call it. Throws DistributedError, naming ranks that did not
+  // come before options.deadline.
+  PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(peers_.size()); }
+
+  // Non-blocking. REQUIRES: peer != rank().
+  int fd(int peer, Channel channel) const { return socket(peer, channel).get(); }
+
+  // Ends a connection for both sides.
+  void close(int peer, Channel channel) { socket(peer, channel).reset(); }
+
+ private:
+  struct Peer {
+    Fd collectives, messages;
+  };
+  const Fd& socket(int peer, Channel channel) const {
+    const Peer& one = peers_.at(static_cast<size_t>(peer));
+    return channel == Channel::collectives ? one.collectives : one.messages;
+  }
+  Fd& socket(int peer, Channel channel) {
+    return const_cast<Fd&>(static_cast<const PeerSockets&>(*this).socket(peer, channel));
+  }
+  void connect_to(int peer, const cluster::Endpoint& where, const std::string& key,
+                  cluster::Clock::time_point deadline);
+  void accept_from_higher_ranks(const Fd& listener, const std::string& key,
+                                cluster::Clock::time_point deadline);
+
+  int rank_;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace stretto

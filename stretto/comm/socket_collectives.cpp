@@ -1,0 +1,303 @@
+#include "stretto/comm/socket_collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <future>
+#include <utility>
+
+#include <sys/eventfd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/kernels/reduce.h"
+
+namespace stretto {
+namespace {
+
+using Channel = PeerSockets::Channel;
+
+// Below this, what all ranks contribute to a sum is exchanged as it is, in half the steps.
+constexpr size_t small_bytes = size_t{64} << 10;
+
+}  // namespace
+
+struct SocketCollectives::Job {
+  std::function<void(const Ring&)> run;
+  CollectiveCall call;
+  uint64_t number;
+  std::vector<at::Tensor> keep;
+  std::promise<void> done = {};
+};
+
+class SocketCollectives::SocketWork : public c10d::Work {
+ public:
+  explicit SocketWork(std::future<void> done) : done_(done.share()) {}
+  bool isCompleted() override { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  bool wait(std::chrono::milliseconds) override {
+    done_.get();
+    return true;
+  }
+
+ private:
+  const std::shared_future<void> done_;
+};
+
+// One call, and the ranks of a group as a ring.
+class SocketCollectives::Ring {
+ public:
+  Ring(const PeerSockets& sockets, const Job& job, cluster::Clock::time_point deadline, int abort)
+      : sockets_(sockets), job_(job), deadline_(deadline), abort_(abort) {}
+
+  int me() const { return sockets_.rank(); }
+  int size() const { return sockets_.size(); }
+  int root() const { return job_.call.root; }
+  size_t element() const { return c10::elementSize(static_cast<at::ScalarType>(job_.call.dtype)); }
+  size_t block() const { return static_cast<size_t>(job_.call.count) * element(); }  // bytes
+  int at(int distance) const { return ((me() + distance) % size() + size()) % size(); }
+
+  void move(SocketTransfer streams, int to, int from) const {
+    if (to >= 0) streams.to = {to, sockets_.fd(to, Channel::collectives)};
+    if (from >= 0) streams.from = {from, sockets_.fd(from, Channel::collectives)};
+    streams.call = job_.call;
+    streams.number = job_.number;
+    transfer(streams, deadline_, abort_);
+  }
+  void around(SocketTransfer streams) const { move(std::move(streams), at(1), at(-1)); }
+
+  // The bytes of the part of `data` that `owner` sums: `data` is cut into as many parts as there are ranks.
+  Incoming part(std::byte* data, int owner, bool reduce = false) const {
+    const int64_t count = job_.call.count, begin = count * owner / size(), end = count * (owner + 1) / size();
+    return {data + static_cast<size_t>(begin) * element(), static_cast<size_t>(end - begin) * element(),
+            reduce};
+  }
+  // A block of `data`, which has one for each rank.
+  Incoming block_of(std::byte* data, int rank, bool reduce = false) const {
+    return {data + static_cast<size_t>(rank) * block(), block(), reduce};
+  }
+  void reduce_blocks(const std::byte* blocks, void* to) const {
+    std::vector<const void*> in;
+    for (int rank = 0; rank < size(); ++rank) in.push_back(blocks + static_cast<size_t>(rank) * block());
+    const std::array<void*, 1> out = {to};
+    kernels::reduce(static_cast<ReduceOp>(job_.call.reduce), static_cast<at::ScalarType>(job_.call.dtype), in,
+                    out, job_.call.count);
+  }
+
+ private:
+  const PeerSockets& sockets_;
+  const Job& job_;
+  cluster::Clock::time_point deadline_;
+  int abort_;
+};
+
+namespace {
+
+Outgoing sent(const Incoming& part) { return {part.data, part.bytes}; }
+std::byte* bytes_of(void* data) { return static_cast<std::byte*>(data); }
+std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
+
+}  // namespace
+
+SocketCollectives::SocketCollectives(std::shared_ptr<PeerSockets> sockets, std::chrono::milliseconds deadline)
+    : sockets_(std::move(sockets)),
+      deadline_(deadline),
+      abort_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { work(); }) {}
+
+SocketCollectives::~SocketCollectives() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return jobs_.empty(); });
+    closing_ = true;
+    changed_.notify_all();
+  }
+  ::eventfd_write(abort_.get(), 1);
+  thread_.join();
+}
+
+SocketCollectives::WorkPtr SocketCollectives::start(CollectiveOperation operation, CollectiveCall call,
+                                                    std::vector<at::Tensor> keep,
+                                                    std::function<void(const Ring&)> run) {
+  call.operation = static_cast<int32_t>(operation);
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw DistributedError("an earlier call failed: {}", failure_);
+  jobs_.push_back({std::move(run), call, started_++, std::move(keep)});
+  changed_.notify_all();
+  return c10::make_intrusive<SocketWork>(jobs_.back().done.get_future());
+}
+
+// After a failure the streams of other calls may be anywhere: none of them can go on, here or at other ranks.
+void SocketCollectives::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    Job& job = jobs_.front();
+    std::exception_ptr error;
+    if (!failure_.empty()) {
+      error = std::make_exception_ptr(DistributedError("an earlier call failed: {}", failure_));
+    } else {
+      lock.unlock();
+      std::string why;
+      try {
+        job.run(Ring(*sockets_, job, cluster::Clock::now() + deadline_, abort_.get()));
+      } catch (const std::exception& thrown) {
+        error = std::current_exception();
+        why = thrown.what();
+        for (int peer = 0; peer < sockets_->size(); ++peer)
+          if (peer != sockets_->rank()) sockets_->close(peer, Channel::collectives);
+      }
+      lock.lock();
+      failure_ = why;
+    }
+    job.keep.clear();
+    error ? job.done.set_exception(error) : job.done.set_value();
+    jobs_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+// The first half of the steps sums each part on its way around the ring, the second half passes the sums on.
+SocketCollectives::WorkPtr SocketCollectives::all_reduce(void* data, CollectiveCall call,
+                                                         std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::all_reduce, call, std::move(keep),
+               [data = bytes_of(data)](const Ring& ring) {
+                 const int n = ring.size();
+                 if (n == 1) return;
+                 SocketTransfer streams;
+                 if (ring.block() * static_cast<size_t>(n) <= small_bytes) {
+                   std::vector<std::byte> blocks(ring.block() * static_cast<size_t>(n));
+                   std::memcpy(ring.block_of(blocks.data(), ring.me()).data, data, ring.block());
+                   for (int step = 0; step + 1 < n; ++step) {
+                     streams.out.push_back(sent(ring.block_of(blocks.data(), ring.at(-step))));
+                     streams.in.push_back(ring.block_of(blocks.data(), ring.at(-step - 1)));
+                   }
+                   streams.lead = ring.block();
+                   ring.around(std::move(streams));
+                   ring.reduce_blocks(blocks.data(), data);
+                   return;
+                 }
+                 for (int step = 0; step < 2 * (n - 1); ++step) {
+                   streams.out.push_back(sent(ring.part(data, ring.at(-step))));
+                   streams.in.push_back(ring.part(data, ring.at(-step - 1), /*reduce=*/step < n - 1));
+                 }
+                 streams.lead = streams.out[0].bytes;
+                 ring.around(std::move(streams));
+               });
+}
+
+// Along the ring from the rank behind the root to the root.
+SocketCollectives::WorkPtr SocketCollectives::reduce(void* data, CollectiveCall call,
+                                                     std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::reduce, call, std::move(keep), [data = bytes_of(data)](const Ring& ring) {
+    if (ring.size() == 1) return;
+    const bool first = ring.me() == (ring.root() + 1) % ring.size(), last = ring.me() == ring.root();
+    SocketTransfer streams;
+    if (!last) streams.out = {{data, ring.block()}};
+    if (!first) streams.in = {{data, ring.block(), /*reduce=*/true}};
+    if (!first) streams.lead = 0;
+    ring.move(std::move(streams), last ? -1 : ring.at(1), first ? -1 : ring.at(-1));
+  });
+}
+
+SocketCollectives::WorkPtr SocketCollectives::broadcast(void* data, CollectiveCall call,
+                                                        std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::broadcast, call, std::move(keep),
+               [data = bytes_of(data)](const Ring& ring) {
+                 if (ring.size() == 1) return;
+                 const bool first = ring.me() == ring.root(), last = ring.at(1) == ring.root();
+                 SocketTransfer streams;
+                 if (!last) streams.out = {{data, ring.block()}};
+                 if (!first) streams.in = {{data, ring.block()}};
+                 if (!first) streams.lead = 0;
+                 ring.move(std::move(streams), last ? -1 : ring.at(1), first ? -1 : ring.at(-1));
+               });
+}
+
+SocketCollectives::WorkPtr SocketCollectives::all_gather(void* out, const void* in, CollectiveCall call,
+                                                         std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::all_gather, call, std::move(keep),
+               [out = bytes_of(out), in](const Ring& ring) {
+                 std::byte* mine = ring.block_of(out, ring.me()).data;
+                 if (mine != in && ring.block() > 0) std::memcpy(mine, in, ring.block());
+                 if (ring.size() == 1) return;
+                 SocketTransfer streams;
+                 for (int step = 0; step + 1 < ring.size(); ++step) {
+                   streams.out.push_back(sent(ring.block_of(out, ring.at(-step))));
+                   streams.in.push_back(ring.block_of(out, ring.at(-step - 1)));
+                 }
+                 streams.lead = ring.block();
+                 ring.around(std::move(streams));
+               });
+}
+
+// Sums each block on its way around the ring, which ends at its owner.
+SocketCollectives::WorkPtr SocketCollectives::reduce_scatter(void* out, void* in, CollectiveCall call,
+                                                             std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::reduce_scatter, call, std::move(keep),
+               [out, in = bytes_of(in)](const Ring& ring) {
+                 if (ring.size() > 1) {
+                   SocketTransfer streams;
+                   for (int step = 0; step + 1 < ring.size(); ++step) {
+                     streams.out.push_back(sent(ring.block_of(in, ring.at(-step - 1))));
+                     streams.in.push_back(ring.block_of(in, ring.at(-step - 2), /*reduce=*/true));
+                   }
+                   streams.lead = ring.block();
+                   ring.around(std::move(streams));
+                 }
+                 if (ring.block() > 0) std::memcpy(out, ring.block_of(in, ring.me()).data, ring.block());
+               });
+}
+
+SocketCollectives::WorkPtr SocketCollectives::all_to_all(void* out, const void* in, CollectiveCall call,
+                                                         std::vector<at::Tensor> keep) {
+  return start(
+      CollectiveOperation::all_to_all, call, std::move(keep),
+      [out = bytes_of(out), in = bytes_of(in)](const Ring& ring) {
+        if (ring.block() > 0)
+          std::memcpy(ring.block_of(out, ring.me()).data, ring.block_of(in, ring.me()).data, ring.block());
+        for (int distance = 1; distance < ring.size(); ++distance) {
+          const int to = ring.at(distance), from = ring.at(-distance);
+          ring.move({.out = {sent(ring.block_of(in, to))}, .in = {ring.block_of(out, from)}}, to, from);
+        }
+      });
+}
+
+SocketCollectives::WorkPtr SocketCollectives::gather(void* out, const void* in, CollectiveCall call,
+                                                     std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::gather, call, std::move(keep),
+               [out = bytes_of(out), in](const Ring& ring) {
+                 if (ring.me() != ring.root()) {
+                   ring.move({.out = {{bytes_of(in), ring.block()}}}, ring.root(), -1);
+                   return;
+                 }
+                 if (ring.block() > 0) std::memcpy(ring.block_of(out, ring.me()).data, in, ring.block());
+                 for (int peer = 0; peer < ring.size(); ++peer)
+                   if (peer != ring.me()) ring.move({.in = {ring.block_of(out, peer)}}, -1, peer);
+               });
+}
+
+SocketCollectives::WorkPtr SocketCollectives::scatter(void* out, const void* in, CollectiveCall call,
+                                                      std::vector<at::Tensor> keep) {
+  return start(CollectiveOperation::scatter, call, std::move(keep),
+               [out = bytes_of(out), in = bytes_of(in)](const Ring& ring) {
+                 if (ring.me() != ring.root()) {
+                   ring.move({.in = {{out, ring.block()}}}, -1, ring.root());
+                   return;
+                 }
+                 if (ring.block() > 0) std::memcpy(out, ring.block_of(in, ring.me()).data, ring.block());
+                 for (int peer = 0; peer < ring.size(); ++peer)
+                   if (peer != ring.me()) ring.move({.out = {sent(ring.block_of(in, peer))}}, peer, -1);
+               });
+}
+
+// After round k each rank knows that the 2^k ranks before it have come.
+SocketCollectives::WorkPtr SocketCollectives::barrier() {
+  const CollectiveCall call = {
+      .operation = 0, .dtype = static_cast<int32_t>(at::kByte), .reduce = 0, .root = 0, .count = 0};
+  return start(CollectiveOperation::barrier, call, {}, [](const Ring& ring) {
+    for (int distance = 1; distance < ring.size(); distance *= 2)
+      ring.move({}, ring.at(distance), ring.at(-distance));
+  });
+}
+
+}  // namespace stretto

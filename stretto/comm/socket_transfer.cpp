@@ -1,0 +1,206 @@
+#include "stretto/comm/socket_transfer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "stretto/base/error.h"
+#include "stretto/kernels/reduce.h"
+
+namespace stretto {
+namespace {
+
+struct Header {
+  CollectiveCall call;
+  uint64_t number;
+};
+
+[[noreturn]] void throw_closed(const Neighbour& peer, int error) {
+  throw DistributedError("rank {} closed the connection{}", peer.rank,
+                         error == 0 || error == EPIPE || error == ECONNRESET
+                             ? std::string()
+                             : fmt::format(": {}", std::strerror(error)));
+}
+
+// The bytes of a list of parts, in order.
+template <class Part>
+class Cursor {
+ public:
+  explicit Cursor(const std::vector<Part>& parts) : parts_(parts) { skip_empty(); }
+  bool at_end() const { return part_ == parts_.size(); }
+  const Part& part() const { return parts_[part_]; }
+  auto* data() const { return part().data + offset_; }
+  size_t left() const { return part().bytes - offset_; }  // of the part
+  void advance(size_t bytes) {
+    while (bytes > 0) {
+      const size_t here = std::min(bytes, left());
+      offset_ += here;
+      bytes -= here;
+      skip_empty();
+    }
+  }
+  // As buffers of sendmsg, up to `bytes`.
+  template <size_t N>
+  std::span<iovec> buffers(std::array<iovec, N>& buffers, size_t bytes) const {
+    size_t count = 0, offset = offset_;
+    for (size_t i = part_; i < parts_.size() && count < N && bytes > 0; ++i) {
+      const size_t here = std::min(bytes, parts_[i].bytes - offset);
+      if (here > 0) buffers[count++] = {const_cast<std::byte*>(parts_[i].data) + offset, here};
+      bytes -= here;
+      offset = 0;
+    }
+    return std::span(buffers).first(count);
+  }
+
+ private:
+  void skip_empty() {
+    while (!at_end() && left() == 0) {
+      ++part_;
+      offset_ = 0;
+    }
+  }
+  const std::vector<Part>& parts_;
+  size_t part_ = 0, offset_ = 0;
+};
+
+class Streams {
+ public:
+  explicit Streams(const SocketTransfer& what)
+      : what_(what),
+        mine_{what.call, what.number},
+        element_(c10::elementSize(static_cast<at::ScalarType>(what.call.dtype))),
+        out_parts_(behind_header(what.out)),
+        in_(what.in),
+        out_(out_parts_) {}
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  bool sends() const { return what_.to.fd >= 0 && !out_.at_end(); }
+  bool receives() const { return what_.from.fd >= 0 && (header_received_ < sizeof theirs_ || !in_.at_end()); }
+  bool can_send() const { return sends() && may_send() > 0; }
+
+  // Both return whether anything moved.
+  bool send_some() {
+    if (!can_send()) return false;
+    std::array<iovec, 8> buffers;
+    const auto filled = out_.buffers(buffers, may_send());
+    msghdr message{};
+    message.msg_iov = filled.data();
+    message.msg_iovlen = filled.size();
+    const ssize_t sent = ::sendmsg(what_.to.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && cluster::would_block(errno)) return false;
+    if (sent < 0) throw_closed(what_.to, errno);
+    out_.advance(static_cast<size_t>(sent));
+    sent_ += static_cast<size_t>(sent);
+    return true;
+  }
+
+  bool receive_some() {
+    if (!receives()) return false;
+    if (header_received_ < sizeof theirs_) return receive_header();
+    return in_.part().reduce ? receive_and_reduce() : receive_in_place();
+  }
+
+ private:
+  static constexpr size_t staging_bytes = size_t{256} << 10;
+
+  std::vector<Outgoing> behind_header(const std::vector<Outgoing>& parts) const {
+    std::vector<Outgoing> all = {{reinterpret_cast<const std::byte*>(&mine_), sizeof mine_}};
+    all.insert(all.end(), parts.begin(), parts.end());
+    return all;
+  }
+
+  size_t may_send() const {
+    const size_t allowed = what_.lead == SocketTransfer::everything ? SocketTransfer::everything
+                                                                    : sizeof mine_ + what_.lead + received_;
+    return allowed > sent_ ? allowed - sent_ : 0;
+  }
+
+  size_t receive(std::byte* data, size_t bytes) const {
+    const ssize_t received = ::recv(what_.from.fd, data, bytes, MSG_DONTWAIT);
+    if (received < 0 && cluster::would_block(errno)) return 0;
+    if (received <= 0) throw_closed(what_.from, received == 0 ? 0 : errno);
+    return static_cast<size_t>(received);
+  }
+
+  bool receive_header() {
+    const size_t bytes =
+        receive(reinterpret_cast<std::byte*>(&theirs_) + header_received_, sizeof theirs_ - header_received_);
+    header_received_ += bytes;
+    if (header_received_ == sizeof theirs_ &&
+        (theirs_.call != mine_.call || theirs_.number != mine_.number)) {
+      throw DistributedError(
+          "rank {} called {} as its collective #{}, this rank {} as #{}: all ranks must make the same calls in the same order",
+          what_.from.rank, describe(theirs_.call), theirs_.number, describe(mine_.call), mine_.number);
+    }
+    return bytes > 0;
+  }
+
+  bool receive_in_place() {
+    const size_t bytes = receive(in_.data(), in_.left());
+    in_.advance(bytes);
+    received_ += bytes;
+    return bytes > 0;
+  }
+
+  // Elements may arrive in pieces: the beginning of one is kept at the front of the buffer.
+  bool receive_and_reduce() {
+    if (staging_.empty()) staging_.resize(staging_bytes);
+    const size_t bytes = receive(staging_.data() + held_, std::min(staging_bytes, in_.left()) - held_);
+    held_ += bytes;
+    const size_t whole = held_ / element_ * element_;
+    if (whole > 0) {
+      std::byte* data = in_.data();
+      const std::array<const void*, 2> in = {data, staging_.data()};
+      const std::array<void*, 1> out = {data};
+      kernels::reduce(static_cast<ReduceOp>(what_.call.reduce), static_cast<at::ScalarType>(what_.call.dtype),
+                      in, out, static_cast<int64_t>(whole / element_));
+      in_.advance(whole);
+      received_ += whole;
+      std::memmove(staging_.data(), staging_.data() + whole, held_ - whole);
+      held_ -= whole;
+    }
+    return bytes > 0;
+  }
+
+  const SocketTransfer& what_;
+  const Header mine_;
+  Header theirs_{};
+  const size_t element_;
+  const std::vector<Outgoing> out_parts_;
+  Cursor<Incoming> in_;
+  Cursor<Outgoing> out_;
+  size_t sent_ = 0, received_ = 0, header_received_ = 0;  // received_: and reduced, without the header
+  std::vector<std::byte> staging_;
+  size_t held_ = 0;
+};
+
+}  // namespace
+
+void transfer(const SocketTransfer& what, cluster::Clock::time_point deadline, int abort) {
+  Streams streams(what);
+  while (streams.sends() || streams.receives()) {
+    const bool sent = streams.send_some(), received = streams.receive_some();
+    if (sent || received) continue;
+    std::array<pollfd, 3> watched = {{{abort, POLLIN, 0},
+                                      {streams.receives() ? what.from.fd : -1, POLLIN, 0},
+                                      {streams.can_send() ? what.to.fd : -1, POLLOUT, 0}}};
+    const int ready = ::poll(watched.data(), watched.size(), cluster::poll_timeout(deadline));
+    if (ready < 0 && errno != EINTR)
+      throw DistributedError("cannot wait for sockets: {}", std::strerror(errno));
+    if (watched[0].revents != 0) throw DistributedError("the group was closed");
+    if (ready == 0 && cluster::Clock::now() >= deadline) {
+      const bool silent = streams.receives();
+      throw DistributedError("rank {} has {} until the deadline", silent ? what.from.rank : what.to.rank,
+                             silent ? "sent nothing more" : "taken nothing more");
+    }
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include <c10/core/ScalarType.h>
+
+#include "stretto/cluster/socket.h"
+#include "stretto/comm/collective_call.h"
+#include "stretto/kernels/reduce_op.h"
+
+namespace stretto {
+
+// A part of what a rank sends in a collective, and of what it receives. What is received is written to `data`, or reduced with
+// what is there.
+struct Outgoing {
+  const std::byte* data;
+  size_t bytes;
+};
+struct Incoming {
+  std::byte* data;
+  size_t bytes;
+  bool reduce = false;
+};
+
+// Another rank and the socket to it; none: fd -1.
+struct Neighbour {
+  int rank = -1;
+  int fd = -1;
+};
+
+// A stream of bytes to one rank while another one comes from a second rank, which may be the same. Most collectives are such streams
+// around the ring of ranks, in which each rank passes on what it has received:
+//
+//   from -> [receive, reduce] -> to
+//
+// A part is sent while its beginning is still being received, so that all links of the ring work at the same time.
+struct SocketTransfer {
+  static constexpr size_t everything = std::numeric_limits<size_t>::max();
+
+  Neighbour to = {}, from = {};
+  std::vector<Outgoing> out = {};
+  // So many bytes of `out` may be sent at once; each byte after them needs one that has been received.
+  size_t lead = everything;
+  std::vector<Incoming> in = {};
+
+  // What both sides must agree on: sent ahead of the bytes, and compared.
+  CollectiveCall call = {};
+  uint64_t number = 0;  // of the collective in its group
+};
+
+// Returns when all is sent and received. Throws DistributedError if a rank closed its connection, called something else, or
+// neither sent nor took anything until `deadline`, and when `abort`, an eventfd(2), becomes readable.
+void transfer(const SocketTransfer& streams, cluster::Clock::time_point deadline, int abort);
+
+}  // namespace stretto
