@@ -40,6 +40,10 @@ def on_hosts(commands, env=None):
     return measure.run([TESTBED, *limited], env={"STRETTO_SECRET": "0123456789abcdef" * 4, **(env or {})})
 
 
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
 def nodes(node):
     return ["--nodes", 2, "--node-rank", node, "--master-addr", "10.77.0.1"]
 
@@ -73,14 +77,14 @@ def training(options):
             measure.run(one_host)
             together.append(last_speed(folder))
             out = on_hosts([torchrun(node, 1, options.python) + peer for node in (0, 1)], environment).out
-            theirs.append(json.loads(out.splitlines()[-1])["samples_per_second"])
+            theirs.append(json_lines(out)[-1]["samples_per_second"])
         measure.print_row(CASE.name, "samples/s", ours, "1 host x 2 ranks", together, True, 0.85, 0.95)
         measure.print_row(CASE.name, "samples/s", ours, "DDP over Gloo, tuned", theirs, True, 1.3)
 
 
 def reductions(options):
     programs = [[options.stretto, "launch", "-N", 2, *nodes(node), "--", options.program.resolve(), options.rounds] for node in (0, 1)]
-    records = [json.loads(line) for line in on_hosts(programs).out.splitlines() if line.startswith("{")]
+    records = json_lines(on_hosts(programs).out)
     for size, must, goal in ((1 << 20, None, None), (25 << 20, 1.6, 2), (100 << 20, 1.6, 2)):
         of_size = [record for record in records if record["bytes"] == size]
         measure.print_row(f"all-reduce {size >> 20} MiB, 2 hosts x 2 ranks", "ms", [record["in place"] for record in of_size],

@@ -26,6 +26,7 @@ parser.add_argument("--seconds", type=float, default=20, help="duration of the m
 parser.add_argument("--warmup-steps", type=int, default=3)
 options = parser.parse_args()
 
+rank = int(os.environ.get("RANK", 0))
 local_rank = int(os.environ.get("LOCAL_RANK", 0))
 world_size = int(os.environ.get("WORLD_SIZE", 1))
 if world_size > 1:
@@ -69,7 +70,7 @@ class Watch:
 
     def report(self):
         speed = options.batch_size * world_size * len(self.times) / sum(self.times)
-        if local_rank == 0:
+        if rank == 0:
             print(json.dumps({"samples_per_second": speed, "step_seconds": statistics.median(self.times),
                               "steps": len(self.times)}))
 
@@ -166,7 +167,7 @@ def batches_of_similar_lengths(make):
     net.train()
     while True:
         for batch in alike_in_length(options.batch_size * world_size):
-            mine = collate([samples[index] for index in batch[local_rank::world_size]])
+            mine = collate([samples[index] for index in batch[rank::world_size]])
             with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
                 loss = net(**mine).loss
             loss.backward()

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -85,6 +86,16 @@ class Streams {
   bool receives() const { return what_.from.fd >= 0 && (header_received_ < sizeof theirs_ || !in_.at_end()); }
   bool can_send() const { return sends() && may_send() > 0; }
 
+  // Lets poll() wait until so much has arrived that waking up pays. Not more than the rest of the part: the bytes behind it may
+  // depend on what this rank has yet to receive and pass on.
+  void wait_for_many() {
+    const size_t rest =
+        header_received_ < sizeof theirs_ ? sizeof theirs_ - header_received_ : in_.left() - held_;
+    const int bytes = static_cast<int>(std::min(rest, wakeup_bytes));
+    if (bytes != std::exchange(wanted_bytes_, bytes))
+      ::setsockopt(what_.from.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  }
+
   // Both return whether anything moved.
   bool send_some() {
     if (!can_send()) return false;
@@ -108,7 +119,7 @@ class Streams {
   }
 
  private:
-  static constexpr size_t staging_bytes = size_t{256} << 10;
+  static constexpr size_t staging_bytes = size_t{256} << 10, wakeup_bytes = size_t{128} << 10;
 
   std::vector<Outgoing> behind_header(const std::vector<Outgoing>& parts) const {
     std::vector<Outgoing> all = {{reinterpret_cast<const std::byte*>(&mine_), sizeof mine_}};
@@ -179,6 +190,7 @@ class Streams {
   size_t sent_ = 0, received_ = 0, header_received_ = 0;  // received_: and reduced, without the header
   std::vector<std::byte> staging_;
   size_t held_ = 0;
+  int wanted_bytes_ = 0;
 };
 
 }  // namespace
@@ -188,6 +200,7 @@ void transfer(const SocketTransfer& what, cluster::Clock::time_point deadline, i
   while (streams.sends() || streams.receives()) {
     const bool sent = streams.send_some(), received = streams.receive_some();
     if (sent || received) continue;
+    if (streams.receives()) streams.wait_for_many();
     std::array<pollfd, 3> watched = {{{abort, POLLIN, 0},
                                       {streams.receives() ? what.from.fd : -1, POLLIN, 0},
                                       {streams.can_send() ? what.to.fd : -1, POLLOUT, 0}}};

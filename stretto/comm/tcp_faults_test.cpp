@@ -126,6 +126,7 @@ std::vector<std::string> sum_over(const Network& network, int64_t elements,
       GroupOptions options;
       options.deadline = deadline;
       Group group("tcp", store, rank, 2, options);
+      group.barrier();
       Tensor tensor = at::full({elements}, rank + 1.0f);
       group.all_reduce(tensor).wait();
       return at::equal(tensor, at::full({elements}, 3.0f)) ? "right" : "wrong";
