@@ -26,8 +26,9 @@ using Channel = PeerSockets::Channel;
 //   connector:  Introduction, its nonce, proof of both nonces and the introduction
 //   acceptor:   proof of the same
 constexpr size_t nonce_bytes = 32, proof_bytes = 32;
-constexpr auto patience = std::chrono::seconds(10);  // with a connection that has not proved anything
-constexpr size_t most_strangers = 64;                // connections that have not proved anything
+constexpr auto patience = std::chrono::seconds(10);      // with a connection that has not proved anything
+constexpr auto connect_time = std::chrono::seconds(20);  // to a rank that listens already
+constexpr size_t most_strangers = 64;                    // connections that have not proved anything
 
 struct Introduction {
   std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '1'};
@@ -63,6 +64,16 @@ std::string meet_key(c10d::Store& store, int rank, const std::string& secret) {
   }
   const std::vector<uint8_t> random = store.get("tcp.key");
   return cluster::prove(secret, "stretto links\n" + std::string(random.begin(), random.end()));
+}
+
+Fd connect(const cluster::Endpoint& where, Clock::time_point deadline) {
+  try {
+    return cluster::connect_socket(where, std::min(deadline, Clock::now() + connect_time));
+  } catch (const DistributedError& error) {
+    throw DistributedError(
+        "{}; ranks listen at ports that the system chooses: let the job's hosts reach each other's",
+        error.what());
+  }
 }
 
 std::string receive_proof(const Fd& connection, const cluster::Endpoint& where, Clock::time_point deadline) {
@@ -105,7 +116,7 @@ void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std
                              Clock::time_point deadline) {
   for (const Channel channel : {Channel::collectives, Channel::messages}) {
     try {
-      Fd connection = cluster::connect_socket(where, deadline);
+      Fd connection = connect(where, deadline);
       cluster::set_no_delay(connection);
       const std::string theirs = cluster::receive_exactly(connection, where, nonce_bytes, deadline);
       const Introduction me = {

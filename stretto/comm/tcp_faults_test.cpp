@@ -168,5 +168,20 @@ TEST(TcpFaults, AConnectionThatStallsWhileRanksMeetIsNamed) {
   EXPECT_THAT(results[1], HasSubstr("no connection to rank 0: 127.0.0.1:"));
 }
 
+// As behind a firewall that refuses.
+TEST(TcpFaults, APortThatCannotBeReachedIsNamed) {
+  const auto store =
+      std::make_shared<StoreHandle>(StoreHandle{.store = c10::make_intrusive<c10d::HashStore>()});
+  const auto closed = cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).text();
+  store->store->set("tcp.key", std::string("key"));
+  store->store->set("tcp.address.0", closed);
+  GroupOptions options;
+  options.deadline = 500ms;
+  EXPECT_THAT([&] { Group("tcp", store, 1, 2, options); },
+              ::testing::ThrowsMessage<DistributedError>(AllOf(
+                  HasSubstr("no connection to rank 0: " + closed + ": cannot connect: Connection refused"),
+                  HasSubstr("let the job's hosts reach each other's"))));
+}
+
 }  // namespace
 }  // namespace stretto
