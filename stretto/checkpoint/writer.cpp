@@ -6,6 +6,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/checkpoint/shared_folder.h"
+#include "stretto/tensor/file_memory.h"
 
 namespace stretto::checkpoint {
 namespace {
@@ -34,8 +35,23 @@ void discard(const std::filesystem::path& partial) {
   }
 }
 
+// Memory for a snapshot, in a file if there is a folder with room for one. Saving must not end a run.
+Tensor snapshot_memory(int64_t bytes, const std::filesystem::path& folder, bool& in_file) {
+  in_file = false;
+  if (folder.empty()) return at::empty({bytes}, at::kByte);
+  try {
+    const Tensor memory = file_memory(folder, bytes, at::kByte);
+    in_file = bytes > 0;
+    return memory;
+  } catch (const IoError& error) {
+    log::warning("{}; the copy for the checkpoint is in memory instead", error.what());
+    return at::empty({bytes}, at::kByte);
+  }
+}
+
 // Copies the pieces into one reused buffer and lets them refer to it.
-void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer) {
+void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer, const std::filesystem::path& folder,
+                   bool& in_file) {
   constexpr int64_t alignment = 64;
   const auto padded = [](const Tensor& data) {
     return (static_cast<int64_t>(data.nbytes()) + alignment - 1) / alignment * alignment;
@@ -43,7 +59,7 @@ void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer) {
   const int64_t bytes =
       std::accumulate(pieces.begin(), pieces.end(), int64_t{0},
                       [&](int64_t sum, const auto& piece) { return sum + padded(piece.data); });
-  if (!buffer.defined() || buffer.numel() < bytes) buffer = at::empty({bytes}, at::kByte);
+  if (!buffer.defined() || buffer.numel() < bytes) buffer = snapshot_memory(bytes, folder, in_file);
   int64_t begin = 0;
   for (OwnedPiece& piece : pieces) {
     const Tensor copy =
@@ -106,10 +122,12 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
     write(*job);
     return true;
   }
-  take_snapshot(job->pieces, snapshot_);
+  take_snapshot(job->pieces, snapshot_, options_.snapshot_folder, snapshot_in_file_);
+  if (snapshot_in_file_) leave_to_file(snapshot_);
   busy_ = true;
   thread_ = std::thread([this, job] {
     write(*job);
+    if (snapshot_in_file_) leave_to_file(snapshot_);
     busy_ = false;
   });
   return true;

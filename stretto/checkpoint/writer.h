@@ -18,6 +18,8 @@ struct WriterOptions {
   bool background = true;        // write in a thread, from a snapshot, while training continues
   bool wait_when_busy = true;    // a save waits for the previous one; false: it is skipped
   archive::Retention retention = {};
+  std::filesystem::path snapshot_folder =
+      {};  // the snapshot lies in a file there (tensor/file_memory.h); "": in memory
 };
 
 // Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0 adds the manifest
@@ -51,6 +53,7 @@ class Writer {
   std::unique_ptr<Group> background_group_;  // used by the writing thread only
   WriterOptions options_;
   Tensor snapshot_;
+  bool snapshot_in_file_ = false;
   std::thread thread_;
   std::atomic<bool> busy_ = false;
   std::string unshared_;  // why ranks do not share the folder; "" if they do

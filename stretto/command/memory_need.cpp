@@ -44,8 +44,9 @@ double memory_per_rank(const Recipe& recipe, Verb verb, int ranks) {
   const double shared =
       recipe.training.strategy.starts_with("ddp") ? 1 : ranks;  // lower bound for sharded strategies
   // Master, gradient and two tensors of optimizer state; on GPUs these are in device memory.
-  const double state = recipe.training.device == "cuda" ? 0 : count * word * 4 / shared;
-  const double compute = recipe.training.precision == "bf16" ? count * 2 : 0;
+  const double words = recipe.training.offload_optimizer ? 2 : 4;
+  const double state = recipe.training.device == "cuda" ? 0 : count * word * words / shared;
+  const double compute = recipe.training.precision == "bf16" ? count * 2 / shared : 0;
   return library_bytes + state + compute +
          text_copies * (file_bytes(recipe.data.train) + file_bytes(recipe.data.validation));
 }

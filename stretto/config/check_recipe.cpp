@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/model_rule.h"
@@ -233,6 +235,20 @@ void check_checkpoint(const Recipe& recipe) {
   }
 }
 
+void check_offload(const Recipe& recipe) {
+  const auto& folder = recipe.training.offload_optimizer;
+  if (!folder) return;
+  std::error_code failed;
+  const bool is_folder = std::filesystem::is_directory(*folder, failed);
+  if (is_folder && ::access(folder->c_str(), W_OK | X_OK) == 0) return;
+  throw ConfigError(
+      "{}: {} {}; expected a folder on a disk of each host, with room for the optimizer's state",
+      recipe.origins.label("training.offload_optimizer"), folder->string(),
+      is_folder                                  ? "cannot be written to"
+      : std::filesystem::exists(*folder, failed) ? "is a file"
+                                                 : "does not exist");
+}
+
 void check_output(const Recipe& recipe) {
   std::error_code failed;
   const auto status = std::filesystem::status(recipe.output, failed);
@@ -325,6 +341,7 @@ void check_recipe(const Recipe& recipe, Verb verb) {
     return;
   }
   if (verb == Verb::train) check_files(recipe);
+  check_offload(recipe);
   check_evaluation(recipe);
   check_average(recipe);
   check_choice(recipe, "optimizer", recipe.optimizer);

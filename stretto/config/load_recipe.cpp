@@ -45,6 +45,16 @@ void resolve_strategy(Recipe& recipe) {
                       recipe.origins.label("training.dp_shard"), recipe.origins.mention("training.strategy"),
                       strategy.kind);
   }
+  const Sharding& row = find_sharding(strategy.kind);
+  const auto require_sharded = [&](const char* name, bool used, Held held, const char* strategies) {
+    if (!used || held == Held::sharded) return;
+    throw ConfigError("{}: it applies to {}; {} is {}; remove one", recipe.origins.label(name), strategies,
+                      recipe.origins.mention("training.strategy"), strategy.kind);
+  };
+  require_sharded("training.reshard_after_forward", !recipe.training.reshard_after_forward, row.parameters,
+                  "strategies fsdp and hsdp");
+  require_sharded("training.wrap_min_parameters", recipe.training.wrap_min_parameters > 0, row.gradients,
+                  "strategies zero2, fsdp and hsdp");
 }
 
 // A second call changes nothing.
@@ -138,6 +148,9 @@ const std::set<std::string> free_settings = {"checkpoint",
                                              "training.bucket_mb",
                                              "training.shared_parameters",
                                              "training.dp_shard",
+                                             "training.reshard_after_forward",
+                                             "training.wrap_min_parameters",
+                                             "training.offload_optimizer",
                                              "training.activation_checkpointing",
                                              "training.batch_size",
                                              "training.global_batch_size",

@@ -220,6 +220,16 @@ void TrainingConfig::fields(declare::Fields& field) {
         "under hsdp: ranks that together hold one copy of the model; unset: the ranks of each host",
         at_least(1).at_most(max_count));
   field(
+      "reshard_after_forward", reshard_after_forward,
+      "under fsdp and hsdp, where parameters are gathered: whether those of a block are released after its forward and gathered again for its backward; false: they are kept until then, which takes the memory of all blocks and sends a third less");
+  field(
+      "wrap_min_parameters", wrap_min_parameters,
+      "under zero2, fsdp and hsdp: blocks of the model with fewer parameters belong to the block around them, or outside of all blocks, whose parameters are gathered once per step",
+      at_least(0).at_most(max_total));
+  field(
+      "offload_optimizer", offload_optimizer,
+      "existing folder, on a disk of each host, for the optimizer's state: it is in memory during the step only, and may leave it then; unset: in memory");
+  field(
       "activation_checkpointing", activation_checkpointing,
       "activations of every n-th block of the model are computed again in backward instead of kept, which takes less memory and more time; 1: of all blocks; 0: of none",
       at_least(0).at_most(max_count));

@@ -116,6 +116,9 @@ struct TrainingConfig {
   double bucket_mb = 25;
   std::string shared_parameters = "auto";
   std::optional<int64_t> dp_shard = std::nullopt;
+  bool reshard_after_forward = true;
+  int64_t wrap_min_parameters = 0;
+  std::optional<std::filesystem::path> offload_optimizer = std::nullopt;
   int64_t activation_checkpointing = 0;
   bool shuffle = true;
   std::string on_nonfinite = "stop";

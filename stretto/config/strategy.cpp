@@ -84,10 +84,15 @@ Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<
   }
   for (const std::string_view word : words) {
     if (!is_offload(word)) refuse(name);
+    if (word == "nvme") {
+      throw ConfigError(
+          "\"{}\": a name of a strategy does not offload to files, as it names no folder; use {} and set training.offload_optimizer",
+          name, strategy.name());
+    }
     if (word != "none") {
       throw ConfigError(
-          "\"{}\": this version does not offload ({}); on CPU ranks all memory is the host's anyway: use {}",
-          name, word, strategy.name());
+          "\"{}\": this version does not offload ({}): the memory of CPU ranks is the host's; use {}", name,
+          word, strategy.name());
     }
   }
   return strategy;

@@ -22,6 +22,9 @@ struct Sharding {
   // What is sharded is divided among the ranks of a group (mesh dimension dp_shard), of which there are several, each with
   // a copy. Else: among all ranks.
   bool hybrid = false;
+  // Parameters that are gathered are released after the forward of their block, and gathered again for its backward. Off: they
+  // are kept until then.
+  bool reshard_after_forward = true;
 };
 
 // The row of a strategy. Throws ConfigError for an unknown name.

@@ -31,7 +31,8 @@ WeightReport load_encoder_weights(const TextModel& model, Head head, const std::
     std::erase_if(weights, [&](const auto& item) { return !item.first.starts_with(names.prefix); });
   NamedTensors parameters;
   for (const auto& item : model.named_parameters()) parameters[item.key()] = item.value();
-  WeightReport report = set_weights(weights, parameters, folder.string());
+  WeightReport report =
+      set_weights(weights, parameters, folder.string(), /*convert=*/!model.keeps_file_types());
   if (names.is_leftover) std::erase_if(report.unexpected, names.is_leftover);
   return report;
 }

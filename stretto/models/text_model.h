@@ -40,12 +40,19 @@ class TextModel : public torch::nn::Module {
   // but reported.
   virtual WeightReport load_weights(const std::filesystem::path& folder) = 0;
 
+  // load_weights() then only maps the files: parameters have the data types of the files, and are converted by the caller.
+  void keep_file_types() { keeps_file_types_ = true; }
+  bool keeps_file_types() const { return keeps_file_types_; }
+
   // `original` (the config.json that the model was created from) with this model's values.
   virtual nlohmann::json config_json(const nlohmann::json& original) const = 0;
 
   virtual const std::vector<std::string>& labels() const = 0;
   virtual int64_t vocab_size() const = 0;
   virtual int64_t max_length() const = 0;  // tokens per text
+
+ private:
+  bool keeps_file_types_ = false;
 };
 
 }  // namespace stretto

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/tensor/block_cache.h"
 
 namespace stretto {
 namespace {
@@ -17,7 +18,8 @@ int64_t round_up(int64_t elements, int64_t multiple) {
 
 int64_t Arena::padded(int64_t size) { return round_up(size, alignment); }
 
-Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory)
+Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory,
+             const PrepareParameters& prepare)
     : shared_parameters_(options.shared_parameters),
       gradients_are_sharded_(options.gradients == Held::sharded),
       parameters_are_sharded_(options.parameters == Held::sharded) {
@@ -57,12 +59,12 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
   for (Unit& unit : units_) {
     if (parameters_are_sharded_) make_storage(unit);
   }
-  for (Parameter& parameter : parameters_) {
+  for (const Parameter& parameter : parameters_) {
     // Rows that are stepped one by one. Shards are stepped whole.
     if (parameter.info.sparse && shards_.size() == 1)
       use_small_pages(gradients({parameter.begin, parameter.end}));
-    bind(parameter);
   }
+  bind_parameters(prepare);
   for (size_t unit = 0; unit < units_.size(); ++unit) {
     const Range& elements = units_[unit].elements;
     if ((elements & gradient_range_).size() == elements.size()) bind_gradients(unit, gradients(elements));
@@ -107,6 +109,26 @@ void Arena::bind_values(size_t unit, const Tensor& memory) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(fmt::format(
       "the parameters of \"{}\" are sharded over the ranks: their values can be read only during forward and backward of that block",
       units_[unit].name));
+}
+
+// The memory that the parameters had before is given back to the system on the way, so that two copies of a model never exist.
+void Arena::bind_parameters(const PrepareParameters& prepare) {
+  for (size_t first = 0; first < parameters_.size();) {
+    std::vector<NamedParameter> few;
+    int64_t bytes = 0;
+    while (first + few.size() < parameters_.size()) {
+      const NamedParameter& next = parameters_[first + few.size()].info;
+      // `prepare` may convert what is 16-bit in a file.
+      const int64_t size = next.tensor.numel() * std::max<int64_t>(4, next.tensor.element_size());
+      if (!few.empty() && bytes + size > prepared_bytes) break;
+      bytes += size;
+      few.push_back(next);
+    }
+    if (prepare) prepare(few);
+    for (size_t i = 0; i < few.size(); ++i) bind(parameters_[first + i]);
+    first += few.size();
+    if (bytes > prepared_bytes / 2) trim_tensor_memory();
+  }
 }
 
 void Arena::bind(Parameter& parameter) {

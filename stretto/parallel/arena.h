@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,9 @@ struct ArenaMemory {
   Allocator gradients = plain_memory();   // reduced by collectives in place
   Allocator parameters = plain_memory();  // what the model computes with
 };
+
+// Called with consecutive parameters before their values are read.
+using PrepareParameters = std::function<void(std::span<const NamedParameter>)>;
 
 // The trainable parameters of a model in a few flat buffers. After construction each parameter is a view of `compute`
 // (or of `master` if the model computes in the master dtype) and its gradient a view of `grad`, so that autograd
@@ -62,8 +67,12 @@ class Arena {
 
   // Moves the data of `parameters` into the buffers. The tensors keep their identity: hooks, optimizers and modules
   // that refer to them stay valid. With shared parameters each rank writes its shard only: their values are complete once
-  // every rank has constructed its arena. REQUIRES: all parameters are on one device. Throws ConfigError if there are none.
-  Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory = {});
+  // every rank has constructed its arena. Parameters are moved a few at a time, about `prepared_bytes` of them or one that is
+  // larger: `prepare` is called before each few, and their earlier memory is released after it. REQUIRES: all parameters are
+  // on one device. Throws ConfigError if there are none.
+  Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options, const ArenaMemory& memory = {},
+        const PrepareParameters& prepare = {});
+  static constexpr int64_t prepared_bytes = 16 << 20;
 
   // Elements that a parameter of `size` elements takes: whole cache lines.
   static int64_t padded(int64_t size);
@@ -128,6 +137,7 @@ class Arena {
   void cut_shards(const ArenaOptions& options, int64_t end);
   void make_storage(Unit& unit) const;
   void bind(Parameter& parameter);
+  void bind_parameters(const PrepareParameters& prepare);
   Tensor grad_view(const Parameter& parameter) const;
   void verify_data(const Parameter& parameter) const;
   void verify_grad(const Parameter& parameter) const;

@@ -9,21 +9,29 @@
 #include "stretto/base/strings.h"
 #include "stretto/kernels/sum_of_squares.h"
 #include "stretto/parallel/replicas.h"
+#include "stretto/tensor/file_memory.h"
 
 namespace stretto {
 namespace {
 
-// Broadcasts rank 0's parameters if they differ, and its buffers.
-void equalise(Group& group, const ModuleTensors& tensors) {
+// Loads parameters, and broadcasts rank 0's if they differ.
+void load_equal(Group& group, const EngineOptions& options, const NamedTensorList& parameters) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  if (options.load_parameters) options.load_parameters(names);
   if (group.size() == 1) return;
-  NamedTensorList parameters = tensors.frozen;
-  for (const NamedParameter& parameter : tensors.trainable)
-    parameters.emplace_back(parameter.name, parameter.tensor);
   // Ranks that used the same seed or file agree already: comparing hashes is faster than broadcasting.
   std::vector<uint64_t> checksums;
   for (const auto& [name, tensor] : parameters) checksums.push_back(checksum(tensor));
   if (first_divergent_rank(group, hash64(checksums))) broadcast_tensors(group, parameters);
-  broadcast_tensors(group, tensors.buffers);
+}
+
+PrepareParameters load_some(Group& group, const EngineOptions& options) {
+  return [&](std::span<const NamedParameter> some) {
+    NamedTensorList parameters;
+    for (const NamedParameter& parameter : some) parameters.emplace_back(parameter.name, parameter.tensor);
+    load_equal(group, options, parameters);
+  };
 }
 
 // Whether sparse tables are reduced by rows; if shards are stepped, whole. Sums over copies are of whole shards.
@@ -36,11 +44,18 @@ bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sha
 
 ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
                       const Sharding& sharding, const optim::Optimizer* optimizer) {
-  ModuleTensors tensors = collect_tensors(module, options.groups);
+  ModuleTensors tensors = collect_tensors(module, options.groups, options.min_unit_elements);
   const bool rows = use_rows(ranks, options, sharding, optimizer);
   for (NamedParameter& parameter : tensors.trainable) parameter.sparse = parameter.sparse && rows;
-  equalise(ranks.all, tensors);
+  load_equal(ranks.all, options, tensors.frozen);
+  broadcast_tensors(ranks.all, tensors.buffers);
   return tensors;
+}
+
+Sharding row_of(const EngineOptions& options) {
+  Sharding row = find_sharding(options.strategy);
+  row.reshard_after_forward = options.reshard_after_forward;
+  return row;
 }
 
 bool use_shared_parameters(const EngineOptions& options, const Sharding& sharding, const Group& group) {
@@ -106,20 +121,23 @@ void cast_to_compute(const NamedTensorList& tensors, at::ScalarType dtype) {
 Engine::Engine(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
                std::unique_ptr<optim::Optimizer> optimizer)
     : options_(options),
-      sharding_(find_sharding(options.strategy)),
+      sharding_(row_of(options)),
       ranks_(ranks),
       tensors_(collect(module, ranks, options, sharding_, optimizer.get())),
       optimizer_(std::move(optimizer)),
       arena_options_(arena_options(options, sharding_, ranks.shard, optimizer_.get())),
-      arena_(tensors_.trainable, arena_options_, arena_memory(arena_options_, ranks.shard)),
+      arena_(tensors_.trainable, arena_options_, arena_memory(arena_options_, ranks.shard),
+             load_some(ranks.all, options)),
       reducer_(arena_, ranks.shard, reducer_options(options, arena_, ranks.shard)) {
   if (arena_.parameters_are_shared()) ranks.shard.barrier();  // each rank has written its shard
-  if (arena_.parameters_are_sharded()) units_.emplace(module, arena_, ranks.shard).refresh();
+  if (arena_.parameters_are_sharded())
+    units_.emplace(module, arena_, ranks.shard, sharding_.reshard_after_forward).refresh();
   cast_to_compute(tensors_.frozen, compute_dtype(options.precision));
   cast_to_compute(tensors_.buffers, compute_dtype(options.precision));
   synchronised_versions_ = buffer_versions();
   if (optimizer_ == nullptr) return;
-  optimizer_->bind(arena_.owned_buffers(), arena_.owned_pieces(), plain_memory());
+  optimizer_->bind(arena_.owned_buffers(), arena_.owned_pieces(), optimizer_memory());
+  offload_state();
   if (options_.average)
     average_.emplace(*options_.average, arena_.owned_buffers().master, arena_.owned_pieces());
   if (arena_.shards().size() > 1) return;
@@ -130,6 +148,28 @@ Engine::Engine(torch::nn::Module& module, const DataParallel& ranks, const Engin
 }
 
 Engine::~Engine() { catch_up(); }
+
+Allocator Engine::optimizer_memory() {
+  const std::filesystem::path& folder = options_.offload_optimizer;
+  if (folder.empty()) return plain_memory();
+  if (!arena_.parameter_values().device().is_cpu()) {
+    throw ConfigError("training.offload_optimizer: parameters are on {}; only the CPU steps state in files",
+                      arena_.parameter_values().device().str());
+  }
+  return [this, files = file_allocator(folder)](int64_t elements, at::ScalarType dtype, at::Device device) {
+    try {
+      return offloaded_.emplace_back(files(elements, dtype, device));
+    } catch (const IoError& error) {
+      throw ConfigError(
+          "training.offload_optimizer: {}; the folder must exist on each host, with room for the state of its ranks",
+          error.what());
+    }
+  };
+}
+
+void Engine::offload_state() const {
+  for (const Tensor& state : offloaded_) leave_to_file(state);
+}
 
 double clip_scale(double norm, double max_norm) {
   return max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1;
@@ -172,13 +212,21 @@ double Engine::gradient_norm() const {
 
 std::string Engine::first_nonfinite() const {
   int64_t first = reducer_.first_nonfinite();
-  if (reducer_.sums_to_owners()) {
-    constexpr int64_t none = std::numeric_limits<int64_t>::max();
-    const Tensor least = at::scalar_tensor(first < 0 ? none : first, at::kLong).to(ranks_.shard.device());
-    ranks_.shard.all_reduce(least, ReduceOp::min).wait();
-    first = least.item<int64_t>() == none ? -1 : least.item<int64_t>();
-  }
-  return first < 0 ? "" : arena_.parameters()[static_cast<size_t>(first)].info.name;
+  if (reducer_.sums_to_owners()) first = least_of_shards(first);
+  return parameter_name(first);
+}
+
+// Of the ranks' parameters the first; -1: none.
+int64_t Engine::least_of_shards(int64_t parameter) const {
+  constexpr int64_t none = std::numeric_limits<int64_t>::max();
+  const Tensor least =
+      at::scalar_tensor(parameter < 0 ? none : parameter, at::kLong).to(ranks_.shard.device());
+  ranks_.shard.all_reduce(least, ReduceOp::min).wait();
+  return least.item<int64_t>() == none ? -1 : least.item<int64_t>();
+}
+
+std::string Engine::parameter_name(int64_t parameter) const {
+  return parameter < 0 ? "" : arena_.parameters()[static_cast<size_t>(parameter)].info.name;
 }
 
 bool Engine::own_gradients_are_finite() const { return reducer_.all_finite(); }
@@ -214,6 +262,7 @@ void Engine::follow_step() {
     catch_up();
     average_->update(steps_done());
   }
+  offload_state();
   if (arena_.shards().size() == 1) return;
   if (!reducer_.sums_to_owners()) {  // the optimizer has zeroed its shard
     arena_.gradients({0, arena_.owned().begin}).zero_();
@@ -302,7 +351,8 @@ EngineMemory Engine::memory() const {
   return {.master = buffers.compute.defined() ? bytes(buffers.master) : of_parameters(buffers.master),
           .gradients = bytes(buffers.grad),
           .compute = of_parameters(buffers.compute),
-          .optimizer = optimizer_ != nullptr ? optimizer_->state_bytes() : 0,
+          .optimizer = optimizer_ != nullptr && offloaded_.empty() ? optimizer_->state_bytes() : 0,
+          .optimizer_in_files = offloaded_.empty() ? 0 : optimizer_->state_bytes(),
           .average = average_ ? average_->bytes() : 0,
           .parameters_are_shared = common};
 }
@@ -319,8 +369,11 @@ std::string Engine::describe(const std::string& title, const std::string& comput
       reducer_.buckets() == 1 ? "" : "s", tensors_.frozen.size(), tensors_.buffers.size(), compute, master,
       master, master, human(bytes.total()), human(bytes.master), human(bytes.gradients),
       bytes.compute > 0 ? ", compute copy " + human(bytes.compute) : "",
-      optimizer_ != nullptr ? fmt::format(", {} {}", optimizer_->name(), human(bytes.optimizer))
-                            : "; the optimizer's state",
+      optimizer_ == nullptr ? "; the optimizer's state"
+      : offloaded_.empty()
+          ? fmt::format(", {} {}", optimizer_->name(), human(bytes.optimizer))
+          : fmt::format("; {} {} in files of {}", optimizer_->name(), human(bytes.optimizer_in_files),
+                        options_.offload_optimizer.string()),
       bytes.average > 0 ? ", average " + human(bytes.average) : "",
       bytes.parameters_are_shared
           ? fmt::format("\nsharing    {} ranks of this host hold one copy of the parameters{}",

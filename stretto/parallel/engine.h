@@ -1,6 +1,8 @@
 #pragma once
 
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +37,16 @@ struct EngineOptions {
   bool lazy_rows = true;
   // Keeps an exponential moving average of the weights, sharded like the master weights. Requires an optimizer.
   std::optional<AverageOptions> average = {};
+  // If parameters are gathered: Sharding::reshard_after_forward.
+  bool reshard_after_forward = true;
+  int64_t min_unit_elements = 0;  // blocks with fewer parameters are no units (collect_tensors)
+  // A folder: the optimizer's state lies in files there (tensor/file_memory.h) and is in memory during the step only. "": in
+  // memory.
+  std::filesystem::path offload_optimizer = {};
+  // Called with the names of some parameters before their values are read for the first time. A module that loads or
+  // initialises them then, instead of in its constructor, is never in memory as a whole where a strategy shards it. Every rank
+  // calls it with the same names in the same order, each name once.
+  std::function<void(std::span<const std::string>)> load_parameters = {};
 };
 
 // Memory for the trainable parameters, in bytes per rank.
@@ -43,7 +55,8 @@ struct EngineMemory {
   int64_t gradients = 0;
   int64_t compute = 0;  // 0 if the model computes with the master weights
   int64_t optimizer = 0;
-  int64_t average = 0;  // of the weights
+  int64_t optimizer_in_files = 0;  // not counted in total()
+  int64_t average = 0;             // of the weights
   bool parameters_are_shared =
       false;  // then `compute`, or `master` where there is none, is this rank's part of one copy
   int64_t total() const { return master + gradients + compute + optimizer + average; }
@@ -140,8 +153,13 @@ class Engine {
   void resume_model();
 
   // Parameters at master precision, frozen parameters and buffers by name, as saved in a model file. Views of live
-  // memory unless they had to be gathered. Collective.
+  // memory unless they had to be gathered: then every rank has all of them in memory. Collective.
   NamedTensors weights();
+  // The same on the first rank, and nothing on the others. What had to be gathered lies in a file without a name in `folder`
+  // (tensor/file_memory.h), so that no rank needs memory for all; only if that is not possible, in memory. Collective.
+  NamedTensors weights_at_first(const std::filesystem::path& folder);
+  // The first trainable parameter whose weights hold NaN or infinity, or "". Collective.
+  std::string first_nonfinite_weight();
 
   // --- properties
 
@@ -159,7 +177,13 @@ class Engine {
   void sum_over_replicas(const Tensor& values) const;
   void follow_step();
   void gather_shards(const Tensor& whole) const;
+  void gather_at_first(const Tensor& whole, bool in_file) const;
+  NamedTensors named(const Tensor& master) const;
+  int64_t least_of_shards(int64_t parameter) const;
+  std::string parameter_name(int64_t parameter) const;
   void share_parameters();
+  Allocator optimizer_memory();
+  void offload_state() const;
   std::vector<int64_t> buffer_versions() const;
 
   const EngineOptions options_;
@@ -172,6 +196,7 @@ class Engine {
   std::optional<GatheredUnits> units_;  // if parameters are sharded and not shared
   Reducer reducer_;
   std::optional<WeightAverage> average_;
+  std::vector<Tensor> offloaded_;               // the optimizer's state that lies in files
   std::vector<int64_t> synchronised_versions_;  // of the buffers after the last synchronisation
 };
 

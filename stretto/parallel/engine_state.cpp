@@ -1,5 +1,9 @@
+#include <algorithm>
+
 #include "stretto/base/error.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/tensor/file_memory.h"
+#include "stretto/tensor/finite.h"
 
 // The engine's entries in the state table and in model files.
 namespace stretto {
@@ -23,6 +27,7 @@ void Engine::leave_copies_to_first(State& state) const {
 
 void Engine::resume_model() {
   arena_.refresh_compute();
+  offload_state();
   if (arena_.master_is_sharded() || arena_.parameters_are_shared()) share_parameters();
   compare_replicas();
 }
@@ -36,6 +41,62 @@ NamedTensors Engine::weights() {
     master.slice(0, arena_.owned().begin, arena_.owned().end).copy_(arena_.buffers().master);
     gather_shards(master);
   }
+  return named(master);
+}
+
+NamedTensors Engine::weights_at_first(const std::filesystem::path& folder) {
+  catch_up();
+  synchronise_buffers();
+  const bool first = ranks_.all.rank() == 0;
+  Tensor master = arena_.buffers().master;
+  if (arena_.master_is_sharded() && (ranks_.replicas == nullptr || ranks_.replicas->rank() == 0)) {
+    const at::ScalarType dtype = master.scalar_type();
+    bool in_file = first;
+    if (first) {
+      try {
+        master = file_memory(folder, arena_.elements(), dtype);
+      } catch (const IoError&) {
+        master = at::empty({arena_.elements()}, dtype);
+        in_file = false;
+      }
+    }
+    gather_at_first(master, in_file);
+  }
+  return first ? named(master) : NamedTensors();
+}
+
+// Gathers every rank's shard of the master weights in `whole` on the first rank, which may be on another device.
+void Engine::gather_at_first(const Tensor& whole, bool in_file) const {
+  constexpr int64_t most = 32 << 10;  // elements per message, of which 64 may wait in shared memory
+  Group& group = ranks_.shard;
+  const Tensor& mine = arena_.buffers().master;
+  const bool first = group.rank() == 0;
+  Tensor received;
+  for (size_t rank = 0; rank < arena_.shards().size(); ++rank) {
+    const Range& shard = arena_.shards()[rank];
+    const int sender = static_cast<int>(rank);
+    if (!first && group.rank() != sender) continue;
+    for (int64_t begin = shard.begin; begin < shard.end; begin += most) {
+      const int64_t end = std::min(begin + most, shard.end);
+      Tensor part;
+      if (group.rank() == sender) part = mine.slice(0, begin - shard.begin, end - shard.begin);
+      if (!first) {
+        group.send(part, 0).wait();
+        continue;
+      }
+      if (sender != 0) {
+        if (!received.defined()) received = at::empty({most}, mine.options());
+        part = received.slice(0, 0, end - begin);
+        group.recv(part, sender).wait();
+      }
+      const Tensor target = whole.slice(0, begin, end);
+      target.copy_(part);
+      if (in_file) leave_to_file(target);
+    }
+  }
+}
+
+NamedTensors Engine::named(const Tensor& master) const {
   NamedTensors weights;
   for (const auto& parameter : arena_.parameters()) {
     weights[parameter.info.name] =
@@ -45,6 +106,20 @@ NamedTensors Engine::weights() {
     for (const auto& [name, tensor] : *tensors) weights[name] = tensor.detach();
   }
   return weights;
+}
+
+// Each rank checks what it answers for.
+std::string Engine::first_nonfinite_weight() {
+  catch_up();
+  const auto& parameters = arena_.parameters();
+  int64_t first = -1;
+  for (size_t i = 0; i < parameters.size() && first < 0; ++i) {
+    const Entry entry = arena_.master_entry(parameters[i], parameters[i].info.name);
+    for (const Piece& piece : entry.pieces) {
+      if (!is_finite(piece.data)) first = static_cast<int64_t>(i);
+    }
+  }
+  return parameter_name(arena_.shards().size() > 1 ? least_of_shards(first) : first);
 }
 
 }  // namespace stretto

@@ -1,14 +1,18 @@
 #include "stretto/parallel/engine.h"
 
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_faults.h"
+#include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optim.h"
@@ -16,7 +20,9 @@
 namespace stretto {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 struct Mlp : torch::nn::Module {
   explicit Mlp(double seed = 1) {
@@ -102,6 +108,122 @@ INSTANTIATE_TEST_SUITE_P(Rows, Strategies,
                          ::testing::Combine(::testing::Values("ddp", "zero1", "zero2", "fsdp"),
                                             ::testing::Values("fp32", "bf16", "fp64"),
                                             ::testing::Values(1, 2, 3)));
+
+// An Mlp whose parameters have values only once the engine asks for them.
+struct DeferredMlp : Mlp {
+  DeferredMlp() {
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : parameters()) parameter.fill_(NAN);
+  }
+  void load(std::span<const std::string> names, double seed) {
+    const Mlp source(seed);
+    at::NoGradGuard no_grad;
+    for (const std::string& name : names) {
+      EXPECT_TRUE(loaded.insert(name).second) << name << " was loaded before";
+      named_parameters()[name].copy_(source.named_parameters()[name]);
+    }
+  }
+  std::set<std::string> loaded;
+};
+
+// Also if ranks load different values: those of rank 0 count.
+TEST(Engine, LoadsParametersWhenItMovesThem) {
+  for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
+    for (const bool shares : {true, false}) {
+      run_rank_threads(3, [&](Group& group) {
+        DeferredMlp net;
+        Engine engine(net, group,
+                      {.strategy = strategy,
+                       .precision = Precision::bf16,
+                       .shared_parameters = shares,
+                       .load_parameters =
+                           [&](std::span<const std::string> names) { net.load(names, 1 + group.rank()); }},
+                      optim::adamw({}));
+        EXPECT_EQ(net.loaded.size(), net.parameters().size());
+        const Mlp expected(1);
+        const auto parameters = expected.named_parameters();
+        const NamedTensors weights = engine.weights();
+        for (const auto& item : parameters)
+          EXPECT_TRUE(at::allclose(weights.at(item.key()).to(at::kFloat), item.value())) << item.key();
+        engine.compare_replicas();
+      });
+    }
+  }
+}
+
+TEST(Engine, GathersWeightsAtTheFirstRankInAFile) {
+  const TempFolder folder;
+  for (const bool there : {true, false}) {
+    for (const char* strategy : {"ddp", "zero2", "fsdp"}) {
+      for (const bool shares : {true, false}) {
+        run_rank_threads(3, [&](Group& group) {
+          Mlp net;
+          Engine engine(net, group,
+                        {.strategy = strategy, .precision = Precision::bf16, .shared_parameters = shares},
+                        optim::adamw({.lr = 0.05}));
+          engine.backward(net.forward(inputs(group.rank())), /*last_micro_batch=*/true);
+          engine.finish_reduction();
+          engine.step({.lr = 0.05}, 1);
+          const NamedTensors first =
+              engine.weights_at_first(there ? folder.path() : folder.path() / "missing");
+          const NamedTensors all = engine.weights();
+          EXPECT_EQ(first.size(), group.rank() == 0 ? all.size() : 0);
+          for (const auto& [name, tensor] : first) EXPECT_TRUE(tensor.equal(all.at(name))) << name;
+        });
+      }
+    }
+  }
+}
+
+// Every optimizer state lies in files, and nothing is computed differently.
+TEST(Engine, StateInFilesChangesNoBit) {
+  const TempFolder folder;
+  for (const char* strategy : {"ddp", "zero1", "zero2", "fsdp"}) {
+    for (const bool shares : {true, false}) {
+      run_rank_threads(2, [&](Group& group) {
+        EngineOptions options = {.strategy = strategy, .bucket_bytes = 64, .shared_parameters = shares};
+        const Trained in_memory = train(group, options, 4);
+        options.offload_optimizer = folder.path();
+        const Trained in_files = train(group, options, 4);
+        EXPECT_EQ(in_files.optimizer_bytes, 0);
+        EXPECT_EQ(in_files.held, in_memory.held) << "in checkpoints";
+        for (const auto& [name, tensor] : in_memory.weights)
+          EXPECT_TRUE(in_files.weights.at(name).equal(tensor)) << strategy << " " << name;
+      });
+    }
+  }
+}
+
+TEST(Engine, RefusesAFolderThatTakesNoState) {
+  const TempFolder folder;
+  const auto setup = [&](const std::filesystem::path& place) {
+    run_rank_threads(1, [&](Group& group) {
+      Mlp net;
+      const Engine engine(net, group, {.offload_optimizer = place}, optim::adamw({}));
+    });
+  };
+  EXPECT_THAT([&] { setup(folder.path() / "gone"); },
+              ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("training.offload_optimizer: "), HasSubstr("No such file or directory"))));
+  const file_faults::Injection full({.call = 2, .error = ENOSPC});
+  EXPECT_THAT([&] { setup(folder.path()); },
+              ThrowsMessage<ConfigError>(
+                  AllOf(HasSubstr("No space left on device"), HasSubstr("room for the state of its ranks"))));
+}
+
+TEST(Engine, NamesWeightsThatAreNotFinite) {
+  for (const char* strategy : {"ddp", "zero1", "fsdp"}) {
+    run_rank_threads(3, [&](Group& group) {
+      Mlp net;
+      Engine engine(net, group, {.strategy = strategy, .shared_parameters = false}, optim::adamw({}));
+      EXPECT_EQ(engine.first_nonfinite_weight(), "");
+      const int64_t element = engine.arena().owned_pieces().back().begin;
+      if (group.rank() == 2) engine.arena().owned_buffers().master[element] = INFINITY;
+      EXPECT_EQ(engine.first_nonfinite_weight(),
+                std::string(strategy) != "ddp" || group.rank() == 2 ? "last.bias" : "");
+    });
+  }
+}
 
 // Shared parameters and copies that are gathered are two ways to the same weights.
 TEST(Engine, SharedParametersChangeNoBit) {

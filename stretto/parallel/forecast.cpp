@@ -76,11 +76,13 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
   const bool shared = group.on_one_host && group.ranks > 1;
   const bool gathered = row.parameters == Held::sharded && group.ranks > 1 && !shared;
   const int64_t computed_with = shared || gathered ? shard : elements;
+  const int64_t state = divided(sizes.optimizer_bytes, group.ranks);
   MemoryForecast forecast;
   forecast.parameters = {.master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
                          .gradients = bytes.master * (row.gradients == Held::sharded ? shard : elements),
                          .compute = bytes.compute * computed_with,
-                         .optimizer = divided(sizes.optimizer_bytes, group.ranks),
+                         .optimizer = sizes.optimizer_in_files ? 0 : state,
+                         .optimizer_in_files = sizes.optimizer_in_files ? state : 0,
                          .parameters_are_shared = shared};
   if (group.ranks == 1) return forecast;
   std::vector<int64_t> units = sizes.units;
@@ -92,8 +94,9 @@ MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Pre
   };
   if (row.gradients == Held::sharded) forecast.step += bytes.master * largest(gradient_units);
   if (gathered) {
+    const int64_t released = std::max(largest(gathered_units), *std::ranges::max_element(sizes.units));
     forecast.step += (bytes.compute > 0 ? bytes.compute : bytes.master) *
-                     std::max(largest(gathered_units), *std::ranges::max_element(sizes.units));
+                     (row.reshard_after_forward ? released : elements - shard);
   }
   return forecast;
 }
@@ -126,8 +129,10 @@ StepForecast forecast_step(const ModelSizes& sizes, const Sharding& row, Precisi
     const double ring = static_cast<double>(hosts - 1) / hosts;
     const double values = elements * static_cast<double>(bytes.compute > 0 ? bytes.compute : bytes.master);
     double sent = 2 * gradients;  // an all-reduce
-    if (shards && !group.on_one_host) sent = gradients + (row.parameters == Held::sharded ? 2 : 1) * values;
-    step.network = ring * sent / rates.network;
+    const bool twice = row.parameters == Held::sharded && row.reshard_after_forward;
+    if (shards && !group.on_one_host) sent = gradients + (twice ? 2 : 1) * values;
+    step.sent = ring * sent;
+    step.network = step.sent / rates.network;
   }
   return step;
 }

@@ -9,10 +9,11 @@ namespace stretto {
 
 // What the memory of a model's trainable parameters depends on.
 struct ModelSizes {
-  std::vector<int64_t> units;   // elements of each unit in the arena, in order
-  int64_t tables = 0;           // elements of sparse tables among these, which are reduced by rows
-  int64_t optimizer_bytes = 0;  // the optimizer's state for all of them
-  bool can_shard = true;        // the optimizer takes a part of the parameters
+  std::vector<int64_t> units;       // elements of each unit in the arena, in order
+  int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
+  int64_t optimizer_bytes = 0;      // the optimizer's state for all of them
+  bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
+  bool can_shard = true;            // the optimizer takes a part of the parameters
   int64_t elements() const;
 };
 
@@ -48,6 +49,7 @@ struct StepForecast {
   double compute = 0;
   double memory = 0;   // optimizer and reductions within hosts, which memory bandwidth bounds
   double network = 0;  // what is sent between hosts
+  double sent = 0;     // bytes, by each host to others
   double total() const { return compute + memory + network; }
   std::string bound() const;  // the largest part: "compute", "memory" or "network"
 };

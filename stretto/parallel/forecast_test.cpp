@@ -63,6 +63,14 @@ TEST(Forecast, MoreIsShardedFromRowToRow) {
   };
   EXPECT_LT(over_hosts("fsdp").parameters.compute, over_hosts("zero2").parameters.compute);
   EXPECT_GT(over_hosts("fsdp").step, over_hosts("zero2").step) << "gathered parameters";
+  Sharding kept = find_sharding("fsdp");
+  kept.reshard_after_forward = false;
+  EXPECT_GT(forecast_memory(sizes, kept, Precision::bf16, {8, 1}).step, over_hosts("fsdp").step);
+  ModelSizes in_files = sizes;
+  in_files.optimizer_in_files = true;
+  const EngineMemory offloaded = forecast_memory(in_files, kept, Precision::bf16, {8, 1}).parameters;
+  EXPECT_EQ(offloaded.optimizer, 0);
+  EXPECT_EQ(offloaded.optimizer_in_files, over_hosts("fsdp").parameters.optimizer);
 }
 
 TEST(Forecast, NamesWhatBindsAStep) {
@@ -79,6 +87,13 @@ TEST(Forecast, NamesWhatBindsAStep) {
   EXPECT_EQ(step("ddp", {4, 4}, 1, {.cores = 2}).compute, 2) << "two ranks per core";
   EXPECT_LT(step("zero1", {4, 4}, 1, {.cores = 4}).memory, step("ddp", {4, 4}, 1, {.cores = 4}).memory);
   EXPECT_GT(step("fsdp", {4, 2}, 1, {}).network, step("zero2", {4, 2}, 1, {}).network);
+  Sharding kept = find_sharding("fsdp");
+  kept.reshard_after_forward = false;
+  const double values =
+      static_cast<double>(4 * sizes.elements());  // half of them to each of two hosts, once less
+  EXPECT_EQ(
+      step("fsdp", {4, 2}, 1, {}).sent - forecast_step(sizes, kept, Precision::fp32, {4, 2}, 1, {}).sent,
+      values / 2);
 }
 
 }  // namespace

@@ -6,8 +6,11 @@
 
 namespace stretto {
 
-GatheredUnits::GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group)
-    : arena_(arena), group_(group), buffers_([&arena, allocator = group.allocator()](int64_t elements) {
+GatheredUnits::GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward)
+    : arena_(arena),
+      group_(group),
+      reshard_after_forward_(reshard_after_forward),
+      buffers_([&arena, allocator = group.allocator()](int64_t elements) {
         const Tensor& values = arena.parameter_values();
         return allocator(elements, values.scalar_type(), values.device());
       }) {
@@ -51,9 +54,14 @@ void GatheredUnits::open(const nn::Block& block, size_t pass) {
   gather_ahead(block, pass);
 }
 
-void GatheredUnits::close(const nn::Block& block) noexcept {
+// Without gradients there will be no backward. A forward of activation checkpointing has none either.
+void GatheredUnits::after_forward(nn::Block& block) noexcept {
+  close(block, /*keep=*/!reshard_after_forward_ && at::GradMode::is_enabled());
+}
+
+void GatheredUnits::close(const nn::Block& block, bool keep) noexcept {
   for (const size_t unit : units_of_.at(&block)) {
-    if (--units_[unit].users == 0) release(unit);
+    if (--units_[unit].users == 0 && !keep) release(unit);
   }
 }
 

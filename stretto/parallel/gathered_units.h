@@ -14,14 +14,14 @@
 namespace stretto {
 
 // The values of sharded parameters: those of a block are gathered before its forward and again before its backward, and
-// released after each. While a block computes, the next one is gathered, once the order of blocks is known from an earlier
+// released after each; or, without `reshard_after_forward`, kept from a forward with gradients until the backward. While a block computes, the next one is gathered, once the order of blocks is known from an earlier
 // pass. Parameters outside of blocks are gathered after each step and stay.
 //
 // Forward and backward are collective: every rank of the group must run the same blocks in the same order.
 class GatheredUnits : public nn::BlockObserver {
  public:
   // Observes the blocks of `root`. REQUIRES: the arena shards parameters over `group`.
-  GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group);
+  GatheredUnits(torch::nn::Module& root, Arena& arena, Group& group, bool reshard_after_forward = true);
   ~GatheredUnits() override;
   GatheredUnits(const GatheredUnits&) = delete;
   GatheredUnits& operator=(const GatheredUnits&) = delete;
@@ -30,9 +30,9 @@ class GatheredUnits : public nn::BlockObserver {
   void refresh();
 
   void before_forward(nn::Block& block) override { open(block, 0); }
-  void after_forward(nn::Block& block) noexcept override { close(block); }
+  void after_forward(nn::Block& block) noexcept override;
   void before_backward(nn::Block& block) override { open(block, 1); }
-  void after_backward(nn::Block& block) noexcept override { close(block); }
+  void after_backward(nn::Block& block) noexcept override { close(block, /*keep=*/false); }
 
  private:
   struct Unit {
@@ -44,7 +44,7 @@ class GatheredUnits : public nn::BlockObserver {
   };
 
   void open(const nn::Block& block, size_t pass);
-  void close(const nn::Block& block) noexcept;
+  void close(const nn::Block& block, bool keep) noexcept;
   void gather_ahead(const nn::Block& block, size_t pass);
   void begin(size_t unit);
   void finish(size_t unit);
@@ -52,6 +52,7 @@ class GatheredUnits : public nn::BlockObserver {
 
   Arena& arena_;
   Group& group_;
+  const bool reshard_after_forward_;
   ScratchBuffers buffers_;
   std::vector<nn::Block*> blocks_;
   std::map<const nn::Block*, std::vector<size_t>> units_of_;

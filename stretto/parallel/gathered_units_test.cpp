@@ -106,9 +106,64 @@ TEST_P(Gathered, TrainsAsOneRankDoes) {
 TEST(GatheredUnits, ChangeNoBit) {
   run_rank_threads(2, [](Group& group) {
     const EngineOptions options = {.strategy = "fsdp", .bucket_bytes = 500};
+    const Course shared = run_course(group, options);
     EngineOptions gathered = options;
     gathered.shared_parameters = false;
-    expect_same_course(run_course(group, gathered), run_course(group, options), 0);
+    expect_same_course(run_course(group, gathered), shared, 0);
+    gathered.reshard_after_forward = false;
+    for (const bool checkpointed : {false, true})
+      expect_same_course(run_course(group, gathered, checkpointed), run_course(group, options, checkpointed),
+                         0);
+    gathered.min_unit_elements = 100;  // all but the head
+    expect_same_course(run_course(group, gathered), shared, 0);
+  });
+}
+
+bool is_readable(const Tensor& tensor) {
+  try {
+    return tensor.const_data_ptr() != nullptr;
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("are sharded over the ranks"));
+    return false;
+  }
+}
+
+// From a forward with gradients to its backward; not those of an evaluation.
+TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
+  run_rank_threads(4, [](Group& group) {
+    Tower net;
+    Engine engine(net, group,
+                  {.strategy = "fsdp", .shared_parameters = false, .reshard_after_forward = false},
+                  optim::adamw({}));
+    const auto readable = [&] {
+      int count = 0;
+      for (const auto& layer : net.layers) count += is_readable(layer->weight);
+      return count;
+    };
+    for (int step = 0; step < 2; ++step) {
+      const Tensor loss = net.forward(ids_of(step, group));
+      EXPECT_EQ(readable(), 3);
+      engine.backward(loss, true);
+      EXPECT_LE(readable(), 1) << "what this rank owns";
+      engine.finish_reduction();
+      engine.step({.lr = 0.01}, 1);
+      at::NoGradGuard no_grad;
+      net.forward(ids_of(step, group));
+      EXPECT_LE(readable(), 1);
+    }
+  });
+}
+
+TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
+  run_rank_threads(3, [](Group& group) {
+    Tower net;  // blocks of 272, 272, 272 and 68 parameters
+    Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false, .min_unit_elements = 100},
+                  optim::adamw({}));
+    EXPECT_EQ(engine.arena().units().back().name, "");
+    EXPECT_TRUE(is_readable(net.head->weight)) << "gathered once per step";
+    int sharded = 0;
+    for (const auto& layer : net.layers) sharded += !is_readable(layer->weight);
+    EXPECT_GE(sharded, 2);
   });
 }
 
@@ -118,20 +173,12 @@ TEST(GatheredUnits, ValuesExistWhileTheirBlockComputes) {
     Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
     EXPECT_TRUE(engine.gathers_parameters());
     EXPECT_LT(engine.memory().master, 4 * engine.arena().elements() / 4 + 64);
-    const auto readable = [](const Tensor& tensor) {
-      try {
-        return tensor.const_data_ptr() != nullptr;
-      } catch (const std::exception& error) {
-        EXPECT_THAT(error.what(), HasSubstr("are sharded over the ranks"));
-        return false;
-      }
-    };
     int count = 0;
     const auto look = [&] {
       count = 0;
-      for (const auto& layer : net.layers) count += readable(layer->weight);
+      for (const auto& layer : net.layers) count += is_readable(layer->weight);
     };
-    EXPECT_TRUE(readable(net.table)) << "outside of blocks";
+    EXPECT_TRUE(is_readable(net.table)) << "outside of blocks";
     for (int pass = 0; pass < 2; ++pass) {
       look();
       EXPECT_LE(count, 1) << "what this rank owns";

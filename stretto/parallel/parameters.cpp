@@ -28,11 +28,13 @@ void check_trainable(const std::string& name, const Tensor& tensor, at::Device d
 // named_modules() is not used because it requires that a shared_ptr owns the module.
 class Collector {
  public:
+  explicit Collector(int64_t min_unit_elements) : min_unit_elements_(min_unit_elements) {}
+
   ModuleTensors result;
 
   // `prefix`: the module's path and a dot, or "" for the root. `unit`: the path of the innermost block around it.
   void visit(const torch::nn::Module& module, const std::string& prefix, std::string unit) {
-    if (dynamic_cast<const nn::Block*>(&module) != nullptr)
+    if (dynamic_cast<const nn::Block*>(&module) != nullptr && elements_of(module) >= min_unit_elements_)
       unit = prefix.substr(0, prefix.size() - !prefix.empty());
     for (const auto& item : module.named_parameters(/*recurse=*/false))
       add(module, prefix, unit, item.key(), item.value());
@@ -43,6 +45,13 @@ class Collector {
   }
 
  private:
+  static int64_t elements_of(const torch::nn::Module& module) {
+    int64_t elements = 0;
+    for (const Tensor& parameter : module.parameters())
+      elements += parameter.defined() ? parameter.numel() : 0;
+    return elements;
+  }
+
   void add(const torch::nn::Module& owner, const std::string& prefix, const std::string& unit,
            const std::string& name, const Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -71,6 +80,7 @@ class Collector {
                                 .row_hook = table == nullptr ? nullptr : table->hook});
   }
 
+  const int64_t min_unit_elements_;
   std::unordered_set<const void*> seen_;
 };
 
@@ -101,16 +111,17 @@ void require_members(const std::vector<NamedParameter>& trainable,
   }
 }
 
-ModuleTensors collect(const torch::nn::Module& module) {
-  Collector collector;
+ModuleTensors collect(const torch::nn::Module& module, int64_t min_unit_elements) {
+  Collector collector(min_unit_elements);
   collector.visit(module, "", "");
   return std::move(collector.result);
 }
 
 }  // namespace
 
-ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups) {
-  ModuleTensors tensors = collect(module);
+ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups,
+                              int64_t min_unit_elements) {
+  ModuleTensors tensors = collect(module, min_unit_elements);
   require_members(tensors.trainable, groups);
   bool freezes = false;
   for (NamedParameter& parameter : tensors.trainable) {
@@ -119,7 +130,7 @@ ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<Param
     parameter.tensor.set_requires_grad(false);
     freezes = true;
   }
-  if (freezes) tensors = collect(module);
+  if (freezes) tensors = collect(module, min_unit_elements);
   for (NamedParameter& parameter : tensors.trainable) {
     const size_t i = group_of(parameter.name, groups);
     if (i == groups.size()) continue;

@@ -46,7 +46,9 @@ struct ModuleTensors {
 
 // Applies `groups` to the parameters of `module`, where the first matching group wins, and sorts the module's tensors.
 // Sets requires_grad = false for parameters that a group freezes. Throws ConfigError naming a parameter that cannot be
-// trained (complex, sparse layout, on another device) or a group without parameters.
-ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups = {});
+// trained (complex, sparse layout, on another device) or a group without parameters. A block with fewer than
+// `min_unit_elements` is not a unit: its parameters belong to the block around it.
+ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups = {},
+                              int64_t min_unit_elements = 0);
 
 }  // namespace stretto

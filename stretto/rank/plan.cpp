@@ -47,13 +47,15 @@ class Measurement : public Callback {
     const OptimizerPlan plan = plan_of(recipe_, /*global_batch_size=*/0);
     const Precision precision = parse_precision(recipe_.training.precision);
     measured_.sizes =
-        sizes_of(collect_tensors(context.module.root(), plan.groups), precision, *plan.optimizer);
+        sizes_of(collect_tensors(context.module.root(), plan.groups, recipe_.training.wrap_min_parameters),
+                 precision, *plan.optimizer);
+    measured_.sizes.optimizer_in_files = recipe_.training.offload_optimizer.has_value();
     const ModelSizes& sizes = measured_.sizes;
     parameters_ = forecast_memory(sizes, find_sharding("ddp"), precision, {}).total();
     if (!plan.optimizer->steps_rows()) return;
     // Rows that the few steps do not touch have no memory for gradient and optimizer state yet.
-    const int64_t per_element =
-        c10::elementSize(master_dtype(precision)) + sizes.optimizer_bytes / sizes.elements();
+    const int64_t per_element = c10::elementSize(master_dtype(precision)) +
+                                (sizes.optimizer_in_files ? 0 : sizes.optimizer_bytes / sizes.elements());
     parameters_ -= sizes.tables * per_element;
   }
   void step_end(FitContext&, const StepReport& report) override {
@@ -108,14 +110,16 @@ struct Row {
   bool fits = false;
 };
 
-std::vector<Row> forecast_rows(const Measured& measured, Precision precision, const JobShape& job,
+std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& training, const JobShape& job,
                                const HardwareRates& rates, double memory) {
+  const Precision precision = parse_precision(training.precision);
   // The measured step contains that of the optimizer on one rank.
   const double compute =
       std::max(0.0, measured.step_seconds -
                         forecast_step(measured.sizes, find_sharding("ddp"), precision, {}, 0, rates).memory);
   std::vector<Row> rows;
-  for (const Sharding& row : shardings()) {
+  for (Sharding row : shardings()) {
+    row.reshard_after_forward = training.reshard_after_forward;
     if (row.hybrid && job.hosts() == 1) continue;  // fsdp
     if (row.optimizer == Held::sharded && !measured.sizes.can_shard) continue;
     Row result = {.strategy = row.name,
@@ -153,11 +157,13 @@ nlohmann::ordered_json to_json(const Row& row) {
           {"gradients", bytes.gradients},
           {"compute", bytes.compute},
           {"optimizer", bytes.optimizer},
+          {"optimizer_in_files", bytes.optimizer_in_files},
           {"blocks", row.memory.step},
           {"step_seconds", row.step.total()},
           {"compute_seconds", row.step.compute},
           {"memory_seconds", row.step.memory},
           {"network_seconds", row.step.network},
+          {"network_bytes_per_host", row.step.sent},
           {"bound", row.step.bound()}};
 }
 
@@ -200,8 +206,7 @@ void plan(const command::PlanArguments& arguments) {
     throw ConfigError("plan: the data is used up before a second step; lower --steps");
   rates.memory = copy_rate(machine.cores);
 
-  const std::vector<Row> rows =
-      forecast_rows(measured, parse_precision(whole.training.precision), job, rates, memory);
+  const std::vector<Row> rows = forecast_rows(measured, whole.training, job, rates, memory);
   const Row* const best = best_of(rows);
   if (arguments.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();

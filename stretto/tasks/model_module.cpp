@@ -17,18 +17,17 @@ std::filesystem::path config_file(const ModelConfig& config) {
 
 ModelModule::ModelModule(const ModelConfig& config, Head head, const std::vector<std::string>& labels,
                          uint64_t seed, const ModelRegistry& models)
-    : original_config_(read_config_json(config_file(config))) {
+    : original_config_(read_config_json(config_file(config))), seed_(seed) {
   model_ = model(make_text_model(models, head, original_config_, config_file(config).string(),
                                  {.labels = labels, .dropout = config.dropout}));
   if (!config.path) {
-    std::vector<std::string> all;
-    for (const auto& item : model_->named_parameters()) all.push_back(item.key());
-    model_->initialize(seed, all);
+    for (const auto& item : model_->named_parameters()) uninitialised_.insert(item.key());
     log::info("random weights (model.config has no weights)");
     return;
   }
+  model_->keep_file_types();
   const WeightReport report = model_->load_weights(*config.path);
-  model_->initialize(seed, report.missing);
+  uninitialised_.insert(report.missing.begin(), report.missing.end());
   if (!report.missing.empty()) {
     log::info("weights initialised from the seed, not found in {}: {}", config.path->string(),
               fmt::join(report.missing, ", "));
@@ -37,6 +36,19 @@ ModelModule::ModelModule(const ModelConfig& config, Head head, const std::vector
     log::info("weights in {} that this model does not use: {}", config.path->string(),
               fmt::join(report.unexpected, ", "));
   }
+}
+
+void ModelModule::load_parameters(std::span<const std::string> names) {
+  std::vector<std::string> missing;
+  const auto parameters = model_->named_parameters();
+  for (const std::string& name : names) {
+    if (uninitialised_.erase(name) > 0) {
+      missing.push_back(name);
+    } else if (Tensor parameter = parameters[name]; parameter.scalar_type() != at::kFloat) {
+      parameter.set_data(parameter.detach().to(at::kFloat));
+    }
+  }
+  if (!missing.empty()) model_->initialize(seed_, missing);
 }
 
 void ModelModule::save(const std::filesystem::path& folder, const NamedTensors& weights) const {

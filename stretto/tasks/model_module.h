@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,9 @@ class ModelModule : public Module {
   nlohmann::json exported_config() const override;
   nlohmann::json model_config() const override;
 
+  // Initialises what the folder lacks, and converts what it has in another data type.
+  void load_parameters(std::span<const std::string> names) override;
+
   // Makes save() copy the tokenizer's files (a folder, or one file), with text::copy_tokenizer's settings.
   void ship_tokenizer(const std::filesystem::path& tokenizer, bool lowercase,
                       std::optional<bool> add_prefix_space);
@@ -28,7 +33,7 @@ class ModelModule : public Module {
   const TextModel& net() const { return *model_; }
 
  protected:
-  // Creates the model of `config` with the weights in its folder. Weights that the folder lacks, or all if there is
+  // Creates the model of `config` and maps the weights in its folder. Weights that the folder lacks, or all if there is
   // only a config.json, are initialised from `seed`, which is logged. `labels`: names of the classes.
   ModelModule(const ModelConfig& config, Head head, const std::vector<std::string>& labels, uint64_t seed,
               const ModelRegistry& models);
@@ -39,6 +44,8 @@ class ModelModule : public Module {
   std::optional<bool> add_prefix_space_;
   nlohmann::json original_config_;
   std::shared_ptr<TextModel> model_;
+  uint64_t seed_;
+  std::set<std::string> uninitialised_;  // parameters without a weight in the folder
 };
 
 }  // namespace stretto

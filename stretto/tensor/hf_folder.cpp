@@ -61,7 +61,7 @@ bool hf_folder_has(const std::filesystem::path& folder, const std::string& name)
 }
 
 WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
-                         const std::string& source) {
+                         const std::string& source, bool convert) {
   WeightReport report;
   ProgressBar bar("loading " + source, std::ssize(parameters), "tensors");
   for (const auto& [name, parameter] : parameters) {
@@ -76,7 +76,8 @@ WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parame
                       name, describe(found->second.sizes()), describe(parameter.sizes()));
     }
     at::NoGradGuard no_grad;
-    Tensor(parameter).set_data(found->second.to(parameter.options()));
+    Tensor(parameter).set_data(convert ? found->second.to(parameter.options())
+                                       : found->second.to(parameter.device()));
   }
   for (const auto& [name, weight] : weights) {
     if (parameters.count(name) == 0) report.unexpected.push_back(name);

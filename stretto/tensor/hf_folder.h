@@ -23,8 +23,8 @@ struct WeightReport {
 };
 
 // Sets `parameters` to the values of `weights` of the same names, sharing their memory if dtype and device are the
-// same. Throws DataError with the tensor's name and both shapes.
+// same. Without `convert` they take the dtype of the weights. Throws DataError with the tensor's name and both shapes.
 WeightReport set_weights(const NamedTensors& weights, const NamedTensors& parameters,
-                         const std::string& source);
+                         const std::string& source, bool convert = true);
 
 }  // namespace stretto

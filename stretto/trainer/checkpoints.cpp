@@ -162,12 +162,14 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
   if (!writer_) {
     const CheckpointConfig& config = recipe_.checkpoint;
     writer_ = std::make_unique<checkpoint::Writer>(
-        group_, checkpoint::WriterOptions{.folder = folder_,
-                                          .background = config.async,
-                                          .wait_when_busy = config.when_busy == "wait",
-                                          .retention = {.last = config.keep_last,
-                                                        .best = config.keep_best,
-                                                        .every_steps = config.keep_every.value_or(0)}});
+        group_,
+        checkpoint::WriterOptions{.folder = folder_,
+                                  .background = config.async,
+                                  .wait_when_busy = config.when_busy == "wait",
+                                  .retention = {.last = config.keep_last,
+                                                .best = config.keep_best,
+                                                .every_steps = config.keep_every.value_or(0)},
+                                  .snapshot_folder = recipe_.training.offload_optimizer.value_or("")});
   }
   holds_state_ = true;
   state.scalars["recipe"] = computing_settings(recipe_);

@@ -8,7 +8,6 @@
 #include "stretto/cluster/environment.h"
 #include "stretto/cluster/flight_recorder.h"
 #include "stretto/tensor/block_cache.h"
-#include "stretto/tensor/finite.h"
 
 namespace stretto {
 namespace {
@@ -213,15 +212,10 @@ void Fit::roll_back(const std::string& reason) {
   step_log_.begin(run_.steps_done(), run_.total_steps());
 }
 
-// All ranks have all weights, so all of them throw.
-void Fit::require_finite(const NamedTensors& weights) const {
+// Not of buffers, which may hold infinity, as attention masks do. All ranks throw.
+void Fit::require_finite() {
   if (recipe_.checkpoint.allow_nonfinite) return;
-  NamedTensors trainable;  // a buffer may hold infinity, as attention masks do
-  for (const auto& item : module_.root().named_parameters()) {
-    const auto found = weights.find(item.key());
-    if (item.value().requires_grad() && found != weights.end()) trainable.insert(*found);
-  }
-  const std::string name = first_nonfinite(trainable);
+  const std::string name = run_.engine().first_nonfinite_weight();
   if (name.empty()) return;
   throw Error(
       "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm, or save anyway with checkpoint.allow_nonfinite: true",
@@ -234,8 +228,8 @@ void Fit::save_models(bool model, bool others) {
   if (main_rank() && !others) saved_models_.retry();
   if (!model && !others) return;
   const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
-  const NamedTensors weights = run_.engine().weights();
-  require_finite(weights);
+  require_finite();
+  const NamedTensors weights = run_.engine().weights_at_first(recipe_.output);
   if (main_rank() && model) saver_->save(weights);
   if (main_rank() && others) saved_models_.save(weights);
 }
@@ -305,7 +299,7 @@ void Fit::after(const StepReport& report) {
   if (!checkpoints_.due(report, evaluation, over(), result_.stopped)) return;
   save_models(false, false);
   run_.engine().compare_replicas();
-  require_finite(run_.engine().weights());
+  require_finite();
   checkpoints_.save(describe_state(world_.size()), report, over() || result_.stopped, best_.score());
   callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
 }

@@ -54,7 +54,7 @@ class Fit {
   void roll_back(const std::string& reason);
   void after(const StepReport& report);
   void evaluate_model(const StepReport& report);
-  void require_finite(const NamedTensors& weights) const;
+  void require_finite();
   void save_models(bool model, bool others);
   void resume_saved_models(const State& state);
   std::string may_be_nonfinite() const;

@@ -44,6 +44,12 @@ const std::shared_ptr<torch::nn::Module>& Module::require_root() const {
   return root_;
 }
 
+void load_all_parameters(Module& module) {
+  std::vector<std::string> names;
+  for (const auto& item : module.root().named_parameters()) names.push_back(item.key());
+  module.load_parameters(names);
+}
+
 Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples) {
   return dataset.pack_with(samples,
                            [&](std::span<const data::Sample> single) { return module.collate(single); });

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -52,6 +54,12 @@ class Module {
   // Joins samples of a data::SampleDataset into one batch. Must be thread-safe.
   virtual Batch collate(std::span<const data::Sample> samples) const { return data::pad_and_stack(samples); }
 
+  // Called with the names of some parameters of root() before their values are read for the first time, with every name once, in
+  // the same order on all ranks. A module that loads or initialises parameters here, instead of in its constructor, is never in
+  // the memory of one rank as a whole where the strategy shards it. What root() holds before must have the right shapes only:
+  // memory that was never written to, as layers of stretto::nn begin with, takes no room.
+  virtual void load_parameters(std::span<const std::string> /*names*/) {}
+
   // Writes the trained model into the empty `folder`. `weights`: its parameters and buffers at master precision, by
   // their names in root(). The default writes model.safetensors.
   virtual void save(const std::filesystem::path& folder, const NamedTensors& weights) const;
@@ -95,6 +103,9 @@ class Module {
   std::shared_ptr<torch::nn::Module> root_;
   std::vector<std::shared_ptr<torch::nn::Module>> teachers_;
 };
+
+// module.load_parameters() for all parameters, where no engine does it.
+void load_all_parameters(Module& module);
 
 // The samples of `dataset` as one batch, joined by module.collate() for a data::SampleDataset.
 Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples);

@@ -32,15 +32,32 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
 }
 
 EngineOptions engine_options(const TrainingConfig& training, const EmaConfig& ema,
-                             const ComputePrecision& compute, std::vector<ParameterGroup> groups) {
+                             const ComputePrecision& compute, std::vector<ParameterGroup> groups,
+                             Module& module, at::Device device) {
   std::optional<AverageOptions> average;
   if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
-  return {.strategy = training.strategy,
-          .precision = compute.parameters,
-          .bucket_bytes = training.bucket_mb * 1024 * 1024,
-          .shared_parameters = training.shared_parameters == "auto",
-          .groups = std::move(groups),
-          .average = average};
+  EngineOptions options = {.strategy = training.strategy,
+                           .precision = compute.parameters,
+                           .bucket_bytes = training.bucket_mb * 1024 * 1024,
+                           .shared_parameters = training.shared_parameters == "auto",
+                           .groups = std::move(groups),
+                           .average = average,
+                           .reshard_after_forward = training.reshard_after_forward,
+                           .min_unit_elements = training.wrap_min_parameters,
+                           .offload_optimizer = training.offload_optimizer.value_or("")};
+  if (device.is_cpu()) {
+    options.load_parameters = [&module](std::span<const std::string> names) {
+      module.load_parameters(names);
+    };
+  }
+  return options;
+}
+
+// To other devices than the CPU parameters are moved with their values.
+torch::nn::Module& placed(Module& module, at::Device device) {
+  if (!device.is_cpu()) load_all_parameters(module);
+  module.root().to(device);
+  return module.root();
 }
 
 OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_batch_size) {
@@ -100,9 +117,9 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       data_parallel_(mesh.group("dp")),
       device_(device),
       compute_(compute_precision(module.root(), parse_precision(training_.precision))),
-      engine_((module.root().to(device), module.root()),
-              DataParallel(mesh, find_sharding(training_.strategy)),
-              engine_options(training_, recipe.ema, compute_, plan.groups), std::move(plan.optimizer)),
+      engine_(placed(module, device), DataParallel(mesh, find_sharding(training_.strategy)),
+              engine_options(training_, recipe.ema, compute_, plan.groups, module, device),
+              std::move(plan.optimizer)),
       schedule_(std::move(plan.schedule)),
       cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
       guard_(training_) {

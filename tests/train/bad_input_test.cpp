@@ -157,10 +157,26 @@ TEST_F(BadInput, PrecisionThatIsNotThere) {
 TEST_F(BadInput, StrategyThatIsNotThere) {
   expect_refusal(
       usage, "training.strategy=fsdp2",
-      AllOf(HasSubstr("training.strategy"), HasSubstr("\"fsdp2\" is known, but not available in this version"),
-            HasSubstr("ddp-bf16")));
+      AllOf(HasSubstr("training.strategy"),
+            HasSubstr("\"fsdp2\" is known, but not available in this version"), HasSubstr("ddp-bf16")));
   expect_refusal(usage, "training.strategy=hsdp training.dp_shard=3",
                  HasSubstr("training.dp_shard: 2 ranks cannot be divided into copies of 3 ranks each"));
+}
+
+TEST_F(BadInput, SettingsOfOtherStrategies) {
+  expect_refusal(usage, "training.strategy=zero2 training.reshard_after_forward=false",
+                 HasSubstr("training.reshard_after_forward: it applies to strategies fsdp and hsdp; "));
+  expect_refusal(usage, "training.wrap_min_parameters=1000",
+                 HasSubstr("training.wrap_min_parameters: it applies to strategies zero2, fsdp and hsdp; "));
+  expect_refusal(usage, "training.strategy=fsdp training.reshard_after_forward=2",
+                 HasSubstr("training.reshard_after_forward"));
+}
+
+TEST_F(BadInput, FolderForOptimizerState) {
+  expect_refusal(usage, "training.offload_optimizer=" + path("gone"),
+                 HasSubstr("training.offload_optimizer: " + path("gone") + " does not exist"));
+  expect_refusal(usage, "training.offload_optimizer=" + path("train.tsv"),
+                 HasSubstr("train.tsv is a file; expected a folder"));
 }
 
 TEST_F(BadInput, MonitorThatIsNotMeasured) {

@@ -60,7 +60,9 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
   workspace.train("ddp", 2, settings);
   for (const std::string sharding :
        {"zero1", "zero1 training.shared_parameters=off", "zero2", "zero2 training.shared_parameters=off",
-        "fsdp", "fsdp training.shared_parameters=off"}) {
+        "fsdp", "fsdp training.shared_parameters=off",
+        "fsdp training.shared_parameters=off training.reshard_after_forward=false",
+        "fsdp training.shared_parameters=off training.wrap_min_parameters=9000"}) {
     for (const int ranks : {1, 2, 3}) {
       workspace.train("sharded", ranks, settings + "resume=false training.strategy=" + sharding);
       expect_same(workspace, "ddp", "sharded");
@@ -70,6 +72,26 @@ TEST(TrainLaws, EveryStrategyTakesTheSameSteps) {
     workspace.train("sharded", 4,
                     settings + "resume=false training.strategy=hsdp training.dp_shard=" + ranks_per_copy);
     expect_same(workspace, "ddp", "sharded");
+  }
+}
+
+// Also across a checkpoint.
+TEST(TrainLaws, OptimizerStateInFilesChangesNoBit) {
+  const Workspace workspace;
+  std::filesystem::create_directory(workspace.path("disk"));
+  const std::string settings = "training.max_steps=8 evaluate.every=never checkpoint.every=3 resume=auto ";
+  for (const std::string strategy : {"ddp", "zero1", "fsdp", "fsdp training.shared_parameters=off"}) {
+    const std::string all = settings + "training.strategy=" + strategy;
+    std::filesystem::remove_all(workspace.path("memory"));
+    std::filesystem::remove_all(workspace.path("files"));
+    workspace.train("memory", 2, all);
+    const std::string offloaded = all + " training.offload_optimizer=" + workspace.path("disk");
+    workspace.train("files", 2, offloaded + " training.steps_this_run=5");
+    workspace.train("files", 2, offloaded);
+    EXPECT_EQ(workspace.losses("files"), workspace.losses("memory")) << strategy;
+    EXPECT_EQ(workspace.read("files/model/model.safetensors"),
+              workspace.read("memory/model/model.safetensors"));
+    EXPECT_TRUE(std::filesystem::is_empty(workspace.path("disk")));
   }
 }
 

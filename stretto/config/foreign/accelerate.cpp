@@ -13,7 +13,7 @@ using foreign::Value;
 const char* const launcher =
     "the ranks of one host are started here; srun and torchrun start those of several (docs/guide/launch.md)";
 const char* const no_cpu_offload =
-    "this version does not offload; on CPU ranks all memory is the host's anyway: use false, or none for DeepSpeed";
+    "this version does not offload parameters, and the memory of CPU ranks is the host's: use false, or none for DeepSpeed";
 const char* const own_units = "units are the blocks of the model";
 const char* const own_prefetch =
     "on one host parameters are shared; between hosts the next block is always gathered ahead";
@@ -40,6 +40,11 @@ void reshard(const Value& value, ForeignConfig& config) {
   const bool keeps = text == "false" || text == "False" || text == "SHARD_GRAD_OP";
   if (!keeps && !value.is_true() && text != "FULL_SHARD") foreign::refuse(value, "expected true or false");
   foreign::set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
+}
+
+// The policy by size is read with its limit.
+void wrap_policy(const Value& value, ForeignConfig& config) {
+  if (value.text() != "SIZE_BASED_WRAP") foreign::ignored("", own_units).use(value, config);
 }
 
 std::vector<Key> make_accelerate_keys() {
@@ -80,10 +85,10 @@ std::vector<Key> make_accelerate_keys() {
              {{"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}}),
       same_as("deepspeed_config.gradient_accumulation_steps", "training.grad_accumulation_steps"),
       same_as("deepspeed_config.gradient_clipping", "training.max_grad_norm"),
-      only("deepspeed_config.offload_optimizer_device", {"none"}, no_cpu_offload),
+      only("deepspeed_config.offload_optimizer_device", {"none", "nvme"}, no_cpu_offload),
       only("deepspeed_config.offload_param_device", {"none"}, no_cpu_offload),
-      ignored("deepspeed_config.offload_optimizer_nvme_path", "nothing is offloaded"),
-      ignored("deepspeed_config.offload_param_nvme_path", "nothing is offloaded"),
+      read_with_another("deepspeed_config.offload_optimizer_nvme_path"),
+      ignored("deepspeed_config.offload_param_nvme_path", "parameters are not offloaded"),
       ignored("deepspeed_config.zero3_init_flag", "models are built on each rank"),
       ignored("deepspeed_config.zero3_save_16bit_model", own_format),
       read_with_another("deepspeed_config.deepspeed_config_file"),
@@ -99,9 +104,9 @@ std::vector<Key> make_accelerate_keys() {
       only("fsdp_config.fsdp_offload_params", {"false", "False"}, no_cpu_offload),
       choice("fsdp_config.fsdp_activation_checkpointing", "training.activation_checkpointing",
              {{"false", "0"}, {"False", "0"}, {"true", "1"}, {"True", "1"}}),
-      ignored("fsdp_config.fsdp_auto_wrap_policy", own_units),
+      {"fsdp_config.fsdp_auto_wrap_policy", wrap_policy},
       ignored("fsdp_config.fsdp_transformer_layer_cls_to_wrap", own_units),
-      ignored("fsdp_config.fsdp_min_num_params", own_units),
+      read_with_another("fsdp_config.fsdp_min_num_params"),
       ignored("fsdp_config.fsdp_backward_prefetch", own_prefetch),
       ignored("fsdp_config.fsdp_backward_prefetch_policy", own_prefetch),
       ignored("fsdp_config.fsdp_forward_prefetch", own_prefetch),
@@ -111,6 +116,27 @@ std::vector<Key> make_accelerate_keys() {
       ignored("fsdp_config.fsdp_sync_module_states",
               "all ranks load the same weights, which are compared at the start"),
   };
+}
+
+// Settings that have a meaning with one value of another key only.
+void read_dependent(const declare::YamlNode& document, ForeignConfig& config) {
+  const auto text = [&](std::string_view key) {
+    const declare::YamlNode* found = foreign::find(document, key);
+    return found == nullptr ? "" : found->text;
+  };
+  const auto use = [&](const std::string& key, const std::string& setting) {
+    const declare::YamlNode* found = foreign::find(document, key);
+    if (found != nullptr) foreign::set(config, {key, *found}, setting, found->text);
+    return found != nullptr;
+  };
+  if (text("fsdp_config.fsdp_auto_wrap_policy") == "SIZE_BASED_WRAP")
+    use("fsdp_config.fsdp_min_num_params", "training.wrap_min_parameters");
+  const std::string device = "deepspeed_config.offload_optimizer_device";
+  if (text(device) != "nvme" ||
+      use("deepspeed_config.offload_optimizer_nvme_path", "training.offload_optimizer"))
+    return;
+  foreign::refuse({device, *foreign::find(document, device)},
+                  "expected offload_optimizer_nvme_path, a folder, with it");
 }
 
 bool names_setting(const ForeignConfig& config, const std::string& name) {
@@ -158,6 +184,7 @@ ForeignConfig read_accelerate(const std::filesystem::path& file) {
     config.notes.insert(config.notes.end(), inner.notes.begin(), inner.notes.end());
   }
   read_distribution(document, config);
+  read_dependent(document, config);
   divide_among_hosts(config);
   return config;
 }

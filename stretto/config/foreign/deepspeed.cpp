@@ -12,7 +12,9 @@ constexpr std::string_view unset_value =
     "auto";  // transformers and Accelerate fill it from their own arguments
 
 const char* const no_offload =
-    "this version does not offload; on CPU ranks all memory is the host's anyway: set device to none, or remove the section";
+    "the memory of CPU ranks is the host's, so offloading to it has no meaning: set device to none, or remove the section";
+const char* const only_optimizer =
+    "only the optimizer's state is offloaded, and to files (nvme): set device to none, or remove the section";
 const char* const own_buckets =
     "training.bucket_mb sets the size of buckets, and reductions always overlap the backward pass";
 const char* const no_scaling = "gradients are sums in fp32, divided once";
@@ -70,6 +72,17 @@ void read_optimizer(const declare::YamlNode& document, ForeignConfig& config) {
     config.settings.push_back({"optimizer.weight_decay", "0", value.place(), /*implied=*/true});
 }
 
+// The folder has a meaning for one device only.
+void read_offload(const declare::YamlNode& document, ForeignConfig& config) {
+  const std::string section = "zero_optimization.offload_optimizer.";
+  const declare::YamlNode* device = foreign::find(document, section + "device", unset_value);
+  if (device == nullptr || device->text != "nvme") return;
+  const declare::YamlNode* folder = foreign::find(document, section + "nvme_path", unset_value);
+  if (folder == nullptr)
+    foreign::refuse({section + "device", *device}, "expected nvme_path, a folder, with it");
+  foreign::set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
+}
+
 const std::vector<Key>& deepspeed_keys() {
   using foreign::choice, foreign::ignored, foreign::only, foreign::read_with_another, foreign::same_as;
   static const std::vector<Key> keys = {
@@ -94,9 +107,10 @@ const std::vector<Key>& deepspeed_keys() {
       // ZeRO
       choice("zero_optimization.stage", "training.strategy",
              {{"0", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "fsdp"}}),
-      only("zero_optimization.offload_optimizer.device", {"none"}, no_offload),
-      ignored("zero_optimization.offload_optimizer.*", "nothing is offloaded"),
-      only("zero_optimization.offload_param.device", {"none"}, no_offload),
+      only("zero_optimization.offload_optimizer.device", {"none", "nvme"}, no_offload),
+      read_with_another("zero_optimization.offload_optimizer.nvme_path"),
+      ignored("zero_optimization.offload_optimizer.*", "the system moves pages between memory and file"),
+      only("zero_optimization.offload_param.device", {"none"}, only_optimizer),
       ignored("zero_optimization.offload_param.*", "nothing is offloaded"),
       unless_enabled("zero_optimization.cpu_offload", no_offload),
       unless_enabled("zero_optimization.cpu_offload_params", no_offload),
@@ -127,8 +141,8 @@ const std::vector<Key>& deepspeed_keys() {
       ignored("zero_optimization.stage3_gather_16bit_weights_on_model_save", own_checkpoints),
       ignored("zero_optimization.stage3_gather_fp16_weights_on_model_save", own_checkpoints),
       ignored("zero_allow_untested_optimizer", "every optimizer works under every strategy"),
-      ignored("zero_force_ds_cpu_optimizer", "nothing is offloaded"),
-      ignored("aio.*", "nothing is offloaded"),
+      ignored("zero_force_ds_cpu_optimizer", "there is one implementation"),
+      ignored("aio.*", "the system moves pages between memory and file"),
       // optimizer and schedule
       read_with_another("optimizer.type"),
       read_with_another("optimizer.params.adam_w_mode"),
@@ -172,6 +186,7 @@ ForeignConfig read_deepspeed(const std::filesystem::path& file) {
       foreign::parse_file(file, "a configuration of DeepSpeed (ds_config.json)");
   ForeignConfig config = foreign::read(document, deepspeed_keys(), unset_value);
   read_optimizer(document, config);
+  read_offload(document, config);
   return config;
 }
 

@@ -255,8 +255,11 @@ TEST_F(Foreign, WhatCannotBeHonouredIsRefusedWithAReason) {
           "support; use bf16"));
   EXPECT_THAT(
       deepspeed_refusal("\"device\": \"none\"", "\"device\": \"cpu\""),
-      HasSubstr("ds.json:34:23: zero_optimization.offload_optimizer.device: \"cpu\": this version does not "
-                "offload; on CPU ranks all memory is the host's anyway"));
+      HasSubstr("ds.json:34:23: zero_optimization.offload_optimizer.device: \"cpu\": the memory of CPU ranks "
+                "is the host's, so offloading to it has no meaning"));
+  EXPECT_THAT(deepspeed_refusal("\"device\": \"none\"", "\"device\": \"nvme\""),
+              HasSubstr("ds.json:34:23: zero_optimization.offload_optimizer.device: \"nvme\": expected "
+                        "nvme_path, a folder, with it"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": 4"),
               HasSubstr("zero_optimization.stage: \"4\": expected one of 0, 1, 2, 3"));
   EXPECT_THAT(deepspeed_refusal("\"AdamW\"", "\"Lamb\""),
@@ -330,6 +333,37 @@ TEST_F(Foreign, AnAccelerateFileSetsARecipeAndItsRanks) {
   EXPECT_EQ(zero1.ranks, 4);
   EXPECT_EQ(recipe(read_accelerate(write("a.yaml", "distributed_type: MULTI_CPU\n"))).training.strategy,
             "ddp");
+}
+
+TEST_F(Foreign, OptimizerStateIsOffloadedToFiles) {
+  const char* deepspeed = R"({"zero_optimization": {"stage": 2,
+    "offload_optimizer": {"device": "nvme", "nvme_path": "/nvme", "buffer_count": 4}}})";
+  EXPECT_EQ(recipe(read_deepspeed(write("d.json", deepspeed))).training.offload_optimizer, "/nvme");
+  const char* unused =
+      R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none", "nvme_path": "/nvme"}}})";
+  EXPECT_FALSE(recipe(read_deepspeed(write("d.json", unused))).training.offload_optimizer);
+  std::string accelerate =
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n"
+      "  offload_optimizer_device: nvme\n";
+  EXPECT_THAT(
+      [&] { read_accelerate(write("a.yaml", accelerate)); },
+      testing::ThrowsMessage<ConfigError>(HasSubstr("a.yaml:4:29: deepspeed_config.offload_optimizer_device: "
+                                                    "\"nvme\": expected offload_optimizer_nvme_path")));
+  accelerate += "  offload_optimizer_nvme_path: /nvme\n";
+  EXPECT_EQ(recipe(read_accelerate(write("a.yaml", accelerate))).training.offload_optimizer, "/nvme");
+}
+
+TEST_F(Foreign, BlocksAreWrappedBySize) {
+  const auto minimum = [&](const std::string& policy) {
+    return recipe(read_accelerate(write("a.yaml",
+                                        "distributed_type: FSDP\nfsdp_config:\n"
+                                        "  fsdp_sharding_strategy: FULL_SHARD\n"
+                                        "  fsdp_auto_wrap_policy: " +
+                                            policy + "\n  fsdp_min_num_params: 2000\n")))
+        .training.wrap_min_parameters;
+  };
+  EXPECT_EQ(minimum("SIZE_BASED_WRAP"), 2000);
+  EXPECT_EQ(minimum("TRANSFORMER_BASED_WRAP"), 0);
 }
 
 TEST_F(Foreign, VersionTwoOfFsdpHasAnotherKey) {

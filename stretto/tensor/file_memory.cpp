@@ -1,0 +1,68 @@
+#include "stretto/tensor/file_memory.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/fd.h"
+#include "stretto/base/file_faults.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temporary_name.h"
+
+namespace stretto {
+namespace {
+
+// Not every file system has files without names; a name is then removed at once.
+int open_unnamed(const std::filesystem::path& folder) {
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  const std::filesystem::path name = temporary_name(folder / "memory");
+  const int named = ::open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (named >= 0) ::unlink(name.c_str());
+  return named;
+}
+
+[[noreturn]] void fail(const std::filesystem::path& folder, size_t bytes, int error) {
+  throw IoError("{}: cannot make a file of {} there: {}", folder.string(),
+                human_bytes(static_cast<double>(bytes)), std::strerror(error));
+}
+
+}  // namespace
+
+Tensor file_memory(const std::filesystem::path& folder, int64_t elements, at::ScalarType dtype) {
+  const size_t bytes = static_cast<size_t>(elements) * c10::elementSize(dtype);
+  if (bytes == 0) return at::empty({0}, dtype);
+  const Fd fd(
+      static_cast<int>(file_faults::call("open", folder, 0, [&](size_t) { return open_unnamed(folder); })));
+  if (fd.get() < 0) fail(folder, bytes, errno);
+  const auto reserved = file_faults::call("fallocate", folder, 0, [&](size_t) -> int64_t {
+    errno = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+    return errno == 0 ? 0 : -1;
+  });
+  if (reserved < 0) fail(folder, bytes, errno);
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) fail(folder, bytes, errno);
+  return at::from_blob(
+      memory, {elements}, [bytes](void* start) { ::munmap(start, bytes); }, at::TensorOptions(dtype));
+}
+
+Allocator file_allocator(const std::filesystem::path& folder) {
+  return [folder](int64_t elements, at::ScalarType dtype, at::Device device) {
+    if (!device.is_cpu()) throw Error("memory in files holds tensors of the CPU only");
+    return file_memory(folder, elements, dtype);
+  };
+}
+
+void leave_to_file(const Tensor& part) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<uintptr_t>(part.const_data_ptr());
+  const uintptr_t begin = (start + page - 1) / page * page, end = (start + part.nbytes()) / page * page;
+  if (begin >= end) return;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // NOLINT(performance-no-int-to-ptr)
+}
+
+}  // namespace stretto

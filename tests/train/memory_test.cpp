@@ -1,0 +1,112 @@
+// The memory of whole programs, measured as the proportional set size: what processes share is divided among them.
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "tests/train/workspace.h"
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace stretto {
+namespace {
+
+// MiB that no file backs: anonymous and shared memory. -1: not measured.
+double memory_of(pid_t process) {
+  std::ifstream rollup(fmt::format("/proc/{}/smaps_rollup", process));
+  double kib = -1;
+  for (std::string word; rollup >> word;) {
+    double value = 0;
+    if ((word == "Pss_Anon:" || word == "Pss_Shmem:") && rollup >> value) kib = std::max(kib, 0.0) + value;
+  }
+  return kib < 0 ? -1 : kib / 1024;
+}
+
+struct Peaks {
+  double rank = 0, sum = 0;  // MiB, of any one rank, and of all together
+};
+
+// Of the ranks of `command`, which must succeed.
+Peaks peaks_of(const std::string& command) {
+  BackgroundShell run(command);
+  Peaks peaks;
+  while (run.running()) {
+    double sum = 0;
+    for (const pid_t rank : children_of(run.pid())) {
+      const double mib = std::max(0.0, memory_of(rank));
+      peaks.rank = std::max(peaks.rank, mib);
+      sum += mib;
+    }
+    peaks.sum = std::max(peaks.sum, sum);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const ShellResult result = run.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return peaks;
+}
+
+bool measures() {
+#if defined(__SANITIZE_ADDRESS__)
+  return false;  // its shadow memory is counted
+#else
+  return memory_of(::getpid()) >= 0;
+#endif
+}
+
+// 24.3 million parameters in blocks of 2 MiB.
+constexpr double model_mib = 92.6;
+constexpr const char* deep_config = R"({"model_type": "bert", "vocab_size": 64, "hidden_size": 256,
+  "num_hidden_layers": 46, "num_attention_heads": 4, "intermediate_size": 512, "max_position_embeddings": 32})";
+
+// The shell command of a run of two steps into the folder `name`, on 4 ranks, with a plain SGD: 8 bytes per parameter.
+std::string short_run(const Workspace& workspace, const std::string& name, const std::string& more,
+                      int ranks = 4) {
+  return workspace.command(
+      "train", ranks,
+      fmt::format(
+          "training.precision=fp32 training.max_steps=2 training.global_batch_size=4 data.max_length=8 "
+          "evaluate.batch_size=4 output={} {}",
+          workspace.path(name), more));
+}
+
+// Above what the same run needs with a model of almost no size.
+Peaks peaks_above(const Peaks& base, const std::string& command) {
+  const Peaks peaks = peaks_of(command);
+  return {peaks.rank - base.rank, peaks.sum - base.sum};
+}
+
+// From the construction of the model to its last save. Under fsdp a rank has half of the model's size of weights and gradients.
+TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
+  if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
+  const Workspace workspace;
+  const std::string sgd = "optimizer.type=SGD ", fsdp = sgd + "training.strategy=fsdp ";
+  const Peaks base = peaks_of(short_run(workspace, "base", sgd));
+  workspace.write("model/config.json", deep_config);
+  EXPECT_GT(peaks_above(base, short_run(workspace, "ddp", sgd + "checkpoint.every=2")).rank, 1.8 * model_mib);
+  const double limit = 0.95 * model_mib;
+  EXPECT_LT(peaks_above(base, short_run(workspace, "shared", fsdp)).rank, limit);
+  EXPECT_LT(peaks_above(base, short_run(workspace, "gathered", fsdp + "training.shared_parameters=off")).rank,
+            limit);
+  // Weights that have to be converted.
+  const std::string half = workspace.path("half");
+  const ShellResult converted =
+      shell(fmt::format("{} convert {} {} --dtype float16", STRETTO_PROGRAM, workspace.path("ddp"), half));
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  EXPECT_LT(
+      peaks_above(base, short_run(workspace, "loaded", fsdp + "model.config=null model.path=" + half)).rank,
+      limit);
+}
+
+// AdamW's moments are twice the model.
+TEST(Memory, OptimizerStateInFilesIsNotInMemory) {
+  if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
+  const Workspace workspace;
+  workspace.write("model/config.json", deep_config);
+  std::filesystem::create_directory(workspace.path("disk"));
+  const Peaks in_memory = peaks_of(short_run(workspace, "memory", "", 2));
+  const Peaks in_files =
+      peaks_of(short_run(workspace, "files", "training.offload_optimizer=" + workspace.path("disk"), 2));
+  EXPECT_LT(in_files.rank, in_memory.rank - 1.8 * model_mib);
+}
+
+}  // namespace
+}  // namespace stretto
