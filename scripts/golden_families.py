@@ -6,7 +6,7 @@ import unicodedata
 import make_golden_tokenizer as golden
 import sentencepiece_model
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
-from tokenizers.models import BPE, Unigram
+from tokenizers.models import BPE, Unigram, WordLevel
 
 SENTENCES = [
     "Where is the film that we've seen in Istanbul?", "It's not a good movie, but they'll like it; I'd say 1998 was better.",
@@ -109,6 +109,15 @@ def xlm_roberta(pieces):
     return tokenizer, file
 
 
+def word_level():
+    """What a tagger of words has: white space separates words, in lower case."""
+    words = sorted({word.lower() for sentence in SENTENCES for word in sentence.split()})
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(["<unk>", *words])}, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return tokenizer
+
+
 @functools.lru_cache
 def families():
     """By name: (tokenizer, {file: bytes}). Trained once per process: the trainers' results vary."""
@@ -124,4 +133,6 @@ def families():
     made["unigram"] = (tokenizer, {"tokenizer.json": tokenizer.to_str().encode()})
     tokenizer, file = xlm_roberta(pieces)
     made["xlm_roberta"] = (tokenizer, {"sentencepiece.bpe.model": file})
+    tokenizer = word_level()
+    made["word_level"] = (tokenizer, {"tokenizer.json": tokenizer.to_str().encode()})
     return made

@@ -7,6 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/model_rule.h"
+#include "stretto/config/new_tagger.h"
 #include "stretto/config/tracker_setup.h"
 
 namespace stretto {
@@ -54,6 +55,24 @@ void require_path(const Recipe& recipe, const std::string& setting, const Option
   require_file(recipe, setting, *path);
 }
 
+void check_new_tagger(const Recipe& recipe) {
+  const auto& origins = recipe.origins;
+  const auto refuse = [&](const char* setting, const std::string& why) {
+    throw ConfigError("{}: {}", origins.label(setting), why);
+  };
+  if (recipe.task != "token-classification")
+    refuse("model.config", fmt::format("a sequence-tagger is for the task token-classification; {} is {}",
+                                       origins.mention("task"), recipe.task));
+  for (const char* other : {"tokenizer.path", "tokenizer.lowercase", "tokenizer.add_prefix_space"}) {
+    if (origins.given(other))
+      refuse(other, fmt::format("a new sequence-tagger makes its own tokenizer; remove this, or {}",
+                                origins.mention("model.config")));
+  }
+  if (recipe.token_classification.label_all_tokens)
+    refuse("token_classification.label_all_tokens", "a sequence-tagger reads whole words; remove this");
+  read_new_tagger(recipe.model);
+}
+
 void check_model(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
   if (model.path && model.config) {
@@ -63,6 +82,7 @@ void check_model(const Recipe& recipe) {
   }
   if (model.config) {
     require_path(recipe, "model.config", model.config, "");
+    if (is_new_tagger(model)) return check_new_tagger(recipe);
   } else {
     require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
   }

@@ -37,7 +37,9 @@ void require_free_name(const std::string& key, const std::vector<declare::Field>
 
 void ModelConfig::fields(declare::Fields& field) {
   field("path", path, "model folder in Hugging Face layout to start from: config.json and model.safetensors");
-  field("config", config, "instead of path: a config.json, for a model with random weights");
+  field(
+      "config", config,
+      "instead of path: a config.json, for a model with random weights; one of model_type sequence-tagger needs no vocabulary: it is made from data.train");
   field("dropout", dropout, "overrides every dropout probability of the model's config.json",
         at_least(0).below(1));
 }

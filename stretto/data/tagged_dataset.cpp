@@ -8,12 +8,15 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/data/character_rows.h"
 #include "stretto/data/packing.h"
+#include "stretto/text/characters.h"
 
 namespace stretto::data {
 namespace {
 
-constexpr int64_t rows_of_sentences = 3;  // ids, word ids, {sentence}
+// ids, word ids, {sentence}; with characters also their ids, and how many each token has.
+int64_t rows_of_sentences(const TaggedDatasetOptions& options) { return options.characters.empty() ? 3 : 5; }
 
 // The window in which each word is predicted: where its first token is farthest from both ends; the first one of equals.
 // Consecutive windows share `stride` tokens, so a window may begin in the middle of a word.
@@ -42,7 +45,8 @@ std::vector<size_t> owners(const std::vector<text::Encoding>& windows, size_t wo
 
 // The samples of one sentence.
 void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const text::Tokenizer& tokenizer,
-                     const TaggedDatasetOptions& options, FeatureRows& samples) {
+                     const TaggedDatasetOptions& options, const text::Characters& characters,
+                     FeatureRows& samples) {
   const corpus::TaggedSentence& sentence = corpus.sentences[static_cast<size_t>(index)];
   const text::EncodeOptions encode = {
       .special_tokens = true,
@@ -61,13 +65,33 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
         "{}:{}: the sentence has {} tokens, more than data.max_length: {}; raise it, or set token_classification.long_sentences to window or cut",
         corpus.name, sentence.line, tokens, options.max_length);
   }
+  for (text::Encoding& window : windows) {
+    if (window.size() > 0) continue;
+    window.ids = {0};  // packed sequences are not empty: one token of no word
+    window.word_ids = {-1};
+    window.offsets = {{0, 0}};
+  }
   const auto owner = owners(windows, sentence.tokens.size(), encode.stride);
   const int32_t number[] = {static_cast<int32_t>(index)};
   for (size_t k = 0; k < windows.size(); ++k) {
     std::vector<int32_t> words = windows[k].word_ids;
     for (int32_t& word : words)
       if (word >= 0 && owner[static_cast<size_t>(word)] != k) word = -1;
-    samples.add({windows[k].ids, words, number});
+    if (characters.empty()) {
+      samples.add({windows[k].ids, words, number});
+      continue;
+    }
+    std::vector<int32_t> ids, counts;
+    for (size_t t = 0; t < windows[k].ids.size(); ++t) {
+      const size_t before = ids.size();
+      const int32_t word = windows[k].word_ids[t];
+      const auto [begin, end] = windows[k].offsets[t];
+      if (word >= 0)
+        characters.append_ids(text::slice_code_points(sentence.tokens[static_cast<size_t>(word)], begin, end),
+                              ids);
+      counts.push_back(static_cast<int32_t>(ids.size() - before));
+    }
+    samples.add({windows[k].ids, words, number, ids, counts});
   }
 }
 
@@ -76,6 +100,7 @@ std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const 
   std::vector<uint64_t> parts = {hash64(tokenizer.fingerprint()), static_cast<uint64_t>(options.max_length),
                                  static_cast<uint64_t>(options.long_sentences),
                                  static_cast<uint64_t>(options.stride)};
+  if (!options.characters.empty()) parts.push_back(hash64(options.characters));
   for (const auto& sentence : corpus.sentences) {
     parts.push_back(sentence.tokens.size());
     for (const std::string& token : sentence.tokens) parts.push_back(hash64(token));
@@ -87,9 +112,10 @@ std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const 
   if (std::filesystem::exists(path, unreadable) || unreadable) return path;
   make_folders(options.cache);
   const auto start = std::chrono::steady_clock::now();
-  FeatureFile::write(path, rows_of_sentences, std::ssize(corpus.sentences),
+  const text::Characters characters(options.characters);
+  FeatureFile::write(path, rows_of_sentences(options), std::ssize(corpus.sentences),
                      [&](int64_t index, FeatureRows& samples) {
-                       encode_sentence(corpus, index, tokenizer, options, samples);
+                       encode_sentence(corpus, index, tokenizer, options, characters, samples);
                      });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   log::info("tokenised {} ({} sentences) in {}", corpus.name, corpus.sentences.size(),
@@ -122,9 +148,10 @@ LongSentences parse_long_sentences(const std::string& name) {
 TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet& tags,
                              const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options)
     : features_((require_room(tokenizer, options), cached_features(corpus, tokenizer, options)),
-                rows_of_sentences),
+                rows_of_sentences(options)),
       has_tags_(corpus.has_tags),
       label_all_tokens_(options.label_all_tokens),
+      has_characters_(!options.characters.empty()),
       pad_to_multiple_of_(options.pad_to_multiple_of) {
   for (const std::string& name : tags.names()) {
     const auto inside = name.starts_with("B-") ? tags.id("I-" + name.substr(2)) : std::nullopt;
@@ -151,6 +178,7 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
   for (int64_t sample = 0; sample < size(); ++sample) {
     if (ids(sample).size() != word_ids(sample).size() || features_.row(sample, 2).size() != 1)
       throw foreign("rows");
+    if (has_characters_ && !fits_tokens(sample)) throw foreign("characters");
     if (sentence(sample) < 0 || sentence(sample) >= std::ssize(gold_)) throw foreign("sentences");
     for (const int32_t id : ids(sample))
       if (id < 0 || id >= tokenizer.vocab_size()) throw foreign("ids");
@@ -179,6 +207,14 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
     parts.push_back(hash64({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)}));
   for (const std::string& name : tags.names()) parts.push_back(hash64(name));
   fingerprint_ = hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
+}
+
+// Whether there is a count of characters for each token, and these are all characters.
+bool TaggedDataset::fits_tokens(int64_t sample) const {
+  const auto counts = features_.row(sample, 4);
+  int64_t total = 0;
+  for (const int32_t count : counts) total += count < 0 ? int64_t{1} << 40 : count;
+  return counts.size() == ids(sample).size() && total == std::ssize(features_.row(sample, 3));
 }
 
 Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
@@ -211,6 +247,11 @@ Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
     }
   }
   batch.tensors["words"] = words;
+  if (has_characters_) {
+    CharacterRows characters;
+    for (const int64_t sample : samples) characters.add(features_.row(sample, 3), features_.row(sample, 4));
+    characters.add_to(batch);
+  }
   if (has_tags_) batch.tensors["labels"] = labels;
   return batch;
 }

@@ -29,6 +29,7 @@ struct TaggedDatasetOptions {
   int64_t stride = 0;  // tokens that consecutive windows of a sentence share
   bool label_all_tokens =
       false;  // all tokens of a word have its tag (I- behind the first one for B-), else the first only
+  std::string characters = {};  // those of text::Characters, for models that read them; "": none
   std::filesystem::path cache = {};
   int64_t pad_to_multiple_of = 1;
 };
@@ -47,7 +48,8 @@ class TaggedDataset : public Dataset {
   std::string fingerprint() const override { return fingerprint_; }
 
   // A packed batch (see Batch) with words [T]: the number of the word within its sample at the first token of each word to
-  // predict, else -1; and, if the corpus has tags, labels [T]: tag ids, -100 for other tokens.
+  // predict, else -1; if the corpus has tags, labels [T]: tag ids, -100 for other tokens; and, with options.characters, those of
+  // each token's part of its word (CharacterRows).
   Batch pack(std::span<const int64_t> samples) const override;
 
   bool has_tags() const { return has_tags_; }
@@ -70,12 +72,13 @@ class TaggedDataset : public Dataset {
   std::span<const int32_t> ids(int64_t sample) const { return features_.row(sample, 0); }
   // The word of each token if it is to be predicted in this sample, else -1.
   std::span<const int32_t> word_ids(int64_t sample) const { return features_.row(sample, 1); }
+  bool fits_tokens(int64_t sample) const;
   int32_t sentence(int64_t sample) const { return features_.row(sample, 2)[0]; }
 
   FeatureFile features_;
   std::vector<int32_t> lengths_, inside_;  // inside_: the tag of further tokens of a word, by tag
   std::vector<std::vector<int32_t>> gold_;
-  bool has_tags_, label_all_tokens_;
+  bool has_tags_, label_all_tokens_, has_characters_;
   int64_t pad_to_multiple_of_, max_words_ = 0, cut_ = 0, windows_ = 0;
   std::string fingerprint_;
 };

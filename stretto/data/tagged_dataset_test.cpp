@@ -124,5 +124,29 @@ TEST(TaggedDataset, Refusals) {
   EXPECT_THAT(tagging.failure("a O\n", {}), HasSubstr("delete the file"));
 }
 
+// A tokenizer of whole words, as taggers have: no tokens of a template, so a sentence may have no token at all.
+TEST(TaggedDataset, CharactersOfWholeWords) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "tokenizer.json", R"({"normalizer": {"type": "Lowercase"},
+    "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "ab": 1}, "unk_token": "<unk>"}})");
+  const corpus::TaggedCorpus corpus =
+      corpus::parse_tagged(R"({"tokens": ["Ab", "", "c a"], "tags": ["B-X", "O", "O"]})"
+                           "\n"
+                           R"({"tokens": [""], "tags": ["O"]})"
+                           "\n",
+                           "a.jsonl");
+  const TaggedDataset dataset(
+      corpus, LabelSet({"B-X", "I-X", "O"}), text::Tokenizer::load(folder.path()),
+      {.max_length = 16, .characters = "abA", .cache = folder.path(), .pad_to_multiple_of = 8});
+  const Batch batch = dataset.pack(std::vector<int64_t>{0, 1});
+  EXPECT_THAT(values_of(batch.at("cu_seqlens")), ElementsAre(0, 3, 4));
+  EXPECT_THAT(values_of(batch.at("input_ids").slice(0, 0, 4)), ElementsAre(1, 0, 0, 0));
+  EXPECT_THAT(values_of(batch.at("words").slice(0, 0, 4).contiguous()), ElementsAre(0, 1, -1, -1))
+      << "of a word of two tokens the first counts, and one without a token is not predicted";
+  EXPECT_THAT(values_of(batch.at("characters")), ElementsAre(3, 2, 0, 1)) << "as written, not in lower case";
+  EXPECT_THAT(values_of(batch.at("character_cu_seqlens")), ElementsAre(0, 2, 3, 4, 4, 4, 4, 4, 4));
+}
+
 }  // namespace
 }  // namespace stretto::data

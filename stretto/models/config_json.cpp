@@ -75,6 +75,14 @@ void ConfigJson::read(const char* key, std::string& value) const {
   value = found->get<std::string>();
 }
 
+void ConfigJson::read(const char* key, bool& value) const {
+  const nlohmann::json* found = find(key);
+  if (found == nullptr) return;
+  if (!found->is_boolean())
+    throw ConfigError("{}: {}: found {}; expected true or false", source_, key, shown(*found));
+  value = found->get<bool>();
+}
+
 void ConfigJson::require(const char* key, const nlohmann::json& wanted) const {
   const nlohmann::json* found = find(key);
   if (found == nullptr || *found == wanted) return;

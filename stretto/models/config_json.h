@@ -26,6 +26,7 @@ class ConfigJson {
   // A number from `least` to below `below`.
   void read(const char* key, double& value, double least, double below) const;
   void read(const char* key, std::string& value) const;
+  void read(const char* key, bool& value) const;
 
   // Throws ConfigError if `key` is present and is not `wanted`: an unsupported variant of the model.
   void require(const char* key, const nlohmann::json& wanted) const;

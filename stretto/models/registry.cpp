@@ -5,6 +5,7 @@
 #include "stretto/models/bert/model.h"
 #include "stretto/models/config_json.h"
 #include "stretto/models/distilbert/model.h"
+#include "stretto/models/sequence_tagger/model.h"
 
 namespace stretto {
 namespace {
@@ -41,6 +42,9 @@ const ModelRegistry& bundled_models() {
                           {.name = "bart",
                            .sequence_classifier = make_bart_sequence_classifier,
                            .sequence_classifier_head = "classification_head.out_proj.weight"},
+                          {.name = SequenceTaggerConfig::model_type,
+                           .token_classifier = make_sequence_tagger,
+                           .token_classifier_head = "linear.weight"},
                       });
   return models;
 }

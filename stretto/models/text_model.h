@@ -9,7 +9,9 @@
 
 #include <torch/nn/module.h>
 
+#include "stretto/nn/crf.h"
 #include "stretto/nn/packed.h"
+#include "stretto/nn/sharded.h"
 #include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
@@ -48,6 +50,13 @@ class TextModel : public torch::nn::Module {
   virtual nlohmann::json config_json(const nlohmann::json& original) const = 0;
 
   virtual const std::vector<std::string>& labels() const = 0;
+
+  // The characters that the model reads besides tokens (text/characters.h), which the batch holds as data::CharacterRows; "": none.
+  virtual std::string characters() const { return ""; }
+
+  // What turns the logits of a token classification into tags of whole sequences; null: each token by itself. See tagging.h.
+  virtual std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const { return nullptr; }
+
   virtual int64_t vocab_size() const = 0;
   virtual int64_t max_length() const = 0;  // tokens per text
 

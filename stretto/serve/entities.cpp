@@ -40,7 +40,7 @@ std::string join_pieces(const std::vector<std::string>& pieces) {
 }
 
 Entity entity_of(const TaggedToken& token, const std::vector<std::string>& labels) {
-  const size_t best = best_of(token.scores);
+  const size_t best = token.best.value_or(best_of(token.scores));
   return {labels.at(best), token.scores[best], token.index, token.word, token.begin, token.end};
 }
 
@@ -60,14 +60,16 @@ Entity word_of(std::span<const TaggedToken> tokens, const std::vector<std::strin
   }
   std::vector<std::string> pieces;
   for (const TaggedToken& token : tokens) pieces.push_back(token.word);
-  const size_t best = best_of(scores);
+  const size_t best = tokens.size() == 1 ? tokens.front().best.value_or(best_of(scores)) : best_of(scores);
   return {labels.at(best), scores[best], 0, join_pieces(pieces), tokens.front().begin, tokens.back().end};
 }
 
-// "B-PER" -> B, PER; a tag without prefix is inside.
+// "B-PER" -> B, PER; S and U (a single word) begin an entity, E and L (its last word) are inside, as a tag without prefix.
 std::pair<char, std::string_view> split_tag(std::string_view tag) {
-  if (tag.starts_with("B-")) return {'B', tag.substr(2)};
-  if (tag.starts_with("I-")) return {'I', tag.substr(2)};
+  if (tag.size() < 3 || tag[1] != '-') return {'I', tag};
+  const char prefix = tag[0];
+  if (prefix == 'B' || prefix == 'S' || prefix == 'U') return {'B', tag.substr(2)};
+  if (prefix == 'I' || prefix == 'E' || prefix == 'L') return {'I', tag.substr(2)};
   return {'I', tag};
 }
 

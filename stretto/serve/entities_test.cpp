@@ -51,5 +51,29 @@ TEST(Entities, BeginTagsSeparate) {
   EXPECT_THAT(find_entities({}, tags, "simple"), ElementsAre());
 }
 
+TEST(Entities, SchemesWithEndsAndSingleWords) {
+  const std::vector<std::string> iobes = {"O", "B-PER", "I-PER", "E-PER", "S-PER"};
+  std::vector<TaggedToken> tokens;
+  for (const size_t tag : {1U, 2U, 3U, 4U, 4U, 0U, 4U, 1U, 3U}) {
+    std::vector<double> scores(5);
+    scores[tag] = 1;
+    tokens.push_back(token("w" + std::to_string(tokens.size()), 3 * std::ssize(tokens), false, scores));
+  }
+  EXPECT_THAT(texts_of(find_entities(tokens, iobes, "simple")),
+              ElementsAre("PER: w0 w1 w2", "PER: w3", "PER: w4", "PER: w6", "PER: w7 w8"));
+}
+
+// The best sequence of tags may have another tag than the most probable one of a token.
+TEST(Entities, TagsOfTheBestSequenceCount) {
+  std::vector<TaggedToken> tokens = {token("anna", 0, false, {0.6, 0.4, 0, 0})};
+  EXPECT_THAT(find_entities(tokens, tags, "first"), ElementsAre());
+  tokens[0].best = 1;
+  for (const char* strategy : {"none", "simple", "first", "average", "max"}) {
+    const auto found = find_entities(tokens, tags, strategy);
+    ASSERT_EQ(found.size(), 1) << strategy;
+    EXPECT_DOUBLE_EQ(found[0].score, 0.4);
+  }
+}
+
 }  // namespace
 }  // namespace stretto

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/data/character_rows.h"
 #include "stretto/data/packing.h"
+#include "stretto/models/tagging.h"
+#include "stretto/text/characters.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto {
@@ -17,25 +20,46 @@ struct Window {
   text::Encoding encoding;
 };
 
-// The code points [begin, end) of `text`.
-std::string slice(const std::string& text, const text::Offset& offset) {
-  std::string buffer;
-  const std::string_view valid = text::replace_invalid_utf8(text, buffer);
-  size_t at = 0, from = valid.size(), to = valid.size();
-  for (uint32_t count = 0; at <= valid.size(); ++count) {
-    if (count == offset.begin) from = at;
-    if (count == offset.end) to = at;
-    if (at == valid.size()) break;
-    text::next_code_point(valid, at);
+// The windows as one batch, with all that models of any kind read.
+Batch pack(const std::vector<Window>& windows, std::span<const PipelineInput> inputs,
+           const text::Characters& known) {
+  std::vector<data::TokenSequence> sequences;
+  std::vector<std::vector<uint8_t>> types;
+  for (const Window& window : windows)
+    types.emplace_back(window.encoding.type_ids.begin(), window.encoding.type_ids.end());
+  for (size_t k = 0; k < windows.size(); ++k)
+    sequences.push_back({windows[k].encoding.ids, types[k], static_cast<int64_t>(k)});
+  Batch batch = data::pack_sequences(sequences);
+  const Tensor words = at::full({batch.at("input_ids").numel()}, -1, at::kLong);
+  data::CharacterRows characters;
+  std::vector<int32_t> ids;
+  int64_t row = 0;
+  for (const Window& window : windows) {
+    int64_t word = 0;
+    for (size_t t = 0; t < window.encoding.size(); ++t, ++row) {
+      ids.clear();
+      if (window.encoding.special_tokens_mask[t] == 0) {
+        words.data_ptr<int64_t>()[row] = word++;
+        const auto [begin, end] = window.encoding.offsets[t];
+        if (!known.empty())
+          known.append_ids(text::slice_code_points(inputs[window.input].text, begin, end), ids);
+      }
+      const int32_t count[] = {static_cast<int32_t>(ids.size())};
+      characters.add(ids, count);
+    }
   }
-  return std::string(valid.substr(from, to - std::min(from, to)));
+  batch.tensors["words"] = words;
+  if (!known.empty()) characters.add_to(batch);
+  return batch;
 }
 
 }  // namespace
 
 EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOptions& options,
                            const ModelRegistry& models)
-    : served_(folder, Head::token_classification, options, models), strategy_(options.aggregation_strategy) {
+    : served_(folder, Head::token_classification, options, models),
+      characters_(served_.model->characters()),
+      strategy_(options.aggregation_strategy) {
   find_entities({}, served_.model->labels(), strategy_);  // checks the strategy
 }
 
@@ -45,25 +69,23 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
   const auto longest = static_cast<size_t>(served_.model->max_length());
   const size_t shared = longest / 4;
   std::vector<Window> windows;
-  std::vector<data::TokenSequence> sequences;
   for (size_t i = 0; i < inputs.size(); ++i) {
     size_t begin = 0;
     for (text::Encoding& encoding : served_.tokenizer.encode_windows(
              inputs[i].text, {.special_tokens = true, .max_length = longest, .stride = shared})) {
+      if (encoding.size() == 0) continue;  // a tokenizer without special tokens, on a text without words
       const auto tokens = static_cast<size_t>(std::ranges::count(encoding.special_tokens_mask, 0));
       windows.push_back({i, begin, std::move(encoding)});
       begin += tokens - std::min(tokens, shared);
     }
   }
-  std::vector<std::vector<uint8_t>> types;
-  for (const Window& window : windows)
-    types.emplace_back(window.encoding.type_ids.begin(), window.encoding.type_ids.end());
-  for (size_t k = 0; k < windows.size(); ++k)
-    sequences.push_back({windows[k].encoding.ids, types[k], static_cast<int64_t>(k)});
-  const Tensor logits = served_.model->forward(data::pack_sequences(sequences), {}).to(at::kDouble);
-  const Tensor scores = (raw ? logits : at::softmax(logits, 1)).contiguous();
-  const int64_t width = scores.size(1);
   std::vector<std::vector<TaggedToken>> all(inputs.size());
+  if (windows.empty()) return all;
+  const Batch batch = pack(windows, inputs, characters_);
+  const Tensor logits = served_.model->forward(batch, {}).to(at::kDouble);
+  const Tensor best = best_tags(*served_.model, logits, batch).contiguous();
+  const Tensor scores = (raw ? logits : tag_probabilities(*served_.model, logits, batch)).contiguous();
+  const int64_t width = scores.size(1);
   std::vector<std::vector<size_t>> context(inputs.size());  // of the window that a token was taken from
   int64_t row = 0;
   for (const Window& window : windows) {
@@ -78,9 +100,12 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
       auto& tokens = all[window.input];
       const size_t room = std::min(token - window.begin, end - 1 - token);
       const double* const values = scores.const_data_ptr<double>() + row * width;
+      std::optional<size_t> tag;
+      if (served_.model->crf()) tag = static_cast<size_t>(best.const_data_ptr<int64_t>()[row]);
       if (token < tokens.size()) {
         if (room > context[window.input][token]) {
           tokens[token].scores.assign(values, values + width);
+          tokens[token].best = tag;
           context[window.input][token] = room;
         }
       } else {
@@ -90,13 +115,15 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
         tagged.begin = encoding.offsets[t].begin;
         tagged.end = encoding.offsets[t].end;
         // As Hugging Face decides for WordPiece: the piece is longer than its text, by ##.
-        const std::string text = slice(inputs[window.input].text, encoding.offsets[t]);
+        const auto [from, to] = encoding.offsets[t];
+        const std::string text = text::slice_code_points(inputs[window.input].text, from, to);
         tagged.continues_word = text::count_code_points(tagged.word) != text::count_code_points(text);
-        if (tagged.word == "[UNK]") {
+        if (tagged.word == "[UNK]" || tagged.word == "<unk>") {
           tagged.word = text;
           tagged.continues_word = false;
         }
         tagged.scores.assign(values, values + width);
+        tagged.best = tag;
         tokens.push_back(std::move(tagged));
         context[window.input].push_back(room);
       }

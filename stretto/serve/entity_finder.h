@@ -2,11 +2,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "stretto/serve/served_model.h"
+#include "stretto/text/characters.h"
 
 namespace stretto {
 
@@ -17,6 +19,7 @@ struct TaggedToken {
   int64_t begin = 0, end = 0;  // code points of the text
   bool continues_word = false;
   std::vector<double> scores;
+  std::optional<size_t> best = {};  // the tag in the best sequence of tags; unset: that of the highest score
 };
 
 struct Entity {
@@ -29,7 +32,7 @@ struct Entity {
 
 // Entities of a text by Hugging Face's aggregation strategies (TokenClassificationPipeline):
 //   none     each token that is not O
-//   simple   consecutive tokens of the same type; B- begins another entity
+//   simple   consecutive tokens of the same type; B- begins another entity, as do S- and U-; E- and L- continue it
 //   first    the same for words, with the tag of the word's first token
 //   average  with the best tag of the mean of its tokens' probabilities
 //   max      with the tag of its most certain token
@@ -55,6 +58,7 @@ class EntityFinder : public Pipeline {
 
  private:
   ServedModel served_;
+  text::Characters characters_;  // those that the model reads besides tokens
   std::string strategy_;
 };
 

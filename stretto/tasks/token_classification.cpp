@@ -6,9 +6,11 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/new_tagger.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
 #include "stretto/metrics/class_report.h"
+#include "stretto/tasks/new_tagger.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
 #include "stretto/trainer/run_folder.h"
@@ -36,11 +38,12 @@ class TokenClassification : public Task {
 
  private:
   TaggedCorpus read(const std::filesystem::path& file, bool require_tags) const;
-  std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const data::LabelSet& tags,
+  std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const TextModel& model,
                                                 const text::Tokenizer& tokenizer) const;
   void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const;
   data::LabelSet tags_of(const TaggedCorpus& train) const;
+  std::pair<ModelConfig, std::filesystem::path> start(const TaggedCorpus& train) const;
   void write_predictions(const TaggedCorpus& corpus,
                          const std::vector<std::vector<std::string>>& predicted) const;
 
@@ -63,7 +66,7 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file, bool r
 }
 
 std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedCorpus& corpus,
-                                                                   const data::LabelSet& tags,
+                                                                   const TextModel& model,
                                                                    const text::Tokenizer& tokenizer) const {
   const TokenClassificationConfig& settings = recipe_.token_classification;
   const bool given = recipe_.origins.given("token_classification.stride");
@@ -72,10 +75,12 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .long_sentences = data::parse_long_sentences(settings.long_sentences),
       .stride = given ? settings.stride : std::min(settings.stride, recipe_.data.max_length / 4),
       .label_all_tokens = settings.label_all_tokens,
+      .characters = model.characters(),
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of};
-  auto dataset = on_rank_0_first(
-      group_, [&] { return std::make_unique<data::TaggedDataset>(corpus, tags, tokenizer, options); });
+  auto dataset = on_rank_0_first(group_, [&] {
+    return std::make_unique<data::TaggedDataset>(corpus, data::LabelSet(model.labels()), tokenizer, options);
+  });
   if (group_.rank() != 0) return dataset;
   log::info(
       "data       {}: {}, {}; {}", corpus.name, counted(std::ssize(corpus.sentences), "sentence"),
@@ -105,6 +110,22 @@ data::LabelSet TokenClassification::tags_of(const TaggedCorpus& train) const {
   return data::LabelSet(names);
 }
 
+// The model and the tokenizer of the recipe, or those of a new tagger.
+std::pair<ModelConfig, std::filesystem::path> TokenClassification::start(const TaggedCorpus& train) const {
+  ModelConfig model = recipe_.model;
+  if (!is_new_tagger(model)) return {model, *recipe_.tokenizer.path};
+  std::filesystem::path folder;
+  group_.rank_0_first("making the tagger", [&] { folder = make_new_tagger(recipe_, train); });
+  if (folder.empty()) folder = make_new_tagger(recipe_, train);
+  if (std::filesystem::exists(folder / "model.safetensors")) {  // the word vectors
+    model.config.reset();
+    model.path = folder;
+  } else {
+    model.config = folder / "config.json";
+  }
+  return {model, folder};
+}
+
 void TokenClassification::compare_inputs(
     const text::Tokenizer& tokenizer, const TextModel& model,
     std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const {
@@ -116,19 +137,21 @@ void TokenClassification::compare_inputs(
 }
 
 FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
   TaggedCorpus train_corpus = read(*recipe_.data.train, true);
   std::optional<TaggedCorpus> validation_corpus;
   if (recipe_.data.validation) validation_corpus = read(*recipe_.data.validation, true);
   const data::LabelSet tags = tags_of(train_corpus);
-  TokenTagging module(recipe_.model, tags.names(), static_cast<uint64_t>(recipe_.training.seed), models_);
+  const auto [model, tokenizer_folder] = start(train_corpus);
+  const text::Tokenizer tokenizer = load_tokenizer(recipe_, tokenizer_folder);
+  TokenTagging module(model, tags.names(), static_cast<uint64_t>(recipe_.training.seed), models_);
   compare_inputs(tokenizer, module.net(),
                  {{"data.train", &train_corpus},
                   {"data.validation", validation_corpus ? &*validation_corpus : nullptr}});
   check_fit(recipe_, tokenizer, module.net());
-  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), prefix_space(recipe_));
-  const auto train_set = tokenize(train_corpus, tags, tokenizer);
-  const auto validation_set = validation_corpus ? tokenize(*validation_corpus, tags, tokenizer) : nullptr;
+  module.ship_tokenizer(tokenizer_folder, tokenizer.lowercase(), prefix_space(recipe_));
+  const auto train_set = tokenize(train_corpus, module.net(), tokenizer);
+  const auto validation_set =
+      validation_corpus ? tokenize(*validation_corpus, module.net(), tokenizer) : nullptr;
   if (validation_set) module.evaluate_on(*validation_set);
   train_corpus = {};  // frees the words, which are no longer needed
   validation_corpus.reset();
@@ -148,7 +171,7 @@ void TokenClassification::test() {
   TokenTagging module(trained, *names, 0, models_);
   compare_inputs(tokenizer, module.net(), {{"data.test", &corpus}});
   check_fit(recipe_, tokenizer, module.net());
-  const auto dataset = tokenize(corpus, data::LabelSet(*names), tokenizer);
+  const auto dataset = tokenize(corpus, module.net(), tokenizer);
   module.evaluate_on(*dataset);
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;

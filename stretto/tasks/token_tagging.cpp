@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
-#include "stretto/nn/functional.h"
+#include "stretto/models/tagging.h"
 
 namespace stretto {
 
@@ -12,31 +12,29 @@ TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::str
     : ModelModule(config, Head::token_classification, tags, seed, models) {}
 
 Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
-  return nn::cross_entropy(net().forward(batch, context.forward), batch.at("labels"), context.forward);
+  return tag_loss(net(), net().forward(batch, context.forward), batch, context.forward);
 }
 
 Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
-  const Tensor logits = net().forward(batch, context.forward).to(at::kCPU, at::kDouble);
-  const Tensor best = logits.argmax(1).contiguous(), words = batch.at("words").to(at::kCPU).contiguous(),
+  const Tensor logits = net().forward(batch, context.forward);
+  const Tensor best = best_tags(net(), logits, batch).to(at::kCPU).contiguous(),
+               words = batch.at("words").to(at::kCPU).contiguous(),
                bounds = batch.at("cu_seqlens").to(at::kCPU).contiguous();
   const int64_t width = 3 + dataset_->max_words();
   const Tensor rows = at::full({batch.count, width}, -1.0, at::kDouble);
   const bool labelled = batch.has("labels");
-  const Tensor labels = labelled ? batch.at("labels").to(at::kCPU).contiguous() : words;
-  const Tensor losses =
-      labelled ? at::cross_entropy_loss(logits, labels, {}, at::Reduction::None) : at::zeros_like(logits);
+  const SequenceLosses losses = labelled ? tag_losses(net(), logits, batch)
+                                         : SequenceLosses{at::zeros({batch.count}), at::zeros({batch.count})};
   double* const values = rows.data_ptr<double>();
   for (int64_t b = 0; b < batch.count; ++b) {
     double* const row = values + b * width;
     row[0] = static_cast<double>(batch.sample_ids[static_cast<size_t>(b)]);
-    row[1] = row[2] = 0;
+    row[1] = losses.sums[b].item<double>();
+    row[2] = losses.counts[b].item<double>();
     const int64_t end = bounds.const_data_ptr<int64_t>()[b + 1];
     for (int64_t t = bounds.const_data_ptr<int64_t>()[b]; t < end; ++t) {
       const int64_t word = words.const_data_ptr<int64_t>()[t];
       if (word >= 0) row[3 + word] = static_cast<double>(best.const_data_ptr<int64_t>()[t]);
-      if (!labelled || labels.const_data_ptr<int64_t>()[t] < 0) continue;
-      row[1] += losses.const_data_ptr<double>()[t];
-      row[2] += 1;
     }
   }
   return rows;

@@ -19,7 +19,7 @@ class TokenTagging : public ModelModule {
   // The dataset that is evaluated from now on. It must outlive the evaluation.
   void evaluate_on(const data::TaggedDataset& dataset) { dataset_ = &dataset; }
 
-  // The mean over tokens with a label.
+  // The mean over tokens with a label, or over words if the model scores whole sentences (models/tagging.h).
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of each word, -1 behind the last one.

@@ -73,7 +73,8 @@ inline std::vector<std::pair<std::string, std::vector<uint32_t>>> read_sums(cons
 inline const std::array<std::string, 4> golden_tokenizers = {"cased", "uncased", "added", "options"};
 
 // Those of scripts/golden_families.py, a folder each.
-inline const std::array<std::string, 4> golden_families = {"gpt2", "roberta", "unigram", "xlm_roberta"};
+inline const std::array<std::string, 5> golden_families = {"gpt2", "roberta", "unigram", "xlm_roberta",
+                                                           "word_level"};
 
 inline Tokenizer load_golden(const std::string& name) {
   if (std::filesystem::is_directory(golden_path(name))) return Tokenizer::load(golden_path(name));

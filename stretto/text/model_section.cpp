@@ -2,6 +2,7 @@
 #include "stretto/text/byte_level_bpe.h"
 #include "stretto/text/tokenizer_sections.h"
 #include "stretto/text/unigram.h"
+#include "stretto/text/word_level.h"
 #include "stretto/text/wordpiece.h"
 
 namespace stretto::text {
@@ -88,8 +89,13 @@ std::unique_ptr<Model> read_model(const JsonField& file, const std::string& name
   if (type == "WordPiece") return read_wordpiece(model, name);
   if (type == "BPE") return read_byte_level_bpe(model, name);
   if (type == "Unigram") return read_unigram(model, name);
-  throw DataError("{}.type: a {} tokenizer is not available; available are WordPiece, BPE and Unigram",
-                  model.place(), type);
+  if (type == "WordLevel") {
+    return std::make_unique<WordLevel>(Vocabulary(model["vocab"].as_vocabulary(), name),
+                                       model.string_or("unk_token", "<unk>"), name);
+  }
+  throw DataError(
+      "{}.type: a {} tokenizer is not available; available are WordPiece, BPE, Unigram and WordLevel",
+      model.place(), type);
 }
 
 }  // namespace stretto::text

@@ -4,12 +4,13 @@
 #include "stretto/text/metaspace.h"
 #include "stretto/text/tokenizer_sections.h"
 #include "stretto/text/utf8.h"
+#include "stretto/text/whitespace_split.h"
 
 namespace stretto::text {
 namespace {
 
 constexpr const char* available_pre_tokenizers =
-    "BertPreTokenizer, ByteLevel, Metaspace and a Sequence of WhitespaceSplit and Metaspace";
+    "BertPreTokenizer, ByteLevel, Metaspace, WhitespaceSplit and a Sequence of WhitespaceSplit and Metaspace";
 
 std::unique_ptr<PreTokenizer> read_byte_level(const JsonField& section, const JsonField& config,
                                               const TokenizerOptions& options) {
@@ -47,7 +48,10 @@ struct Fit {
   const char* model;
   const char* pre_tokenizer;
 };
-constexpr Fit fits[] = {{"WordPiece", "BertPreTokenizer"}, {"BPE", "ByteLevel"}, {"Unigram", "Metaspace"}};
+constexpr Fit fits[] = {{"WordPiece", "BertPreTokenizer"},
+                        {"BPE", "ByteLevel"},
+                        {"Unigram", "Metaspace"},
+                        {"WordLevel", "WhitespaceSplit"}};
 
 void require_fit(const JsonField& file, const JsonField& section, const std::string& type) {
   const std::string model = model_type(file["model"]);
@@ -66,11 +70,12 @@ std::unique_ptr<PreTokenizer> read_one(const JsonField& file, const JsonField& s
                                        const JsonField& config, const TokenizerOptions& options) {
   const std::string& type = section["type"].as_string();
   if (type == "Sequence") return read_sequence(file, section, config, options);
-  if (type != "BertPreTokenizer" && type != "ByteLevel" && type != "Metaspace")
+  if (type != "BertPreTokenizer" && type != "ByteLevel" && type != "Metaspace" && type != "WhitespaceSplit")
     section.unavailable(type, available_pre_tokenizers);
   require_fit(file, section, type);
   if (type == "ByteLevel") return read_byte_level(section, config, options);
   if (type == "Metaspace") return read_metaspace(section, false);
+  if (type == "WhitespaceSplit") return std::make_unique<WhitespaceSplit>();
   return std::make_unique<BertPreTokenizer>();
 }
 

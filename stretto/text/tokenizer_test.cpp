@@ -217,8 +217,8 @@ TEST(Tokenizer, BadTokenizerFiles) {
     file[json::json_pointer(pointer)] = value;
     return json_error(file);
   };
-  EXPECT_THAT(error_with("/model/type", "WordLevel"),
-              HasSubstr("model.type: a WordLevel tokenizer is not available; available are WordPiece"));
+  EXPECT_THAT(error_with("/model/type", "CharLevel"),
+              HasSubstr("model.type: a CharLevel tokenizer is not available; available are WordPiece"));
   EXPECT_THAT(error_with("/model", json::parse(R"({"vocab": [["a", 0.5]], "unk_id": 0})")),
               HasSubstr("a Unigram"));
   EXPECT_THAT(error_with("/model/vocab/the", -3), HasSubstr("model.vocab: \"the\": -3 is not between"));

@@ -213,9 +213,9 @@ TEST_F(TokenizeProgram, BadTokenizersAreSaid) {
   EXPECT_THAT(refusal(folder), HasSubstr("holds no tokenizer: expected tokenizer.json, vocab.txt"));
   EXPECT_THAT(refusal(write("cut.json", "{\n  \"model\": {\"vocab\":\n")),
               AllOf(HasSubstr("cut.json:3:1: not valid JSON"), HasSubstr("unexpected end of input")));
-  EXPECT_THAT(refusal(write("other.json", R"({"model": {"type": "WordLevel", "vocab": {}}})")),
-              HasSubstr("other.json: model.type: a WordLevel tokenizer is not available; available are "
-                        "WordPiece, BPE and Unigram"));
+  EXPECT_THAT(refusal(write("other.json", R"({"model": {"type": "CharLevel", "vocab": {}}})")),
+              HasSubstr("other.json: model.type: a CharLevel tokenizer is not available; available are "
+                        "WordPiece, BPE, Unigram and WordLevel"));
   EXPECT_THAT(refusal(write("vocab.txt", "the\nmap\n")), HasSubstr("vocab.txt: lacks \"[CLS]\""));
 }
 

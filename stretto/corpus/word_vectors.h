@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace stretto::corpus {
+
+struct WordVectors {
+  std::string name;    // the file, for messages
+  std::string format;  // "GloVe", "word2vec text" or "word2vec binary"
+  int64_t dimensions = 0;
+  std::vector<std::string> words;  // each once, valid UTF-8
+  std::vector<float> values;       // [words, dimensions]
+  int64_t repeated = 0;            // rows left out because their word has come before
+};
+
+// Reads a file of word vectors: a word and its numbers per line, separated by spaces (GloVe); the same after a line with the
+// number of words and of dimensions, or in place of the numbers little-endian fp32 (word2vec's text and binary forms, which
+// gensim's save_word2vec_format writes). A word may hold spaces. Throws IoError, DataError with the line or the word's number;
+// compressed files and those of gensim's save() are refused with the remedy.
+WordVectors read_word_vectors(const std::filesystem::path& path);
+
+}  // namespace stretto::corpus

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace stretto {
+
+// The configuration of a tagger of words (Huang et al. 2015; Lample et al. 2016), with the names and defaults of Flair's SequenceTagger
+// where it has them.
+struct SequenceTaggerConfig {
+  static constexpr const char* model_type = "sequence-tagger";
+
+  int64_t vocab_size = 0;
+  int64_t word_dimensions = 100;  // 0: words are known by their characters only
+  bool train_words = true;
+  std::string characters;              // those known; "": words are known by their vectors only
+  int64_t character_dimensions = 25;   // of a character's vector
+  int64_t character_hidden_size = 25;  // of each direction of the LSTM over a word's characters
+  bool reproject_embeddings = true;    // a linear map of the words' vectors
+  std::string rnn_type = "LSTM";       // GRU, or none: a linear map of each word's vector
+  int64_t hidden_size = 256;           // of each direction
+  int64_t rnn_layers = 1;
+  bool bidirectional = true;
+  bool use_crf = true;
+  double dropout = 0;               // of elements, also between layers
+  double word_dropout = 0.05;       // of whole words
+  double locked_dropout = 0.5;      // of the same elements in all words of a sentence
+  std::vector<std::string> labels;  // id2label: the tags
+
+  int64_t character_count() const;  // the ids of characters, 0 for an unknown one included
+  int64_t embedding_size() const;   // of a word's vectors together
+
+  // Throws ConfigError with `source` and the key for values out of range.
+  static SequenceTaggerConfig from_json(const nlohmann::json& json, const std::string& source);
+  nlohmann::json to_json(const nlohmann::json& original) const;
+};
+
+}  // namespace stretto
