@@ -4,6 +4,7 @@
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/command/predict_arguments.h"
+#include "stretto/hub/cache.h"
 
 namespace stretto::cli {
 namespace {
@@ -27,7 +28,7 @@ void add_predict(CLI::App& app, int&) {
   auto arguments = std::make_shared<command::PredictArguments>();
   command::add_predict_arguments(*verb, *arguments);
   verb->callback([arguments] {
-    require_model_folder(arguments->model);
+    require_model_folder(hub::resolve_model(arguments->model));
     become_rank_program();
   });
 }

@@ -8,6 +8,7 @@ namespace stretto::cli {
 // One file per verb.
 void add_convert(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_export_corpus(CLI::App& app);
 void add_help(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
@@ -16,10 +17,11 @@ void add_plan(CLI::App& app, int& exit_code);
 void add_plot(CLI::App& app, int& exit_code);
 void add_plot_lr(CLI::App& app, int& exit_code);
 void add_profile(CLI::App& app, int& exit_code);
+void add_pull(CLI::App& app);
 void add_report(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_schema(CLI::App& app, int& exit_code);
-void add_run_scripts(CLI::App& app, int& exit_code);  // run-glue, run-ner, run-qa
+void add_run_scripts(CLI::App& app, int& exit_code);  // run-glue, run-ner, run-qa, run-flair-ner
 void add_score(CLI::App& app, int& exit_code);
 void add_strats(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);

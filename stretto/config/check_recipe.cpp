@@ -9,6 +9,7 @@
 #include "stretto/config/model_rule.h"
 #include "stretto/config/new_tagger.h"
 #include "stretto/config/tracker_setup.h"
+#include "stretto/hub/cache.h"
 
 namespace stretto {
 namespace {
@@ -23,9 +24,8 @@ std::string download_hint(const std::string& setting, const std::filesystem::pat
                        std::ranges::count(name, '/') <= 1 && name.back() != '/';
   const bool is_folder_setting = setting == "model.path" || setting == "tokenizer.path";
   if (!is_name || !is_folder_setting) return "";
-  return fmt::format(
-      "; stretto downloads nothing: get the model with `huggingface-cli download {0} --local-dir models/{0}` and set {1}: models/{0}",
-      name, setting);
+  return fmt::format("{}; if it is a model of Hugging Face's hub, fetch it with `stretto pull {}`",
+                     did_you_mean(name, hub::cached_models()), name);
 }
 
 // Throws ConfigError unless `path` exists and is a file; models and tokenizers may be folders.

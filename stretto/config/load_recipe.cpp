@@ -10,6 +10,7 @@
 #include "stretto/declare/yaml.h"
 #include "stretto/declare/yaml_override.h"
 #include "stretto/hparams/sharding.h"
+#include "stretto/hub/cache.h"
 
 namespace stretto {
 namespace {
@@ -79,6 +80,8 @@ void resolve_fast_dev_run(Recipe& recipe) {
 void resolve(Recipe& recipe) {
   resolve_strategy(recipe);
   resolve_fast_dev_run(recipe);
+  for (auto* path : {&recipe.model.path, &recipe.tokenizer.path})
+    if (*path) *path = hub::resolve_model(**path);
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
   const bool evaluates = !recipe.evaluate.every.never();

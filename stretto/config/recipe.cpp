@@ -36,7 +36,9 @@ void require_free_name(const std::string& key, const std::vector<declare::Field>
 }  // namespace
 
 void ModelConfig::fields(declare::Fields& field) {
-  field("path", path, "model folder in Hugging Face layout to start from: config.json and model.safetensors");
+  field(
+      "path", path,
+      "model folder in Hugging Face layout to start from: config.json and model.safetensors; or the name (owner/name) of a model that `stretto pull` has fetched");
   field(
       "config", config,
       "instead of path: a config.json, for a model with random weights; one of model_type sequence-tagger needs no vocabulary: it is made from data.train");

@@ -401,9 +401,8 @@ TEST_F(CheckRecipe, FilesMustExist) {
   refuses({"data.train=/no/such.tsv"},
           "--set data.train=/no/such.tsv: data.train: /no/such.tsv does not exist");
   refuses({"model.path=bert-base-uncased"}, "model.path: bert-base-uncased does not exist");
-  refuses(
-      {"model.path=google/bert_uncased"},
-      "stretto downloads nothing: get the model with `huggingface-cli download google/bert_uncased --local-dir models/google/bert_uncased` and set model.path: models/google/bert_uncased");
+  refuses({"model.path=google/bert_uncased"},
+          "if it is a model of Hugging Face's hub, fetch it with `stretto pull google/bert_uncased`");
   refuses({"data.test=/no/such.tsv"}, "data.test: /no/such.tsv does not exist");
   refuses({"data.train=" + folder_.path().string()}, "is a folder; expected a file");
   refuses({"data.validation=/dev/zero"}, "data.validation: /dev/zero is a pipe or a device");

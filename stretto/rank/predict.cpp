@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/command/standard_output.h"
+#include "stretto/hub/cache.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/serve/pipeline.h"
 
@@ -72,12 +73,12 @@ PipelineInput parse_input(const std::string& line, const Pipeline& pipeline, int
 }  // namespace
 
 void predict(const command::PredictArguments& arguments) {
-  const auto pipeline =
-      load_pipeline(arguments.model, {.dtype = arguments.precision == "fp64" ? at::kDouble : at::kFloat,
-                                      .allow_nonfinite = arguments.allow_nonfinite,
-                                      .choose_products = true,
-                                      .aggregation_strategy = arguments.aggregation_strategy,
-                                      .top_k = arguments.top_k});
+  const auto pipeline = load_pipeline(hub::resolve_model(arguments.model),
+                                      {.dtype = arguments.precision == "fp64" ? at::kDouble : at::kFloat,
+                                       .allow_nonfinite = arguments.allow_nonfinite,
+                                       .choose_products = true,
+                                       .aggregation_strategy = arguments.aggregation_strategy,
+                                       .top_k = arguments.top_k});
   std::vector<PipelineInput> batch;
   int64_t read = 0;
   const auto flush = [&] {

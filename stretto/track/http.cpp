@@ -1,5 +1,6 @@
 #include "stretto/track/http.h"
 
+#include <exception>
 #include <fstream>
 #include <memory>
 
@@ -33,7 +34,7 @@ Curl load_curl() {
   void* library = ::dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw ConfigError(
-        "the MLflow tracker needs libcurl, which cannot be loaded: {}; install it (Debian, Ubuntu: apt-get install libcurl4)",
+        "connections to servers need libcurl, which cannot be loaded: {}; install it (Debian, Ubuntu: apt-get install libcurl4)",
         ::dlerror());
   Curl curl{};
   find(library, "curl_global_init", curl.global_init);
@@ -54,12 +55,32 @@ const Curl& curl() {
   return loaded;
 }
 
-size_t receive(char* bytes, size_t size, size_t count, void* body) {
+// Where the content of a reply goes.
+struct Receiver {
+  CURL* easy;
+  const HttpRequest& request;
+  std::string body = {};
+  std::exception_ptr thrown = {};
+};
+
+size_t receive(char* bytes, size_t size, size_t count, void* receiver) {
   constexpr size_t limit = size_t{4} << 20;
-  auto& text = *static_cast<std::string*>(body);
-  if (text.size() + size * count > limit) return 0;  // libcurl ends the transfer
-  text.append(bytes, size * count);
-  return size * count;
+  auto& [easy, request, body, thrown] = *static_cast<Receiver*>(receiver);
+  const std::string_view content(bytes, size * count);
+  long status = 0;
+  curl().getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  if (request.receive && (status == 200 || status == 206)) {
+    try {
+      request.receive(status, content);
+    } catch (...) {
+      thrown = std::current_exception();
+      return 0;  // libcurl ends the transfer
+    }
+    return content.size();
+  }
+  if (body.size() + content.size() > limit) return 0;
+  body.append(content);
+  return content.size();
 }
 
 size_t provide(char* bytes, size_t size, size_t count, void* file) {
@@ -82,6 +103,7 @@ HttpReply send_request(const HttpRequest& request) {
   if (!handle) throw HttpError("{}: libcurl cannot be initialised", request.url);
   CURL* const easy = handle.get();
   HttpReply reply;
+  Receiver receiver{easy, request};
   lib.setopt(easy, CURLOPT_URL, request.url.c_str());
   lib.setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   lib.setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -91,7 +113,7 @@ HttpReply send_request(const HttpRequest& request) {
   lib.setopt(easy, CURLOPT_SSL_VERIFYPEER, request.check_certificate ? 1L : 0L);
   lib.setopt(easy, CURLOPT_SSL_VERIFYHOST, request.check_certificate ? 2L : 0L);
   lib.setopt(easy, CURLOPT_WRITEFUNCTION, &receive);
-  lib.setopt(easy, CURLOPT_WRITEDATA, &reply.body);
+  lib.setopt(easy, CURLOPT_WRITEDATA, &receiver);
   if (!request.user.empty()) {
     lib.setopt(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
     lib.setopt(easy, CURLOPT_USERNAME, request.user.c_str());
@@ -110,6 +132,11 @@ HttpReply send_request(const HttpRequest& request) {
     lib.setopt(easy, CURLOPT_POSTFIELDS, request.body.c_str());
     lib.setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
   }
+  if (request.follow) {
+    lib.setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    lib.setopt(easy, CURLOPT_MAXREDIRS, 10L);
+    lib.setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");  // before libcurl 7.85 all but file and scp
+  }
   if (request.cancelled != nullptr) {
     lib.setopt(easy, CURLOPT_NOPROGRESS, 0L);
     lib.setopt(easy, CURLOPT_XFERINFOFUNCTION, &is_cancelled);
@@ -120,10 +147,12 @@ HttpReply send_request(const HttpRequest& request) {
   const std::unique_ptr<curl_slist, decltype(lib.slist_free_all)> headers(list, lib.slist_free_all);
   lib.setopt(easy, CURLOPT_HTTPHEADER, list);
   const CURLcode code = lib.perform(easy);
+  if (receiver.thrown) std::rethrow_exception(receiver.thrown);
   if (code != CURLE_OK) throw HttpError("{}: {}", request.url, lib.strerror(code));
   long status = 0;
   lib.getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   reply.status = status;
+  reply.body = std::move(receiver.body);
   return reply;
 }
 

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stretto/base/error.h"
@@ -24,6 +26,11 @@ struct HttpRequest {
   std::filesystem::path upload = {};      // a file to send instead of `body`
   bool check_certificate = true;
   const std::atomic<bool>* cancelled = nullptr;  // when true, the request is given up within about a second
+  bool follow =
+      false;  // redirections, over HTTP and HTTPS; a header Authorization is not sent to another host
+  // Takes the content of a reply with status 200 or 206, in parts of any length, instead of HttpReply::body. An exception ends
+  // the request and is rethrown.
+  std::function<void(int64_t status, std::string_view bytes)> receive = {};
 };
 
 struct HttpReply {
@@ -32,7 +39,7 @@ struct HttpReply {
 };
 
 // Sends a request over HTTP or HTTPS with libcurl, which respects the usual variables for proxies and certificates. A
-// connection that takes more than 10 s, or stalls for 30 s, is given up. Redirections are not followed. Thread-safe.
+// connection that takes more than 10 s, or stalls for 30 s, is given up. Thread-safe.
 // Throws HttpError.
 HttpReply send_request(const HttpRequest& request);
 

@@ -223,10 +223,9 @@ TEST_F(BadInput, TestDataThatIsNotThere) {
 }
 
 TEST_F(BadInput, ModelNamesAreNotDownloaded) {
-  expect_refusal(
-      usage, "model.config=null model.path=bert-base-uncased",
-      AllOf(HasSubstr("model.path: bert-base-uncased does not exist"), HasSubstr("stretto downloads nothing"),
-            HasSubstr("huggingface-cli download bert-base-uncased --local-dir")));
+  expect_refusal(usage, "model.config=null model.path=bert-base-uncased",
+                 AllOf(HasSubstr("model.path: bert-base-uncased does not exist"),
+                       HasSubstr("fetch it with `stretto pull bert-base-uncased`")));
 }
 
 TEST_F(BadInput, TabsInTheIndentation) {
