@@ -13,6 +13,7 @@
 #include "stretto/cli/verbs.h"
 #include "stretto/command/launch_arguments.h"
 #include "stretto/command/standard_output.h"
+#include "stretto/config/foreign/flair_script.h"
 #include "stretto/launch/process/command_line.h"
 
 extern char** environ;
@@ -76,7 +77,8 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
   write_file_atomic(recipe, plan.recipe);
   link_model(plan);
   std::vector<std::string> launch;
-  if (arguments.ranks > 0) launch = {"-N", std::to_string(arguments.ranks)};
+  const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : plan.ranks.value_or(0);
+  if (ranks > 0) launch = {"-N", std::to_string(ranks)};
   if (!arguments.strategy.empty()) launch.insert(launch.end(), {"--strategy", arguments.strategy});
   ScriptResults results(script, plan);
   const auto run = [&](std::vector<std::string> words) {
@@ -105,14 +107,20 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
   auto arguments = std::make_shared<ScriptArguments>();
   verb->allow_extras();
   verb->footer(
-      "All other flags are those of the script, such as --model_name_or_path, --train_file, --do_train and --output_dir.");
+      script == Script::flair_ner
+          ? "All other flags are those of the script, such as --model_name_or_path, --dataset_name FOLDER, --num_epochs and --output_dir."
+          : "All other flags are those of the script, such as --model_name_or_path, --train_file, --do_train and --output_dir.");
   verb->add_flag("--print-recipe", arguments->print_recipe,
                  "Print the recipe that the flags mean, and do nothing");
   command::add_ranks_option(*verb, arguments->ranks, "Number of ranks on this host");
-  verb->add_option("--strategy,--strat", arguments->strategy, "Sharding strategy: see stretto strats")
-      ->type_name("NAME");
-  verb->callback([verb, arguments, script, &exit_code] {
-    const ScriptPlan plan = foreign::translate_script(script, verb->remaining());
+  const bool flair = script == Script::flair_ner;  // which has a --strategy of its own
+  if (!flair) {
+    verb->add_option("--strategy,--strat", arguments->strategy, "Sharding strategy: see stretto strats")
+        ->type_name("NAME");
+  }
+  verb->callback([verb, arguments, script, flair, &exit_code] {
+    const ScriptPlan plan = flair ? foreign::translate_flair_script(verb->remaining())
+                                  : foreign::translate_script(script, verb->remaining());
     if (arguments->print_recipe) {
       for (const std::string& note : plan.notes) std::cout << "# " << note << "\n";
       std::cout << plan.recipe;
@@ -131,6 +139,10 @@ void add_run_scripts(CLI::App& app, int& exit_code) {
              Script::ner);
   add_script(app, exit_code, "run-qa", "Train and evaluate by the flags of Hugging Face's run_qa.py",
              Script::qa);
+  add_script(
+      app, exit_code, "run-flair-ner",
+      "Train and evaluate by the flags of the script custom_run_ner.py for Flair, or by one .json file of them",
+      Script::flair_ner);
 }
 
 }  // namespace stretto::cli

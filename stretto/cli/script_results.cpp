@@ -8,6 +8,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 #include "stretto/command/standard_output.h"
+#include "stretto/corpus/tags.h"
 
 namespace stretto::cli {
 namespace {
@@ -89,14 +90,60 @@ void ScriptResults::add_training() {
   Json state = {{"epoch", epoch}, {"global_step", summary.at("steps")}, {"log_history", history}};
   state["best_metric"] = summary.contains("best") ? Json(summary.at("best")) : Json(nullptr);
   write_file_atomic(plan_.output_dir / "trainer_state.json", state.dump(2) + "\n");
+  if (script_ == foreign::Script::flair_ner) add_flair_losses();
   add("train", metrics);
+}
+
+// A row per epoch, as Flair's loss.tsv: the mean training loss of the epoch and the evaluation at its end.
+void ScriptResults::add_flair_losses() const {
+  std::string lines =
+      "EPOCH\tLEARNING_RATE\tTRAIN_LOSS\tDEV_LOSS\tDEV_PRECISION\tDEV_RECALL\tDEV_F1\tDEV_ACCURACY\n";
+  double loss = 0, steps = 0, last_step = 0, rate = 0;
+  int epoch = 0;
+  for (const Json& record : records(run() / "metrics.jsonl")) {
+    if (record.contains("loss") && record["loss"].is_number() && !record.contains("eval_loss")) {
+      const double step = record.value("step", 0.0);
+      loss += record["loss"].get<double>() * (step - last_step);
+      steps += step - last_step;
+      last_step = step;
+      rate = record.value("lr", rate);
+    }
+    if (!record.contains("eval_f1")) continue;
+    const auto value = [&](const char* name) { return record.value(std::string("eval_") + name, 0.0); };
+    lines += fmt::format("{}\t{:.6f}\t{}\t{}\t{:.4f}\t{:.4f}\t{:.4f}\t{:.4f}\n", ++epoch, rate,
+                         steps > 0 ? loss / steps : 0, value("loss"), value("precision"), value("recall"),
+                         value("f1"), value("accuracy"));
+    loss = steps = 0;
+  }
+  write_file_atomic(plan_.output_dir / "loss.tsv", lines);
+}
+
+// "token gold predicted" with spaces, in BIO whatever the model's scheme.
+void ScriptResults::add_flair_predictions(const std::string& stage) const {
+  std::string lines;
+  const auto in_bio = [](const Json& tags) {
+    const auto names = tags.get<std::vector<std::string>>();
+    return corpus::write_tags(corpus::lenient_spans(names), names.size(), corpus::TagScheme::iob2);
+  };
+  for (const Json& record : records(run() / "predictions.jsonl")) {
+    const auto predicted = in_bio(record.at("tags"));
+    const auto gold = record.contains("gold") ? in_bio(record["gold"]) : predicted;
+    size_t i = 0;
+    for (const Json& token : record.at("tokens")) {
+      lines += fmt::format("{} {} {}\n", token.get<std::string>(), gold[i], predicted[i]);
+      ++i;
+    }
+    lines += "\n";
+  }
+  write_file_atomic(plan_.output_dir / (stage == "eval" ? "dev.tsv" : "test.tsv"), lines);
 }
 
 void ScriptResults::add_test(const std::string& stage) {
   add_predictions(stage);
   if (!std::filesystem::exists(run() / "test_results.json")) return;  // no gold labels
   const nlohmann::json results = read_json(run() / "test_results.json");
-  const Json named = script_ == foreign::Script::ner    ? ner_metrics(results)
+  const bool ner = script_ == foreign::Script::ner || script_ == foreign::Script::flair_ner;
+  const Json named = ner                                ? ner_metrics(results)
                      : script_ == foreign::Script::glue ? plain_metrics(results)
                                                         : Json(results);
   Json metrics = Json::object();
@@ -135,6 +182,7 @@ void ScriptResults::add_predictions(const std::string& stage) const {
     }
     return;
   }
+  if (script_ == foreign::Script::flair_ner) return add_flair_predictions(stage);
   if (stage != "predict") return;
   std::string lines = script_ == foreign::Script::glue ? "index\tprediction\n" : "";
   size_t index = 0;

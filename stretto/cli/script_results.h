@@ -10,7 +10,8 @@ namespace stretto::cli {
 
 // Writes into --output_dir what Hugging Face's example scripts write there, from the run folder in it: the model,
 // trainer_state.json, STAGE_results.json, all_results.json and predictions. Prints each stage's metrics as lines
-// "  name = value" below "***** STAGE metrics *****", which metric definitions of SageMaker jobs search for.
+// "  name = value" below "***** STAGE metrics *****", which metric definitions of SageMaker jobs search for. For Flair's script also
+// loss.tsv, dev.tsv and test.tsv in Flair's form.
 class ScriptResults {
  public:
   ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan) : script_(script), plan_(plan) {}
@@ -23,6 +24,8 @@ class ScriptResults {
  private:
   void add(const std::string& stage, const nlohmann::ordered_json& metrics);
   void add_predictions(const std::string& stage) const;
+  void add_flair_losses() const;
+  void add_flair_predictions(const std::string& stage) const;
   std::filesystem::path run() const { return plan_.output_dir / "run"; }
 
   foreign::Script script_;

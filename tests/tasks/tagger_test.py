@@ -122,7 +122,7 @@ def check_refusals(stretto):
     refused("a sequence-tagger is for the task token-classification", "task=text-classification", "token_classification=null")
     refused("label_all_tokens: a sequence-tagger reads whole words", "token_classification.label_all_tokens=true")
     refused_tagger("words have neither vectors nor characters", word_dimensions=0, character_dimensions=0)
-    refused_tagger("wrong.json:4:2: word_dimensions: the vocabulary and its vectors are those of", word_vectors="glove.txt", word_dimensions=3)
+    refused_tagger("wrong.json:4:21: word_dimensions: the vocabulary and its vectors are those of", word_vectors="glove.txt", word_dimensions=3)
     refused_tagger("none.txt is not a file", word_vectors="none.txt")
     refused_tagger('did you mean "hidden_size"?', hiden_size=3)
     refused_tagger("hidden_size: 0 is out of range", hidden_size=0)

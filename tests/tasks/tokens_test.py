@@ -6,6 +6,7 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,71 @@ def check_door(stretto):
     require(again["eval_f1"] == results["eval_f1"], f"{again} of {results}")
 
 
+def spans_of(tags):
+    """(type, begin, end) of IOB2 tags."""
+    spans, begin = [], None
+    for i, tag in enumerate([*tags, "O"]):
+        if begin is not None and not tag.startswith("I-"):
+            spans.append((tags[begin][2:], begin, i))
+            begin = None
+        if tag.startswith("B-"):
+            begin = i
+    return spans
+
+
+def check_flair_door(stretto):
+    """run-flair-ner reads Flair's folders of column files and writes Flair's files."""
+    folder = stretto.folder / "columns"
+    folder.mkdir()
+    for name in ["train", "dev", "test"]:
+        (folder / f"{name}.txt").write_text((stretto.folder / f"data/{name}.conll").read_text())
+    shutil.copytree(stretto.folder / "one/model", stretto.folder / "base")  # an encoder with the head of another task
+    config = stretto.json("base/config.json")
+    (stretto.folder / "base/config.json").write_text(json.dumps({**config, "architectures": ["BertForSequenceClassification"]}))
+    flags = ["--model_name_or_path", "base", "--dataset_name", "columns", "--num_epochs", "1", "--batch_size", "16", "--learning_rate",
+             "1e-3", "--devices", "2", "--accelerator", "cpu", "--strategy", "ddp", "--output_dir", "tagger"]
+    recipe = stretto.run("run-flair-ner", *flags, "--print-recipe")
+    require("tag_scheme: IOBES" in recipe and not (stretto.folder / "tagger").exists(), recipe)
+    out = stretto.run("run-flair-ner", *flags)
+    require("***** eval metrics *****" in out and "predict_f1" in out, out)
+    header, row = (stretto.folder / "tagger/loss.tsv").read_text().splitlines()
+    losses = dict(zip(header.split("\t"), row.split("\t")))
+    require(losses["EPOCH"] == "1" and 0 < float(losses["DEV_F1"]) <= 1 and float(losses["TRAIN_LOSS"]) > 0, f"{losses}")
+    for name, source in [("dev", "dev"), ("test", "test")]:
+        blocks = (stretto.folder / f"tagger/{name}.tsv").read_text().strip("\n").split("\n\n")
+        gold = (stretto.folder / f"data/{source}.conll").read_text().strip("\n").split("\n\n")
+        require(len(blocks) == len(gold), f"{name}.tsv has {len(blocks)} sentences of {len(gold)}")
+        for block, wanted in zip(blocks, gold):
+            rows = [line.split(" ") for line in block.splitlines()]
+            require([row[:2] for row in rows] == [line.split(" ") for line in wanted.splitlines()], f"{name}.tsv: {block}")
+            require(all(row[2] == "O" or row[2][:2] in ("B-", "I-") for row in rows), f"{name}.tsv: {block}")
+    (stretto.folder / "flair.json").write_text(json.dumps(
+        {"model_name_or_path": "base", "dataset_name": "columns", "num_epochs": 1, "output_dir": "tagger"}))
+    require("epochs: 1" in stretto.run("run-flair-ner", "flair.json", "--print-recipe"), "a .json file of flags")
+    stretto.require_error("--context_size 64", "run-flair-ner", *flags, "--context_size", "64")
+    stretto.require_error("stretto downloads nothing", "run-flair-ner", "--model_name_or_path", "m", "--dataset_name", "WNUT_17")
+
+
+def check_export(stretto):
+    """export-corpus keeps tokens, tags and spans as lists; run_ner's reader gives the same corpus back."""
+    counts = json.loads(stretto.run("export-corpus", "--train", "data/train.conll", "--validation", "data/dev.conll", "--test",
+                                    "data/test.jsonl", "--output", "exported"))
+    for name, source in [("train", "train"), ("validation", "dev"), ("test", "test")]:
+        lines = [json.loads(line) for line in (stretto.folder / f"exported/{name}.json").read_text().splitlines()]
+        wanted = [json.loads(line) for line in (stretto.folder / f"data/{source}.jsonl").read_text().splitlines()]
+        require([(line["tokens"], line["ner_tags"]) for line in lines] == [(line["tokens"], line["ner_tags"]) for line in wanted], name)
+        found = [[(span["type"], span["begin"], span["end"]) for span in line["spans"]] for line in lines]
+        require(found == [spans_of(line["ner_tags"]) for line in wanted], f"spans of {name}")
+        require(counts[name]["spans"] == sum(map(len, found)) > 0 and counts[name]["sentences"] == len(lines), f"{counts}")
+    require([line["id"] for line in lines[:2]] == ["0", "1"], "ids")
+    stretto.require_error("it already exists; pass --overwrite", "export-corpus", "--train", "data/train.conll", "--output", "exported")
+    stretto.run("export-corpus", "--train", "exported/train.json", "--output", "exported", "--overwrite", "--tag-scheme", "IOBES")
+    require('"S-LOC"' in (stretto.folder / "exported/train.json").read_text(), "--tag-scheme")
+    stretto.require_error("there is nothing to export", "export-corpus", "--output", "nothing")
+    stretto.require_error("broken.conll:2", "export-corpus", "--train", "data/broken.conll", "--output", "nothing")
+    require(not (stretto.folder / "nothing").exists(), "a failed export left a folder")
+
+
 def main(program, candidates):
     with tempfile.TemporaryDirectory(prefix="stretto-tokens-") as temporary:
         folder = pathlib.Path(temporary)
@@ -114,6 +180,8 @@ def main(program, candidates):
         check_results(stretto, run)
         check_inputs(stretto)
         check_door(stretto)
+        check_flair_door(stretto)
+        check_export(stretto)
         python = find_python(candidates)
         if python is None:
             return SKIPPED

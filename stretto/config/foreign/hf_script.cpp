@@ -1,123 +1,15 @@
 #include "stretto/config/foreign/hf_script.h"
 
-#include <algorithm>
-#include <functional>
 #include <map>
-
-#include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/foreign/script_flags.h"
 
 namespace stretto::foreign {
 namespace {
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-bool is_true(const std::string& flag, const std::string& value) {
-  const std::string lower = lower_case(value);
-  if (lower == "true" || lower == "1" || lower == "yes" || lower == "t" || lower == "y") return true;
-  if (lower == "false" || lower == "0" || lower == "no" || lower == "f" || lower == "n") return false;
-  throw ConfigError("--{}: found \"{}\"; expected true or false", flag, value);
-}
-
-// A value in YAML: numbers and booleans as they are, text quoted.
-std::string quoted(const std::string& value) {
-  if (parse_double(value)) return value;
-  std::string text = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-    if (c == '$') text += '$';
-  }
-  return text + "\"";
-}
-
-// Collects settings in sections, in the order in which they are first used.
-class RecipeText {
- public:
-  // `value` is YAML.
-  void set(const std::string& setting, const std::string& value) {
-    const size_t dot = setting.find('.');
-    const std::string section = dot == std::string::npos ? "" : setting.substr(0, dot);
-    const std::string key = dot == std::string::npos ? setting : setting.substr(dot + 1);
-    auto found = std::ranges::find(sections_, section, &Section::name);
-    if (found == sections_.end()) found = sections_.insert(found, {section, {}});
-    const auto line = std::ranges::find(found->lines, key, &std::pair<std::string, std::string>::first);
-    if (line != found->lines.end()) {
-      line->second = value;
-    } else {
-      found->lines.emplace_back(key, value);
-    }
-  }
-
-  std::string text() const {
-    std::string yaml;
-    for (const Section& section : sections_) {
-      if (!section.name.empty()) yaml += section.name + ":\n";
-      for (const auto& [key, value] : section.lines)
-        yaml += fmt::format("{}{}: {}\n", section.name.empty() ? "" : "  ", key, value);
-    }
-    return yaml;
-  }
-
- private:
-  struct Section {
-    std::string name;
-    std::vector<std::pair<std::string, std::string>> lines;
-  };
-  std::vector<Section> sections_;
-};
-
-struct State {
-  Script script;
-  ScriptPlan plan;
-  RecipeText recipe;
-  std::map<std::string, std::string> given;
-
-  bool has(const char* flag) const { return given.contains(flag); }
-  std::string value(const char* flag, const std::string& unset) const {
-    const auto found = given.find(flag);
-    return found == given.end() ? unset : found->second;
-  }
-};
-
-struct Flag {
-  std::string name;
-  bool boolean = false;  // may stand without a value
-  std::function<void(State&, const std::string& value)> use;
-};
-
-Flag setting(std::string name, const std::string& setting) {
-  return {std::move(name), false,
-          [setting](State& state, const std::string& value) { state.recipe.set(setting, quoted(value)); }};
-}
-
-Flag boolean(const std::string& name, const std::string& setting) {
-  return {name, true, [name, setting](State& state, const std::string& value) {
-            state.recipe.set(setting, is_true(name, value) ? "true" : "false");
-          }};
-}
-
-// Without a meaning here; `is_boolean`: may stand without a value.
-Flag ignored(const std::string& name, bool is_boolean, const std::string& reason) {
-  return {name, is_boolean, [name, reason](State& state, const std::string&) {
-            state.plan.notes.push_back(fmt::format("--{} has no meaning here: {}", name, reason));
-          }};
-}
-
-// Cannot be honoured unless the value is one of `harmless`.
-Flag refused(const std::string& name, bool is_boolean, const std::vector<std::string>& harmless, const std::string& reason) {
-  return {name, is_boolean, [=](State&, const std::string& value) {
-            if (std::ranges::find(harmless, value) == harmless.end())
-              throw ConfigError("--{} {}: {}", name, value, reason);
-          }};
-}
-
-void use_schedule(State& state, const std::string& value) {
+void use_schedule(ScriptState& state, const std::string& value) {
   static const std::map<std::string, std::string> names = {
       {"linear", "LinearWithWarmup"},
       {"constant", "Constant"},
@@ -131,7 +23,7 @@ void use_schedule(State& state, const std::string& value) {
   state.recipe.set("scheduler.type", found->second);
 }
 
-void use_epochs(State& state, const std::string& value) {
+void use_epochs(ScriptState& state, const std::string& value) {
   const auto epochs = parse_double(value);
   if (!epochs || *epochs < 1 || *epochs != static_cast<double>(static_cast<int64_t>(*epochs)))
     throw ConfigError(
@@ -140,8 +32,8 @@ void use_epochs(State& state, const std::string& value) {
   state.recipe.set("training.epochs", std::to_string(static_cast<int64_t>(*epochs)));
 }
 
-void use_intervals(State& state, const char* setting, const std::string& strategy, const char* steps_flag,
-                   const std::string& unset_steps) {
+void use_intervals(ScriptState& state, const char* setting, const std::string& strategy,
+                   const char* steps_flag, const std::string& unset_steps) {
   if (strategy == "no") return state.recipe.set(setting, "never");
   if (strategy == "epoch") return state.recipe.set(setting, "epoch");
   if (strategy != "steps")
@@ -151,13 +43,14 @@ void use_intervals(State& state, const char* setting, const std::string& strateg
 
 const std::vector<Flag>& flags() {
   const auto store = [](auto member) {
-    return [member](State& state, const std::string& value) { state.plan.*member = value; };
+    return [member](ScriptState& state, const std::string& value) { state.plan.*member = value; };
   };
   const auto stage = [](const std::string& name, bool ScriptPlan::*member) {
-    return Flag{name, true,
-                [=](State& state, const std::string& value) { state.plan.*member = is_true(name, value); }};
+    return Flag{name, true, [=](ScriptState& state, const std::string& value) {
+                  state.plan.*member = is_true(name, value);
+                }};
   };
-  static const std::string local = "stretto downloads nothing, and executes no code of models";
+  static const std::string local = "models are fetched by `stretto pull`, and no code of models is executed";
   static const std::string packed = "batches are packed without padding";
   static const std::string built_in =
       "data is read and tokenised on all processors, once, and cached by its content";
@@ -165,7 +58,7 @@ const std::vector<Flag>& flags() {
       {"model_name_or_path", false, store(&ScriptPlan::model)},
       setting("tokenizer_name", "tokenizer.path"),
       {"config_name", false,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (!state.has("model_name_or_path")) state.recipe.set("model.config", quoted(value));
        }},
       setting("train_file", "data.train"),
@@ -190,64 +83,66 @@ const std::vector<Flag>& flags() {
       setting("gradient_accumulation_steps", "training.grad_accumulation_steps"),
       {"num_train_epochs", false, use_epochs},
       {"max_steps", false,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (const auto steps = parse_int(value); steps && *steps > 0)
            state.recipe.set("training.max_steps", value);
        }},
       setting("learning_rate", "optimizer.lr"),
       setting("weight_decay", "optimizer.weight_decay"),
-      {"adam_beta1", false, [](State&, const std::string&) {}},  // together, in translate_script
-      {"adam_beta2", false, [](State&, const std::string&) {}},
+      read_later("adam_beta1"),  // together, in translate_script
+      read_later("adam_beta2"),
       setting("adam_epsilon", "optimizer.eps"),
       setting("max_grad_norm", "training.max_grad_norm"),
       {"lr_scheduler_type", false, use_schedule},
       {"warmup_ratio", false,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (parse_double(value).value_or(1) != 0 && !state.has("warmup_steps"))
            state.recipe.set("scheduler.warmup_ratio", value);
        }},
       {"warmup_steps", false,
-       [](State& state, const std::string& value) { state.recipe.set("scheduler.num_warmup_steps", value); }},
+       [](ScriptState& state, const std::string& value) {
+         state.recipe.set("scheduler.num_warmup_steps", value);
+       }},
       setting("seed", "training.seed"),
       {"fp16", true,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (!is_true("fp16", value)) return;
          state.recipe.set("training.precision", "bf16");
          state.plan.notes.emplace_back("--fp16: computed in bf16, with fp32 gradients and master weights");
        }},
       {"bf16", true,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (is_true("bf16", value)) state.recipe.set("training.precision", "bf16");
        }},
       {"no_cuda", true,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (is_true("no_cuda", value)) state.recipe.set("training.device", "cpu");
        }},
       {"use_cpu", true,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (is_true("use_cpu", value)) state.recipe.set("training.device", "cpu");
        }},
       {"gradient_checkpointing", true,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (is_true("gradient_checkpointing", value))
            state.recipe.set("training.activation_checkpointing", "1");
        }},
       setting("logging_steps", "track.log_every"),
       {"save_total_limit", false,
-       [](State& state, const std::string& value) { state.recipe.set("checkpoint.keep_last", value); }},
+       [](ScriptState& state, const std::string& value) { state.recipe.set("checkpoint.keep_last", value); }},
       {"metric_for_best_model", false,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          state.recipe.set("checkpoint.monitor", quoted(value.starts_with("eval_") ? value.substr(5) : value));
        }},
       // Read together with other flags, in translate_script.
-      {"eval_strategy", false, [](State&, const std::string&) {}},
-      {"evaluation_strategy", false, [](State&, const std::string&) {}},
-      {"eval_steps", false, [](State&, const std::string&) {}},
-      {"save_strategy", false, [](State&, const std::string&) {}},
-      {"save_steps", false, [](State&, const std::string&) {}},
-      {"load_best_model_at_end", true, [](State&, const std::string&) {}},
+      read_later("eval_strategy"),
+      read_later("evaluation_strategy"),
+      read_later("eval_steps"),
+      read_later("save_strategy"),
+      read_later("save_steps"),
+      read_later("load_best_model_at_end", true),
       {"task_name", false,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (state.script == Script::glue)
            state.recipe.set("text_classification.glue_task", quoted(lower_case(value)));
        }},
@@ -283,7 +178,7 @@ const std::vector<Flag>& flags() {
       refused("max_eval_samples", false, {}, "it is not supported; shorten the file (head -n)"),
       refused("max_predict_samples", false, {}, "it is not supported; shorten the file (head -n)"),
       {"label_smoothing_factor", false,
-       [](State& state, const std::string& value) {
+       [](ScriptState& state, const std::string& value) {
          if (parse_double(value) == 0.0) return;
          if (state.script != Script::glue)
            throw ConfigError("--label_smoothing_factor {}: it is supported by run-glue only", value);
@@ -298,46 +193,8 @@ const std::vector<Flag>& flags() {
   return table;
 }
 
-const Flag& find_flag(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Flag& flag : flags()) {
-    if (flag.name == name) return flag;
-    known.push_back(flag.name);
-  }
-  throw ConfigError("--{} is not a flag of this script that stretto knows{}", name,
-                    did_you_mean(name, known));
-}
-
-// "--flag value", "--flag=value", "--flag" of a boolean. Dashes within names may be written for underscores.
-std::map<std::string, std::string> parse_flags(const std::vector<std::string>& arguments) {
-  std::map<std::string, std::string> given;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (!word.starts_with("--")) throw ConfigError("\"{}\" stands behind no flag; flags begin with --", word);
-    const size_t equals = word.find('=');
-    std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-    std::ranges::replace(name, '-', '_');
-    const Flag& flag = find_flag(name);
-    const bool has_next = i + 1 < arguments.size() && !arguments[i + 1].starts_with("--");
-    std::string value = "true";
-    if (equals != std::string::npos) {
-      value = word.substr(equals + 1);
-    } else if (has_next) {
-      value = arguments[++i];
-    } else if (!flag.boolean) {
-      throw ConfigError("--{} has no value", name);
-    }
-    given[name] = value;
-  }
-  return given;
-}
-
-void require_flag(const State& state, const char* flag, const char* why) {
-  if (!state.has(flag)) throw ConfigError("--{} is required {}", flag, why);
-}
-
 // Defaults of the scripts that differ from those of recipes.
-void set_defaults(State& state) {
+void set_defaults(ScriptState& state) {
   RecipeText& recipe = state.recipe;
   recipe.set("task", state.script == Script::glue  ? "text-classification"
                      : state.script == Script::ner ? "token-classification"
@@ -358,11 +215,11 @@ void set_defaults(State& state) {
 }  // namespace
 
 ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments) {
-  State state{.script = script, .plan = {}, .recipe = {}, .given = parse_flags(arguments)};
+  ScriptState state{.script = script, .plan = {}, .recipe = {}, .given = parse_flags(flags(), arguments)};
   require_flag(state, "output_dir", "for the model and its results");
   require_flag(state, state.has("config_name") ? "config_name" : "model_name_or_path", "to start from");
   set_defaults(state);
-  for (const auto& [name, value] : state.given) find_flag(name).use(state, value);
+  for (const auto& [name, value] : state.given) find_flag(flags(), name).use(state, value);
   ScriptPlan& plan = state.plan;
   if (!plan.model.empty()) state.recipe.set("model.path", quoted(plan.model.string()));
   if (plan.train) require_flag(state, "train_file", "by --do_train");

@@ -7,8 +7,8 @@
 
 namespace stretto::foreign {
 
-// Hugging Face's example scripts run_glue.py, run_ner.py and run_qa.py.
-enum class Script { glue, ner, qa };
+// Hugging Face's example scripts run_glue.py, run_ner.py and run_qa.py; Flair's custom_run_ner.py.
+enum class Script { glue, ner, qa, flair_ner };
 
 // What the command line of a script asks for.
 struct ScriptPlan {
@@ -18,11 +18,13 @@ struct ScriptPlan {
   bool train = false, evaluate = false, predict = false;
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
+  std::optional<int64_t> ranks = std::nullopt;            // on this host, if the flags say so
   std::vector<std::string> notes;  // flags without a meaning here, each with the reason
 };
 
 // Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"). Defaults are the script's. Throws
-// ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones.
+// ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones. REQUIRES: not flair_ner,
+// for which there is flair_script.h.
 ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments);
 
 }  // namespace stretto::foreign

@@ -1,0 +1,237 @@
+#include "stretto/config/foreign/flair_script.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "stretto/base/error.h"
+#include "stretto/base/json.h"
+#include "stretto/base/strings.h"
+#include "stretto/config/foreign/script_flags.h"
+#include "stretto/config/strategy.h"
+
+namespace stretto::foreign {
+namespace {
+
+// "3", or a list of devices: "0,1", "[0, 1]".
+void use_devices(ScriptState& state, const std::string& value) {
+  if (value == "None" || value == "auto" || value == "-1") return;
+  std::optional<int64_t> count;
+  if (const auto number = parse_int(value)) {
+    count = *number;
+  } else {
+    std::string list = value;
+    std::erase_if(list, [](char c) { return c == '[' || c == ']' || c == ' '; });
+    const auto devices = split(list, ',');
+    if (std::ranges::all_of(devices, [](std::string_view device) { return parse_int(device).has_value(); }))
+      count = std::ssize(devices);
+  }
+  if (!count || *count < 1)
+    throw ConfigError("--devices {}: expected the number of ranks, or a list of devices such as 0,1", value);
+  state.plan.ranks = count;
+  state.plan.notes.push_back(fmt::format(
+      "--devices {}: -N {}; each rank takes a GPU if there are enough, or processor cores", value, *count));
+}
+
+void use_accelerator(ScriptState& state, const std::string& value) {
+  static const std::map<std::string, std::string> devices = {
+      {"None", "auto"}, {"auto", "auto"}, {"cpu", "cpu"}, {"gpu", "cuda"}, {"cuda", "cuda"}};
+  const auto found = devices.find(value);
+  if (found == devices.end()) throw ConfigError("--accelerator {}: expected cpu, gpu or auto", value);
+  state.recipe.set("training.device", found->second);
+}
+
+void use_device(ScriptState& state, const std::string& value) {
+  if (state.has("accelerator")) return;
+  if (value != "cpu" && !value.starts_with("cuda"))
+    throw ConfigError("--device {}: expected cpu or cuda:0", value);
+  if (value == "cpu") state.recipe.set("training.device", "cpu");
+}
+
+void use_precision(ScriptState& state, const std::string& value) {
+  static const std::map<std::string, std::string> precisions = {
+      {"32", "fp32"}, {"64", "fp64"}, {"16", "bf16"}, {"bf16", "bf16"}};
+  const auto found = precisions.find(value);
+  if (found == precisions.end()) throw ConfigError("--precision {}: expected 32, 16, bf16 or 64", value);
+  state.recipe.set("training.precision", found->second);
+  if (value == "16")
+    state.plan.notes.emplace_back("--precision 16: computed in bf16, with fp32 gradients and master weights");
+}
+
+// Lightning's names; deepspeed is its stage 2.
+void use_strategy(ScriptState& state, const std::string& value) {
+  if (value == "None") return;
+  std::string name = value == "deepspeed" ? "deepspeed_stage_2" : value;
+  if (name == "ddp_spawn" || name == "dp") name = "ddp";
+  if (name == "ddp_sharded") name = "zero2";
+  try {
+    const Strategy strategy = parse_strategy(name);
+    state.recipe.set("training.strategy", strategy.kind);
+  } catch (const ConfigError& error) {
+    throw ConfigError("--strategy {}: {}", value, error.what());
+  }
+}
+
+void use_whole(ScriptState& state, const char* flag, const std::string& value, const char* setting) {
+  const auto number = parse_int(value);
+  if (!number || *number < 1) throw ConfigError("--{} {}: expected a whole number from 1", flag, value);
+  state.recipe.set(setting, value);
+}
+
+const std::vector<Flag>& flair_flags() {
+  static const std::vector<Flag> table = {
+      read_later("dataset_name"),
+      refused(
+          "dataset_arguments", false, {"", "{}"},
+          "stretto reads column files; name their columns in the recipe of --print-recipe (data.text, data.label)"),
+      {"model_name_or_path", false,
+       [](ScriptState& state, const std::string& value) {
+         state.plan.model = value;
+         state.recipe.set("model.path", quoted(value));
+       }},
+      {"output_dir", false,
+       [](ScriptState& state, const std::string& value) { state.plan.output_dir = value; }},
+      {"num_epochs", false,
+       [](ScriptState& state, const std::string& value) {
+         use_whole(state, "num_epochs", value, "training.epochs");
+       }},
+      {"batch_size", false,
+       [](ScriptState& state, const std::string& value) {
+         use_whole(state, "batch_size", value, "training.global_batch_size");
+       }},
+      ignored("mini_batch_chunk_size", false,
+              "micro-batches do not change results; training.batch_size limits their memory"),
+      setting("learning_rate", "optimizer.lr"),
+      setting("seed", "training.seed"),
+      setting("weight_decay", "optimizer.weight_decay"),
+      {"device", false, use_device},
+      {"accelerator", false, use_accelerator},
+      {"strategy", false, use_strategy},
+      {"devices", false, use_devices},
+      refused("num_nodes", false, {"1"},
+              "for several hosts pass --hosts to stretto train, with the recipe of --print-recipe"),
+      {"precision", false, use_precision},
+      ignored("embeddings_storage_mode", false,
+              "embeddings that are fine-tuned change in every step; none are stored"),
+      ignored("hidden_size", false, "the script's tagger has no recurrent layer (use_rnn=False)"),
+      refused("layers", false, {"-1"}, "only the last layer (-1) can be read"),
+      refused("subtoken_pooling", false, {"first"}, "a word is read by its first token (first)"),
+      refused("use_crf", true, {"False", "false", "0"},
+              "fine-tuned transformers have none; models of type sequence-tagger have one (recipes/tagger.yaml)"),
+      refused("context_size", false, {"0"}, "context of neighbouring sentences is not supported; expected 0"),
+      ignored("respect_document_boundaries", true, "there is no context of neighbouring sentences"),
+  };
+  return table;
+}
+
+// {"num_epochs": 2, "strategy": null, ...} as flags.
+std::vector<std::string> flags_of_file(const std::filesystem::path& file) {
+  const nlohmann::json json = read_json(file);
+  if (!json.is_object()) throw ConfigError("{}: expected an object of flags and values", file.string());
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_null()) continue;
+    const bool list = value.is_array() && name == "devices";
+    if (value.is_structured() && !list)
+      throw ConfigError("{}: {}: found {}; expected a text, a number or a boolean", file.string(), name,
+                        value.dump().substr(0, 60));
+    arguments.push_back(
+        fmt::format("--{}={}", name, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  return arguments;
+}
+
+// Flair reads sentences of any length; here as many tokens as the model has positions, at most 512, and longer ones in windows.
+std::string max_length_of(const std::filesystem::path& model) {
+  int64_t positions = 512;
+  try {
+    const nlohmann::json config = read_json(model / "config.json");
+    const bool offset = config.value("model_type", "").ends_with("roberta");  // positions begin at 2
+    positions = std::min(positions, config.value("max_position_embeddings", positions) - (offset ? 2 : 0));
+  } catch (const std::exception&) {  // training will report it
+  }
+  return std::to_string(std::max<int64_t>(positions, 2));
+}
+
+bool names_part(const std::string& name, std::initializer_list<const char*> parts) {
+  return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+// Finds the files as Flair's ColumnCorpus does.
+void use_dataset(ScriptState& state) {
+  const std::filesystem::path folder = state.given.at("dataset_name");
+  std::error_code failed;
+  if (!std::filesystem::is_directory(folder, failed)) {
+    throw ConfigError(
+        "--dataset_name {}: it is not a folder; stretto downloads nothing: pass a folder with the column files of the data set, such as one below ~/.flair/datasets",
+        folder.string());
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().filename().string()[0] != '.') files.push_back(entry.path());
+  std::ranges::sort(files);
+  const auto find = [&](const char* what, std::initializer_list<const char*> parts,
+                        std::initializer_list<const char*> others) {
+    std::vector<std::filesystem::path> found;
+    for (const auto& file : files) {
+      const std::string name = lower_case(file.filename().string());
+      if (names_part(name, parts) && !names_part(name, others)) found.push_back(file);
+    }
+    if (found.size() == 1) return found.front();
+    throw ConfigError("--dataset_name {}: {} files have {} in their names; expected one file of {} data",
+                      folder.string(), found.size(),
+                      fmt::join(std::vector<std::string>(parts.begin(), parts.end()), " or "), what);
+  };
+  state.recipe.set("data.train", quoted(find("training", {"train"}, {}).string()));
+  state.plan.validation = find("validation", {"dev", "testa", "valid"}, {});
+  state.plan.test = find("test", {"test"}, {"testa"});
+  state.recipe.set("data.validation", quoted(state.plan.validation->string()));
+  state.recipe.set("data.test", quoted(state.plan.test->string()));
+}
+
+void set_flair_defaults(ScriptState& state) {
+  RecipeText& recipe = state.recipe;
+  recipe.set("task", "token-classification");
+  recipe.set("token_classification.tag_scheme", "IOBES");
+  recipe.set("data.max_length", "512");
+  recipe.set("training.epochs", "10");
+  recipe.set("training.global_batch_size", "8");
+  recipe.set("training.max_grad_norm", "5.0");
+  recipe.set("training.seed", "42");
+  recipe.set("optimizer.type", "AdamW");
+  recipe.set("optimizer.lr", "5e-05");
+  recipe.set("optimizer.weight_decay", "0.0");
+  recipe.set("scheduler.type", "LinearWithWarmup");
+  recipe.set("scheduler.warmup_ratio", "0.1");
+  recipe.set("evaluate.every", "epoch");
+}
+
+}  // namespace
+
+ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
+  const bool is_file = arguments.size() == 1 && arguments[0].ends_with(".json");
+  ScriptState state{.script = Script::flair_ner,
+                    .plan = {},
+                    .recipe = {},
+                    .given = parse_flags(flair_flags(), is_file ? flags_of_file(arguments[0]) : arguments)};
+  require_flag(state, "model_name_or_path", "to start from");
+  require_flag(state, "dataset_name", "to train on");
+  set_flair_defaults(state);
+  state.plan.output_dir = "resources/taggers/ner";
+  for (const auto& [name, value] : state.given) find_flag(flair_flags(), name).use(state, value);
+  state.recipe.set("data.max_length", max_length_of(state.plan.model));
+  use_dataset(state);
+  ScriptPlan& plan = state.plan;
+  plan.train = plan.evaluate = plan.predict = plan.overwrite = true;
+  plan.notes.emplace_back(
+      "AdamW with linear decay after a warm-up of a tenth of the steps, as Flair's fine_tune; the script's LiteTrainer uses SGD with plateau annealing at this rate, which hardly trains");
+  if (plan.ranks.value_or(1) > 1)
+    plan.notes.emplace_back(
+        "--batch_size is that of all ranks together: results do not depend on their number");
+  plan.notes.emplace_back("the best model by f1 on the dev set is kept and tested, not the last one");
+  state.recipe.set("output", quoted((plan.output_dir / "run").string()));
+  plan.recipe = state.recipe.text();
+  return std::move(state.plan);
+}
+
+}  // namespace stretto::foreign

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stretto/config/foreign/hf_script.h"
+
+namespace stretto::foreign {
+
+// Translates the flags of the script custom_run_ner.py, which fine-tunes a transformer as a tagger with Flair under LightningLite: --dataset_name,
+// --model_name_or_path, --num_epochs, --strategy, ...; or one argument that ends in .json, a file that holds them. Defaults are the script's.
+// --dataset_name is a folder that Flair's ColumnCorpus reads: files with train, dev (or testa, valid) and test in their
+// names. Throws ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones; IoError.
+ScriptPlan translate_flair_script(const std::vector<std::string>& arguments);
+
+}  // namespace stretto::foreign

@@ -1,0 +1,128 @@
+#include "stretto/config/foreign/flair_script.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/config/recipe.h"
+
+namespace stretto::foreign {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FlairScript : public ::testing::Test {
+ protected:
+  FlairScript() {
+    for (const char* name : {"train.txt", "dev.txt", "test.txt", ".hidden.train"})
+      write_file_atomic(data_.path() / name, "a O\n");
+  }
+  ScriptPlan translate(std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model_name_or_path", "models/xlm", "--dataset_name", data_.path()});
+    return translate_flair_script(more);
+  }
+  std::string error(const std::vector<std::string>& more) {
+    try {
+      translate(more);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  TempFolder data_;
+};
+
+// The command of the notebook.
+TEST_F(FlairScript, AsARecipe) {
+  const ScriptPlan plan = translate({"--batch_size",
+                                     "32",
+                                     "--learning_rate",
+                                     "4e-05",
+                                     "--embeddings_storage_mode",
+                                     "gpu",
+                                     "--num_epochs",
+                                     "2",
+                                     "--context_size",
+                                     "0",
+                                     "--accelerator",
+                                     "gpu",
+                                     "--strategy",
+                                     "ddp",
+                                     "--devices",
+                                     "4",
+                                     "--num_nodes",
+                                     "1",
+                                     "--precision",
+                                     "16",
+                                     "--layers",
+                                     "-1",
+                                     "--use_crf",
+                                     "False",
+                                     "--output_dir",
+                                     "out"});
+  const Recipe recipe = parse_recipe(plan.recipe, "run-flair-ner");
+  EXPECT_EQ(recipe.task, "token-classification");
+  EXPECT_EQ(recipe.model.path, "models/xlm");
+  EXPECT_EQ(recipe.training.epochs, 2);
+  EXPECT_EQ(recipe.training.global_batch_size, 32);
+  EXPECT_EQ(recipe.training.precision, "bf16");
+  EXPECT_EQ(recipe.training.device, "cuda");
+  EXPECT_EQ(recipe.training.max_grad_norm, 5);
+  EXPECT_EQ(recipe.training.seed, 42);
+  EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 4e-5);
+  EXPECT_EQ(recipe.token_classification.tag_scheme, "IOBES");
+  EXPECT_EQ(recipe.data.train, data_.path() / "train.txt");
+  EXPECT_EQ(recipe.data.validation, data_.path() / "dev.txt");
+  EXPECT_EQ(recipe.data.test, data_.path() / "test.txt");
+  EXPECT_EQ(recipe.output, "out/run");
+  EXPECT_EQ(plan.ranks, 4);
+  EXPECT_TRUE(plan.train && plan.evaluate && plan.predict);
+}
+
+TEST_F(FlairScript, DefaultsAndNames) {
+  const ScriptPlan plan = translate({"--strategy=deepspeed", "--devices=0,2", "--device", "cpu"});
+  const Recipe recipe = parse_recipe(plan.recipe, "run-flair-ner");
+  EXPECT_EQ(recipe.training.epochs, 10);
+  EXPECT_EQ(recipe.training.global_batch_size, 8);
+  EXPECT_EQ(recipe.training.strategy, "zero2");
+  EXPECT_EQ(recipe.training.device, "cpu");
+  EXPECT_EQ(plan.ranks, 2);
+  EXPECT_EQ(plan.output_dir, "resources/taggers/ner");
+}
+
+TEST_F(FlairScript, OneJsonFile) {
+  const std::filesystem::path file = data_.path() / "arguments.json";
+  write_file_atomic(file,
+                    R"({"model_name_or_path": "models/xlm", "dataset_name": ")" + data_.path().string() +
+                        R"(", "num_epochs": 3, "use_crf": false, "strategy": null, "devices": [0, 1]})");
+  const ScriptPlan plan = translate_flair_script({file});
+  EXPECT_EQ(parse_recipe(plan.recipe, "").training.epochs, 3);
+  EXPECT_EQ(plan.ranks, 2);
+  write_file_atomic(file, R"({"num_epochs": {"a": 1}})");
+  EXPECT_THROW(translate_flair_script({file}), ConfigError);
+  write_file_atomic(file, "[]");
+  EXPECT_THROW(translate_flair_script({file}), ConfigError);
+}
+
+TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
+  EXPECT_THAT(error({"--layers", "-1,-2"}), HasSubstr("--layers -1,-2: only the last layer"));
+  EXPECT_THAT(error({"--use_crf", "True"}), HasSubstr("sequence-tagger have one"));
+  EXPECT_THAT(error({"--use_crf"}), HasSubstr("sequence-tagger have one"));
+  EXPECT_THAT(error({"--context_size", "64"}), HasSubstr("--context_size 64"));
+  EXPECT_THAT(error({"--num_nodes", "2"}), HasSubstr("--hosts"));
+  EXPECT_THAT(error({"--precision", "8"}), HasSubstr("--precision 8: expected 32, 16, bf16 or 64"));
+  EXPECT_THAT(error({"--devices", "many"}), HasSubstr("--devices many"));
+  EXPECT_THAT(error({"--num_epochs", "0"}), HasSubstr("--num_epochs 0"));
+  EXPECT_THAT(error({"--accelerator", "tpu"}), HasSubstr("--accelerator tpu"));
+  EXPECT_THAT(error({"--strategy", "ddpp"}), HasSubstr("--strategy ddpp: "));
+  EXPECT_THAT(error({"--epochs", "1"}), HasSubstr("--epochs is not a flag of this script"));
+  EXPECT_THAT(error({"--dataset_name", "NER_ENGLISH_PERSON"}),
+              HasSubstr("--dataset_name NER_ENGLISH_PERSON: it is not a folder; stretto downloads nothing"));
+  write_file_atomic(data_.path() / "dev2.txt", "");
+  EXPECT_THAT(error({}), HasSubstr("2 files have dev or testa or valid in their names; expected one"));
+}
+
+}  // namespace
+}  // namespace stretto::foreign
