@@ -30,6 +30,8 @@
 #include "stretto/lite/lite.h"
 #include "stretto/metrics/classification.h"
 #include "stretto/models/bert/model.h"
+#include "stretto/models/config_json.h"
+#include "stretto/models/initialize.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layers.h"

@@ -16,6 +16,7 @@ import unittest
 
 PREFIX = pathlib.Path(os.environ["STRETTO_INSTALLED"])
 PROJECT = pathlib.Path(__file__).parent / "project"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/extending"
 
 
 def run(*command, folder, expect=0, **variables):
@@ -131,6 +132,59 @@ class PkgConfig(InFolder):
                     PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")).split()
         run("c++", PROJECT / "consumer.cpp", *flags, "-o", "consumer", folder=self.folder)
         self.assertIn("200 steps", run("./consumer", "out", folder=self.folder))
+
+
+class Extending(InFolder):
+    """The programs of examples/extending, built outside of the tree: a model family and a task of one's own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="stretto-extending-")
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.build = pathlib.Path(cls.temporary.name)
+        configure(EXAMPLE, cls.build)
+        run("cmake", "--build", "build", "-j", "2", folder=cls.build)
+
+    def test_a_model_family_is_trained_by_a_bundled_task(self):
+        things = "film book song play".split()
+        rows = [f"{word} {thing}\t{label}\n" for word, label in [("good", "positive"), ("bad", "negative")] for thing in things] * 4
+        (self.folder / "reviews.tsv").write_text("text\tlabel\n" + "".join(rows))
+        vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", *things]
+        (self.folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+        (self.folder / "config.json").write_text(json.dumps({"model_type": "mean-of-words", "vocab_size": len(vocabulary), "width": 8}))
+        (self.folder / "recipe.yaml").write_text(
+            "task: text-classification\nmodel: {config: config.json}\ntokenizer: {path: vocab.txt}\n"
+            "data: {train: reviews.tsv, validation: reviews.tsv, test: reviews.tsv, max_length: 16}\n"
+            "training: {epochs: 5, global_batch_size: 8, device: cpu}\noptimizer: {lr: 0.05}\nscheduler: {type: Constant}\n")
+        results = []
+        for ranks in 1, 2:
+            run(self.build / "build/family", "recipe.yaml", "-N", ranks, "--no-pin", f"output={ranks}", folder=self.folder)
+            results.append(json.loads((self.folder / f"{ranks}/test_results.json").read_text()))
+            self.assertEqual(results[-1]["accuracy"], 1)
+        self.assertAlmostEqual(results[0]["loss"], results[1]["loss"], places=4)
+        config = json.loads((self.folder / "1/model/config.json").read_text())
+        self.assertEqual((config["model_type"], config["width"], config["id2label"]["1"]), ("mean-of-words", 8, "positive"))
+        run(self.build / "build/family", "recipe.yaml", "--no-pin", "model={path: 1/model}", "training.max_steps=1", "output=further",
+            folder=self.folder)
+        self.assertEqual(json.loads((self.folder / "further/test_results.json").read_text())["accuracy"], 1)
+        # The program stretto does not know the family.
+        said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
+        self.assertIn('model_type: "mean-of-words" is not a model_type', said)
+        self.assertIn("model.path is required", run(self.build / "build/family", "recipe.yaml", "model={config: null}", folder=self.folder,
+                                                    expect=2))
+
+    def test_a_task_of_ones_own(self):
+        (self.folder / "lines.txt").write_text("abcabcabc\ncabcab\n" * 8)
+        settings = ["data={train: lines.txt, validation: lines.txt}", "training.global_batch_size=4", "training.epochs=20",
+                    "optimizer.lr=0.3", "checkpoint.monitor=loss", "training.device=cpu"]
+        (self.folder / "recipe.yaml").write_text("output: one\n")
+        for ranks, name in (1, "one"), (2, "two"):
+            run(self.build / "build/task", "recipe.yaml", *settings, "-N", ranks, "--no-pin", f"output={name}", folder=self.folder)
+        one, two = (json.loads((self.folder / name / "summary.json").read_text())["best"]["loss"] for name in ("one", "two"))
+        self.assertLess(one, 0.1)
+        self.assertAlmostEqual(one, two, places=5)
+        self.assertIn("data.train and data.validation are required", run(self.build / "build/task", "recipe.yaml", "output=x",
+                                                                         "checkpoint.monitor=loss", folder=self.folder, expect=2))
 
 
 class NewProject(InFolder):

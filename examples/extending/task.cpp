@@ -1,0 +1,100 @@
+// A task that stretto does not have: which character follows which in the lines of a text file. A task is a class with train() and
+// test(), and reads its settings from the recipe; here it is the only one of its program, so no recipe names it.
+#include <algorithm>
+
+#include <stretto/stretto.h>
+
+namespace characters {
+
+using stretto::Batch;
+using stretto::Tensor;
+
+constexpr int64_t bytes = 256;
+
+// Each line is a sample: its bytes, and the next byte of each.
+class Lines : public stretto::data::Dataset {
+ public:
+  explicit Lines(const std::filesystem::path& file) {
+    std::istringstream text(stretto::read_file(file));
+    for (std::string line; std::getline(text, line);)
+      if (line.size() > 1) lines_.push_back(line);
+    if (lines_.empty()) throw stretto::DataError("{}: no line has two characters", file.string());
+    for (const std::string& line : lines_) lengths_.push_back(static_cast<int32_t>(line.size()) - 1);
+  }
+  int64_t size() const override { return std::ssize(lines_); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+
+  Batch pack(std::span<const int64_t> samples) const override {
+    std::vector<int64_t> now, next;
+    Batch batch;
+    for (const int64_t sample : samples) {
+      const std::string& line = lines_[static_cast<size_t>(sample)];
+      for (size_t i = 0; i + 1 < line.size(); ++i) {
+        now.push_back(static_cast<unsigned char>(line[i]));
+        next.push_back(static_cast<unsigned char>(line[i + 1]));
+      }
+    }
+    batch.sample_ids.assign(samples.begin(), samples.end());
+    batch.count = std::ssize(samples);
+    batch.tensors = {{"input_ids", at::tensor(now, at::kLong)}, {"labels", at::tensor(next, at::kLong)}};
+    return batch;
+  }
+
+ private:
+  std::vector<std::string> lines_;
+  std::vector<int32_t> lengths_;
+};
+
+class Bigrams : public stretto::Module {
+ public:
+  Bigrams() : scores_(model(std::make_shared<stretto::nn::Embedding>(bytes, bytes))) {
+    at::NoGradGuard no_grad;
+    scores_->weight.zero_();
+  }
+  // The mean over characters. The default validation_step logs it as loss.
+  stretto::Loss training_step(const Batch& batch, stretto::StepContext& context) override {
+    return stretto::nn::cross_entropy(scores_->forward(batch.at("input_ids")), batch.at("labels"),
+                                      context.forward);
+  }
+
+ private:
+  std::shared_ptr<stretto::nn::Embedding> scores_;
+};
+
+class CharacterBigrams : public stretto::Task {
+ public:
+  explicit CharacterBigrams(const stretto::TaskContext& context) : context_(context) {}
+
+  stretto::FitResult train(const std::vector<std::shared_ptr<stretto::Callback>>& callbacks) override {
+    const stretto::Recipe& recipe = context_.recipe;
+    if (!recipe.data.train || !recipe.data.validation)
+      throw stretto::ConfigError("data.train and data.validation are required: files with one text per line");
+    Bigrams module;
+    const Lines train(*recipe.data.train), validation(*recipe.data.validation);
+    stretto::Trainer trainer(recipe, context_.group, context_.device);
+    for (const auto& callback : callbacks) trainer.add(callback);
+    return trainer.fit(module, train, &validation);
+  }
+
+  void test() override { throw stretto::ConfigError("the task character-bigrams has no test"); }
+
+ private:
+  const stretto::TaskContext context_;
+};
+
+stretto::TaskRegistry tasks() {
+  stretto::TaskRegistry tasks = stretto::bundled_tasks();
+  tasks.add({"character-bigrams", [](const stretto::TaskContext& context) -> std::unique_ptr<stretto::Task> {
+               return std::make_unique<CharacterBigrams>(context);
+             }});
+  return tasks;
+}
+
+}  // namespace characters
+
+int main(int argc, char** argv) {
+  return stretto::run_program(argc, argv, [](const stretto::Run& run) {
+    const stretto::TaskContext context = {run.recipe, run.group, run.device, stretto::bundled_models()};
+    return characters::tasks().at("character-bigrams", "this program").make(context)->train({});
+  });
+}
