@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "stretto/base/error.h"
 #include "stretto/parallel/engine.h"
@@ -108,18 +109,21 @@ NamedTensors Engine::named(const Tensor& master) const {
   return weights;
 }
 
-// Each rank checks what it answers for.
+// Each rank checks what it answers for. In the order of names, as in a model file.
 std::string Engine::first_nonfinite_weight() {
   catch_up();
-  const auto& parameters = arena_.parameters();
+  std::vector<int64_t> by_name(arena_.parameters().size());
+  std::iota(by_name.begin(), by_name.end(), int64_t{0});
+  std::ranges::sort(by_name, {}, [&](int64_t parameter) { return parameter_name(parameter); });
   int64_t first = -1;
-  for (size_t i = 0; i < parameters.size() && first < 0; ++i) {
-    const Entry entry = arena_.master_entry(parameters[i], parameters[i].info.name);
-    for (const Piece& piece : entry.pieces) {
-      if (!is_finite(piece.data)) first = static_cast<int64_t>(i);
+  for (size_t place = 0; place < by_name.size() && first < 0; ++place) {
+    const auto& parameter = arena_.parameters()[static_cast<size_t>(by_name[place])];
+    for (const Piece& piece : arena_.master_entry(parameter, parameter.info.name).pieces) {
+      if (!is_finite(piece.data)) first = static_cast<int64_t>(place);
     }
   }
-  return parameter_name(arena_.shards().size() > 1 ? least_of_shards(first) : first);
+  if (arena_.shards().size() > 1) first = least_of_shards(first);
+  return first < 0 ? "" : parameter_name(by_name[static_cast<size_t>(first)]);
 }
 
 }  // namespace stretto
