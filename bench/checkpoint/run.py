@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Saving and loading a training state: stretto versus torch.save and torch.load, alternately.
+"""Saving and loading a training state: stretto versus torch.save and torch.load, alternately; and what saving costs a training.
 
 Both write to the same disk, and for both the state is on disk when save returns. Loading reads what was just written, from
 the page cache: it measures the programs, not the disk. stretto verifies checksums while it loads.
@@ -49,6 +49,24 @@ def values(records, name):
     return [record[name] for record in records if name in record]
 
 
+def while_training(options):
+    """Samples per second of MiniLM on two ranks that save every 20 steps, the last time ten steps before the end, and of ones that
+    do not save."""
+    train = measure.load_script("train")
+    case = train.Case("minilm, 2 ranks, fp32", 2, "fp32", 32, [])
+    saving, plain = [], []
+    with tempfile.TemporaryDirectory(prefix="checkpoint-bench-", dir=options.folder) as temporary:
+        options.train = measure.training_file(pathlib.Path(temporary), options.encoder)
+        for turn in range(options.rounds):
+            for speeds, settings in ((plain, ["checkpoint.every=never"]), (saving, ["checkpoint.every=20"])):
+                folder = pathlib.Path(temporary) / f"{len(speeds)}-{settings[0][-2:]}"
+                folder.mkdir()
+                speeds.append(train.run_stretto(case, options, folder, settings)[1][-1]["samples_per_second"])
+                shutil.rmtree(folder)
+            print(f"training: turn {turn + 1} of {options.rounds} done", file=sys.stderr)
+    measure.print_row(f"{case.name}, saving every 20 steps", "samples/s", saving, "without saving", plain, True, 0.99)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=pathlib.Path, required=True, help="the program checkpoint_bench")
@@ -56,9 +74,13 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("."), help="a folder on the disk to measure")
     parser.add_argument("--rounds", type=int, default=4, help="turns of each program")
     parser.add_argument("--repeats", type=int, default=5, help="saves and loads in a turn")
+    parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
+    parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
+    parser.add_argument("--steps", type=int, default=90, help="of a training")
     parser.add_argument("--layers", type=int, default=6, help="fewer make a smaller state")
     options = parser.parse_args()
     options.shapes = minilm_shapes(options.layers)
+    options.encoder = measure.encoder(options.encoder)
 
     ours, theirs = [], []
     with tempfile.TemporaryDirectory(prefix="checkpoint-bench-", dir=options.folder) as temporary:
@@ -73,6 +95,7 @@ def main():
         measure.print_row(f"checkpoint {name}", "s", values(ours, ours_of), "torch", values(theirs, name), False, 1)
     print(f"an asynchronous save blocks training for "
           f"{statistics.median(values(ours, 'asynchronous save')):.3f} s")
+    while_training(options)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@
 #include <memory>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/cli/slurm_script.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/cluster/managers.h"
 #include "stretto/command/checks.h"
 #include "stretto/command/launch_arguments.h"
+#include "stretto/config/foreign/foreign.h"
 #include "stretto/config/strategy.h"
 #include "stretto/launch/process/command_line.h"
 
@@ -19,6 +21,7 @@ struct LaunchVerb {
   command::LaunchArguments common;
   std::string log_folder;
   std::string strategy;
+  std::filesystem::path deepspeed;
   std::vector<std::string> never;
   bool slurm_script = false;
 };
@@ -27,6 +30,28 @@ struct LaunchVerb {
 bool runs_recipe(const std::vector<std::string>& command) {
   const bool is_stretto = std::filesystem::path(command[0]).filename() == "stretto";
   return is_stretto && command.size() > 1 && (command[1] == "train" || command[1] == "test");
+}
+
+// The strategy that the options ask for. Of a configuration of DeepSpeed it is all that reaches a program with a loop of its own.
+std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
+                                        const std::vector<std::string>& command) {
+  if (!arguments.strategy.empty()) return parse_strategy(arguments.strategy);
+  if (arguments.deepspeed.empty()) return std::nullopt;
+  if (runs_recipe(command)) {
+    throw ConfigError("--deepspeed: pass it to the recipe's verb instead: {} {} RECIPE --deepspeed {}",
+                      command[0], command[1], arguments.deepspeed.string());
+  }
+  Strategy strategy;
+  std::string left_out;
+  for (const ForeignSetting& setting : read_deepspeed(arguments.deepspeed).settings) {
+    if (setting.name == "training.strategy") strategy.kind = parse_strategy(setting.value).kind;
+    if (setting.name == "training.precision") strategy.precision = setting.value;
+    const bool used = setting.name == "training.strategy" || setting.name == "training.precision";
+    if (!used && !setting.implied) left_out += "\n  " + setting.place;
+  }
+  log::info("strategy   {}, from {}{}{}", strategy.name(), arguments.deepspeed.string(),
+            left_out.empty() ? "" : "; its other settings are up to the program:", left_out);
+  return strategy;
 }
 
 // Each task of srun or mpirun would start a job of its own.
@@ -112,6 +137,11 @@ void add_launch(CLI::App& app, int& exit_code) {
           "Strategy for the program's Lite or recipe, such as deepspeed-2-bf16 (`stretto strats` lists them)")
       ->type_name("NAME")
       ->check(command::a_name);
+  verb->add_option(
+          "--deepspeed", arguments->deepspeed,
+          "A DeepSpeed configuration (ds_config.json), whose ZeRO stage and precision are the strategy")
+      ->type_name("FILE")
+      ->excludes("--strat");
 
   // Everything from the first word that is not an option belongs to the program. CLI11 ends a verb at "--" unless the
   // verb still expects a positional argument; "program" is one that accepts no value.
@@ -131,7 +161,7 @@ void add_launch(CLI::App& app, int& exit_code) {
     launch::LaunchOptions options{.command = launched_command(*verb), .log_folder = arguments->log_folder};
     if (!arguments->log_folder.empty()) options.flight_record = options.log_folder / "flight_record.json";
     command::apply(arguments->common, options);
-    if (!arguments->strategy.empty()) set_launched_strategy(parse_strategy(arguments->strategy));
+    if (const auto strategy = wanted_strategy(*arguments, options.command)) set_launched_strategy(*strategy);
     exit_code = launch::run(options);
   });
 }

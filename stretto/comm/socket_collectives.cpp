@@ -93,7 +93,7 @@ namespace {
 
 Outgoing sent(const Incoming& part) { return {part.data, part.bytes}; }
 std::byte* bytes_of(void* data) { return static_cast<std::byte*>(data); }
-std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
+std::byte* bytes_of(const void* data) { return const_cast<std::byte*>(static_cast<const std::byte*>(data)); }
 
 }  // namespace
 

@@ -65,6 +65,26 @@ TEST(LaunchProgram, MisuseIsSaid) {
   EXPECT_THAT(refusal("no-such-program"), HasSubstr("cannot start no-such-program"));
 }
 
+TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
+  const TempFolder folder;
+  const std::string file = folder.path() / "ds.json";
+  write_file_atomic(
+      file, R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}, "gradient_clipping": 0.5})");
+  const std::string launch = stretto + " launch --deepspeed " + file;
+  const ShellResult result = shell(launch + " -- sh -c 'echo \"strategy $STRETTO_STRATEGY\"'");
+  EXPECT_EQ(result.out, "strategy fsdp-bf16\n") << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("its other settings are up to the program:\n"),
+                                HasSubstr("ds.json:1:"), HasSubstr("gradient_clipping")));
+  EXPECT_THAT(
+      shell(launch + " -- stretto train a.yaml").err,
+      HasSubstr("--deepspeed: pass it to the recipe's verb instead: stretto train RECIPE --deepspeed "));
+  EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--deepspeed excludes --strat"));
+  write_file_atomic(file, R"({"zero_optimization": {"stage": 4}})");
+  const ShellResult refused = shell(launch + " -- true");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("ds.json:1:32: zero_optimization.stage"));
+}
+
 TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
   EXPECT_EQ(shell(stretto + " launch -N 2 -- sh -c 'exit $((RANK * 5))'").exit_code, 5);
   const ShellResult killed =
