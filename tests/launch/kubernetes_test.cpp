@@ -72,7 +72,8 @@ class Kubernetes : public ::testing::Test {
 TEST_F(Kubernetes, AnIndexedJob) {
   const auto parts = documents("indexed-job.yaml");
   ASSERT_EQ(parts.size(), 2u);
-  const YAML::Node service = parts[0], job = parts[1], spec = job["spec"], pod = spec["template"]["spec"];
+  const YAML::Node &service = parts[0], &job = parts[1];
+  const YAML::Node spec = job["spec"], pod = spec["template"]["spec"];
   const auto name = job["metadata"]["name"].as<std::string>();
   const auto service_name = service["metadata"]["name"].as<std::string>();
   EXPECT_EQ(spec["completionMode"].as<std::string>(), "Indexed");
