@@ -78,11 +78,11 @@ TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
   EXPECT_THAT(
       shell(launch + " -- stretto train a.yaml").err,
       HasSubstr("--deepspeed: pass it to the recipe's verb instead: stretto train RECIPE --deepspeed "));
-  EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--deepspeed excludes --strat"));
+  EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--strat excludes --deepspeed"));
   write_file_atomic(file, R"({"zero_optimization": {"stage": 4}})");
   const ShellResult refused = shell(launch + " -- true");
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("ds.json:1:32: zero_optimization.stage"));
+  EXPECT_THAT(refused.err, HasSubstr("ds.json:1:33: zero_optimization.stage"));
 }
 
 TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
