@@ -115,7 +115,7 @@ struct DeferredMlp : Mlp {
     at::NoGradGuard no_grad;
     for (Tensor& parameter : parameters()) parameter.fill_(NAN);
   }
-  void load(std::span<const std::string> names, double seed) {
+  void fill(std::span<const std::string> names, double seed) {
     const Mlp source(seed);
     at::NoGradGuard no_grad;
     for (const std::string& name : names) {
@@ -137,7 +137,7 @@ TEST(Engine, LoadsParametersWhenItMovesThem) {
                        .precision = Precision::bf16,
                        .shared_parameters = shares,
                        .load_parameters =
-                           [&](std::span<const std::string> names) { net.load(names, 1 + group.rank()); }},
+                           [&](std::span<const std::string> names) { net.fill(names, 1 + group.rank()); }},
                       optim::adamw({}));
         EXPECT_EQ(net.loaded.size(), net.parameters().size());
         const Mlp expected(1);

@@ -44,7 +44,7 @@ void ModelModule::load_parameters(std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (uninitialised_.erase(name) > 0) {
       missing.push_back(name);
-    } else if (Tensor parameter = parameters[name]; parameter.scalar_type() != at::kFloat) {
+    } else if (const Tensor& parameter = parameters[name]; parameter.scalar_type() != at::kFloat) {
       parameter.set_data(parameter.detach().to(at::kFloat));
     }
   }
