@@ -13,7 +13,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-Tensor ids(const std::vector<int64_t>& values) { return at::tensor(at::ArrayRef<int64_t>(values), at::kLong); }
+Tensor ids(const std::vector<int64_t>& values) {
+  return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
+}
 
 Tensor rows(const std::vector<std::vector<int64_t>>& values) {
   std::vector<Tensor> all;

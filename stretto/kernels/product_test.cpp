@@ -23,7 +23,8 @@ std::pair<Tensor, Tensor> operands_of(ProductRole role, at::ScalarType dtype, in
           role == ProductRole::forward ? random(n, k).t() : random(k, n)};
 }
 
-void check_product(ProductLibrary library, const Tensor& a, const Tensor& b, const Tensor& out, bool accumulate) {
+void check_product(ProductLibrary library, const Tensor& a, const Tensor& b, const Tensor& out,
+                   bool accumulate) {
   const Tensor expected =
       at::mm(a.to(at::kDouble), b.to(at::kDouble)) + (accumulate ? out.to(at::kDouble) : at::zeros({}));
   multiply_by(library, out, a, b, accumulate);

@@ -17,10 +17,10 @@ namespace {
 constexpr auto deadline = std::chrono::milliseconds(3);
 
 const CollectiveCall call = {.operation = static_cast<int32_t>(CollectiveOperation::all_reduce),
-                         .dtype = static_cast<int32_t>(at::kFloat),
-                         .reduce = 0,
-                         .root = 0,
-                         .count = 1000};
+                             .dtype = static_cast<int32_t>(at::kFloat),
+                             .reduce = 0,
+                             .root = 0,
+                             .count = 1000};
 
 // One collective and one message each, as the input.
 struct Forged {

@@ -116,8 +116,9 @@ const std::vector<Flag>& flair_flags() {
       ignored("hidden_size", false, "the script's tagger has no recurrent layer (use_rnn=False)"),
       refused("layers", false, {"-1"}, "only the last layer (-1) can be read"),
       refused("subtoken_pooling", false, {"first"}, "a word is read by its first token (first)"),
-      refused("use_crf", true, {"False", "false", "0"},
-              "fine-tuned transformers have none; models of type sequence-tagger have one (recipes/tagger.yaml)"),
+      refused(
+          "use_crf", true, {"False", "false", "0"},
+          "fine-tuned transformers have none; models of type sequence-tagger have one (recipes/tagger.yaml)"),
       refused("context_size", false, {"0"}, "context of neighbouring sentences is not supported; expected 0"),
       ignored("respect_document_boundaries", true, "there is no context of neighbouring sentences"),
   };
