@@ -28,7 +28,8 @@ using Channel = PeerSockets::Channel;
 constexpr size_t nonce_bytes = 32, proof_bytes = 32;
 constexpr auto patience = std::chrono::seconds(10);      // with a connection that has not proved anything
 constexpr auto connect_time = std::chrono::seconds(20);  // to a rank that listens already
-constexpr size_t most_strangers = 64;                    // connections that have not proved anything
+constexpr size_t spare =
+    64;  // connections that have not proved anything, besides one for each that is missing
 
 struct Introduction {
   std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '1'};
@@ -194,10 +195,13 @@ void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string
       if (accepted) {
         cluster::set_no_delay(accepted);
         std::string peer = cluster::peer_text(accepted), nonce = cluster::random_bytes(nonce_bytes);
-        if (strangers.size() == most_strangers) strangers.pop_front();
+        if (strangers.size() >= static_cast<size_t>(missing) + spare) strangers.pop_front();
         if (::send(accepted.get(), nonce.data(), nonce.size(), MSG_NOSIGNAL) == std::ssize(nonce))
           strangers.push_back(
               {std::move(accepted), std::move(peer), std::move(nonce), Clock::now() + patience});
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        throw DistributedError("cannot accept a connection of another rank: {} (ulimit -n)",
+                               std::strerror(errno));
       }
     }
     if (missing > 0 && Clock::now() >= deadline) {

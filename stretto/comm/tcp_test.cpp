@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "stretto/base/error.h"
 #include "stretto/cluster/socket.h"
@@ -79,6 +80,31 @@ TEST(Tcp, StrangersGetNothingAndTheGroupIsMadeAllTheSame) {
   one.all_reduce(sum).wait();
   EXPECT_EQ(zero.get(), 2);
   EXPECT_THROW(cluster::connect_socket(where, cluster::Clock::now() + 100ms), DistributedError);
+}
+
+// Ranks of a large group connect at the same time, and are all answered, however late each of them reacts.
+TEST(Tcp, ManyRanksMayConnectBeforeTheFirstProvesAnything) {
+  const auto store = memory_store();
+  auto zero = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      const PeerSockets sockets(*store->store, 0, 101, tcp_options("s3cret", 3s));
+    } catch (const DistributedError& error) {
+      return error.what();
+    }
+    return "";
+  });
+  const auto where = cluster::parse_endpoint(store->store->get_to_str("tcp.address.0"), "rank 0");
+  const auto deadline = cluster::Clock::now() + 10s;
+  std::vector<Fd> connections;
+  for (int i = 0; i < 200; ++i) {
+    connections.push_back(cluster::connect_socket(where, deadline));
+    EXPECT_EQ(cluster::receive_exactly(connections.back(), where, 32, deadline).size(), 32u);
+  }
+  char byte = 0;
+  for (const Fd& connection : connections) {
+    EXPECT_EQ(::recv(connection.get(), &byte, 1, MSG_DONTWAIT), -1) << "this rank was turned away";
+  }
+  EXPECT_THAT(zero.get(), HasSubstr("did not connect to this rank in time"));
 }
 
 TEST(Tcp, RanksWithDifferentSecretsDoNotMeet) {
