@@ -49,8 +49,8 @@ struct GroupOptions {
 // Ranks that communicate. Every rank of a group must call the same collectives in the same order, with equal shapes and
 // types; tensors must be contiguous. Calls return at once with the Work to wait for. Not thread-safe. In shared memory a
 // rank moves data only while it is inside this group's calls: a rank that waits for something else in between, for example
-// another group's message, delays the others. Over several hosts, calls that differ between hosts are detected by
-// compare_calls alone.
+// another group's message, delays the others. Where hosts have several ranks, an all_reduce that another host answers with another
+// collective is detected by compare_calls alone; other calls that differ are errors that name both.
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks of one
