@@ -45,6 +45,7 @@ class Hub:
         self.cut_at = None  # the next transfer of a large file ends there
         self.extra = {}  # of the listing
         self.requests = []
+        self.cdn = ""  # the server that large files are on; "": this one
 
     def listing(self, name, revision):
         siblings = []
@@ -89,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200, json.dumps(hub.listing(name, revision)).encode())
         file = "/".join(path[4:])
         if file in hub.large:  # as the hub does for large files
-            return self.reply(302, Location=f"/cdn/{name}/{file}")
+            return self.reply(302, Location=f"{hub.cdn}/cdn/{name}/{file}")
         return self.send_file(name, file)
 
     def send_file(self, name, file):
@@ -203,6 +204,18 @@ class Pull(unittest.TestCase):
         self.assertIn("HF_TOKEN gives access to", self.run_stretto("pull", "tiny/private", expect=2, HF_TOKEN="wrong"))
         said = self.run_stretto("pull", "tiny/private", HF_TOKEN=TOKEN)
         self.assertNotIn(TOKEN, said)
+
+    def test_the_token_reaches_no_other_server(self):
+        cdn = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        cdn.daemon_threads, cdn.hub = True, Hub()
+        threading.Thread(target=cdn.serve_forever, daemon=True).start()
+        self.addCleanup(cdn.server_close)
+        self.addCleanup(cdn.shutdown)
+        self.hub.cdn = f"http://127.0.0.1:{cdn.server_port}"
+        self.run_stretto("pull", "tiny/private", HF_TOKEN=TOKEN)
+        self.assertEqual([path for path, _ in cdn.hub.requests], ["/cdn/tiny/private/model.safetensors"])
+        self.assertNotIn(TOKEN, str(cdn.hub.requests))
+        self.assertIn(TOKEN, str(self.hub.requests))
 
     def test_mistakes_are_named(self):
         self.run_stretto("pull", "tiny/bert")
