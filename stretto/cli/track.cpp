@@ -3,7 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/track/http.h"
+#include "stretto/http/client.h"
 #include "stretto/track/mlflow_sender.h"
 
 namespace stretto::cli {

@@ -19,8 +19,8 @@
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temporary_name.h"
+#include "stretto/http/client.h"
 #include "stretto/hub/cache.h"
-#include "stretto/track/http.h"
 
 namespace stretto::hub {
 namespace {

@@ -9,8 +9,8 @@
 #include "stretto/base/log.h"
 #include "stretto/base/number_text.h"
 #include "stretto/base/strings.h"
+#include "stretto/http/client.h"
 #include "stretto/track/clock.h"
-#include "stretto/track/http.h"
 #include "stretto/track/mlflow_sender.h"
 
 namespace stretto {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "stretto/track/http.h"
+#include "stretto/http/client.h"
 
 namespace stretto {
 namespace {

@@ -1,4 +1,4 @@
-#include "stretto/track/http.h"
+#include "stretto/http/client.h"
 
 #include <exception>
 #include <fstream>
@@ -27,7 +27,7 @@ struct Curl {
 template <class Function>
 void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr) throw ConfigError("libcurl.so.4 has no {}; install libcurl 7.50 or later", name);
+  if (function == nullptr) throw ConfigError("libcurl.so.4 has no {}; install libcurl 7.58 or later", name);
 }
 
 Curl load_curl() {
@@ -36,6 +36,11 @@ Curl load_curl() {
     throw ConfigError(
         "connections to servers need libcurl, which cannot be loaded: {}; install it (Debian, Ubuntu: apt-get install libcurl4)",
         ::dlerror());
+  // Earlier versions send a header Authorization to whatever host a server redirects to.
+  decltype(&::curl_version_info) version_info = nullptr;
+  find(library, "curl_version_info", version_info);
+  if (const auto* found = version_info(CURLVERSION_NOW); found->version_num < 0x073A00)
+    throw ConfigError("libcurl.so.4 is version {}; install libcurl 7.58 or later", found->version);
   Curl curl{};
   find(library, "curl_global_init", curl.global_init);
   find(library, "curl_easy_init", curl.easy_init);
