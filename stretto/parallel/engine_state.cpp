@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/tensor/file_memory.h"
 #include "stretto/tensor/finite.h"
@@ -56,7 +57,8 @@ NamedTensors Engine::weights_at_first(const std::filesystem::path& folder) {
     if (first) {
       try {
         master = file_memory(folder, arena_.elements(), dtype);
-      } catch (const IoError&) {
+      } catch (const IoError& error) {
+        log::warning("{}; the weights are collected in memory instead", error.what());
         master = at::empty({arena_.elements()}, dtype);
         in_file = false;
       }
