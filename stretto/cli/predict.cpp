@@ -14,10 +14,11 @@ void require_model_folder(const std::filesystem::path& folder) {
   const char* found = !std::filesystem::exists(folder)         ? "there is no such folder"
                       : !std::filesystem::is_directory(folder) ? "it is not a folder"
                                                                : "there is no config.json in it";
+  const std::string hint = std::filesystem::exists(folder) ? "" : hub::pull_hint(folder);
   const bool in_run = std::filesystem::exists(folder / "model" / "config.json");
   throw ConfigError(
-      "--model {}: {}; expected a model folder with config.json, model.safetensors and the tokenizer, such as {}",
-      folder.string(), found, in_run ? (folder / "model").string() : "RUN/model of a training run");
+      "--model {}: {}; expected a model folder with config.json, model.safetensors and the tokenizer, such as {}{}",
+      folder.string(), found, in_run ? (folder / "model").string() : "RUN/model of a training run", hint);
 }
 
 }  // namespace

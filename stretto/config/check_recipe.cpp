@@ -16,16 +16,9 @@ namespace {
 
 using OptionalPath = std::optional<std::filesystem::path>;
 
-// A hint if `path` looks like a model name on the Hugging Face Hub: "bert-base-uncased",
-// "google/bert_uncased_L-2_H-128_A-2".
+// Of settings that may be models of the hub.
 std::string download_hint(const std::string& setting, const std::filesystem::path& path) {
-  const std::string name = path.string();
-  const bool is_name = path.is_relative() && name[0] != '.' && !path.has_extension() &&
-                       std::ranges::count(name, '/') <= 1 && name.back() != '/';
-  const bool is_folder_setting = setting == "model.path" || setting == "tokenizer.path";
-  if (!is_name || !is_folder_setting) return "";
-  return fmt::format("{}; if it is a model of Hugging Face's hub, fetch it with `stretto pull {}`",
-                     did_you_mean(name, hub::cached_models()), name);
+  return setting == "model.path" || setting == "tokenizer.path" ? hub::pull_hint(path) : "";
 }
 
 // Throws ConfigError unless `path` exists and is a file; models and tokenizers may be folders.

@@ -83,4 +83,13 @@ std::filesystem::path resolve_model(const std::filesystem::path& path) {
   return find_snapshot(path.string()).value_or(path);
 }
 
+std::string pull_hint(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const bool may_be_name = path.is_relative() && !name.empty() && name[0] != '.' && !path.has_extension() &&
+                           std::ranges::count(name, '/') <= 1 && name.back() != '/';
+  if (!may_be_name) return "";
+  return fmt::format("{}; if it is a model of Hugging Face's hub, fetch it with `stretto pull {}`",
+                     did_you_mean(name, cached_models()), name);
+}
+
 }  // namespace stretto::hub

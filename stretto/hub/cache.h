@@ -31,4 +31,7 @@ std::vector<std::string> cached_models();
 // `path` itself if it exists or cannot be a model's name; else the cached snapshot of that name, if there is one, or `path`.
 std::filesystem::path resolve_model(const std::filesystem::path& path);
 
+// The end of a message about a `path` that does not exist: how to fetch the model, if the path may be its name; else "".
+std::string pull_hint(const std::filesystem::path& path);
+
 }  // namespace stretto::hub

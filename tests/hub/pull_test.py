@@ -224,6 +224,8 @@ class Pull(unittest.TestCase):
         self.assertIn("is not a branch, tag or commit", self.run_stretto("pull", "tiny/bert", "--revision", "../x", expect=2))
         for name in "a/b/c", "../x", "", "a b", "-x", "a//b", "x" * 97:
             self.run_stretto("pull", "--", name, expect=2)
+        self.assertIn("fetch it with `stretto pull nobody/nothing`",
+                      self.run_stretto("predict", "--model", "nobody/nothing", "--text", "a", expect=2))
         self.assertIn("HF_HUB_OFFLINE is set", self.run_stretto("pull", "tiny/bert", expect=2, HF_HUB_OFFLINE="1"))
         environment = {"HF_ENDPOINT": "ftp://x"}
         done = subprocess.run([STRETTO, "pull", "tiny/bert"], env={**os.environ, **environment}, stderr=subprocess.PIPE, encoding="utf-8")
