@@ -79,7 +79,8 @@ void check_model(const Recipe& recipe) {
   } else {
     require_path(recipe, "model.path", model.path, "(or model.config, for random weights)");
   }
-  require_path(recipe, "tokenizer.path", recipe.tokenizer.path, "if model.path is not set");
+  require_path(recipe, "tokenizer.path", recipe.tokenizer.path,
+               "if model.path is not set and model.config is not of model_type sequence-tagger");
 }
 
 bool has_warmup(SchedulerConfig scheduler) {
