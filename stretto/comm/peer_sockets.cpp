@@ -20,6 +20,7 @@ namespace {
 
 using cluster::Clock;
 using Channel = PeerSockets::Channel;
+using Introduction = PeerIntroduction;
 
 // A connection begins with
 //   acceptor:   its nonce
@@ -31,15 +32,6 @@ constexpr auto connect_time = std::chrono::seconds(20);  // to a rank that liste
 constexpr size_t spare =
     64;  // connections that have not proved anything, besides one for each that is missing
 
-struct Introduction {
-  std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '1'};
-  int32_t from = 0, to = 0;
-  int32_t channel = 0;
-  int32_t size = 0;
-
-  bool operator==(const Introduction&) const = default;
-  std::string bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
-};
 constexpr size_t claim_bytes = sizeof(Introduction) + nonce_bytes + proof_bytes;
 
 std::string proof_of(const char* side, const std::string& key, std::string_view acceptors_nonce,
@@ -48,13 +40,98 @@ std::string proof_of(const char* side, const std::string& key, std::string_view 
                         fmt::format("stretto link {}\n{}{}", side, acceptors_nonce, introduction_and_nonce));
 }
 
-// A connection to this rank whose other side has not proved anything yet.
-struct Stranger {
+// A connection to this rank whose other side has proved that it knows the key.
+struct Guest {
+  Introduction introduction;
   Fd socket;
-  std::string peer;
-  std::string nonce;
-  Clock::time_point deadline;
-  std::string claim = {};
+  std::string address, answer;
+};
+
+// Takes the connections to this rank, and drops those whose other side proves nothing.
+class Reception {
+ public:
+  Reception(const Fd& listener, const std::string& key) : listener_(listener), key_(key) {}
+
+  // Waits until something arrives, or `until`. Of more than `room` connections that have not proved anything the oldest are
+  // dropped.
+  std::vector<Guest> wait(Clock::time_point until, size_t room) {
+    std::vector<pollfd> watched = {{listener_.get(), POLLIN, 0}};
+    for (const Stranger& stranger : strangers_) watched.push_back({stranger.socket.get(), POLLIN, 0});
+    if (::poll(watched.data(), watched.size(), cluster::poll_timeout(until)) < 0 && errno != EINTR)
+      throw DistributedError("cannot wait for connections: {}", std::strerror(errno));
+    std::vector<Guest> guests;
+    size_t index = 1;
+    for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++index) {
+      const bool settled = watched[index].revents != 0 ? settle(*stranger, guests) : is_late(*stranger);
+      stranger = settled ? strangers_.erase(stranger) : std::next(stranger);
+    }
+    if (watched[0].revents != 0) accept_one(room);
+    return guests;
+  }
+
+  void refuse(const std::string& address, const std::string& why) { refusals_.add(address, why); }
+
+ private:
+  struct Stranger {
+    Fd socket;
+    std::string address;
+    std::string nonce;
+    Clock::time_point deadline;
+    std::string claim = {};
+  };
+
+  void accept_one(size_t room) {
+    Fd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!accepted) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        throw DistributedError("cannot accept a connection of another rank: {} (ulimit -n)",
+                               std::strerror(errno));
+      return;
+    }
+    cluster::set_no_delay(accepted);
+    if (strangers_.size() >= room) strangers_.pop_front();
+    std::string address = cluster::peer_text(accepted), nonce = cluster::random_bytes(nonce_bytes);
+    if (::send(accepted.get(), nonce.data(), nonce.size(), MSG_NOSIGNAL) == std::ssize(nonce))
+      strangers_.push_back(
+          {std::move(accepted), std::move(address), std::move(nonce), Clock::now() + patience});
+  }
+
+  bool is_late(const Stranger& stranger) {
+    if (Clock::now() < stranger.deadline) return false;
+    refuse(stranger.address, "it has not proved anything in time");
+    return true;
+  }
+
+  // Takes what has arrived. Returns whether the connection is settled: a guest's, or refused.
+  bool settle(Stranger& stranger, std::vector<Guest>& guests) {
+    std::array<char, claim_bytes> buffer;
+    const ssize_t received =
+        ::recv(stranger.socket.get(), buffer.data(), claim_bytes - stranger.claim.size(), MSG_DONTWAIT);
+    if (received < 0 && cluster::would_block(errno)) return is_late(stranger);
+    if (received <= 0) {
+      refuse(stranger.address, "it closed the connection before it proved anything");
+      return true;
+    }
+    stranger.claim.append(buffer.data(), static_cast<size_t>(received));
+    if (stranger.claim.size() < claim_bytes) return is_late(stranger);
+    const std::string_view claim(stranger.claim.data(), claim_bytes - proof_bytes);
+    if (!cluster::equal_in_constant_time(std::string_view(stranger.claim).substr(claim.size()),
+                                         proof_of("from", key_, stranger.nonce, claim))) {
+      refuse(stranger.address, "it does not know the secret of the job, or is of another group");
+      return true;
+    }
+    Guest& guest = guests.emplace_back();
+    std::memcpy(&guest.introduction, claim.data(), sizeof guest.introduction);
+    guest.answer = proof_of("to", key_, stranger.nonce, claim);
+    guest.address = stranger.address;
+    guest.socket = std::move(stranger.socket);
+    return true;
+  }
+
+  const Fd& listener_;
+  const std::string& key_;
+  std::list<Stranger> strangers_;
+  cluster::RefusalLog refusals_{"ranks"};
 };
 
 // The group's key: random bytes that its first rank puts into the store, and the job's secret.
@@ -137,72 +214,19 @@ void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std
 
 void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string& key,
                                            Clock::time_point deadline) {
-  std::list<Stranger> strangers;
-  cluster::RefusalLog refusals("ranks");
-  int missing = 2 * (size() - 1 - rank_);
-
-  // Takes what has arrived from a stranger. Returns whether the connection is settled: one of the group's, or dropped.
-  const auto settle = [&](Stranger& stranger) {
-    std::array<char, claim_bytes> buffer;
-    const ssize_t received =
-        ::recv(stranger.socket.get(), buffer.data(), claim_bytes - stranger.claim.size(), MSG_DONTWAIT);
-    if (received < 0 && cluster::would_block(errno)) return false;
-    if (received <= 0) {
-      refusals.add(stranger.peer, "it closed the connection before it proved anything");
-      return true;
-    }
-    stranger.claim.append(buffer.data(), static_cast<size_t>(received));
-    if (stranger.claim.size() < claim_bytes) return false;
-    const std::string_view claim(stranger.claim.data(), claim_bytes - proof_bytes);
-    if (!cluster::equal_in_constant_time(std::string_view(stranger.claim).substr(claim.size()),
-                                         proof_of("from", key, stranger.nonce, claim))) {
-      refusals.add(stranger.peer, "it does not know the secret of the job, or is of another group");
-      return true;
-    }
-    Introduction they;
-    std::memcpy(&they, claim.data(), sizeof they);
-    const Introduction expected = {.from = std::clamp(they.from, rank_ + 1, size() - 1),
-                                   .to = rank_,
-                                   .channel = they.channel == 0 ? 0 : 1,
-                                   .size = size()};
-    const auto channel = static_cast<Channel>(expected.channel);
-    if (they != expected || fd(expected.from, channel) >= 0) {
-      refusals.add(stranger.peer, "it introduces itself as another rank than any that is missing");
-      return true;
-    }
-    cluster::send_all(stranger.socket, {"rank " + std::to_string(they.from), 0},
-                      proof_of("to", key, stranger.nonce, claim), deadline);
-    socket(they.from, channel) = std::move(stranger.socket);
-    --missing;
-    return true;
-  };
-
+  Reception reception(listener, key);
+  size_t missing = 2 * static_cast<size_t>(size() - 1 - rank_);
   while (missing > 0) {
-    std::vector<pollfd> watched = {{listener.get(), POLLIN, 0}};
-    for (const Stranger& stranger : strangers) watched.push_back({stranger.socket.get(), POLLIN, 0});
     const Clock::time_point soon = std::min(deadline, Clock::now() + std::chrono::seconds(1));
-    if (::poll(watched.data(), watched.size(), cluster::poll_timeout(soon)) < 0 && errno != EINTR)
-      throw DistributedError("cannot wait for connections: {}", std::strerror(errno));
-    size_t index = 1;
-    for (auto stranger = strangers.begin(); stranger != strangers.end(); ++index) {
-      const bool late = Clock::now() >= stranger->deadline;
-      if (late) refusals.add(stranger->peer, "it has not proved anything in time");
-      const bool settled = late || (watched[index].revents != 0 && settle(*stranger));
-      stranger = settled ? strangers.erase(stranger) : std::next(stranger);
-    }
-    if (watched[0].revents != 0) {
-      Fd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (accepted) {
-        cluster::set_no_delay(accepted);
-        std::string peer = cluster::peer_text(accepted), nonce = cluster::random_bytes(nonce_bytes);
-        if (strangers.size() >= static_cast<size_t>(missing) + spare) strangers.pop_front();
-        if (::send(accepted.get(), nonce.data(), nonce.size(), MSG_NOSIGNAL) == std::ssize(nonce))
-          strangers.push_back(
-              {std::move(accepted), std::move(peer), std::move(nonce), Clock::now() + patience});
-      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        throw DistributedError("cannot accept a connection of another rank: {} (ulimit -n)",
-                               std::strerror(errno));
+    for (Guest& guest : reception.wait(soon, missing + spare)) {
+      if (!is_missing(guest.introduction)) {
+        reception.refuse(guest.address, "it introduces itself as another rank than any that is missing");
+        continue;
       }
+      const int peer = guest.introduction.from;
+      cluster::send_all(guest.socket, {fmt::format("rank {}", peer), 0}, guest.answer, deadline);
+      socket(peer, static_cast<Channel>(guest.introduction.channel)) = std::move(guest.socket);
+      --missing;
     }
     if (missing > 0 && Clock::now() >= deadline) {
       std::vector<int> absent;
@@ -212,6 +236,14 @@ void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string
                              fmt::join(absent, ", "));
     }
   }
+}
+
+bool PeerSockets::is_missing(const PeerIntroduction& they) const {
+  const bool known_channel = they.channel == static_cast<int32_t>(Channel::collectives) ||
+                             they.channel == static_cast<int32_t>(Channel::messages);
+  return they.magic == PeerIntroduction().magic && they.to == rank_ && they.size == size() &&
+         they.from > rank_ && they.from < size() && known_channel &&
+         fd(they.from, static_cast<Channel>(they.channel)) < 0;
 }
 
 }  // namespace stretto

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,16 @@
 #include "stretto/comm/group.h"
 
 namespace stretto {
+
+// Which connection of which ranks a new one is to be.
+struct PeerIntroduction {
+  std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '1'};
+  int32_t from = 0, to = 0;
+  int32_t channel = 0;
+  int32_t size = 0;  // of the group
+
+  std::string bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
+};
 
 // TCP connections of a rank to every other rank of a group: one for collectives and one for messages, so that neither waits for the
 // other. Nobody listens once the object is made.
@@ -47,6 +59,8 @@ class PeerSockets {
                   cluster::Clock::time_point deadline);
   void accept_from_higher_ranks(const Fd& listener, const std::string& key,
                                 cluster::Clock::time_point deadline);
+
+  bool is_missing(const PeerIntroduction& they) const;
 
   int rank_;
   std::vector<Peer> peers_;
