@@ -173,15 +173,17 @@ TEST_F(Slurm, AScriptIsQueuedAgainBeforeItsLimit) {
       "trap \"sleep 1; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'";
   const HostResult result = run(fmt::format(
       "unset STRETTO_SECRET; {} launch --slurm-script --nodes 2 -N 2 --max-restarts 1 -- {} > job.sbatch && sbatch job.sbatch && "
-      "await up0 && await up3 && scancel --signal=TERM --batch 1; "
+      "await up0 && await up1 && await up2 && await up3 && scancel --signal=TERM --batch 1; "
       "for i in $(seq 300); do squeue -h -o %T | grep -q PENDING && break; sleep 0.1; done; "
-      "scontrol update jobid=1 starttime=now; "  // without the two minutes that Slurm waits
+      // Without the two minutes that Slurm waits; within two seconds its nodes take the new credential for the old one, which is revoked.
+      "sleep 2; scontrol update jobid=1 starttime=now; "
       "for i in $(seq 600); do [ \"$(squeue -h -o %T)\" ] || break; sleep 0.1; done; cat sh-1.out",
       STRETTO_PROGRAM, program));
   if (!works_) GTEST_SKIP() << why_not();
   EXPECT_THAT(text("job.sbatch"),
               AllOf(HasSubstr("#SBATCH --nodes=2\n"), HasSubstr("#SBATCH --cpus-per-task=2\n"),
                     HasSubstr("launch -N 2 --max-restarts 1 -- sh -c ")));
+  ASSERT_TRUE(has("lives")) << result.out << text("slurmctld.out");
   for (int rank = 0; rank < 4; ++rank) {
     EXPECT_TRUE(has(fmt::format("saved{}", rank))) << rank << result.out;
     EXPECT_THAT(text("lives"), HasSubstr(fmt::format("life 2 of rank {} with ", rank))) << result.out;
