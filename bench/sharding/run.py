@@ -11,7 +11,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
-STRATEGIES = {"ddp": [], "zero1": [], "zero1, copies": ["training.shared_parameters=off"], "zero2": [], "fsdp": [],
+STRATEGIES = {"ddp": [], "ddp, deterministic": ["training.deterministic=true"], "zero1": [], "zero1, copies": ["training.shared_parameters=off"], "zero2": [], "fsdp": [],
               "fsdp, gathered": ["training.shared_parameters=off"]}
 
 PEERS = {"zero1": "zero1", "fsdp": "fsdp"}  # strategy: what python_trainer.py calls the peer's
@@ -25,7 +25,8 @@ def predicted(train, case, options, folder):
 
 
 def turn(train, case, strategy, options, folder):
-    settings = [f"training.strategy={strategy.split(',')[0]}", *STRATEGIES[strategy]]
+    settings = [f"training.strategy={strategy.split(',')[0]}",
+                f"training.global_batch_size={case.batch_size * case.ranks}", *STRATEGIES[strategy]]
     outcome, records = train.run_stretto(case, options, folder, settings)
     return records[-1]["samples_per_second"], outcome.sum_pss_mb
 

@@ -1,8 +1,10 @@
 #include "stretto/config/batch_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "stretto/base/error.h"
+#include "stretto/hparams/sharding.h"
 
 namespace stretto {
 namespace {
@@ -56,9 +58,42 @@ void refuse_two_units(const TrainingConfig& training, const declare::Origins& or
                     origins.label("training.max_tokens"), origins.mention(by_samples));
 }
 
+// The micro-batches of a step are the leaves of a binary tree, of which each rank has a subtree.
+void require_deterministic(const TrainingConfig& training, int64_t world_size,
+                           const declare::Origins& origins) {
+  const std::string label = origins.label("training.deterministic");
+  if (!std::has_single_bit(static_cast<uint64_t>(world_size))) {
+    throw ConfigError(
+        "{}: {} ranks cannot divide the micro-batches of a step into halves; start 1, 2, 4, 8, ... ranks",
+        label, world_size);
+  }
+  if (training.max_tokens) {
+    throw ConfigError(
+        "{}: micro-batches sized by tokens depend on the number of ranks; replace {} by global_batch_size and batch_size",
+        label, origins.mention("training.max_tokens"));
+  }
+  if (!training.global_batch_size || !training.batch_size) {
+    throw ConfigError(
+        "{}: the micro-batches of a step must be the same for any number of ranks; set training.global_batch_size and training.batch_size",
+        label);
+  }
+  if (*training.global_batch_size % (*training.batch_size * world_size) != 0) {
+    throw ConfigError(
+        "{}: {} must be a multiple of {} x {} ranks = {}, so that each rank has as many micro-batches", label,
+        origins.mention("training.global_batch_size"), origins.mention("training.batch_size"), world_size,
+        *training.batch_size * world_size);
+  }
+  const Sharding& sharding = find_sharding(training.strategy);
+  if (sharding.gradients == Held::sharded || sharding.hybrid) {
+    throw ConfigError("{}: strategy {} sums gradients per shard, in an order of its own; choose ddp or zero1",
+                      label, sharding.name);
+  }
+}
+
 }  // namespace
 
 BatchPlan resolve_batch(const TrainingConfig& training, int64_t world_size, const declare::Origins& origins) {
+  if (training.deterministic) require_deterministic(training, world_size, origins);
   const int64_t accumulation = training.grad_accumulation_steps.value_or(1);
   if (training.max_tokens) {
     if (training.global_batch_size || training.batch_size) refuse_two_units(training, origins);

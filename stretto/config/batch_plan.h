@@ -18,8 +18,8 @@ struct BatchPlan {
 };
 
 // Any two of the three sizes determine the third; with fewer, batch_size defaults to 32 and grad_accumulation_steps to
-// 1. Throws ConfigError with the equation, its numbers and, from `origins`, the lines to change. REQUIRES: world_size
-// >= 1.
+// 1. Throws ConfigError with the equation, its numbers and, from `origins`, the lines to change; and if
+// training.deterministic does not support the settings or the number of ranks. REQUIRES: world_size >= 1.
 BatchPlan resolve_batch(const TrainingConfig& training, int64_t world_size,
                         const declare::Origins& origins = {});
 

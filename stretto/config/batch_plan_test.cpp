@@ -51,6 +51,40 @@ TEST(BatchPlan, TokensTakeThePlaceOfSamples) {
               ThrowsMessage<ConfigError>(HasSubstr("training.global_batch_size")));
 }
 
+TEST(BatchPlan, DeterministicRunsNeedTheSameMicroBatchesOnAnyNumberOfRanks) {
+  TrainingConfig training;
+  training.deterministic = true;
+  const auto refusal = [&](int64_t ranks) -> std::string {
+    try {
+      resolve_batch(training, ranks);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(2), HasSubstr("set training.global_batch_size and training.batch_size"));
+  training.batch_size = 4;
+  EXPECT_THAT(refusal(2), HasSubstr("set training.global_batch_size and training.batch_size"));
+  training.global_batch_size = 24;
+  EXPECT_EQ(refusal(1), "");
+  EXPECT_EQ(refusal(2), "");
+  EXPECT_EQ(plan(training, 2), (Sizes{24, 4, 3}));
+  EXPECT_THAT(
+      refusal(4),
+      HasSubstr("training.global_batch_size must be a multiple of training.batch_size x 4 ranks = 16"));
+  EXPECT_THAT(refusal(3), HasSubstr("3 ranks cannot divide the micro-batches of a step into halves"));
+  training.strategy = "zero1";
+  EXPECT_EQ(refusal(2), "");
+  for (const char* strategy : {"zero2", "fsdp", "hsdp"}) {
+    training.strategy = strategy;
+    EXPECT_THAT(refusal(2), HasSubstr("choose ddp or zero1"));
+  }
+  training.strategy = "ddp";
+  training.batch_size.reset();
+  training.max_tokens = 512;
+  EXPECT_THAT(refusal(2), HasSubstr("training.max_tokens"));
+}
+
 TEST(BatchPlan, ContradictionsPrintTheEquation) {
   EXPECT_THAT(
       [] { resolve_batch({.batch_size = 32, .global_batch_size = 100}, 2); },

@@ -215,6 +215,9 @@ void TrainingConfig::fields(declare::Fields& field) {
       "products", products,
       "library of matrix products on CPU; auto: the fastest for the shapes of the model, measured once per processor; else aten, onednn (oneDNN also in fp32), mkl (MKL's bf16 weight gradients) or stretto (its own, with AVX-512), where it is usable",
       one_of({"auto", "aten", "onednn", "mkl", "stretto"}));
+  field(
+      "deterministic", deterministic,
+      "same bits for 1, 2, 4, ... ranks on any hosts, with the same global_batch_size and batch_size: gradients of micro-batches are summed in an order that does not depend on the ranks, and each rank uses one thread (ddp and zero1 on CPU)");
   field("bucket_mb", bucket_mb, "maximum size of a gradient bucket, in MiB", above(0));
   field(
       "shared_parameters", shared_parameters,

@@ -113,6 +113,7 @@ struct TrainingConfig {
   std::string backend = "auto";
   std::string kernels = "fast";
   std::string products = "auto";
+  bool deterministic = false;
   double bucket_mb = 25;
   std::string shared_parameters = "auto";
   std::optional<int64_t> dp_shard = std::nullopt;

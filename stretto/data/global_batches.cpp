@@ -29,14 +29,27 @@ GlobalBatches::GlobalBatches(const Dataset& dataset, const BatchOptions& options
       order_(order_of(dataset, options)),
       sampler_(dataset.lengths(), order_) {}
 
+// The micro-batches of this rank, among those that one rank would have.
+MicroBatches GlobalBatches::same_part(const std::vector<int64_t>& samples) const {
+  const int64_t mine = options_.grad_accumulation_steps;
+  const MicroBatches all = split_batch(samples, dataset_.lengths(), /*world_size=*/1, /*rank=*/0,
+                                       mine * options_.world_size, dataset_.pads());
+  const auto first = all.begin() + options_.rank * mine;
+  return {first, first + mine};
+}
+
 GlobalBatch GlobalBatches::split(std::vector<int64_t> samples) const {
-  const int64_t micro_batches =
-      options_.batch_size > 0
-          ? count_micro_batches(std::ssize(samples), options_.world_size, options_.batch_size)
-          : options_.grad_accumulation_steps;
   GlobalBatch batch;
-  batch.micro_batches = split_batch(samples, dataset_.lengths(), options_.world_size, options_.rank,
-                                    micro_batches, dataset_.pads());
+  if (options_.same_parts) {
+    batch.micro_batches = same_part(samples);
+  } else {
+    const int64_t micro_batches =
+        options_.batch_size > 0
+            ? count_micro_batches(std::ssize(samples), options_.world_size, options_.batch_size)
+            : options_.grad_accumulation_steps;
+    batch.micro_batches = split_batch(samples, dataset_.lengths(), options_.world_size, options_.rank,
+                                      micro_batches, dataset_.pads());
+  }
   batch.samples = std::move(samples);
   return batch;
 }

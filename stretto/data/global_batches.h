@@ -16,7 +16,10 @@ struct BatchOptions {
   int64_t global_batch_size = 1;        // samples per global batch; not used under max_tokens
   int64_t max_tokens = 0;               // > 0: tokens per rank and micro-batch on average, at most
   int64_t batch_size = 0;               // samples per rank and micro-batch at most; 0: see below
-  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch where batch_size is 0
+  int64_t grad_accumulation_steps = 1;  // micro-batches per global batch where batch_size is 0 or same_parts
+  // A global batch has world_size x grad_accumulation_steps micro-batches, which depend on their number only; ranks have
+  // successive ones.
+  bool same_parts = false;
   int world_size = 1;
   int rank = 0;
 };
@@ -50,6 +53,8 @@ class GlobalBatches {
   GlobalBatch split(std::vector<int64_t> samples) const;
 
  private:
+  MicroBatches same_part(const std::vector<int64_t>& samples) const;
+
   const Dataset& dataset_;
   BatchOptions options_;
   SamplerOptions order_;

@@ -1,5 +1,7 @@
 #include "stretto/data/global_batches.h"
 
+#include <numeric>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@ namespace stretto::data {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAreArray;
 
 class Fixed : public Dataset {
@@ -73,6 +76,33 @@ TEST(GlobalBatches, SizesDecideTheMicroBatches) {
   EXPECT_TRUE(
       GlobalBatches(dataset, {.global_batch_size = 3, .world_size = 3}).batch(0, 0).reaches_all_ranks(3));
   EXPECT_EQ(GlobalBatches(dataset, {.max_tokens = INT64_MAX, .grad_accumulation_steps = 3}).batches(0), 1);
+}
+
+// Those of one rank, divided in order; also where there are fewer samples than micro-batches.
+TEST(GlobalBatches, SameMicroBatchesForAnyNumberOfRanks) {
+  const Fixed dataset(some_lengths(100));
+  for (const int64_t samples : {3, 50, 64}) {
+    std::vector<int64_t> global(static_cast<size_t>(samples));
+    std::iota(global.begin(), global.end(), 7);
+    const auto micro_batches = [&](int ranks) {
+      MicroBatches all;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const GlobalBatches batches(dataset, {.global_batch_size = 64,
+                                              .batch_size = 8,
+                                              .grad_accumulation_steps = 8 / ranks,
+                                              .same_parts = true,
+                                              .world_size = ranks,
+                                              .rank = rank});
+        for (auto& part : batches.split(global).micro_batches) all.push_back(std::move(part));
+      }
+      return all;
+    };
+    EXPECT_THAT(micro_batches(1), SizeIs(8));
+    for (const int ranks : {2, 4, 8}) EXPECT_EQ(micro_batches(ranks), micro_batches(1)) << ranks;
+    std::vector<int64_t> found;
+    for (const auto& part : micro_batches(4)) found.insert(found.end(), part.begin(), part.end());
+    EXPECT_THAT(found, UnorderedElementsAreArray(global));
+  }
 }
 
 TEST(GlobalBatches, EvaluationUsesEachSampleOnce) {

@@ -37,7 +37,8 @@ PrepareParameters load_some(Group& group, const EngineOptions& options) {
 // Whether sparse tables are reduced by rows; if shards are stepped, whole. Sums over copies are of whole shards.
 bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sharding& sharding,
               const optim::Optimizer* optimizer) {
-  if (!options.lazy_rows || optimizer == nullptr || ranks.replicas != nullptr) return false;
+  if (!options.lazy_rows || options.fixed_order > 0 || optimizer == nullptr || ranks.replicas != nullptr)
+    return false;
   const bool shards = sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
   return shards || optimizer->steps_rows();
 }
@@ -104,8 +105,10 @@ ReducerOptions reducer_options(const EngineOptions& options, const Arena& arena,
   const bool shards = arena.shards().size() > 1;
   // Between hosts an all-reduce is faster: it uses the shared memory of each host, which a reduce does not.
   const bool cheap = group.shares_memory() || group.backend() == "nccl";
+  const bool to_owners = shards && cheap && options.gradients_to_owners && options.fixed_order == 0;
   return {.bucket_bytes = options.bucket_bytes,
-          .to_owners = arena.gradients_are_sharded() || (shards && cheap && options.gradients_to_owners)};
+          .to_owners = arena.gradients_are_sharded() || to_owners,
+          .fixed_order = options.fixed_order};
 }
 
 // Casts frozen parameters and buffers to the dtype of the compute copy.
@@ -178,6 +181,7 @@ double clip_scale(double norm, double max_norm) {
 void Engine::backward(const Tensor& loss_sum, bool last_micro_batch) {
   const bool reduces = last_micro_batch || arena_.gradients_are_sharded();
   reducer_.backward(loss_sum, reduces);
+  if (!last_micro_batch) reducer_.set_gradients_aside();
   if (!last_micro_batch && reduces) reducer_.finish();
 }
 

@@ -35,6 +35,9 @@ struct EngineOptions {
   // The gradients of sparse embedding tables are reduced row by row, and the rows stepped one by one if strategy and
   // optimizer support it. Off: weights are up to date after every step, without catch_up().
   bool lazy_rows = true;
+  // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: all sums over micro-batches and
+  // ranks are taken in an order that depends on all their number only. REQUIRES gradients that no strategy shards.
+  int64_t fixed_order = 0;
   // Keeps an exponential moving average of the weights, sharded like the master weights. Requires an optimizer.
   std::optional<AverageOptions> average = {};
   // If parameters are gathered: Sharding::reshard_after_forward.

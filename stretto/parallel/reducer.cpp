@@ -42,6 +42,7 @@ Reducer::Reducer(Arena& arena, Group& group, const ReducerOptions& options)
     torch::autograd::impl::set_post_acc_grad_hooks(tensor, std::make_unique<Hook>(*this, i));
   }
   uses_left_.resize(arena.parameters().size(), 0);
+  if (options.fixed_order > 0) set_aside_.emplace(arena.buffers().grad, options.fixed_order);
 }
 
 Reducer::~Reducer() {
@@ -178,8 +179,13 @@ void Reducer::abort_backward() noexcept {
   }
   phase_ = Phase::idle;
   arena_.buffers().grad.zero_();
+  if (set_aside_) set_aside_->restart();
   scratch_.close_all();
   gradients_were_zeroed();
+}
+
+void Reducer::set_gradients_aside() {
+  if (set_aside_) set_aside_->take();
 }
 
 void Reducer::complete_the_rest() {
@@ -218,13 +224,14 @@ void Reducer::on_complete(size_t parameter) {
 
 void Reducer::launch_ready() {
   for (; launched_ < buckets_.size() && buckets_[launched_].missing == 0; ++launched_) {
+    const Bucket& bucket = buckets_[launched_];
+    if (set_aside_) set_aside_->add_taken(bucket.range);
     if (group_.size() == 1) continue;
     RECORD_USER_SCOPE(phase::reduce);
-    const Bucket& bucket = buckets_[launched_];
     scratch_.open(bucket.unit);  // not yet open if this rank does not use it
-    reductions_.push_back({options_.to_owners ? group_.reduce(gradients(bucket), bucket.owner)
-                                              : group_.all_reduce(gradients(bucket)),
-                           &bucket});
+    reductions_.push_back(
+        {options_.to_owners ? group_.reduce(gradients(bucket), bucket.owner) : sum(gradients(bucket)),
+         &bucket});
     while (arena_.gradients_are_sharded() && reductions_.size() > most_unreleased) finish_oldest();
   }
   for (; launched_ >= buckets_.size() && launched_ < buckets_.size() + tables_.size(); ++launched_) {
@@ -234,6 +241,10 @@ void Reducer::launch_ready() {
     scratch_.open(unit_of(table));
     tables_[table]->start_reduction();
   }
+}
+
+Work Reducer::sum(const Tensor& values) {
+  return set_aside_ ? sum_in_fixed_order(group_, values) : group_.all_reduce(values);
 }
 
 void Reducer::finish_oldest() {
@@ -275,10 +286,11 @@ void Reducer::wait() {
 void Reducer::finish(std::span<double> totals) {
   if (phase_ != Phase::awaiting) throw Error("step before backward: there are no gradients");
   phase_ = Phase::idle;
+  if (set_aside_) set_aside_->restart();
   if (group_.size() == 1 || totals.empty()) return wait();
   Tensor sums = at::tensor(at::ArrayRef<double>(totals.data(), totals.size()), at::kDouble)
                     .to(arena_.buffers().grad.device());
-  reductions_.push_back({group_.all_reduce(sums), nullptr});
+  reductions_.push_back({sum(sums), nullptr});
   wait();
   sums = sums.to(at::kCPU);
   std::copy_n(sums.const_data_ptr<double>(), totals.size(), totals.begin());
@@ -286,6 +298,11 @@ void Reducer::finish(std::span<double> totals) {
 
 double Reducer::sum_of_squares() const {
   double sum = 0;
+  if (set_aside_) {  // the rest of the layout depends on the ranks
+    for (const auto& parameter : arena_.parameters())
+      sum += kernels::sum_of_squares(arena_.gradients({parameter.begin, parameter.end}));
+    return sum;
+  }
   for (const Range& range : dense_) {
     if (const Range part = range & held_; part.size() > 0)
       sum += kernels::sum_of_squares(arena_.gradients(part));

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/parallel/arena.h"
+#include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/gradient_scratch.h"
 #include "stretto/parallel/row_table.h"
 
@@ -18,6 +20,9 @@ struct ReducerOptions {
   double bucket_bytes = 25 * 1024 * 1024;  // largest bucket
   // Sums go to the rank that owns the shard; gradients of other shards become zeros. REQUIRED if gradients are sharded.
   bool to_owners = false;
+  // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: gradients are summed in an order
+  // that depends on all their number only (fixed_order.h). REQUIRES that no parameter is sparse, and not to_owners.
+  int64_t fixed_order = 0;
 };
 
 // Sums the gradients of an arena over a group while backward runs. It uses hooks on the parameters; forward needs no
@@ -53,6 +58,9 @@ class Reducer {
   // part in the reductions only. After an exception the gradients on this rank are zeros, its part in the reductions is
   // done, and the reducer is idle.
   void backward(const Tensor& loss_sum, bool last);
+
+  // With fixed_order: call it after each backward but the last of a step.
+  void set_gradients_aside();
 
   // The parts of backward(), for a loss whose graph may contain parameters of several reducers. count_uses() returns
   // how often the loss will add to each gradient of this reducer and appends leaves that belong to others to `others`.
@@ -113,6 +121,7 @@ class Reducer {
   void on_complete(size_t parameter);
   void complete_the_rest();
   void launch_ready();
+  Work sum(const Tensor& values);
   void finish_oldest();
   void open_ahead(size_t unit);
   Tensor gradients(const Bucket& bucket) const;
@@ -124,6 +133,7 @@ class Reducer {
   Group& group_;
   const ReducerOptions options_;
   GradientScratch scratch_;
+  std::optional<FixedOrderSum> set_aside_;  // of earlier micro-batches
   Range held_;
   std::vector<Bucket> buckets_;                    // in the order of reduction
   std::vector<Range> dense_;                       // covered by the buckets: all but the tables

@@ -4,6 +4,15 @@
 
 namespace stretto {
 
+namespace {
+
+// Measurements of another run may choose another library.
+std::string chosen_products(const TrainingConfig& training) {
+  return training.deterministic && training.products == "auto" ? "aten" : training.products;
+}
+
+}  // namespace
+
 std::optional<RunProducts> choose_products(const Recipe& recipe, const torch::nn::Module& module,
                                            const data::Dataset& dataset, int64_t samples, Precision precision,
                                            Group& group, at::Device device) {
@@ -12,7 +21,7 @@ std::optional<RunProducts> choose_products(const Recipe& recipe, const torch::nn
   const auto tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   const int64_t mean = tokens / std::max<int64_t>(1, std::ssize(lengths));
   return RunProducts(module,
-                     {.wish = recipe.training.products,
+                     {.wish = chosen_products(recipe.training),
                       .dtype = product_type(precision),
                       .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
                       .cache = recipe.data.cache.value_or(recipe.output / "cache"),

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
+#include "stretto/base/error.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
@@ -13,6 +15,9 @@
 
 namespace stretto {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr int64_t features = 4;
 
@@ -48,6 +53,10 @@ struct NormedRegression : Module {
   std::shared_ptr<Normed> net;
   at::ScalarType predicted = at::kFloat;
   Tensor running_mean = at::zeros({features});  // of this rank's batches
+};
+
+struct DroppingRegression : NormedRegression {
+  DroppingRegression() { net->register_module("dropout", torch::nn::Dropout()); }
 };
 
 // A layer of stretto::nn before one of torch's.
@@ -151,6 +160,16 @@ TEST_F(TorchLayersTest, RunningStatisticsOfBatchNormAreThoseOfRank0) {
   EXPECT_EQ(differing, 1) << "the ranks saw the same batches: nothing was tested";
   EXPECT_TRUE(at::allclose(saved().at("norm.running_mean"), of_rank_0, 1e-5, 1e-6));
   EXPECT_EQ(saved().at("norm.num_batches_tracked").item<int64_t>(), 12);
+}
+
+TEST_F(TorchLayersTest, DeterministicRunsRefuseWhatDependsOnTheNumberOfRanks) {
+  recipe_.training.deterministic = true;
+  recipe_.training.global_batch_size = 8;
+  recipe_.training.batch_size = 2;
+  EXPECT_THAT([&] { fit<NormedRegression>(1, [](Group&, NormedRegression&) {}); },
+              ThrowsMessage<ConfigError>(HasSubstr("buffers of the model change in training")));
+  EXPECT_THAT([&] { fit<DroppingRegression>(1, [](Group&, DroppingRegression&) {}); },
+              ThrowsMessage<ConfigError>(HasSubstr("torch::nn::Dropout draws from a generator per rank")));
 }
 
 TEST_F(TorchLayersTest, RunningStatisticsSurviveAResume) {

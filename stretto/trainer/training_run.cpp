@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
+#include <ATen/Parallel.h>
+
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
 #include "stretto/nn/functional.h"
+#include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/phase.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/parameter_rules.h"
@@ -27,11 +31,12 @@ data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan
           .max_tokens = training.max_tokens.value_or(0),
           .batch_size = plan.batch_size,
           .grad_accumulation_steps = plan.grad_accumulation_steps,
+          .same_parts = training.deterministic,
           .world_size = group.size(),
           .rank = group.rank()};
 }
 
-EngineOptions engine_options(const TrainingConfig& training, const EmaConfig& ema,
+EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan, const EmaConfig& ema,
                              const ComputePrecision& compute, std::vector<ParameterGroup> groups,
                              Module& module, at::Device device) {
   std::optional<AverageOptions> average;
@@ -41,6 +46,7 @@ EngineOptions engine_options(const TrainingConfig& training, const EmaConfig& em
                            .bucket_bytes = training.bucket_mb * 1024 * 1024,
                            .shared_parameters = training.shared_parameters == "auto",
                            .groups = std::move(groups),
+                           .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
                            .average = average,
                            .reshard_after_forward = training.reshard_after_forward,
                            .min_unit_elements = training.wrap_min_parameters,
@@ -118,7 +124,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       device_(device),
       compute_(compute_precision(module.root(), parse_precision(training_.precision))),
       engine_(placed(module, device), DataParallel(mesh, find_sharding(training_.strategy)),
-              engine_options(training_, recipe.ema, compute_, plan.groups, module, device),
+              engine_options(training_, plan_, recipe.ema, compute_, plan.groups, module, device),
               std::move(plan.optimizer)),
       schedule_(std::move(plan.schedule)),
       cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
@@ -131,6 +137,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
+  if (training_.deterministic) begin_deterministic();
   place_teachers(module, device, parse_precision(training_.precision), world_);
   if (engine_.optimizer()->reevaluates() && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
     throw ConfigError(
@@ -140,6 +147,19 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   }
   products_ =
       choose_products(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(), world_, device);
+}
+
+// What would depend on the number of ranks beside sums over them.
+void TrainingRun::begin_deterministic() {
+  const std::string setting = "training.deterministic";
+  if (!device_.is_cpu())
+    throw ConfigError("{}: only the CPU's kernels sum in a fixed order; set training.device to cpu", setting);
+  if (has_torch_dropout(module_.root())) {
+    throw ConfigError(
+        "{}: torch::nn::Dropout draws from a generator per rank; use stretto::nn::Dropout, whose masks belong to samples",
+        setting);
+  }
+  at::set_num_threads(1);  // kernels divide sums among threads
 }
 
 Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logged, bool reduce) {
@@ -158,7 +178,9 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logge
   idle_context.epoch = context.epoch;
   idle_context.batch_count = 1;
   const auto& mine = batch.micro_batches;
-  Loss total = {at::zeros({}, at::TensorOptions(at::kDouble).device(device_)), 0};
+  double count = 0;
+  const Tensor losses =
+      at::zeros({std::max<int64_t>(1, std::ssize(mine))}, at::TensorOptions(at::kDouble).device(device_));
   for (size_t micro = 0; micro < mine.size(); ++micro) {
     const bool last = micro + 1 == mine.size();
     const auto backward = [&](const Tensor& loss) {
@@ -188,10 +210,10 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logge
       backward(idle ? loss.sum * 0 : loss.sum);
     }
     if (idle) continue;
-    total.sum += loss.sum.detach();
-    total.count += loss.count;
+    losses[static_cast<int64_t>(micro)] = loss.sum.detach();
+    count += loss.count;
   }
-  return total;
+  return {sum_rows_in_fixed_order(losses), count};
 }
 
 // The reduction has replaced this rank's own gradient, so its part of the step is computed again, without communication.
@@ -259,6 +281,10 @@ StepReport TrainingRun::step(const Requests& requests) {
   {
     RECORD_USER_SCOPE(phase::wait);
     engine_.finish_reduction(totals);
+  }
+  if (training_.deterministic && engine_.buffers_changed()) {
+    throw ConfigError(
+        "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
   }
   const double loss_sum = totals[0], count = totals[1], logging_ranks = totals[2];
   if (count <= 0) {
@@ -374,6 +400,15 @@ std::string TrainingRun::describe_lr_scale() const {
                      base_lr_ * lr_scale_, base_lr_, lr_scale_, plan_.global_batch_size);
 }
 
+std::string TrainingRun::describe_order() const {
+  if (!training_.deterministic) return "";
+  const auto sums = std::bit_width(static_cast<uint64_t>(plan_.grad_accumulation_steps - 1));
+  return fmt::format(
+      "order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
+      plan_.grad_accumulation_steps * plan_.world_size,
+      human_bytes(static_cast<double>(sums * engine_.memory().gradients)));
+}
+
 std::string TrainingRun::describe() const {
   const bool widened = training_.precision == "bf16" && device_.is_cpu() && !nn::cpu_has_bf16();
   const std::string compute =
@@ -383,14 +418,14 @@ std::string TrainingRun::describe() const {
       "{}\n"
       "{}comm       {}\n"
       "batch      {}\n"
-      "{}{}"
+      "{}{}{}"
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       engine_.describe("model", compute), products_ ? "products   " + products_->describe() + "\n" : "",
-      data_parallel_.transport(), describe_batch(plan_, training_), describe_teachers(module_),
-      describe_lr_scale(), describe_groups(engine_.tensors(), base_lr_ * lr_scale_), total_steps(),
-      steps_per_epoch(), dataset_.size(),
-      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      data_parallel_.transport(), describe_batch(plan_, training_), describe_order(),
+      describe_teachers(module_), describe_lr_scale(),
+      describe_groups(engine_.tensors(), base_lr_ * lr_scale_), total_steps(), steps_per_epoch(),
+      dataset_.size(), std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
       data_parallel_.size() > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");

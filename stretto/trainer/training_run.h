@@ -88,7 +88,9 @@ class TrainingRun {
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
               at::Device device, OptimizerPlan plan);
   int64_t count_total_steps() const;
+  void begin_deterministic();
   std::string describe_lr_scale() const;
+  std::string describe_order() const;
   void collect_logged();
   Loss accumulate(const data::GlobalBatch& batch, LoggedValues& logged, bool reduce = true);
   Requests of_any_rank(Requests mine) const;

@@ -61,6 +61,20 @@ TEST_F(TrainHosts, ThePlacesOfRanksChangeNothing) {
     EXPECT_THAT(workspace_.read(fmt::format("2x2/logger_logs/training_{}.log", rank)), Not(IsEmpty()));
 }
 
+TEST_F(TrainHosts, DeterministicRunsHaveTheSameBitsOnAnyHosts) {
+  const std::string deterministic =
+      settings + "training.precision=fp32 training.deterministic=true training.batch_size=4 ";
+  workspace_.train("1x1", 1, deterministic);
+  for (const auto& [folder, nodes, ranks] :
+       {std::tuple("2x1", 2, 1), std::tuple("2x2", 2, 2), std::tuple("4x1", 4, 1)}) {
+    train(folder, nodes, ranks, deterministic);
+    EXPECT_EQ(workspace_.losses(folder), workspace_.losses("1x1")) << folder;
+    EXPECT_TRUE(workspace_.read(std::string(folder) + "/model/model.safetensors") ==
+                workspace_.read("1x1/model/model.safetensors"))
+        << folder;
+  }
+}
+
 TEST_F(TrainHosts, EveryStrategyTakesTheSameSteps) {
   workspace_.train("ddp", 4, settings);
   for (const std::string strategy : {"zero1", "zero2", "fsdp", "hsdp"}) {

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stretto/comm/group.h"
+#include "stretto/parallel/range.h"
+
+// Sums whose rounding depends on the number of terms alone: those of a binary tree, in which the sum of n terms is that of the
+// first n / 2 (rounded down) plus that of the others. If n terms are divided evenly among 2, 4, 8, ... ranks, in order, the sum
+// of the ranks' sums is the sum of all terms.
+namespace stretto {
+
+// Adds the rows of `rows`, [n, ...], n >= 1. Destroys them.
+Tensor sum_rows_in_fixed_order(const Tensor& rows);
+
+// Sums `values` of all ranks in place, on each of which it is the same bits. `group` has 1, 2, 4, 8, ... ranks and must outlive
+// the Work. Collective; so is waiting, in the order of the calls.
+Work sum_in_fixed_order(Group& group, const Tensor& values);
+
+// Sums terms that come one after the other in a buffer. It keeps up to log2(terms) sums, rounded up, of the buffer's size.
+class FixedOrderSum {
+ public:
+  // `buffer`: [elements], zeros before each term; keeps referring to it.
+  FixedOrderSum(Tensor buffer, int64_t terms) : buffer_(std::move(buffer)), terms_(terms) {}
+
+  // Takes the term in the buffer, which is not the last, and leaves zeros.
+  void take();
+  // Adds all terms that were taken to a range of the last term.
+  void add_taken(const Range& range);
+  // Forgets what was taken.
+  void restart();
+
+ private:
+  Tensor buffer_;
+  int64_t terms_;
+  int64_t taken_ = 0;
+  std::vector<Tensor>
+      sums_;  // memory for them; the first `open_` are in use, each of earlier terms than the next
+  size_t open_ = 0;
+};
+
+}  // namespace stretto
