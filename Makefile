@@ -24,19 +24,21 @@ package: build  ## build/package/: a relocatable .tar.gz and a .deb, both unpack
 	@scripts/package.sh build/release build/package
 	@python3 tests/package/check_package.py build/package/*
 
-test: build  ## build and run every test that needs no external data
+test:  ## build and run every test that needs no external data
 	@$(SETUP) tests
+	@$(MAKE) --no-print-directory build
 	@env -u STRETTO_DATA scripts/test.sh build/release
 
-test-data: build  ## also the tests on real data: STRETTO_DATA=/folder make test-data
+test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@test -n "$(STRETTO_DATA)" || { echo "STRETTO_DATA is not set: set it to the folder that holds the data sets" >&2; exit 1; }
 	@$(SETUP) tests
+	@$(MAKE) --no-print-directory build
 	@scripts/test.sh build/release
 
 test-asan: setup  ## the tests with address and undefined-behaviour sanitizers
+	@$(SETUP) tests
 	@cmake --preset asan >/dev/null
 	@cmake --build build/asan
-	@$(SETUP) tests
 	@$(ASAN_ENV) scripts/test.sh build/asan
 
 test-tsan: setup  ## the unit tests of the layers without libtorch with the thread sanitizer; ALL=1: every test

@@ -1,5 +1,6 @@
 # What `cmake --install` writes below the prefix. The layout is relocatable:
 #   bin/stretto  libexec/stretto/stretto-rank  include/stretto/  lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
+#   lib/stretto/libstretto_mpi.so  the back end mpi, if there was MPI
 #   lib/stretto/torch          the libtorch that stretto was built with: a symbolic link; in packages, its files
 #   lib/stretto/include_first  the system's fmt headers, found before the fmt headers that libtorch contains
 include(CMakePackageConfigHelpers)

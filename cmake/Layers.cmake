@@ -56,7 +56,8 @@ function(stretto_layer name)
     else()
       file(APPEND ${STRETTO_TORCH_FREE_TESTS_FILE} "${lib}_test\n")
     endif()
-    set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
+      BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto)
     gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name}
       WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   endif()
@@ -82,8 +83,27 @@ function(stretto_program name layer folder)
   add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/main.cpp)
   target_link_libraries(${name} PRIVATE stretto_${layer} stretto_options)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder}
-    INSTALL_RPATH "${ARGN}")
+    BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto INSTALL_RPATH "${ARGN}")
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
+endfunction()
+
+# stretto_mpi_library(): the layer mpi, if there is MPI: a shared library that comm loads, in lib/stretto of the build tree and of an
+# installation.
+function(stretto_mpi_library)
+  file(APPEND ${STRETTO_LAYERS_FILE} "mpi: comm\n")
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+  message(STATUS "stretto: MPI ${MPI_CXX_FOUND} ${MPI_CXX_LIBRARIES}")
+  if(NOT MPI_CXX_FOUND)
+    return()
+  endif()
+  add_library(stretto_mpi MODULE ${CMAKE_CURRENT_SOURCE_DIR}/mpi/backend.cpp)
+  target_include_directories(stretto_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(stretto_mpi PRIVATE STRETTO_VERSION="${PROJECT_VERSION}")
+  target_link_libraries(stretto_mpi PRIVATE stretto_options stretto_torch MPI::MPI_CXX)
+  set_target_properties(stretto_mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/stretto
+    INSTALL_RPATH $ORIGIN/torch/lib)
+  install(TARGETS stretto_mpi LIBRARY DESTINATION lib/stretto)
 endfunction()
 
 # stretto_choose(LAYER NAME): compiles NAME.cpp if this build has CUDA, else no_NAME.cpp. The objects of CUDA parts are listed in

@@ -27,7 +27,7 @@ ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libpcre2-dev libxxhash-dev libssl-dev
   libprotozero-dev libcurl4-openssl-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
-TEST_PACKAGES=(iproute2 util-linux openmpi-bin openssh-client openssh-server slurm-wlm munge)
+TEST_PACKAGES=(iproute2 util-linux openmpi-bin libopenmpi-dev openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
 LINT_PACKAGES=(clang-format-14)  # versions differ in what they write
 CLANG_TIDY=18.1.8                # Debian 12's does not understand all of C++20

@@ -20,6 +20,10 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store
 c10::intrusive_ptr<c10d::Backend> make_tcp(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                            const GroupOptions& options);
 
+// MPI between ranks that it has started, by libstretto_mpi.so.
+c10::intrusive_ptr<c10d::Backend> make_mpi(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                           const GroupOptions& options);
+
 c10d::ReduceOp to_c10d(ReduceOp op);
 
 // For back ends: what c10d passes to them. All three throw DistributedError where it is not what a Group passes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include <unistd.h>
@@ -108,8 +109,13 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       rank_(rank),
       size_(size),
       options_(std::move(options)) {
-  if (backend != "shm" && backend != "tcp" && backend != "gloo" && backend != "nccl") {
-    throw ConfigError("\"{}\" is not a communication back end; possible: shm, tcp, gloo, nccl", backend);
+  using Make = c10::intrusive_ptr<c10d::Backend> (*)(const c10::intrusive_ptr<c10d::Store>&, int, int,
+                                                     const GroupOptions&);
+  static const std::map<std::string, Make> makers = {
+      {"shm", nullptr}, {"tcp", make_tcp}, {"gloo", make_gloo}, {"mpi", make_mpi}, {"nccl", make_nccl}};
+  const auto maker = makers.find(backend);
+  if (maker == makers.end()) {
+    throw ConfigError("\"{}\" is not a communication back end; possible: shm, tcp, gloo, mpi, nccl", backend);
   }
   if (backend == "nccl" ? !options_.device.is_cuda() || !options_.device.has_index()
                         : !options_.device.is_cpu()) {
@@ -123,8 +129,8 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       transport_ = made.description;
       return;
     }
-    const auto make = backend == "tcp" ? make_tcp : backend == "gloo" ? make_gloo : make_nccl;
-    backend_ = std::make_unique<Backend>(Backend{make(store_->store, rank, size, options_), nullptr});
+    backend_ =
+        std::make_unique<Backend>(Backend{maker->second(store_->store, rank, size, options_), nullptr});
     transport_ = backend;
   } catch (const Error&) {
     throw;

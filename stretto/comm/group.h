@@ -54,7 +54,7 @@ struct GroupOptions {
 class Group {
  public:
   // `store` must be shared by exactly these ranks. backend: "shm" (CPU tensors: shared memory between ranks of one
-  // host, TCP between hosts), "tcp", "gloo" (CPU tensors) or "nccl" (CUDA tensors).
+  // host, TCP between hosts), "tcp", "gloo", "mpi" (CPU tensors) or "nccl" (CUDA tensors).
   Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int rank, int size,
         GroupOptions options = {});
   ~Group();

@@ -1,11 +1,14 @@
 #include "stretto/comm/group.h"
 
+#include <cstdlib>
+#include <numeric>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/job.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store.h"
 
@@ -14,6 +17,30 @@ namespace {
 
 Tensor filled(int rank, at::ScalarType dtype = at::kFloat) {
   return at::full({4}, rank + 1, at::TensorOptions(dtype));
+}
+
+// A process of mpirun, which is a rank: then the tests run over MPI, else over the other back ends.
+class MpiRank : public ::testing::Environment {
+ public:
+  static bool here() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+  void SetUp() override { world = join_job("cpu", "", "mpi").group; }
+  void TearDown() override {
+    world->barrier();
+    world = nullptr;
+  }
+  static void run(int ranks, const std::function<void(Group&)>& body) {
+    ASSERT_GE(world->size(), ranks);
+    std::vector<int> members(static_cast<size_t>(ranks));
+    std::iota(members.begin(), members.end(), 0);
+    if (const auto group = world->subgroup(members, "world")) body(*group);
+  }
+  static inline std::unique_ptr<Group> world;
+};
+const auto* const mpi_rank = MpiRank::here() ? ::testing::AddGlobalTestEnvironment(new MpiRank()) : nullptr;
+
+std::vector<const char*> backends() {
+  if (MpiRank::here()) return {"mpi"};
+  return {"shm", "tcp", "gloo"};
 }
 
 // Every back end for CPU tensors.
@@ -25,6 +52,7 @@ class AnyBackend : public ::testing::TestWithParam<const char*> {
     run(ranks, options, body);
   }
   static void run(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body) {
+    if (MpiRank::here()) return MpiRank::run(ranks, body);
     run_rank_threads(ranks, options, body, GetParam());
   }
 };
@@ -165,6 +193,22 @@ TEST_P(AnyBackend, SubgroupsWorkConcurrentlyWithTheWhole) {
     mine.all_reduce(tensor).wait();
     EXPECT_EQ(tensor[0].item<float>(), even ? 4 : 6);
     EXPECT_EQ(mine.rank(), group.rank() / 2);
+  });
+}
+
+TEST_P(AnyBackend, TensorsMayBeLargerThanAnyBuffer) {
+  constexpr int64_t elements = 3'000'001;
+  run(4, [](Group& group) {
+    const Tensor values = at::arange(elements, at::kDouble) * (group.rank() + 1);
+    Tensor sum = values.clone();
+    group.all_reduce(sum).wait();
+    EXPECT_TRUE(at::equal(sum, at::arange(elements, at::kDouble) * 10));
+    Tensor all = at::empty({4 * elements}, at::kDouble);
+    Tensor mine = all.slice(0, group.rank() * elements, (group.rank() + 1) * elements);
+    mine.copy_(values);
+    group.all_gather(all, mine).wait();  // in place
+    for (int rank = 0; rank < 4; ++rank)
+      EXPECT_EQ(all[(rank + 1) * elements - 1].item<double>(), (rank + 1) * (elements - 1.0));
   });
 }
 
@@ -368,10 +412,10 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
 }
 
 const auto name_of_backend = [](const auto& backend) { return std::string(backend.param); };
-INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::Values("shm", "tcp", "gloo"), name_of_backend);
-INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::Values("shm", "tcp", "gloo"), name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::ValuesIn(backends()), name_of_backend);
+INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::ValuesIn(backends()), name_of_backend);
 
-TEST(Group, UnknownBackendIsRefused) { EXPECT_THROW(Group("mpi", {}, 0, 1), ConfigError); }
+TEST(Group, UnknownBackendIsRefused) { EXPECT_THROW(Group("ucx", {}, 0, 1), ConfigError); }
 
 }  // namespace
 }  // namespace stretto

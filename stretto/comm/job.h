@@ -22,7 +22,7 @@ at::Device choose_device(const std::string& wanted, const std::string& setting, 
                          int gpus);
 
 // Reads the launcher's environment, chooses the device, which becomes this thread's current device where it is a GPU, and
-// forms the group of all ranks, which communicates through `backend` ("auto", "tcp" or "gloo"). Throws ConfigError as above, and
+// forms the group of all ranks, which communicates through `backend` ("auto", "tcp", "gloo" or "mpi"). Throws ConfigError as above, and
 // what the store and the group throw.
 Job join_job(const std::string& device, const std::string& setting, const std::string& backend = "auto");
 

@@ -205,8 +205,8 @@ void TrainingConfig::fields(declare::Fields& field) {
         one_of({"auto", "cpu", "cuda"}));
   field(
       "backend", backend,
-      "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and TCP between hosts; tcp, gloo: these only, also within a host",
-      one_of({"auto", "tcp", "gloo"}));
+      "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and TCP between hosts; tcp, gloo: these only, also within a host; mpi: the MPI library that has started the ranks (mpirun, srun --mpi)",
+      one_of({"auto", "tcp", "gloo", "mpi"}));
   field(
       "kernels", kernels,
       "kernels of attention, norms and activations in a training step on CPU: fast (stretto's fused kernels) or reference (ATen's operators, for comparison)",

@@ -146,6 +146,13 @@ TEST_F(SshHosts, TrainTakesTheStepsOfOneHost) {
   const HostResult by_mpirun = run("(" + command + ")")[0];
   ASSERT_EQ(by_mpirun.exit_code, 0) << by_mpirun.err;
   expect_the_same("mpi");
+  if (!STRETTO_HAS_MPI) GTEST_SKIP() << "Open MPI (package libopenmpi-dev) is missing";
+  command.replace(command.find(workspace.path("mpi")), workspace.path("mpi").size(),
+                  workspace.path("over_mpi") + " --set training.backend=mpi");
+  const HostResult over_mpi = run("(" + command + ")")[0];
+  ASSERT_EQ(over_mpi.exit_code, 0) << over_mpi.err;
+  EXPECT_THAT(workspace.read("over_mpi/logger_logs/training_0.log"), HasSubstr("comm       mpi"));
+  expect_the_same("over_mpi");
 }
 
 }  // namespace

@@ -1,0 +1,457 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <climits>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <future>
+#include <list>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include <mpi.h>
+
+#include "stretto/comm/mpi_plugin.h"
+
+namespace stretto {
+namespace {
+
+using at::Tensor;
+using Clock = std::chrono::steady_clock;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+std::atomic<bool> failed = false;  // then other ranks may be stuck, and MPI_Finalize would wait for them
+
+[[noreturn]] void fail(const std::string& why) {
+  failed = true;
+  throw std::runtime_error(why);
+}
+
+void check(int result, const char* what) {
+  if (result == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(result, text.data(), &length);
+  fail(std::string(what) + ": " + text.data());
+}
+
+// MPI while there are communicators: it can be started once per process.
+class Library {
+ public:
+  // For the threads of all groups at once.
+  static void begin() {
+    const std::lock_guard lock(mutex);
+    int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
+    MPI_Finalized(&finalized);
+    if (finalized != 0) fail("MPI has ended with the first groups of this process; keep one until the end");
+    MPI_Initialized(&initialized);
+    if (initialized == 0) {
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+      ours = true;
+    } else {
+      MPI_Query_thread(&level);
+    }
+    if (level < MPI_THREAD_MULTIPLE)
+      fail("this MPI library does not support calls from several threads (MPI_THREAD_MULTIPLE)");
+    ++communicators;
+  }
+  // A process that fails leaves the others to mpirun, which ends them.
+  static void end() {
+    const std::lock_guard lock(mutex);
+    if (--communicators == 0 && ours && !failed && std::uncaught_exceptions() == 0) MPI_Finalize();
+  }
+
+ private:
+  static inline std::mutex mutex;
+  static inline int communicators = 0;
+  static inline bool ours = false;
+};
+
+// The type of an element: a number, or where nothing is computed its bytes.
+MPI_Datatype number_type(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return MPI_DOUBLE;
+    case at::kFloat:
+      return MPI_FLOAT;
+    case at::kLong:
+      return MPI_INT64_T;
+    case at::kInt:
+      return MPI_INT32_T;
+    case at::kShort:
+      return MPI_INT16_T;
+    case at::kChar:
+      return MPI_INT8_T;
+    case at::kByte:
+      return MPI_UINT8_T;
+    default:
+      fail(std::string("there is no reduction of ") + c10::toString(dtype) + " tensors");
+  }
+}
+
+MPI_Datatype byte_type(size_t bytes) {
+  static std::mutex mutex;
+  static std::map<size_t, MPI_Datatype> types;
+  const std::lock_guard lock(mutex);
+  const auto [found, fresh] = types.try_emplace(bytes, MPI_DATATYPE_NULL);
+  if (fresh) {
+    check(MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &found->second), "MPI_Type_contiguous");
+    check(MPI_Type_commit(&found->second), "MPI_Type_commit");
+  }
+  return found->second;
+}
+
+MPI_Datatype byte_type(const Tensor& tensor) { return byte_type(tensor.element_size()); }
+
+MPI_Op operation(const c10d::ReduceOp& op) {
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM:
+      return MPI_SUM;
+    case c10d::ReduceOp::PRODUCT:
+      return MPI_PROD;
+    case c10d::ReduceOp::MIN:
+      return MPI_MIN;
+    case c10d::ReduceOp::MAX:
+      return MPI_MAX;
+    default:
+      fail("this reduction is not one of sum, product, min, max");
+  }
+}
+
+int count_of(int64_t elements) {
+  if (elements > INT_MAX) fail("MPI moves at most 2^31 - 1 elements at a time");
+  return static_cast<int>(elements);
+}
+
+const Tensor& only_one(const std::vector<Tensor>& tensors) {
+  if (tensors.size() != 1) fail("a collective takes one tensor per rank");
+  return tensors[0];
+}
+
+bool is_narrow(const Tensor& tensor) {
+  return tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
+}
+
+// A copy in fp32 of what MPI has no type for; else the tensor itself.
+Tensor widened(const Tensor& tensor) { return is_narrow(tensor) ? tensor.to(at::kFloat) : tensor; }
+
+// A communicator of a group's ranks, with a deadline for what waits in it.
+class Communicator {
+ public:
+  Communicator(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
+      : deadline_(deadline) {
+    Library::begin();
+    int own = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &own);
+    const auto key = [](int of) { return "mpi.rank." + std::to_string(of); };
+    store.set(key(rank), std::to_string(own));
+    std::vector<int> ranks;
+    for (int of = 0; of < size; ++of) {
+      store.wait({key(of)}, deadline);
+      ranks.push_back(std::stoi(store.get_to_str(key(of))));
+    }
+    std::vector<int> sorted = ranks;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end())
+      fail(
+          "two ranks of the group have the same rank in MPI: their processes were not started by one mpirun");
+    MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+    check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+    check(MPI_Group_incl(world, size, ranks.data(), &group), "MPI_Group_incl");
+    check(MPI_Comm_create_group(MPI_COMM_WORLD, group, /*tag=*/0, &comm_), "MPI_Comm_create_group");
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+  ~Communicator() {
+    if (!failed && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+    Library::end();
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  MPI_Comm get() const { return comm_; }
+
+  // MPI proceeds inside of its calls only. First without pause, then in pauses that leave the core to others.
+  void finish(MPI_Request request, const std::atomic<bool>& closing) const {
+    const auto until = Clock::now() + deadline_;
+    for (int64_t turn = 0;; ++turn) {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return;
+      if (closing) fail("the group was closed");
+      if (turn < 200) {
+        std::this_thread::yield();
+        continue;
+      }
+      if (Clock::now() > until)
+        fail("no answer within " + std::to_string(deadline_.count() / 1000.0).substr(0, 6) + " s");
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+
+ private:
+  std::chrono::milliseconds deadline_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// One that a thread completes.
+class StartedWork : public c10d::Work {
+ public:
+  explicit StartedWork(std::future<void> done) : done_(done.share()) {}
+  bool isCompleted() override { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  bool wait(std::chrono::milliseconds) override {
+    done_.get();
+    return true;
+  }
+
+ private:
+  const std::shared_future<void> done_;
+};
+
+// A message, which the thread that waits for it completes.
+class MessageWork : public c10d::Work {
+ public:
+  MessageWork(std::shared_ptr<Communicator> communicator, Tensor tensor, MPI_Request request)
+      : communicator_(std::move(communicator)), tensor_(std::move(tensor)), request_(request) {}
+  ~MessageWork() override {
+    // Memory that MPI may still read or write is not freed.
+    if (request_ != MPI_REQUEST_NULL && !isCompleted()) new Tensor(tensor_);
+  }
+  bool isCompleted() override {
+    int done = request_ == MPI_REQUEST_NULL ? 1 : 0;
+    if (done == 0) MPI_Test(&request_, &done, MPI_STATUS_IGNORE);
+    if (done != 0) request_ = MPI_REQUEST_NULL;
+    return done != 0;
+  }
+  bool wait(std::chrono::milliseconds) override {
+    const std::atomic<bool> never = false;
+    communicator_->finish(request_, never);
+    request_ = MPI_REQUEST_NULL;
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<Communicator> communicator_;
+  const Tensor tensor_;
+  MPI_Request request_;
+};
+
+// Collectives of a group, one after the other on a thread of its own.
+class Mpi : public c10d::Backend {
+ public:
+  Mpi(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
+      : c10d::Backend(rank, size),
+        communicator_(std::make_shared<Communicator>(store, rank, size, deadline)),
+        thread_([this] { work(); }) {}
+  ~Mpi() override {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::seconds(1), [this] { return jobs_.empty(); });
+      closing_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+  }
+
+  const std::string getBackendName() const override { return "mpi"; }
+
+  WorkPtr allreduce(std::vector<Tensor>& tensors, const c10d::AllreduceOptions& options) override {
+    const Tensor tensor = only_one(tensors);
+    return start({tensor}, [this, tensor, op = operation(options.reduceOp)] {
+      const Tensor sum = widened(tensor);
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Iallreduce(MPI_IN_PLACE, sum.data_ptr(), count_of(sum.numel()),
+                           number_type(sum.scalar_type()), op, comm(), &request),
+            "MPI_Iallreduce");
+      finish(request);
+      if (is_narrow(tensor)) Tensor(tensor).copy_(sum);
+    });
+  }
+  WorkPtr reduce(std::vector<Tensor>& tensors, const c10d::ReduceOptions& options) override {
+    const Tensor tensor = only_one(tensors);
+    const int root = static_cast<int>(options.rootRank);
+    return start({tensor}, [this, tensor, root, op = operation(options.reduceOp)] {
+      const Tensor sum = widened(tensor);
+      const bool mine = root == getRank();
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ireduce(mine ? MPI_IN_PLACE : sum.data_ptr(), mine ? sum.data_ptr() : nullptr,
+                        count_of(sum.numel()), number_type(sum.scalar_type()), op, root, comm(), &request),
+            "MPI_Ireduce");
+      finish(request);
+      if (mine && is_narrow(tensor)) Tensor(tensor).copy_(sum);
+    });
+  }
+  WorkPtr broadcast(std::vector<Tensor>& tensors, const c10d::BroadcastOptions& options) override {
+    const Tensor tensor = only_one(tensors);
+    return start({tensor}, [this, tensor, root = static_cast<int>(options.rootRank)] {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(
+          MPI_Ibcast(tensor.data_ptr(), count_of(tensor.numel()), byte_type(tensor), root, comm(), &request),
+          "MPI_Ibcast");
+      finish(request);
+    });
+  }
+  WorkPtr _allgather_base(Tensor& output, Tensor& input, const c10d::AllgatherOptions&) override {
+    return start({output, input}, [this, output, input] {
+      const int count = count_of(input.numel());
+      const auto* own = static_cast<std::byte*>(output.data_ptr()) +
+                        static_cast<size_t>(getRank()) * input.nbytes();  // in place where `input` lies there
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Iallgather(input.const_data_ptr() == own ? MPI_IN_PLACE : input.const_data_ptr(), count,
+                           byte_type(input), output.data_ptr(), count, byte_type(input), comm(), &request),
+            "MPI_Iallgather");
+      finish(request);
+    });
+  }
+  WorkPtr _reduce_scatter_base(Tensor& output, Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override {
+    return start({output, input}, [this, output, input, op = operation(options.reduceOp)] {
+      const bool narrow = is_narrow(input);
+      const Tensor terms = narrow ? widened(input) : input.clone();  // `output` may lie in `input`
+      const Tensor sum = narrow ? at::empty(output.sizes(), terms.options()) : output;
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ireduce_scatter_block(terms.const_data_ptr(), sum.data_ptr(), count_of(sum.numel()),
+                                      number_type(sum.scalar_type()), op, comm(), &request),
+            "MPI_Ireduce_scatter_block");
+      finish(request);
+      if (narrow) Tensor(output).copy_(sum);
+    });
+  }
+  WorkPtr alltoall_base(Tensor& output, Tensor& input, std::vector<int64_t>& output_sizes,
+                        std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions&) override {
+    if (!output_sizes.empty() || !input_sizes.empty()) fail("all_to_all takes equal pieces only");
+    return start({output, input}, [this, output, input] {
+      const int count = count_of(input.numel() / getSize());
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ialltoall(input.const_data_ptr(), count, byte_type(input), output.data_ptr(), count,
+                          byte_type(input), comm(), &request),
+            "MPI_Ialltoall");
+      finish(request);
+    });
+  }
+  // The parts at the root are those of one tensor.
+  WorkPtr gather(std::vector<std::vector<Tensor>>& outputs, std::vector<Tensor>& inputs,
+                 const c10d::GatherOptions& options) override {
+    const Tensor input = only_one(inputs);
+    const int root = static_cast<int>(options.rootRank);
+    const Tensor output = root == getRank() ? outputs.at(0).at(0) : Tensor();
+    return start({output, input}, [this, output, input, root] {
+      const int count = count_of(input.numel());
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Igather(input.const_data_ptr(), count, byte_type(input),
+                        output.defined() ? output.data_ptr() : nullptr, count, byte_type(input), root, comm(),
+                        &request),
+            "MPI_Igather");
+      finish(request);
+    });
+  }
+  WorkPtr scatter(std::vector<Tensor>& outputs, std::vector<std::vector<Tensor>>& inputs,
+                  const c10d::ScatterOptions& options) override {
+    const Tensor output = only_one(outputs);
+    const int root = static_cast<int>(options.rootRank);
+    const Tensor input = root == getRank() ? inputs.at(0).at(0) : Tensor();
+    return start({output, input}, [this, output, input, root] {
+      const int count = count_of(output.numel());
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Iscatter(input.defined() ? input.const_data_ptr() : nullptr, count, byte_type(output),
+                         output.data_ptr(), count, byte_type(output), root, comm(), &request),
+            "MPI_Iscatter");
+      finish(request);
+    });
+  }
+  WorkPtr barrier(const c10d::BarrierOptions&) override {
+    return start({}, [this] {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ibarrier(comm(), &request), "MPI_Ibarrier");
+      finish(request);
+    });
+  }
+  WorkPtr send(std::vector<Tensor>& tensors, int destination, int tag) override {
+    const Tensor tensor = only_one(tensors);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(tensor.const_data_ptr(), count_of(tensor.numel()), byte_type(tensor), destination, tag,
+                    comm(), &request),
+          "MPI_Isend");
+    return c10::make_intrusive<MessageWork>(communicator_, tensor, request);
+  }
+  WorkPtr recv(std::vector<Tensor>& tensors, int source, int tag) override {
+    const Tensor tensor = only_one(tensors);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Irecv(tensor.data_ptr(), count_of(tensor.numel()), byte_type(tensor), source, tag, comm(),
+                    &request),
+          "MPI_Irecv");
+    return c10::make_intrusive<MessageWork>(communicator_, tensor, request);
+  }
+
+ private:
+  struct Job {
+    std::function<void()> run;
+    std::vector<Tensor> keep;
+    std::promise<void> done = {};
+  };
+
+  MPI_Comm comm() const { return communicator_->get(); }
+  void finish(MPI_Request request) const { communicator_->finish(request, closing_); }
+
+  WorkPtr start(std::vector<Tensor> keep, std::function<void()> run) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw std::runtime_error("an earlier call failed: " + failure_);
+    jobs_.push_back({std::move(run), std::move(keep)});
+    changed_.notify_all();
+    return c10::make_intrusive<StartedWork>(jobs_.back().done.get_future());
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      Job& job = jobs_.front();
+      std::exception_ptr error;
+      if (!failure_.empty()) {
+        error = std::make_exception_ptr(std::runtime_error("an earlier call failed: " + failure_));
+      } else {
+        lock.unlock();
+        std::string why;
+        try {
+          job.run();
+        } catch (const std::exception& thrown) {
+          error = std::current_exception();
+          why = thrown.what();
+          new std::vector<Tensor>(job.keep);  // MPI may still read or write them
+        }
+        lock.lock();
+        failure_ = why;
+      }
+      job.keep.clear();
+      error ? job.done.set_exception(error) : job.done.set_value();
+      jobs_.pop_front();
+      changed_.notify_all();
+    }
+  }
+
+  const std::shared_ptr<Communicator> communicator_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Job> jobs_;  // not done; the first is running
+  std::atomic<bool> closing_ = false;
+  std::string failure_;  // after which no call can succeed
+  std::thread thread_;
+};
+
+}  // namespace
+}  // namespace stretto
+
+extern "C" __attribute__((visibility("default"))) const char* stretto_mpi_built_for() {
+  return stretto::mpi_plugin::this_build;
+}
+
+extern "C" __attribute__((visibility("default"))) void stretto_mpi_make(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds deadline,
+    c10::intrusive_ptr<c10d::Backend>& made) {
+  made = c10::make_intrusive<stretto::Mpi>(*store, rank, size, deadline);
+}
