@@ -8,6 +8,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/checkpoint/load.h"
+#include "stretto/checkpoint/transfer.h"
 #include "stretto/checkpoint/writer.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/tensor/safetensors.h"
@@ -69,21 +70,6 @@ std::string load_error(const std::filesystem::path& checkpoint, State state) {
     return error.what();
   }
   return "";
-}
-
-TEST(Checkpoint, FoldersThatRanksDoNotShareAreRefusedByName) {
-  const TempFolder folder;
-  run_rank_threads(3, [&](Group& group) {
-    const auto own = folder.path() / (group.rank() == 2 ? "host-b" : "host-a");
-    if (group.rank() != 1) std::filesystem::create_directories(own);
-    Writer writer(group, {.folder = own, .background = false});
-    writer.save(replicated_state(1), 5);
-    EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 2 does not see what rank 0 writes into its folder: "),
-                                       HasSubstr((folder.path() / "host-b").string() + " on "),
-                                       HasSubstr((folder.path() / "host-a").string() + " on ")));
-  });
-  for (const char* host : {"host-a", "host-b"})
-    EXPECT_TRUE(std::filesystem::is_empty(folder.path() / host)) << host << ": nothing is committed or left";
 }
 
 TEST(Checkpoint, GivesBackEveryBit) {
@@ -267,6 +253,72 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
     }
     EXPECT_GT(faults, 10) << "the faults were not met";
   }
+}
+
+// Ranks 1 and 2 stand for hosts with a folder of their own.
+class Apart : public ::testing::Test {
+ protected:
+  std::filesystem::path folder(int rank) const {
+    return temporary_.path() / std::to_string(rank) / "checkpoints";
+  }
+  bool is_empty(int rank) const {
+    return !std::filesystem::exists(folder(rank)) || std::filesystem::is_empty(folder(rank));
+  }
+  // Saves steps 1, 2, ...; before each, `prepare` is called at rank 0. The reasons of failures, by step.
+  std::vector<std::string> save(int64_t steps, const std::function<void(int64_t step)>& prepare = {}) const {
+    std::vector<std::string> reasons;
+    run_rank_threads(3, [&](Group& group) {
+      Writer writer(group, {.folder = folder(group.rank())});
+      for (int64_t step = 1; step <= steps; ++step) {
+        if (group.rank() == 0 && prepare) prepare(step);
+        group.barrier();
+        writer.save(sharded_state(group.rank(), 3, /*by_rows=*/false, /*filled=*/true), step);
+        const std::string reason = writer.finish();
+        if (group.rank() == 0) reasons.push_back(reason);
+        EXPECT_EQ(group.broadcast_bytes(reason, 0), reason) << "ranks differ";
+      }
+    });
+    return reasons;
+  }
+  TempFolder temporary_;
+};
+
+TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
+  make_folders(folder(2) / "step-00000009.of-rank-2");  // an interrupted save left it
+  EXPECT_THAT(save(2), ::testing::Each(""));
+  EXPECT_EQ(archive::list_checkpoints(folder(0)).size(), 2u);
+  archive::verify(archive::checkpoint_path(folder(0), 2));
+  for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
+  run_rank_threads(3, [&](Group& group) {
+    State state = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/false);
+    {
+      const auto own_path = archive::checkpoint_path(folder(group.rank()), 2);
+      const ReadableCheckpoint readable(group, own_path, folder(group.rank()));
+      EXPECT_EQ(readable.path() == own_path, group.rank() == 0);
+      load(readable.path(), state);
+    }
+    const State expected = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/true);
+    EXPECT_TRUE(at::equal(state.tensors[0].pieces[0].data, expected.tensors[0].pieces[0].data));
+  });
+  for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << "the copies were removed";
+}
+
+// At the rank that writes its file, and at rank 0, which receives it.
+TEST_F(Apart, AFailureAnywhereCommitsNothing) {
+  const auto reasons = save(4, [&](int64_t step) {
+    if (step == 2) make_folders(folder_apart(folder(1), step, 1) / "rank-00001.safetensors" / "in the way");
+    if (step == 3)
+      make_folders(archive::partial_path(folder(0), step) / "rank-00002.safetensors" / "in the way");
+  });
+  EXPECT_EQ(reasons[0], "");
+  EXPECT_THAT(reasons[1], AllOf(HasSubstr("rank 1: "), HasSubstr("rank-00001.safetensors")));
+  EXPECT_THAT(reasons[2], HasSubstr("rank-00002.safetensors"));
+  EXPECT_EQ(reasons[3], "");
+  const auto left = archive::list_checkpoints(folder(0));
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[1].step, 4);
+  EXPECT_THAT(archive::list_partial(folder(0)), ::testing::IsEmpty());
+  for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
 }
 
 }  // namespace

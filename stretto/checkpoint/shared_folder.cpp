@@ -1,5 +1,6 @@
 #include "stretto/checkpoint/shared_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <thread>
@@ -11,7 +12,7 @@ namespace stretto::checkpoint {
 namespace {
 
 // "/data/run on node-1"
-std::string place(const std::filesystem::path& folder) {
+std::string place_of(const std::filesystem::path& folder) {
   std::array<char, 256> host = {};
   ::gethostname(host.data(), host.size() - 1);
   std::error_code failed;
@@ -38,9 +39,12 @@ bool appears(const std::filesystem::path& entry, std::chrono::milliseconds patie
 
 }  // namespace
 
-std::string why_not_shared(Group& group, const std::filesystem::path& folder,
+SharedFolder::SharedFolder(Group& group, const std::filesystem::path& folder,
                            std::chrono::milliseconds patience) {
-  if (group.size() == 1) return "";
+  const auto size = static_cast<size_t>(group.size());
+  receiver_of_.assign(size, -1);
+  places_ = group.all_gather_bytes(place_of(folder));
+  if (size == 1) return;
   std::string name;
   std::error_code failed;
   if (group.rank() == 0) {
@@ -49,17 +53,22 @@ std::string why_not_shared(Group& group, const std::filesystem::path& folder,
     if (!std::filesystem::create_directory(folder / name, failed)) name.clear();
   }
   name = group.broadcast_bytes(name, 0);
-  if (name.empty()) return "";
+  if (name.empty()) return;
   const bool found = group.rank() == 0 || appears(folder / name, patience);
-  const auto places = group.all_gather_bytes((found ? "+" : "-") + place(folder));
+  const auto seen =
+      group.all_gather_bytes(found ? "" : group.host() + " " + places_[static_cast<size_t>(group.rank())]);
   if (group.rank() == 0) std::filesystem::remove(folder / name, failed);
-  for (size_t rank = 1; rank < places.size(); ++rank) {
-    if (places[rank].front() == '+') continue;
-    return fmt::format(
-        "rank {} does not see what rank 0 writes into its folder: {} (rank {}) and {} (rank 0) are not the same, and no checkpoint would be complete. Set output to a folder in a file system that all hosts mount under the same path",
-        rank, places[rank].substr(1), rank, places[0].substr(1));
+  for (size_t rank = 0; rank < size; ++rank) {
+    if (!seen[rank].empty())
+      receiver_of_[rank] = static_cast<int>(std::ranges::find(seen, seen[rank]) - seen.begin());
   }
-  return "";
+}
+
+std::vector<int> SharedFolder::apart() const {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < receiver_of_.size(); ++rank)
+    if (receiver_of_[rank] >= 0) ranks.push_back(static_cast<int>(rank));
+  return ranks;
 }
 
 }  // namespace stretto::checkpoint

@@ -2,17 +2,36 @@
 
 #include <chrono>
 #include <filesystem>
-#include <string>
+#include <vector>
 
 #include "stretto/comm/group.h"
 
 namespace stretto::checkpoint {
 
-// Whether `folder` is the same at all ranks, as checkpoints require: rank 0 creates an entry of a random name in it, and the
-// others look for it, for up to `patience` because network file systems cache what they have looked up. Returns "" if all
-// find it, else the reason, with hosts and folders; the same at all ranks. Nothing remains in the folder. Where rank 0
-// cannot create anything, a save reports why: "". Collective. REQUIRES: the folder exists at rank 0.
-std::string why_not_shared(Group& group, const std::filesystem::path& folder,
-                           std::chrono::milliseconds patience = std::chrono::seconds(5));
+// Which ranks see what rank 0 writes into a folder: hosts may share a file system, or have a folder each by the same name.
+class SharedFolder {
+ public:
+  // Rank 0 creates an entry of a random name, and the others look for it, for up to `patience` because network file systems
+  // cache what they have looked up. Nothing remains. Where rank 0 cannot create anything, all count as seeing it: a save
+  // reports why. Collective. REQUIRES: the folder exists at rank 0.
+  SharedFolder(Group& group, const std::filesystem::path& folder,
+               std::chrono::milliseconds patience = std::chrono::seconds(5));
+
+  bool by_all() const { return apart().empty(); }
+  bool sees(int rank) const { return receiver_of_[static_cast<size_t>(rank)] < 0; }
+
+  // The ranks that do not see it.
+  std::vector<int> apart() const;
+
+  // Of those with the folder of `rank`, which does not see rank 0's, the first: what they all read is sent to it.
+  int receiver_of(int rank) const { return receiver_of_[static_cast<size_t>(rank)]; }
+
+  // "/data/run on node-1", as `rank` sees it.
+  const std::string& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
+
+ private:
+  std::vector<std::string> places_;
+  std::vector<int> receiver_of_;  // by rank; -1: it sees the folder
+};
 
 }  // namespace stretto::checkpoint

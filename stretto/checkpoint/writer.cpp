@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
-#include "stretto/checkpoint/shared_folder.h"
+#include "stretto/checkpoint/transfer.h"
 #include "stretto/tensor/file_memory.h"
 
 namespace stretto::checkpoint {
@@ -14,6 +14,8 @@ namespace {
 // A rank's part of the manifest as text, or the reason why there is none.
 constexpr char part_mark = '+';
 constexpr char error_mark = '-';
+
+std::string file_of(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
 
 // Adds what one rank wrote to the manifest.
 void merge(archive::Manifest& whole, const archive::Manifest& part) {
@@ -33,6 +35,12 @@ void discard(const std::filesystem::path& partial) {
   } catch (const IoError& error) {
     log::warning("{}", error.what());
   }
+}
+
+// What interrupted saves of a rank left on a host without rank 0's folder.
+void remove_own_leftovers(const std::filesystem::path& folder, int rank) {
+  for (const auto& path : archive::list_partial(folder))
+    if (path.string().ends_with(fmt::format(".of-rank-{}", rank))) discard(path);
 }
 
 // Memory for a snapshot, in a file if there is a folder with room for one. Saving must not end a run.
@@ -87,7 +95,12 @@ Writer::Writer(Group& group, WriterOptions options) : group_(group), options_(st
   std::vector<int> all(static_cast<size_t>(group.size()));
   std::iota(all.begin(), all.end(), 0);
   background_group_ = group.subgroup(all, "checkpoint");
-  unshared_ = why_not_shared(group, options_.folder);
+  shared_.emplace(group, options_.folder);
+  if (!shared_->by_all() && group.rank() == 0) {
+    log::info("checkpoints are kept in {}; ranks that do not see it, such as rank {} ({}), send theirs there",
+              shared_->place(0), shared_->apart()[0], shared_->place(shared_->apart()[0]));
+  }
+  if (!shared_->sees(group.rank())) remove_own_leftovers(options_.folder, group.rank());
 }
 
 Writer::~Writer() {
@@ -116,7 +129,8 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
   job->manifest.world_size = group_.size();
   job->manifest.score = std::move(score);
   job->manifest.scalars = state.scalars;
-  job->partial = archive::partial_path(options_.folder, step);
+  job->partial = shared_->sees(group_.rank()) ? archive::partial_path(options_.folder, step)
+                                              : folder_apart(options_.folder, step, group_.rank());
   last_step_ = step;
   if (!options_.background) {
     write(*job);
@@ -135,7 +149,7 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
 
 void Writer::write(Job& job) {
   try {
-    error_ = unshared_.empty() ? write_and_commit(job) : unshared_;
+    error_ = write_and_commit(job);
   } catch (const std::exception& error) {  // a peer has failed
     error_ = error.what();
   }
@@ -147,28 +161,35 @@ std::string Writer::write_and_commit(Job& job) {
   std::string part;
   try {
     make_folders(job.partial);
-    const auto written =
-        write_rank_file(job.partial / fmt::format("rank-{:05}.safetensors", rank), job.pieces);
+    const auto written = write_rank_file(job.partial / file_of(rank), job.pieces);
     part = part_mark + archive::to_text(written);
   } catch (const std::exception& error) {
     part = fmt::format("{}rank {}: {}", error_mark, rank, error.what());
   }
   const auto parts = background_group_->all_gather_bytes(part);
-  std::string failure;
-  if (rank == 0) failure = commit(job, parts);
-  return background_group_->broadcast_bytes(failure, 0);
+  std::string failure = collect(job, parts);
+  if (rank == 0 && failure.empty()) failure = commit(job, parts);
+  if (rank == 0 && !failure.empty()) discard(job.partial);
+  failure = background_group_->broadcast_bytes(failure, 0);
+  if (!shared_->sees(rank)) discard(job.partial);
+  return failure;
+}
+
+// At rank 0 the reason why not all files of other hosts have come.
+std::string Writer::collect(Job& job, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    if (part.front() == error_mark) return part.substr(1);
+  return collect_files(*background_group_, *shared_, job.partial / file_of(background_group_->rank()),
+                       job.partial);
 }
 
 std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
   try {
-    for (const std::string& part : parts) {
-      if (part.front() == error_mark) throw IoError("{}", part.substr(1));
+    for (const std::string& part : parts)
       merge(job.manifest, archive::parse_manifest(part.substr(1), "a rank's part"));
-    }
     write_file_atomic(job.partial / archive::manifest_name, archive::to_text(job.manifest));
     replace_folder(job.partial, archive::checkpoint_path(options_.folder, job.manifest.step));
   } catch (const std::exception& error) {
-    discard(job.partial);
     return error.what();
   }
   remove_superseded(job.manifest.step);

@@ -9,6 +9,7 @@
 
 #include "stretto/archive/folder.h"
 #include "stretto/checkpoint/rank_file.h"
+#include "stretto/checkpoint/shared_folder.h"
 #include "stretto/comm/group.h"
 
 namespace stretto::checkpoint {
@@ -23,12 +24,12 @@ struct WriterOptions {
 };
 
 // Saves the state of a run: each rank writes its pieces to step-<N>.partial/; when all are on disk, rank 0 adds the manifest
-// and renames the folder, which commits it. All ranks are notified of a failure at any: it is logged, nothing is committed,
+// and renames the folder, which commits it. On hosts without rank 0's folder they write to one of their own, from which their
+// files are sent to rank 0 (transfer.h). All ranks are notified of a failure at any: it is logged, nothing is committed,
 // and earlier checkpoints stay.
 class Writer {
  public:
-  // Collective. Removes what interrupted saves left in the folder. If the ranks do not share the folder, every save fails
-  // with the reason.
+  // Collective. Removes what interrupted saves left in the folder. Ranks that do not share it send their files to rank 0's.
   Writer(Group& group, WriterOptions options);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -46,6 +47,7 @@ class Writer {
   struct Job;
   void write(Job& job);
   std::string write_and_commit(Job& job);
+  std::string collect(Job& job, const std::vector<std::string>& parts);
   std::string commit(Job& job, const std::vector<std::string>& parts);
   void remove_superseded(int64_t step);
 
@@ -56,8 +58,8 @@ class Writer {
   bool snapshot_in_file_ = false;
   std::thread thread_;
   std::atomic<bool> busy_ = false;
-  std::string unshared_;  // why ranks do not share the folder; "" if they do
-  std::string error_;     // of the last save; read after joining the thread
+  std::optional<SharedFolder> shared_;
+  std::string error_;  // of the last save; read after joining the thread
   int64_t last_step_ = -1;
 };
 

@@ -5,6 +5,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint/load.h"
+#include "stretto/checkpoint/transfer.h"
 #include "stretto/lite/lite.h"
 #include "stretto/lite/torch_state.h"
 #include "stretto/parallel/replicas.h"
@@ -99,14 +100,15 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   });
   if (!chosen) return std::nullopt;
 
-  const archive::Manifest manifest = archive::read_manifest(*chosen);
+  const checkpoint::ReadableCheckpoint readable(group(), *chosen, chosen->parent_path());
+  const archive::Manifest manifest = archive::read_manifest(readable.path());
   if (!manifest.scalars.contains("extra")) {
     throw DataError("load: {} is not a checkpoint of a Lite program; resume it with `stretto train`",
                     chosen->string());
   }
   const std::set<std::string> stored = checkpoint::tensor_names(manifest);
   State table = state(&stored, RandomState::writers(stored));
-  checkpoint::load(*chosen, table);
+  checkpoint::load(readable.path(), table);
   for (lite::Model& model : models_) {
     if (model.engine() == nullptr) continue;
     model.engine()->resume_model();

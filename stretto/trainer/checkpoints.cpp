@@ -7,7 +7,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint/load.h"
-#include "stretto/checkpoint/shared_folder.h"
+#include "stretto/checkpoint/transfer.h"
 
 namespace stretto {
 namespace {
@@ -24,13 +24,7 @@ Checkpoints::Checkpoints(const Recipe& recipe, Group& group)
     : recipe_(recipe),
       group_(group),
       folder_(recipe.output / "checkpoints"),
-      every_(recipe.checkpoint.every, group.rank() == 0) {
-  if (recipe.checkpoint.every.never()) return;
-  const std::string reason = checkpoint::why_not_shared(group, recipe.output);
-  if (reason.empty()) return;
-  throw ConfigError("{}: {}; or train without checkpoints (checkpoint.every: never)",
-                    recipe.origins.label("checkpoint.every"), reason);
-}
+      every_(recipe.checkpoint.every, group.rank() == 0) {}
 
 std::optional<archive::Checkpoint> Checkpoints::choose() const {
   const std::string& wish = recipe_.resume;
@@ -131,10 +125,11 @@ State Checkpoints::roll_back(const Describe& describe, const std::string& reason
 }
 
 State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Describe& describe) {
-  const archive::Manifest manifest = archive::read_manifest(checkpoint);
+  const checkpoint::ReadableCheckpoint readable(group_, checkpoint, folder_);
+  const archive::Manifest manifest = archive::read_manifest(readable.path());
   require_same_settings(manifest, checkpoint);
   State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
-  checkpoint::load(checkpoint, state);
+  checkpoint::load(readable.path(), state);
   if (!manifest.scalars.contains("products")) state.scalars.erase("products");  // of an earlier version
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
             manifest.world_size == group_.size()

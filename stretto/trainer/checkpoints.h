@@ -16,8 +16,7 @@ namespace stretto {
 // collective.
 class Checkpoints {
  public:
-  // Throws ConfigError if the run is to be saved and the ranks do not share the output folder. REQUIRES: the folder exists at
-  // rank 0.
+  // REQUIRES: the output folder exists at rank 0.
   Checkpoints(const Recipe& recipe, Group& group);
 
   // Describes the live state into which a checkpoint is loaded; `random_writers` as in TrainingRun::state().

@@ -120,22 +120,36 @@ TEST_F(TrainHosts, DataThatDifferAreNamedByHost) {
                                     ContainsRegex("on ranks 2 and 3 on host1 \\([^\n]*other.tsv\\)")));
 }
 
-TEST_F(TrainHosts, CheckpointsNeedASharedFolder) {
-  const std::string checkpoints = " checkpoint.every=4 output=/dev/shm/run";  // each host's own
-  const auto results = run({on_host(0, 2, 1, checkpoints), on_host(1, 2, 1, checkpoints)});
-  for (const HostResult& result : results) {
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_THAT(result.err,
-                HasSubstr("checkpoint.every: rank 1 does not see what rank 0 writes into its folder: "
-                          "/dev/shm/run on host1 (rank 1) and /dev/shm/run on host0 (rank 0)"));
-  }
-  const std::string none = " checkpoint.every=never output=/dev/shm/run";
-  const auto kept =
-      run({on_host(0, 2, 1, none).replace(0, 0, "(") + "); code=$?; cp -r /dev/shm/run first; exit $code",
-           on_host(1, 2, 1, none).replace(0, 0, "(") + "); code=$?; cp -r /dev/shm/run second; exit $code"});
-  for (const HostResult& result : kept) EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(workspace_.has("first/model/model.safetensors"));
-  EXPECT_TRUE(workspace_.has("second/logger_logs/training_1.log"));
+// Each host has a /dev/shm/run of its own: the first keeps all checkpoints, and gives them to the second.
+TEST_F(TrainHosts, CheckpointsNeedNoSharedFolder) {
+  workspace_.train("undisturbed", 4, settings);
+  const std::string sharded = "checkpoint.every=3 training.strategy=fsdp output=";
+  const auto on_hosts = [&](const std::string& own_settings) {
+    const auto command = [&](int node) {
+      return fmt::format(
+          "([ ! -e {1} ] || cp -r {1} /dev/shm/run; {0}); code=$?; rm -rf {1}; cp -r /dev/shm/run {1}; exit $code",
+          on_host(node, 2, 2, sharded + "/dev/shm/run " + own_settings), node == 0 ? "first" : "second");
+    };
+    const auto results = run({command(0), command(1)});
+    for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+    return results[0].err;
+  };
+  EXPECT_THAT(
+      on_hosts("training.steps_this_run=5"),
+      ContainsRegex("checkpoints are kept in /dev/shm/run/checkpoints on [^;]*; ranks that do not see it, "
+                    "such as rank 2 \\(/dev/shm/run/checkpoints on"));
+  EXPECT_TRUE(workspace_.has("first/checkpoints/step-00000005/rank-00003.safetensors"));
+  EXPECT_TRUE(!workspace_.has("second/checkpoints") ||
+              std::filesystem::is_empty(workspace_.path("second/checkpoints")));
+
+  // On one host, for some steps, and back on two.
+  const ShellResult on_one = workspace_.run(
+      "train", 3, settings + "training.steps_this_run=3 " + sharded + workspace_.path("first"));
+  ASSERT_EQ(on_one.exit_code, 0) << on_one.err;
+  EXPECT_THAT(on_one.err, HasSubstr("resumed    after step 5"));
+  EXPECT_THAT(on_hosts(""), AllOf(HasSubstr("fetching   /dev/shm/run/checkpoints/step-00000008: "),
+                                  HasSubstr("resumed    after step 8")));
+  expect_same("undisturbed", "first");
   EXPECT_FALSE(workspace_.has("second/model"));
 }
 
