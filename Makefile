@@ -7,7 +7,7 @@ DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build package test test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda clean
+.PHONY: help setup build package test test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -94,6 +94,10 @@ check-cuda:  ## compile (not link, not run) the CUDA parts against the headers o
 	@test -s build/check-cuda/cuda_objects.txt || { echo "check-cuda: CMake did not select the CUDA parts" >&2; exit 1; }
 	@xargs cmake --build build/check-cuda --target <build/check-cuda/cuda_objects.txt
 	@echo "the CUDA parts compile: $$(wc -l <build/check-cuda/cuda_objects.txt) file(s)"
+
+check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Kubernetes and Kubeflow
+	@$(SETUP) kubernetes
+	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
 
 clean:  ## remove build/ (what setup installed stays in .deps/)
 	rm -rf build

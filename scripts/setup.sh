@@ -10,6 +10,7 @@
 #                                 accelerate, Lightning Fabric (400 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for make check-torch-2.11 (a 530 MB download)
 #   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB download)
+#   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes (120 MB)
 #
 # STRETTO_DEPS                    folder for everything that is not a system package (default: .deps in the repository)
 # STRETTO_TORCH, CMAKE_PREFIX_PATH  an existing libtorch to use instead of a private one
@@ -303,6 +304,20 @@ install_peers() {
   touch "$peers/.made"
 }
 
+install_kubernetes_schemas() {
+  local schemas=$deps/kubernetes python
+  [[ ! -e $schemas/.made ]] || return 0
+  python=$(python_with_venv)
+  lock_deps
+  [[ ! -e $schemas/.made ]] || return 0
+  say "installing the schemas of Kubernetes and Kubeflow into $schemas (120 MB)"
+  rm -rf "$schemas"
+  "$python" -m venv "$schemas"
+  "$schemas/bin/python" -m pip -q --disable-pip-version-check install 'kubernetes-validate>=1.31' 'kubeflow-training>=1.9' \
+    'kubeflow-trainer-api>=2.0' || fail "pip cannot install the schemas of Kubernetes and Kubeflow (its message is above)"
+  touch "$schemas/.made"
+}
+
 install_clang_tidy() {
   make_venv
   [[ $("$venv/bin/clang-tidy" --version 2>/dev/null) != *" $CLANG_TIDY"* ]] || return 0
@@ -319,8 +334,8 @@ for want in "$@"; do
     tests) packages+=("${TEST_PACKAGES[@]}") ;;
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
-    demo | torch-2.11 | cuda) ;;
-    *) fail "unknown argument \"$want\"; expected any of: tests, lint, demo, bench, torch-2.11, cuda" ;;
+    demo | torch-2.11 | cuda | kubernetes) ;;
+    *) fail "unknown argument \"$want\"; expected any of: tests, lint, demo, bench, torch-2.11, cuda, kubernetes" ;;
   esac
 done
 install_packages "${packages[@]}"
@@ -332,3 +347,4 @@ install_torch
 [[ $wants != *" bench "* ]] || install_peers
 [[ $wants != *" torch-2.11 "* ]] || install_old_torch_headers
 [[ $wants != *" cuda "* ]] || install_cuda_headers
+[[ $wants != *" kubernetes "* ]] || install_kubernetes_schemas

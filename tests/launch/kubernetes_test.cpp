@@ -126,7 +126,7 @@ TEST_F(Kubernetes, ATrainJob) {
   for (const int index : {0, 1}) {
     variables.push_back(fmt::format(
         "PET_NNODES={} PET_NODE_RANK={} PET_NPROC_PER_NODE={} PET_MASTER_ADDR=127.0.0.1 PET_MASTER_PORT={}",
-        policy["numNodes"].as<int>(), index, policy["torch"]["numProcPerNode"].as<int>(), port_));
+        policy["numNodes"].as<int>(), index, parts[1]["spec"]["trainer"]["numProcPerNode"].as<int>(), port_));
   }
   expect_eight_ranks(variables, command(pod, ""));
 }
