@@ -70,6 +70,44 @@ TEST_F(SshHosts, OneCommandStartsTheRanksOfAll) {
   EXPECT_THAT(result.err, HasSubstr("host0 (node rank 0, ranks 0 to 1), host1 (node rank 1, ranks 2 to 3)"));
 }
 
+// The lines that README.md shows for several machines, with the names, recipe and folder of this test.
+TEST_F(SshHosts, ReadmesLinesTakeTheStepsOfOneHost) {
+  const std::string readme = read_file(README), mark = "<!-- on node-a and node-b -->\n```sh\n";
+  ASSERT_THAT(readme, HasSubstr(mark));
+  const std::string block = readme.substr(readme.find(mark) + mark.size());
+  const auto lines = split(std::string_view(block).substr(0, block.find("\n```")), '\n');
+  ASSERT_EQ(lines.size(), 2u);
+  const Workspace workspace;
+  const std::string settings = "training.max_steps=8 evaluate.every=never ";
+  workspace.train("one", 4, settings);
+  workspace.write("secret", std::string(64, 'a'));
+  std::filesystem::permissions(workspace.path("secret"), std::filesystem::perms(0600));
+  const auto here = [&](std::string_view line, const std::string& folder) {
+    std::string command = fmt::format("{} --no-pin {} output={}", line, settings, workspace.path(folder));
+    for (const auto& [word, meant] :
+         {std::pair<std::string, std::string>{"stretto ", std::string(STRETTO_PROGRAM) + " "},
+          {"questions.yaml", workspace.path("recipe.yaml")},
+          {"-file secret", "-file " + workspace.path("secret")},
+          {"node-a", "host0"},
+          {"node-b", "host1"}}) {
+      if (const size_t at = command.find(word); at != std::string::npos)
+        command.replace(at, word.size(), meant);
+    }
+    return command;
+  };
+  const auto expect_the_same = [&](const std::string& folder) {
+    EXPECT_LT(relative_difference(workspace.losses("one"), workspace.losses(folder)), 1e-9) << folder;
+  };
+  const HostResult by_ssh = run("(" + here(lines[0], "ssh") + ")")[0];
+  ASSERT_EQ(by_ssh.exit_code, 0) << by_ssh.err;
+  expect_the_same("ssh");
+  // Debian gives a host's own name an address of the loopback device; the route tells the one by which others reach it.
+  const std::string on_each = "ip route add default dev eth0; " + here(lines[1], "on_each");
+  for (const HostResult& host : run_on_hosts(folder_.path(), {on_each, on_each}))
+    ASSERT_EQ(host.exit_code, 0) << host.err;
+  expect_the_same("on_each");
+}
+
 TEST_F(SshHosts, NothingOutlivesTheFirstLauncher) {
   const HostResult& result = run(
       fmt::format("background {} launch --hosts host0,host1:2 -- sh -c 'echo > up$RANK; exec sleep 1000'; "
