@@ -22,6 +22,8 @@ BENCHMARKS = {
     "checkpoint": ["--program", PROGRAMS / "checkpoint_bench"],
     "adamw": ["--program", PROGRAMS / "adamw_bench"],
     "collectives": ["--program", PROGRAMS / "collectives_bench"],
+    "optimizers": ["--program", PROGRAMS / "optimizers_bench"],
+    "trainer": ["--program", PROGRAMS / "trainer_bench"],
     "lite": ["--program", PROGRAMS / "lite_bench"],
     "train": [],
     "sharding": [],

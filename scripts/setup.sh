@@ -7,7 +7,7 @@
 #   scripts/setup.sh lint         also clang-format and clang-tidy
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
-#                                 accelerate, Lightning Fabric (400 MB)
+#                                 accelerate, Lightning (400 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for make check-torch-2.11 (a 530 MB download)
 #   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB download)
 #   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes (120 MB)
@@ -289,19 +289,19 @@ install_encoder() {
 
 install_peers() {
   local peers=$deps/peers
-  [[ ! -e $peers/.made ]] || return 0
+  [[ ! -e $peers/.made-2 ]] || return 0
   local python
   python=$(python_with_venv)
   lock_deps
-  [[ ! -e $peers/.made ]] || return 0
-  say "installing torch $TORCH, transformers, accelerate and lightning-fabric into $peers"
+  [[ ! -e $peers/.made-2 ]] || return 0
+  say "installing torch $TORCH, transformers, accelerate and Lightning into $peers"
   rm -rf "$peers"
   "$python" -m venv "$peers"
   "$peers/bin/python" -m pip -q --disable-pip-version-check install "torch==$TORCH" numpy ||
     fail "pip cannot install torch $TORCH for the benchmarks' peers (its message is above)"
-  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers lightning-fabric ||
-    fail "pip cannot install transformers, accelerate and lightning-fabric for the benchmarks (its message is above)"
-  touch "$peers/.made"
+  "$peers/bin/python" -m pip -q --disable-pip-version-check install transformers accelerate tokenizers lightning-fabric pytorch-lightning ||
+    fail "pip cannot install transformers, accelerate and Lightning for the benchmarks (its message is above)"
+  touch "$peers/.made-2"
 }
 
 install_kubernetes_schemas() {

@@ -15,6 +15,13 @@ class Adadelta : public PartwiseOptimizer {
  private:
   std::vector<std::string> state_names() const override { return {"square_avg", "acc_delta"}; }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    return kernels::update(
+        kernels::AdadeltaRule{
+            .gradient = part.gradient(grad_scale), .rho = options_.rho, .eps = options_.eps, .lr = part.lr},
+        part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     Tensor master = part.master, square_avg = part.state[0], acc_delta = part.state[1];
     part.add_weight_decay();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "stretto/declare/check_settings.h"
+#include "stretto/kernels/cpu/factored_loops.h"
 #include "stretto/kernels/flush_denormals.h"
 
 namespace stretto::optim {
@@ -55,6 +56,11 @@ class Adafactor : public Optimizer {
       const ParameterPiece& piece = pieces()[i];
       if (piece.begin == piece.end) continue;
       const Buffers part = slice(buffers(), piece.begin, piece.end);
+      if (step_matrices(piece, states_[i], part, rates.lr * piece.lr_factor, grad_scale,
+                        static_cast<double>(step))) {
+        if (part.compute.defined()) Tensor(part.compute).copy_(part.master);
+        continue;
+      }
       step_tensor(piece, states_[i], part.master.view(piece.shape),
                   part.grad.mul_(grad_scale).view(piece.shape), rates.lr * piece.lr_factor,
                   static_cast<double>(step));
@@ -63,22 +69,63 @@ class Adafactor : public Optimizer {
     }
   }
 
+  // Tensors of two dimensions on CPU, in three passes over memory. False, and nothing is changed: it is another.
+  bool step_matrices(const ParameterPiece& piece, const TensorState& state, const Buffers& part, double lr,
+                     double grad_scale, double step) const {
+    if (piece.shape.size() != 2 || !part.master.device().is_cpu()) return false;
+    part.master.scalar_type() == at::kDouble ? step_matrix<double>(piece, state, part, lr, grad_scale, step)
+                                             : step_matrix<float>(piece, state, part, lr, grad_scale, step);
+    return true;
+  }
+
+  template <class R>
+  void step_matrix(const ParameterPiece& piece, const TensorState& state, const Buffers& part, double lr,
+                   double grad_scale, double step) const {
+    const int64_t rows = piece.shape[0], columns = piece.shape[1];
+    const kernels::FactoredMatrix<R> matrix = {part.master.data_ptr<R>(), part.grad.data_ptr<R>(),
+                                               static_cast<R>(grad_scale), rows, columns};
+    const auto options = part.master.options();
+    const Tensor row_sums = at::empty({rows, 1}, options), scratch = at::empty({columns}, options);
+    const Tensor column_sums = at::zeros({1, columns}, options.dtype(at::kDouble));
+    const double squares = kernels::factored_squares_loop(
+        matrix, row_sums.data_ptr<R>(), column_sums.data_ptr<double>(), scratch.data_ptr<R>());
+    const double weight = std::pow(step, options_.beta2_decay), eps = eps_of(part.master);
+    Tensor row_var = state.row_var, col_var = state.col_var;
+    row_var.lerp_(row_sums.div_(static_cast<double>(columns)), weight);
+    col_var.lerp_(column_sums.div_(static_cast<double>(rows)).to(options), weight);
+    const Tensor row = row_var / row_var.mean(-2, true).clamp_min_(eps);
+    const R *of_row = row.const_data_ptr<R>(), *of_column = col_var.const_data_ptr<R>();
+    const auto least = static_cast<R>(eps * eps);
+    const auto size = static_cast<double>(rows * columns);
+    const double norm = std::sqrt(kernels::factored_norm_loop(matrix, of_row, of_column, least) / size);
+    const bool decays = piece.weight_decay && options_.weight_decay != 0;
+    kernels::factored_step_loop(
+        matrix, of_row, of_column, least, static_cast<R>(decays ? 1 - lr * options_.weight_decay : 1),
+        static_cast<R>(alpha(std::sqrt(squares / size), lr, step) / std::max(1.0, norm / options_.d)));
+  }
+
+  double alpha(double rms, double lr, double step) const {
+    return std::max(options_.eps[1], rms) * std::min(lr, 1 / std::sqrt(step));
+  }
+
+  double eps_of(const Tensor& master) const {
+    if (options_.eps[0] > 0) return options_.eps[0];
+    return master.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                               : static_cast<double>(std::numeric_limits<float>::epsilon());
+  }
+
   void step_tensor(const ParameterPiece& piece, const TensorState& state, const Tensor& master,
                    const Tensor& grad, double lr, double step) const {
     const double root_of_size = std::sqrt(static_cast<double>(grad.numel()));
     const double rms = master.norm().item<double>() / root_of_size;
-    const double alpha = std::max(options_.eps[1], rms) * std::min(lr, 1 / std::sqrt(step));
     if (piece.weight_decay && options_.weight_decay != 0) master.mul_(1 - lr * options_.weight_decay);
-    const double eps = options_.eps[0] > 0 ? options_.eps[0]
-                       : master.scalar_type() == at::kDouble
-                           ? std::numeric_limits<double>::epsilon()
-                           : static_cast<double>(std::numeric_limits<float>::epsilon());
+    const double eps = eps_of(master);
     const Tensor update = variance(state, grad, std::pow(step, options_.beta2_decay), eps)
                               .clamp_min_(eps * eps)
                               .rsqrt_()
                               .mul_(grad);
     const double limit = std::max(1.0, update.norm().item<double>() / (root_of_size * options_.d));
-    master.add_(update, -alpha / limit);
+    master.add_(update, -alpha(rms, lr, step) / limit);
   }
 
   // The estimated square of each gradient, in memory of its own. `weight` of the new gradient in the averages.

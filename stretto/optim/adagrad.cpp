@@ -19,12 +19,21 @@ class Adagrad : public PartwiseOptimizer {
     Tensor(range.state[0]).fill_(options_.initial_accumulator_value);
   }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    return kernels::update(
+        kernels::AdagradRule{.gradient = part.gradient(grad_scale), .eps = options_.eps, .lr = lr_of(part)},
+        part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     Tensor master = part.master, sum = part.state[0];
     part.add_weight_decay();
     sum.addcmul_(part.grad, part.grad);
-    const double lr = part.lr / (1 + static_cast<double>(part.step - 1) * options_.lr_decay);
-    master.addcdiv_(part.grad, sum.sqrt().add_(options_.eps), -lr);
+    master.addcdiv_(part.grad, sum.sqrt().add_(options_.eps), -lr_of(part));
+  }
+
+  double lr_of(const Part& part) const {
+    return part.lr / (1 + static_cast<double>(part.step - 1) * options_.lr_decay);
   }
 
   AdagradOptions options_;

@@ -21,6 +21,21 @@ class Adam : public PartwiseOptimizer {
     return names;
   }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    if (options_.amsgrad) return false;
+    const auto [beta1, beta2] = std::pair(part.momentum.value_or(options_.betas[0]), options_.betas[1]);
+    const auto step = static_cast<double>(part.step);
+    return kernels::update(kernels::AdamRule{.gradient = part.gradient(grad_scale),
+                                             .beta1 = beta1,
+                                             .beta2 = beta2,
+                                             .eps = options_.eps,
+                                             .decay = 1,
+                                             .root_factor = 1 / std::sqrt(1 - std::pow(beta2, step)),
+                                             .of_gradient = 0,
+                                             .of_mean = part.lr / (1 - std::pow(beta1, step))},
+                           part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     const auto [beta1, beta2] = std::pair(part.momentum.value_or(options_.betas[0]), options_.betas[1]);
     const auto step = static_cast<double>(part.step);

@@ -17,6 +17,17 @@ class Adamax : public PartwiseOptimizer {
  private:
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_inf"}; }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    const auto [beta1, beta2] = std::pair(part.momentum.value_or(options_.betas[0]), options_.betas[1]);
+    return kernels::update(
+        kernels::AdamaxRule{.gradient = part.gradient(grad_scale),
+                            .beta1 = beta1,
+                            .beta2 = beta2,
+                            .eps = options_.eps,
+                            .lr = part.lr / (1 - std::pow(beta1, static_cast<double>(part.step)))},
+        part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     const auto [beta1, beta2] = std::pair(part.momentum.value_or(options_.betas[0]), options_.betas[1]);
     Tensor master = part.master, exp_avg = part.state[0], exp_inf = part.state[1];

@@ -28,18 +28,29 @@ class Asgd : public PartwiseOptimizer {
     scalars.at("previous_lr").get_to(previous_lr_);
   }
 
-  void step_part(const Part& part) override {
-    Tensor master = part.master, ax = part.state[0];
-    part.add_weight_decay();
+  kernels::AsgdRule rule(const Part& part, double grad_scale) const {
     const auto steps_done = static_cast<double>(part.step - 1);
     const double lr = previous_lr_ * part.lr_factor;
     const double eta = lr / std::pow(1 + options_.lambd * lr * steps_done, options_.alpha);
-    const double mu = 1 / std::max(1.0, steps_done - options_.t0);
-    master.mul_(1 - options_.lambd * eta).add_(part.grad, -eta);
-    if (mu == 1) {
+    return {.gradient = part.gradient(grad_scale),
+            .decay = 1 - options_.lambd * eta,
+            .lr = eta,
+            .mu = 1 / std::max(1.0, steps_done - options_.t0)};
+  }
+
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    return kernels::update(rule(part, grad_scale), part.master, part.grad, part.state);
+  }
+
+  void step_part(const Part& part) override {
+    Tensor master = part.master, ax = part.state[0];
+    const kernels::AsgdRule with = rule(part, 1);
+    part.add_weight_decay();
+    master.mul_(with.decay).add_(part.grad, -with.lr);
+    if (with.mu == 1) {
       ax.copy_(master);
     } else {
-      ax.add_(master.sub(ax), mu);
+      ax.add_(master.sub(ax), with.mu);
     }
   }
 

@@ -29,6 +29,21 @@ class Nadam : public PartwiseOptimizer {
   void add_scalars(nlohmann::json& scalars) const override { scalars["mu_product"] = mu_product_; }
   void read_scalars(const nlohmann::json& scalars) override { scalars.at("mu_product").get_to(mu_product_); }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    const double beta2 = options_.betas[1];
+    const bool decoupled = options_.decoupled_weight_decay;
+    return kernels::update(
+        kernels::AdamRule{.gradient = part.gradient(grad_scale, decoupled),
+                          .beta1 = beta1_,
+                          .beta2 = beta2,
+                          .eps = options_.eps,
+                          .decay = decoupled ? 1 - part.lr * part.weight_decay : 1,
+                          .root_factor = 1 / std::sqrt(1 - std::pow(beta2, static_cast<double>(part.step))),
+                          .of_gradient = part.lr * (1 - mu_) / (1 - mu_product_),
+                          .of_mean = part.lr * next_mu_ / (1 - mu_product_ * next_mu_)},
+        part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     const double beta2 = options_.betas[1];
     Tensor master = part.master, exp_avg = part.state[0], exp_avg_sq = part.state[1];

@@ -17,24 +17,45 @@ class Radam : public PartwiseOptimizer {
  private:
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_avg_sq"}; }
 
+  // lr / correction of the mean, times what the variance of the gradients so far is worth; 0: nothing.
+  double step_size(const Part& part, double beta1) const {
+    const auto step = static_cast<double>(part.step);
+    const double beta2 = options_.betas[1], correction2 = 1 - std::pow(beta2, step);
+    const double rho_inf = 2 / (1 - beta2) - 1;
+    const double rho = rho_inf - 2 * step * std::pow(beta2, step) / correction2;
+    if (rho <= 5) return 0;
+    const double rectification =
+        std::sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho));
+    return part.lr / (1 - std::pow(beta1, step)) * std::sqrt(correction2) * rectification;
+  }
+
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    const double beta1 = part.momentum.value_or(options_.betas[0]), size = step_size(part, beta1);
+    if (size == 0) return false;
+    const bool decoupled = options_.decoupled_weight_decay;
+    return kernels::update(kernels::AdamRule{.gradient = part.gradient(grad_scale, decoupled),
+                                             .beta1 = beta1,
+                                             .beta2 = options_.betas[1],
+                                             .eps = options_.eps,
+                                             .decay = decoupled ? 1 - part.lr * part.weight_decay : 1,
+                                             .root_factor = 1,
+                                             .of_gradient = 0,
+                                             .of_mean = size},
+                           part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     const auto [beta1, beta2] = std::pair(part.momentum.value_or(options_.betas[0]), options_.betas[1]);
-    const auto step = static_cast<double>(part.step);
     Tensor master = part.master, exp_avg = part.state[0], exp_avg_sq = part.state[1];
     part.apply_weight_decay(options_.decoupled_weight_decay);
     exp_avg.lerp_(part.grad, 1 - beta1);
     exp_avg_sq.mul_(beta2).addcmul_(part.grad, part.grad, 1 - beta2);
-    const double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
-    const double rho_inf = 2 / (1 - beta2) - 1;
-    const double rho = rho_inf - 2 * step * std::pow(beta2, step) / correction2;
-    if (rho <= 5) {  // the variance of so few gradients says nothing
-      master.add_(exp_avg, -part.lr / correction1);
-      return;
+    const double size = step_size(part, beta1);
+    if (size == 0) {
+      master.add_(exp_avg, -part.lr / (1 - std::pow(beta1, static_cast<double>(part.step))));
+    } else {
+      master.addcdiv_(exp_avg, exp_avg_sq.sqrt().add_(options_.eps), -size);
     }
-    const double rectification =
-        std::sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho));
-    master.addcdiv_(exp_avg, exp_avg_sq.sqrt().add_(options_.eps),
-                    -part.lr / correction1 * std::sqrt(correction2) * rectification);
   }
 
   RadamOptions options_;

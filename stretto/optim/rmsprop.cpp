@@ -22,6 +22,16 @@ class Rmsprop : public PartwiseOptimizer {
     return names;
   }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    if (options_.centered) return false;
+    return kernels::update(kernels::RmspropRule{.gradient = part.gradient(grad_scale),
+                                                .alpha = options_.alpha,
+                                                .eps = options_.eps,
+                                                .momentum = part.momentum.value_or(options_.momentum),
+                                                .lr = part.lr},
+                           part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     Tensor master = part.master, square_avg = part.state[0];
     part.add_weight_decay();

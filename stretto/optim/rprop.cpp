@@ -19,6 +19,15 @@ class Rprop : public PartwiseOptimizer {
     Tensor(range.state[1]).fill_(options_.lr * range.lr_factor);
   }
 
+  bool step_in_one_pass(const Part& part, double grad_scale) override {
+    return kernels::update(kernels::RpropRule{.gradient = part.gradient(grad_scale),
+                                              .less = options_.etas[0],
+                                              .more = options_.etas[1],
+                                              .least = options_.step_sizes[0],
+                                              .most = options_.step_sizes[1]},
+                           part.master, part.grad, part.state);
+  }
+
   void step_part(const Part& part) override {
     Tensor master = part.master, prev = part.state[0], step_size = part.state[1];
     const Tensor agreement = part.grad.mul(prev);
