@@ -127,9 +127,9 @@ def make_case(name, config, seed):
     save_golden(golden, folder)
 
 
-def train(model, batches):
-    """20 fine-tuning steps; returns the loss, gradient norm and learning rate of each."""
-    no_decay = lambda name: name.endswith("bias") or "LayerNorm" in name
+def train(model, batches, mean_loss):
+    """20 fine-tuning steps on mean_loss(model, batch); returns the loss, gradient norm and learning rate of each."""
+    no_decay = lambda name: name.endswith("bias") or "layer_norm" in name or "LayerNorm" in name
     named = list(model.named_parameters())
     optimizer = torch.optim.AdamW(
         [{"params": [p for n, p in named if not no_decay(n)], "weight_decay": 0.01},
@@ -139,7 +139,7 @@ def train(model, batches):
     losses, norms, rates = [], [], []
     for batch in batches:
         optimizer.zero_grad()
-        loss = forward(model, batch)[1] / len(batch["labels"])
+        loss = mean_loss(model, batch)
         loss.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
         losses.append(loss.detach())
@@ -147,6 +147,16 @@ def train(model, batches):
         optimizer.step()
         schedule.step()
     return torch.stack(losses), torch.stack(norms), torch.tensor(rates, dtype=torch.float64)
+
+
+def parity_golden(folder, load_model, batches, mean_loss):
+    """Writes golden.safetensors of parity/: the batches, and what training on them gives in both precisions."""
+    golden = {f"batch_{k}.{name}": tensor for k, batch in enumerate(batches) for name, tensor in batch.items()}
+    for prec, dtype in PRECISIONS.items():
+        model = load_model(folder, dtype)
+        golden[f"{prec}.loss"], golden[f"{prec}.grad_norm"], golden["lr"] = train(model, batches, mean_loss)
+        golden |= {f"{prec}.final.{n}": p for n, p in model.named_parameters()}
+    save_golden(golden, folder)
 
 
 def make_parity():
@@ -158,12 +168,7 @@ def make_parity():
     for _ in range(20):
         lengths = torch.randint(1, 33, (6,), generator=generator).tolist()
         batches.append(random_batch(model.config, lengths, generator, pairs=True))
-    golden = {f"batch_{k}.{name}": tensor for k, batch in enumerate(batches) for name, tensor in batch.items()}
-    for prec, dtype in PRECISIONS.items():
-        model = load(folder, dtype)
-        golden[f"{prec}.loss"], golden[f"{prec}.grad_norm"], golden["lr"] = train(model, batches)
-        golden |= {f"{prec}.final.{n}": p for n, p in model.named_parameters()}
-    save_golden(golden, folder)
+    parity_golden(folder, load, batches, lambda model, batch: forward(model, batch)[1] / len(batch["labels"]))
 
 
 def copy_config(source, folder):

@@ -16,6 +16,7 @@ As in make_golden_bert.py, the reference runs on the padded batch with an attent
 for question answering have equal lengths: transformers' softmax over the tokens includes padding.
 """
 
+import functools
 import os
 
 import torch
@@ -91,27 +92,9 @@ def make_case(head, seed):
     common.save_golden(golden, folder)
 
 
-def train(head, model, batches):
-    """20 fine-tuning steps; returns the loss, gradient norm and learning rate of each."""
-    no_decay = lambda name: name.endswith("bias") or "LayerNorm" in name
-    named = list(model.named_parameters())
-    optimizer = torch.optim.AdamW(
-        [{"params": [p for n, p in named if not no_decay(n)], "weight_decay": 0.01},
-         {"params": [p for n, p in named if no_decay(n)], "weight_decay": 0.0}],
-        lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, 4, len(batches))
-    losses, norms, rates = [], [], []
-    for batch in batches:
-        optimizer.zero_grad()
-        _, total, count = forward(head, model, batch)
-        loss = total / count
-        loss.backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
-        losses.append(loss.detach())
-        rates.append(schedule.get_last_lr()[0])
-        optimizer.step()
-        schedule.step()
-    return torch.stack(losses), torch.stack(norms), torch.tensor(rates, dtype=torch.float64)
+def mean_loss(head, model, batch):
+    _, total, count = forward(head, model, batch)
+    return total / count
 
 
 def make_parity(head, seed):
@@ -123,12 +106,7 @@ def make_parity(head, seed):
     for _ in range(20):
         lengths = torch.randint(2, 33, (6,), generator=generator).tolist()
         batches.append(random_batch(head, model.config, lengths if head == "token" else lengths[:1] * 6, generator))
-    golden = {f"batch_{k}.{name}": tensor for k, batch in enumerate(batches) for name, tensor in batch.items()}
-    for prec, dtype in common.PRECISIONS.items():
-        model = load(head, folder, dtype)
-        golden[f"{prec}.loss"], golden[f"{prec}.grad_norm"], golden["lr"] = train(head, model, batches)
-        golden |= {f"{prec}.final.{n}": p for n, p in model.named_parameters()}
-    common.save_golden(golden, folder)
+    common.parity_golden(folder, functools.partial(load, head), batches, functools.partial(mean_loss, head))
 
 
 def main():

@@ -12,6 +12,7 @@ weighted_multi_label/       weights 1, 2.5, 0.5 of the wanted classes, by torch'
 Each with the tensors of the parity folders of make_golden_bert_heads.py; labels [B] int64 or float32, or [B, C] float32.
 """
 
+import functools
 import os
 
 import torch
@@ -75,13 +76,10 @@ def make_parity(case, seed):
         lengths = torch.randint(2, 33, (6,), generator=generator).tolist()
         batch = common.random_batch(model.config, lengths, generator, pairs=False)
         batches.append(dict(batch, labels=random_labels(problem, len(lengths), generator)))
-    golden = {f"batch_{k}.{name}": tensor for k, batch in enumerate(batches) for name, tensor in batch.items()}
     heads.forward = forward
-    for prec, dtype in common.PRECISIONS.items():
-        model = BertForSequenceClassification.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
-        golden[f"{prec}.loss"], golden[f"{prec}.grad_norm"], golden["lr"] = heads.train(case, model, batches)
-        golden |= {f"{prec}.final.{n}": p for n, p in model.named_parameters()}
-    common.save_golden(golden, folder)
+    load = lambda folder, dtype: BertForSequenceClassification.from_pretrained(
+        folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
+    common.parity_golden(folder, load, batches, functools.partial(heads.mean_loss, case))
 
 
 def main():

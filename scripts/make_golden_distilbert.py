@@ -4,7 +4,8 @@
 Needs torch, transformers and safetensors (the files in the repository: torch 2.13, transformers 5.23):
     python3 scripts/make_golden_distilbert.py
 
-sequence/, token/    config.json, model.safetensors (fp32) and golden.safetensors, as make_golden_roberta.py writes them
+sequence/, token/    config.json, model.safetensors (fp32) and golden.safetensors, and
+parity_sequence/, parity_token/, all as make_golden_roberta.py writes them
 """
 
 import make_golden_bert as common

@@ -6,8 +6,10 @@ Needs torch, transformers and safetensors (the files in the repository: torch 2.
 
 sequence/, token/    config.json, model.safetensors (fp32) and golden.safetensors, with the tensors of make_golden_bert.py's
                      cases; labels of token/ are of tokens
+parity_sequence/, parity_token/   a folder to start from, and 20 steps of training, as in make_golden_bert.py's parity/
 """
 
+import functools
 import os
 
 import torch
@@ -28,29 +30,28 @@ def make_config(labels):
     return RobertaConfig(**SMALL, num_labels=labels, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def random_batch(name, labels, generator):
-    total = sum(LENGTHS)
+def random_batch(name, labels, generator, lengths=LENGTHS):
+    total = sum(lengths)
     ids = torch.randint(3, SMALL["vocab_size"], (total,), generator=generator)
-    bounds = torch.tensor([0] + LENGTHS).cumsum(0)
-    labels = torch.randint(0, labels, (total if name == "token" else len(LENGTHS),), generator=generator)
+    bounds = torch.tensor([0] + lengths).cumsum(0)
+    labels = torch.randint(0, labels, (total if name == "token" else len(lengths),), generator=generator)
     return {"ids": ids, "token_type_ids": torch.zeros(total, dtype=torch.int64), "cu_seqlens": bounds, "labels": labels}
 
 
 def forward(name, model, batch):
     """Logits [B or T, C] and the sum of the cross entropies, from the padded form of a packed batch."""
     bounds = batch["cu_seqlens"].tolist()
-    ids = torch.full((len(LENGTHS), max(LENGTHS)), PAD)
+    lengths = [end - begin for begin, end in zip(bounds, bounds[1:])]
+    ids = torch.full((len(lengths), max(lengths)), PAD)
     for row, (begin, end) in enumerate(zip(bounds, bounds[1:])):
         ids[row, :end - begin] = batch["ids"][begin:end]
     logits = model(input_ids=ids, attention_mask=(ids != PAD).long()).logits
     if name == "token":
-        logits = torch.cat([logits[row, :length] for row, length in enumerate(LENGTHS)])
+        logits = torch.cat([logits[row, :length] for row, length in enumerate(lengths)])
     return logits, torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="sum")
 
 
-def make_case(name, kind, labels, seed):
-    folder = ROOT / name
-    generator = torch.Generator().manual_seed(seed)
+def save_random_model(folder, kind, labels, generator):
     model = kind(make_config(labels))
     with torch.no_grad():
         for parameter_name, parameter in sorted(model.named_parameters()):
@@ -58,15 +59,34 @@ def make_case(name, kind, labels, seed):
             is_norm = parameter_name.lower().endswith(("layernorm.weight", "layer_norm.weight"))
             parameter.copy_(1 + 0.2 * noise if is_norm else 0.25 * noise)
     common.save_model(model, folder)
+
+
+def load(kind, folder, dtype):
+    return kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
+
+
+def make_case(name, kind, labels, seed):
+    folder = ROOT / name
+    generator = torch.Generator().manual_seed(seed)
+    save_random_model(folder, kind, labels, generator)
     batch = random_batch(name, labels, generator)
     golden = dict(batch)
     for prec, dtype in common.PRECISIONS.items():
-        model = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
+        model = load(kind, folder, dtype)
         logits, loss = forward(name, model, batch)
         loss.backward()
         golden |= {f"{prec}.logits": logits, f"{prec}.loss_sum": loss}
         golden |= {f"{prec}.grad.{n}": p.grad for n, p in model.named_parameters()}
     common.save_golden(golden, folder)
+
+
+def make_parity(name, kind, labels, seed):
+    folder = ROOT / f"parity_{name}"
+    generator = torch.Generator().manual_seed(seed)
+    save_random_model(folder, kind, labels, generator)
+    batches = [random_batch(name, labels, generator, torch.randint(1, 33, (6,), generator=generator).tolist()) for _ in range(20)]
+    common.parity_golden(folder, functools.partial(load, kind), batches,
+                         lambda model, batch: forward(name, model, batch)[1] / len(batch["labels"]))
 
 
 def main():
@@ -76,6 +96,7 @@ def main():
     transformers.logging.disable_progress_bar()
     for seed, (name, (kind, labels)) in enumerate(CASES.items(), start=1):
         make_case(name, kind, labels, seed)
+        make_parity(name, kind, labels, 50 + seed)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/sequence_tagger/parity/: 20 steps of training of a tiny tagger of words by Flair.
+
+Needs torch, safetensors, and Flair with a transformers that it works with (the files in the repository: torch 2.13, flair 0.15.1):
+    python3 scripts/make_golden_flair.py
+
+config.json, model.safetensors     where training starts, with stretto's names of the weights
+golden.safetensors:
+    batch_<k>.{ids, cu_seqlens, labels, characters, character_cu_seqlens}     k = 0..19, 6 sentences each
+    <prec>.loss [20] (mean over words, before the step), <prec>.grad_norm [20] (before clipping), lr [20], <prec>.final.<name>
+
+The tagger is Flair's SequenceTagger (BiLSTM-CRF, no dropout) on OneHotEmbeddings, which are trained vectors of words, and
+CharacterEmbeddings; SGD, gradients clipped to norm 5. Flair's tags <START> and <STOP> are stretto's scores of first and last tags.
+
+CharacterEmbeddings is given another way to read its LSTM's output. Flair's own takes the backward direction at a word's last character,
+its first step, and gives a word that occurs twice in a sentence the vector of another word; stretto takes both directions' final states,
+as Lample et al. 2016.
+"""
+import json
+import pathlib
+
+import flair
+import torch
+from flair.data import Dictionary, Sentence
+from flair.embeddings import CharacterEmbeddings, OneHotEmbeddings, StackedEmbeddings
+from flair.models import SequenceTagger
+from safetensors.torch import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/sequence_tagger/parity"
+STEPS, SENTENCES, RATE = 20, 6, 0.5
+CHARACTERS = "abcdefgh"
+TYPES = ["LOC", "PER"]
+SIZES = dict(word_dimensions=6, character_dimensions=4, character_hidden_size=5, hidden_size=8)
+
+
+class FinalStates(CharacterEmbeddings):
+    def _add_embeddings_internal(self, sentences):
+        for sentence in sentences:
+            for token in sentence:
+                ids = torch.tensor([self.char_dictionary.get_idx_for_item(c) for c in token.text])
+                _, (states, _) = self.char_rnn(self.char_embedding(ids).unsqueeze(1))
+                token.set_embedding(self.name, torch.cat([states[0, 0], states[1, 0]]))
+
+
+def dictionary(items):
+    made = Dictionary(add_unk=True)  # id 0
+    for item in items:
+        made.add_item(item)
+    return made
+
+
+def make_tagger(words):
+    types = Dictionary(add_unk=False)
+    for name in TYPES:
+        types.add_item(name)
+    types.span_labels = True
+    stacked = StackedEmbeddings([OneHotEmbeddings(dictionary(words), embedding_length=SIZES["word_dimensions"]),
+                                 FinalStates(dictionary(CHARACTERS), SIZES["character_dimensions"], SIZES["character_hidden_size"])])
+    return SequenceTagger(stacked, types, "ner", hidden_size=SIZES["hidden_size"], use_crf=True, tag_format="BIOES", dropout=0.0,
+                          word_dropout=0.0, locked_dropout=0.0)
+
+
+def random_batches(words, generator):
+    draw = lambda low, high: int(torch.randint(low, high, (), generator=generator))
+    for _ in range(STEPS):
+        sentences = []
+        for _ in range(SENTENCES):
+            sentence = Sentence([words[draw(0, len(words))] if draw(0, 8) else "hhhx" for _ in range(draw(1, 9))])
+            at = draw(0, 3)
+            while at < len(sentence):
+                end = min(at + draw(1, 4), len(sentence))
+                sentence[at:end].add_label("ner", TYPES[draw(0, len(TYPES))])
+                at = end + draw(0, 4)
+            sentences.append(sentence)
+        yield sentences
+
+
+def tags_of(tagger):
+    return [tag for tag in tagger.label_dictionary.get_items() if tag not in ("<START>", "<STOP>")]
+
+
+def named_as_in_stretto(tagger):
+    """The weights, without those of <START> and <STOP>, which nothing trains."""
+    kept = [tagger.label_dictionary.get_idx_for_item(tag) for tag in tags_of(tagger)]
+    start, stop = (tagger.label_dictionary.get_idx_for_item(name) for name in ("<START>", "<STOP>"))
+    words, characters = tagger.embeddings.embeddings
+    made = {"words.weight": words.embedding_layer.weight, "characters.weight": characters.char_embedding.weight,
+            "reproject.weight": tagger.embedding2nn.weight, "reproject.bias": tagger.embedding2nn.bias,
+            "linear.weight": tagger.linear.weight[kept], "linear.bias": tagger.linear.bias[kept],
+            "crf.transitions": tagger.crf.transitions[kept][:, kept].T, "crf.start": tagger.crf.transitions[kept, start],
+            "crf.end": tagger.crf.transitions[stop, kept]}
+    made |= {f"character_rnn.{name}": weight for name, weight in characters.char_rnn.named_parameters()}
+    made |= {f"rnn.{name}": weight for name, weight in tagger.rnn.named_parameters()}
+    return {name: weight.detach().clone().contiguous() for name, weight in made.items()}
+
+
+def packed(tagger, sentences):
+    words, characters = tagger.embeddings.embeddings
+    tokens = [token.text for sentence in sentences for token in sentence]
+    tags = tags_of(tagger)
+    labels = [tags.index(tag) for sentence in sentences for tag in tagger._get_gold_labels([sentence])]
+    return {"ids": torch.tensor([words.vocab_dictionary.get_idx_for_item(text) for text in tokens]),
+            "cu_seqlens": torch.tensor([0, *map(len, sentences)]).cumsum(0), "labels": torch.tensor(labels),
+            "characters": torch.tensor([characters.char_dictionary.get_idx_for_item(c) for text in tokens for c in text]),
+            "character_cu_seqlens": torch.tensor([0, *map(len, tokens)]).cumsum(0)}
+
+
+def train(tagger, batches):
+    optimizer = torch.optim.SGD(tagger.parameters(), lr=RATE)
+    losses, norms = [], []
+    for sentences in batches:
+        optimizer.zero_grad()
+        for sentence in sentences:
+            sentence.clear_embeddings()
+        loss, count = tagger.forward_loss(sentences)
+        loss = loss / count
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(tagger.parameters(), 5.0))
+        losses.append(loss.detach())
+        optimizer.step()
+    return torch.stack(losses), torch.stack(norms)
+
+
+def main():
+    flair.device = torch.device("cpu")
+    torch.set_num_threads(1)
+    flair.set_seed(1)
+    generator = torch.Generator().manual_seed(1)
+    words = sorted({"".join(CHARACTERS[i] for i in torch.randint(0, len(CHARACTERS), (1 + n % 6,), generator=generator)) for n in range(24)})
+    tagger = make_tagger(words)
+    start = tagger.state_dict()
+    start = {name: value.clone() for name, value in start.items()}
+    batches = list(random_batches(words, generator))
+    tags = tags_of(tagger)
+    ROOT.mkdir(parents=True, exist_ok=True)
+    save_file(named_as_in_stretto(tagger), ROOT / "model.safetensors", {"format": "pt"})
+    config = dict(model_type="sequence-tagger", architectures=["SequenceTaggerForTokenClassification"], vocab_size=1 + len(words),
+                  characters=CHARACTERS, rnn_type="LSTM", rnn_layers=1, bidirectional=True, reproject_embeddings=True, use_crf=True, **SIZES,
+                  id2label={str(i): tag for i, tag in enumerate(tags)}, label2id={tag: i for i, tag in enumerate(tags)})
+    (ROOT / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    golden = {f"batch_{k}.{name}": tensor for k, batch in enumerate(batches) for name, tensor in packed(tagger, batch).items()}
+    golden["lr"] = torch.full((STEPS,), RATE, dtype=torch.float64)
+    for precision, dtype in (("fp64", torch.float64), ("fp32", torch.float32)):
+        tagger.float()
+        tagger.load_state_dict(start)
+        tagger.to(dtype)
+        golden[f"{precision}.loss"], golden[f"{precision}.grad_norm"] = train(tagger, batches)
+        golden |= {f"{precision}.final.{name}": weight for name, weight in named_as_in_stretto(tagger).items()}
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, ROOT / "golden.safetensors")
+
+
+if __name__ == "__main__":
+    main()
