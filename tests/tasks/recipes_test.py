@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Every recipe of recipes/ and every run-* verb, end to end: training on two ranks, resuming, testing, predicting.
+
+    recipes_test.py STRETTO
+
+On small data in the layout of the data sets that the recipes name, with a small encoder with random weights.
+"""
+
+import csv
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from workspace import SOURCE, Stretto, require, write_inputs
+
+STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0", "track.progress=off"]
+TWO_RANKS = ["-N", "2", "--no-pin"]
+METRICS = {"demo": "accuracy", "sst2": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1"}
+
+
+def write_weights(folder):
+    """model.safetensors next to a config.json of BERT: random weights of the encoder, as a checkpoint without a head."""
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] = 384  # recipes/qa.yaml's
+    (folder / "config.json").write_text(json.dumps(config))
+    wide, inner = config["hidden_size"], config["intermediate_size"]
+    shapes = {f"embeddings.{name}_embeddings.weight": [rows, wide] for name, rows in
+              (("word", config["vocab_size"]), ("position", config["max_position_embeddings"]), ("token_type", 2))}
+    norms = ["embeddings.LayerNorm"]
+    for layer in range(config["num_hidden_layers"]):
+        at = f"encoder.layer.{layer}."
+        norms += [at + "attention.output.LayerNorm", at + "output.LayerNorm"]
+        for name, rows, columns in (("attention.self.query", wide, wide), ("attention.self.key", wide, wide),
+                                    ("attention.self.value", wide, wide), ("attention.output.dense", wide, wide),
+                                    ("intermediate.dense", inner, wide), ("output.dense", wide, inner)):
+            shapes |= {f"{at}{name}.weight": [rows, columns], f"{at}{name}.bias": [rows]}
+    for norm in norms:
+        shapes |= {norm + ".weight": [wide], norm + ".bias": [wide]}
+    header, data = {}, b""
+    for seed, (name, shape) in enumerate(shapes.items()):
+        count = shape[0] * (shape[1] if len(shape) == 2 else 1)
+        if name.endswith("LayerNorm.weight"):
+            values = [1.0] * count
+        elif name.endswith("bias"):
+            values = [0.0] * count
+        else:
+            values = [((i * 2654435761 + seed * 40503) % 65536 / 65536 - 0.5) / 4 for i in range(count)]
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}
+        data += struct.pack(f"<{count}f", *values)
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def make_small_data(folder):
+    """Generated data under the names that the recipes expect."""
+    write_inputs(folder, rows=96)
+    write_weights(folder / "encoder")
+    generated, real = folder / "data", folder / "real"
+    subprocess.run([sys.executable, "-B", SOURCE / "scripts/make_reviews.py", folder / "demo/data", "--rows", "240"], check=True)
+    shutil.copytree(folder / "demo/data", real / "sst2")
+    for name, source in (("wnut17/wnut17train.conll", "train.conll"), ("wnut17/emerging.dev.conll", "dev.conll"),
+                         ("wikigold/wikigold.conll.txt", "train.conll"), ("squad2/train_dev.json", "train.json")):
+        (real / name).parent.mkdir(exist_ok=True)
+        shutil.copy(generated / source, real / name)
+    return folder / "encoder"
+
+
+def checkpoints(run):
+    return sorted((run / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+
+
+def check_resumed(stretto, run, resumed):
+    for name in ("model.safetensors", "config.json"):
+        require((stretto.folder / run / name).read_bytes() == (stretto.folder / resumed / name).read_bytes(),
+                f"{resumed}/{name} of a resumed run is not that of {run}, which was never stopped")
+
+
+def predict(stretto, model, text):
+    """Its first text's prediction: JSON with the text's class, entities or answer."""
+    return json.loads(stretto.run("predict", "--model", model, stdin=text).splitlines()[0])
+
+
+TEXTS = {"demo": ("a lovely film\n", "label"), "sst2": ("a lovely film\n", "label"),
+         "ner": ("Paul flew from Vienna to New York\n", "entities"), "tagger": ("Paul flew from Vienna to New York\n", "entities"),
+         "qa": ("where was he born ?\tMozart was born in Salzburg .\n", "answer")}
+
+
+def check_recipe(stretto, recipe, name, *settings):
+    run = f"runs/{name}"
+    stretto.run("train", recipe, *TWO_RANKS, f"output={run}", *STEPS, *settings)
+    results = stretto.json(f"{run}/dev_results.json")
+    metric = METRICS[pathlib.Path(recipe).stem]
+    require(0 <= results[metric] and results["loss"] > 0, f"{name}: {results}")
+    first = checkpoints(stretto.folder / run)[0]
+    stretto.run("train", recipe, *TWO_RANKS, f"output={run}-resumed", f"resume={first}", *STEPS, *settings)
+    check_resumed(stretto, f"{run}/model", f"{run}-resumed/model")
+    stretto.run("test", recipe, *TWO_RANKS, f"output={run}", *settings)
+    predictions = "predictions.json" if name == "qa" else "predictions.jsonl"
+    require((stretto.folder / run / predictions).read_text() != "", f"{name}: {predictions}")
+    tested = stretto.json(f"{run}/test_results.json")
+    require({metric, f"overall_{metric}"} & set(tested), f"{name}: {tested}")
+    text, key = TEXTS[pathlib.Path(recipe).stem]
+    prediction = predict(stretto, f"{run}/model", text)
+    require(key in prediction, f"{name}: {prediction}")
+
+
+def check_recipes(stretto):
+    recipes = sorted(path.stem for path in (SOURCE / "recipes").glob("*.yaml"))
+    require(recipes == sorted(METRICS), f"recipes/ holds {recipes}; this test knows {sorted(METRICS)}")
+    shutil.copytree(SOURCE / "recipes", stretto.folder / "recipes")
+    for name in recipes:
+        check_recipe(stretto, f"recipes/{name}.yaml", name)
+    # Another corpus: all tags begin with I- (IOB1), in one file.
+    one_file = [f"data.{part}=real/wikigold/wikigold.conll.txt" for part in ("train", "validation", "test")]
+    for name in ("ner", "tagger"):
+        check_recipe(stretto, f"recipes/{name}.yaml", f"wikigold-{name}", *one_file)
+
+
+def convert_reviews(stretto):
+    """CSV files, as run_glue.py reads."""
+    for name in ("train", "dev", "test"):
+        with open(stretto.folder / f"real/sst2/{name}.tsv", encoding="utf-8") as file:
+            rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        with open(stretto.folder / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
+
+
+def check_door(stretto, verb, encoder, files, keys, text, *flags):
+    """Trains on two ranks, stops behind step 2 as it were, resumes, evaluates, predicts."""
+    key = {"run-glue": "label", "run-ner": "entities", "run-qa": "answer"}[verb]
+    given = [verb, "--model_name_or_path", encoder, *files, "--do_train", "--do_eval", "--do_predict", "--max_steps", "4", "--save_steps", "2",
+             "--logging_steps", "1", "--per_device_train_batch_size", "4", *flags, "-N", "2", "--output_dir"]
+    out = stretto.run(*given, verb)
+    require("***** train metrics *****" in out and "***** eval metrics *****" in out and "***** predict metrics *****" in out, out)
+    results = stretto.json(f"{verb}/all_results.json")
+    require(keys | {"train_loss", "train_runtime", "epoch"} <= set(results), f"{verb}: {sorted(results)}")
+    shutil.copytree(stretto.folder / verb, stretto.folder / f"{verb}-whole")
+    # What a run leaves that was killed behind its second step.
+    (stretto.folder / verb / "config.json").unlink()
+    shutil.rmtree(stretto.folder / verb / "run/model")
+    first, *later = checkpoints(stretto.folder / verb / "run")
+    for folder in later:
+        shutil.rmtree(folder)
+    stretto.run(*given, verb)
+    check_resumed(stretto, f"{verb}-whole", verb)
+    log = (stretto.folder / verb / "run/logger_logs/training_0.log").read_text()
+    require(first.name in log, f"{verb}: the second run has not resumed:\n{log}")
+    require(key in predict(stretto, verb, text), f"{verb}: a prediction without {key}")
+
+
+def check_doors(stretto, encoder):
+    convert_reviews(stretto)
+    check_door(stretto, "run-glue", encoder, ["--train_file", "train.csv", "--validation_file", "dev.csv", "--test_file", "test.csv"],
+               {"eval_accuracy", "predict_accuracy"}, TEXTS["sst2"][0], "--max_seq_length", "48")
+    stretto.run("export-corpus", "--train", "real/wnut17/wnut17train.conll", "--validation", "real/wnut17/emerging.dev.conll", "--test",
+                "real/wnut17/emerging.dev.conll", "--output", "exported")
+    check_door(stretto, "run-ner", encoder, ["--train_file", "exported/train.json", "--validation_file", "exported/validation.json",
+                                             "--test_file", "exported/test.json"],
+               {"eval_f1", "predict_f1"}, TEXTS["ner"][0], "--max_seq_length", "48")
+    squad = "real/squad2/train_dev.json"
+    check_door(stretto, "run-qa", encoder, ["--train_file", squad, "--validation_file", squad, "--test_file", squad], {"eval_f1", "predict_f1"},
+               TEXTS["qa"][0], "--version_2_with_negative", "--max_seq_length", "64", "--doc_stride", "16")
+    columns = stretto.folder / "columns"
+    columns.mkdir()
+    for name, source in (("train", "emerging.dev"), ("dev", "emerging.dev"), ("test", "emerging.dev")):
+        shutil.copy(stretto.folder / f"real/wnut17/{source}.conll", columns / f"{name}.txt")
+    stretto.run("run-flair-ner", "--model_name_or_path", encoder, "--dataset_name", "columns", "--num_epochs", "1", "--batch_size", "32",
+                "--learning_rate", "1e-4", "--devices", "2", "--strategy", "ddp", "--output_dir", "tagger")
+    losses = (stretto.folder / "tagger/loss.tsv").read_text().splitlines()
+    require(len(losses) == 2 and (stretto.folder / "tagger/test.tsv").exists(), f"{losses}")
+    require("entities" in predict(stretto, "tagger", TEXTS["ner"][0]), "a prediction of run-flair-ner's model")
+
+
+def main(program):
+    with tempfile.TemporaryDirectory(prefix="stretto-recipes-") as temporary:
+        folder = pathlib.Path(temporary)
+        encoder = make_small_data(folder)
+        os.environ.update(STRETTO_DATA="real", STRETTO_ENCODER=str(encoder))
+        stretto = Stretto(program, folder)
+        check_recipes(stretto)
+        check_doors(stretto, encoder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
