@@ -119,8 +119,9 @@ void TokenClassificationConfig::fields(declare::Fields& field) {
         at_least(0).at_most(max_count));
   field("label_all_tokens", label_all_tokens,
         "train on all tokens of a word (with I- behind the first one), instead of its first token only");
-  field("tag_scheme", tag_scheme, "convert the tags of the files to this scheme; keep: as they are",
-        one_of({"keep", "IOB1", "IOB2", "IOBES"}));
+  field("tag_scheme", tag_scheme,
+        "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES",
+        one_of({"keep", "IOB1", "IOB2", "BIO", "IOBES", "BIOES"}));
   field("tag_names", tag_names, "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...");
 }
 
