@@ -26,6 +26,9 @@ BENCHMARKS = {
     "trainer": ["--program", PROGRAMS / "trainer_bench"],
     "lite": ["--program", PROGRAMS / "lite_bench"],
     "train": [],
+    "ner": [],
+    "qa": [],
+    "tagger": [],
     "sharding": [],
     "hosts": ["--program", PROGRAMS / "collectives_bench"],
 }
