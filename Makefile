@@ -7,7 +7,7 @@ DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build package test test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
+.PHONY: help setup build package test test-mlflow test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -28,6 +28,12 @@ test:  ## build and run every test that needs no external data
 	@$(SETUP) tests
 	@$(MAKE) --no-print-directory build
 	@env -u STRETTO_DATA scripts/test.sh build/release
+
+test-mlflow:  ## train against a real `mlflow server`, in a venv of its own
+	@$(SETUP) mlflow
+	@$(MAKE) --no-print-directory build
+	@"$(DEPS)/mlflow/bin/python" tests/mlflow/mlflow_test.py build/release/bin/stretto build/release/examples/module_waves \
+	  examples/module/waves.yaml
 
 test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@test -n "$(STRETTO_DATA)" || { echo "STRETTO_DATA is not set: set it to the folder that holds the data sets" >&2; exit 1; }

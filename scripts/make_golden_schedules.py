@@ -18,7 +18,7 @@ import transformers
 from torch.optim import lr_scheduler
 
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "optim" / "schedules.json"
-LR, STEPS = 0.3, 60
+LR, STEPS = 0.3, 200
 
 TORCH = [
     ("StepLR", dict(step_size=7)),
@@ -36,7 +36,7 @@ TORCH = [
     ("OneCycleLR", dict(max_lr=0.5)),
     ("OneCycleLR", dict(max_lr=0.5, pct_start=0.21, anneal_strategy="linear", div_factor=10.0, final_div_factor=50.0)),
     ("OneCycleLR", dict(max_lr=0.5, three_phase=True, base_momentum=0.6, max_momentum=0.9)),
-    ("OneCycleLR", dict(max_lr=0.5, total_steps=83, cycle_momentum=False)),
+    ("OneCycleLR", dict(max_lr=0.5, total_steps=283, cycle_momentum=False)),
     ("CosineAnnealingWarmRestarts", dict(T_0=9)),
     ("CosineAnnealingWarmRestarts", dict(T_0=4, T_mult=2, eta_min=0.02)),
 ]

@@ -8,6 +8,7 @@
 #   scripts/setup.sh demo         also a small pre-trained encoder for the demo (83 MB)
 #   scripts/setup.sh bench        also the demo's encoder, a fast allocator, and a venv with the peers: torch, transformers,
 #                                 accelerate, Lightning (400 MB)
+#   scripts/setup.sh mlflow       also a venv with MLflow for make test-mlflow (850 MB)
 #   scripts/setup.sh torch-2.11   also the headers of torch 2.11 for make check-torch-2.11 (a 530 MB download)
 #   scripts/setup.sh cuda         also the headers of CUDA and of torch's CUDA build for make check-cuda (a 1.7 GB download)
 #   scripts/setup.sh kubernetes   also the schemas of Kubernetes and Kubeflow for make check-kubernetes (120 MB)
@@ -318,6 +319,22 @@ install_kubernetes_schemas() {
   touch "$schemas/.made"
 }
 
+# For make test-mlflow.
+install_mlflow() {
+  local folder=$deps/mlflow
+  [[ ! -e $folder/.made ]] || return 0
+  local python
+  python=$(python_with_venv)
+  lock_deps
+  [[ ! -e $folder/.made ]] || return 0
+  say "installing MLflow into $folder"
+  rm -rf "$folder"
+  "$python" -m venv "$folder"
+  "$folder/bin/python" -m pip -q --disable-pip-version-check install "mlflow>=3,<4" ||
+    fail "pip cannot install MLflow (its message is above), so its server cannot be tested here"
+  touch "$folder/.made"
+}
+
 install_clang_tidy() {
   make_venv
   [[ $("$venv/bin/clang-tidy" --version 2>/dev/null) != *" $CLANG_TIDY"* ]] || return 0
@@ -334,14 +351,15 @@ for want in "$@"; do
     tests) packages+=("${TEST_PACKAGES[@]}") ;;
     lint) packages+=("${LINT_PACKAGES[@]}") ;;
     bench) packages+=("${BENCH_PACKAGES[@]}") ;;
-    demo | torch-2.11 | cuda | kubernetes) ;;
-    *) fail "unknown argument \"$want\"; expected any of: tests, lint, demo, bench, torch-2.11, cuda, kubernetes" ;;
+    demo | torch-2.11 | cuda | kubernetes | mlflow) ;;
+    *) fail "unknown argument \"$want\"; expected any of: tests, lint, demo, bench, torch-2.11, cuda, kubernetes, mlflow" ;;
   esac
 done
 install_packages "${packages[@]}"
 install_torch
 [[ $wants != *" tests "* ]] || install_test_peers
 [[ $wants != *" tests "* ]] || install_seqeval
+[[ $wants != *" mlflow "* ]] || install_mlflow
 [[ $wants != *" lint "* ]] || install_clang_tidy
 [[ $wants != *" demo "* && $wants != *" bench "* ]] || install_encoder
 [[ $wants != *" bench "* ]] || install_peers

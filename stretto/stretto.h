@@ -50,5 +50,8 @@
 #include "stretto/text/encode_batch.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/trainer/callback.h"
+#include "stretto/trainer/data_module.h"
+#include "stretto/trainer/manual_optimization.h"
 #include "stretto/trainer/module.h"
+#include "stretto/trainer/standard_metrics.h"
 #include "stretto/trainer/trainer.h"

@@ -1,10 +1,70 @@
 #include "stretto/metrics/classification.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/metrics/ratio.h"
 
 namespace stretto::metrics {
+namespace {
+
+double precision(const Confusion& confusion, int64_t label) {
+  return ratio(confusion.count(label, label), confusion.predicted_count(label));
+}
+
+double recall(const Confusion& confusion, int64_t label) {
+  return ratio(confusion.count(label, label), confusion.gold_count(label));
+}
+
+// Mean of `score` over the labels that occur, in gold or predictions.
+double macro(const Confusion& confusion, double (*score)(const Confusion&, int64_t)) {
+  double sum = 0;
+  int64_t occurring = 0;
+  for (int64_t label = 0; label < confusion.num_labels(); ++label) {
+    if (confusion.gold_count(label) + confusion.predicted_count(label) == 0) continue;
+    sum += score(confusion, label);
+    ++occurring;
+  }
+  return sum / static_cast<double>(occurring);
+}
+
+struct NamedMetric {
+  const char* name;
+  double (*value)(const Confusion&);
+  bool binary = false;  // of two labels only
+};
+
+const std::vector<NamedMetric>& named_metrics() {
+  static const std::vector<NamedMetric> all = {
+      {"accuracy", accuracy},
+      {"precision_micro", accuracy},
+      {"recall_micro", accuracy},
+      {"f1_micro", accuracy},
+      {"precision_macro", precision_macro},
+      {"recall_macro", recall_macro},
+      {"f1_macro", f1_macro},
+      {"f1_weighted", f1_weighted},
+      {"matthews_correlation", matthews_correlation},
+      {"precision", [](const Confusion& confusion) { return precision(confusion, 1); }, true},
+      {"recall", [](const Confusion& confusion) { return recall(confusion, 1); }, true},
+      {"f1", [](const Confusion& confusion) { return f1(confusion, 1); }, true}};
+  return all;
+}
+
+}  // namespace
+
+Confusion::Confusion(std::vector<int64_t> counts, int64_t num_labels)
+    : num_labels_(num_labels), counts_(std::move(counts)) {
+  if (num_labels < 1 || std::ssize(counts_) != num_labels * num_labels)
+    throw Error("{} counts are no confusion matrix of {} labels; expected {}", counts_.size(), num_labels,
+                num_labels * num_labels);
+  if (std::ranges::any_of(counts_, [](int64_t count) { return count < 0; }))
+    throw Error("a confusion matrix has a negative count");
+  total_ = std::reduce(counts_.begin(), counts_.end());
+}
 
 Confusion::Confusion(std::span<const int64_t> predicted, std::span<const int64_t> gold, int64_t num_labels)
     : num_labels_(num_labels), total_(std::ssize(gold)) {
@@ -54,16 +114,9 @@ double f1(const Confusion& confusion, int64_t label) {
   return 2.0 * static_cast<double>(confusion.count(label, label)) / static_cast<double>(both);
 }
 
-double f1_macro(const Confusion& confusion) {
-  double sum = 0;
-  int64_t occurring = 0;
-  for (int64_t label = 0; label < confusion.num_labels(); ++label) {
-    if (confusion.gold_count(label) + confusion.predicted_count(label) == 0) continue;
-    sum += f1(confusion, label);
-    ++occurring;
-  }
-  return sum / static_cast<double>(occurring);
-}
+double f1_macro(const Confusion& confusion) { return macro(confusion, f1); }
+double precision_macro(const Confusion& confusion) { return macro(confusion, precision); }
+double recall_macro(const Confusion& confusion) { return macro(confusion, recall); }
 
 double f1_weighted(const Confusion& confusion) {
   double sum = 0;
@@ -100,6 +153,53 @@ std::map<std::string, double> classification_metrics(std::span<const int64_t> pr
                                            {"matthews_correlation", matthews_correlation(confusion)}};
   if (num_labels == 2) metrics["f1"] = f1(confusion, 1);
   return metrics;
+}
+
+double classification_metric(const std::string& name, const Confusion& confusion) {
+  const auto& all = named_metrics();
+  const auto found = std::ranges::find_if(all, [&](const NamedMetric& each) { return each.name == name; });
+  if (found == all.end()) {
+    std::vector<std::string> names;
+    for (const NamedMetric& each : all) names.emplace_back(each.name);
+    throw ConfigError("\"{}\" is not a metric of classes{}; there are {}", name, did_you_mean(name, names),
+                      fmt::join(names, ", "));
+  }
+  if (found->binary && confusion.num_labels() != 2) {
+    throw ConfigError("metric \"{0}\" is of two labels, and there are {1}; use {0}_macro or {0}_micro", name,
+                      confusion.num_labels());
+  }
+  if (confusion.total() == 0) throw Error("metrics of no samples are not defined");
+  return found->value(confusion);
+}
+
+double area_under_roc(std::span<const double> scores, std::span<const double> labels) {
+  if (scores.size() != labels.size())
+    throw Error("{} scores for {} labels; expected one per label", scores.size(), labels.size());
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  double positive = 0;
+  for (const size_t i : order) {
+    if (std::isnan(scores[i])) throw Error("sample {}: the score is NaN", i);
+    if (labels[i] != 0 && labels[i] != 1)
+      throw Error("sample {}: the label is {}; the area under the ROC curve is of labels 0 and 1", i,
+                  labels[i]);
+    positive += labels[i];
+  }
+  const double negative = static_cast<double>(scores.size()) - positive;
+  if (positive == 0 || negative == 0)
+    throw Error("the area under the ROC curve is not defined: all {} labels are {}", scores.size(),
+                positive > 0 ? 1 : 0);
+  std::ranges::sort(order, {}, [&](size_t i) { return scores[i]; });
+  double pairs = 0, negative_before = 0;  // twice the pairs in the right order
+  for (size_t begin = 0; begin < order.size();) {
+    double tied_positive = 0, tied_negative = 0;
+    const double score = scores[order[begin]];
+    for (; begin < order.size() && scores[order[begin]] == score; ++begin)
+      (labels[order[begin]] == 1 ? tied_positive : tied_negative) += 1;
+    pairs += tied_positive * (2 * negative_before + tied_negative);
+    negative_before += tied_negative;
+  }
+  return pairs / (2 * positive * negative);
 }
 
 }  // namespace stretto::metrics

@@ -14,6 +14,9 @@ class Confusion {
   // Throws Error unless predicted and gold are equally long and all their labels lie in 0 .. num_labels - 1.
   Confusion(std::span<const int64_t> predicted, std::span<const int64_t> gold, int64_t num_labels);
 
+  // Of counts [gold, predicted], by rows. Throws Error unless there are num_labels x num_labels of them, none negative.
+  Confusion(std::vector<int64_t> counts, int64_t num_labels);
+
   int64_t num_labels() const { return num_labels_; }
   int64_t count(int64_t gold, int64_t predicted) const { return counts_[index(gold, predicted)]; }
   int64_t total() const { return total_; }
@@ -40,6 +43,11 @@ double f1(const Confusion& confusion, int64_t label);
 // Mean of f1 over the labels that occur, in gold or predictions: f1_score(average="macro").
 double f1_macro(const Confusion& confusion);
 
+// The same means of precision and recall: precision_score and recall_score(average="macro"). Averaged over all samples instead
+// (average="micro"), precision, recall and F1 of samples with one label each all equal the accuracy.
+double precision_macro(const Confusion& confusion);
+double recall_macro(const Confusion& confusion);
+
 // Mean of f1 over labels, weighted by their gold counts: f1_score(average="weighted").
 double f1_weighted(const Confusion& confusion);
 
@@ -51,5 +59,15 @@ double matthews_correlation(const Confusion& confusion);
 // "f1" of label 1 (average="binary"). Throws Error like Confusion, and if there are no samples.
 std::map<std::string, double> classification_metrics(std::span<const int64_t> predicted,
                                                      std::span<const int64_t> gold, int64_t num_labels);
+
+// The value of one name: those of classification_metrics(), "precision_macro", "recall_macro", "precision_micro",
+// "recall_micro", "f1_micro" and, of label 1 of two labels, "precision", "recall" and "f1". Throws ConfigError for another name,
+// and Error if there are no samples.
+double classification_metric(const std::string& name, const Confusion& confusion);
+
+// Area under the ROC curve: the probability that a sample of label 1 has a higher score than one of label 0, ties counting half
+// (Hanley and McNeil 1982), as roc_auc_score. It does not depend on the order of the samples. Throws Error for scores that are NaN,
+// labels other than 0 and 1, and unless both occur.
+double area_under_roc(std::span<const double> scores, std::span<const double> labels);
 
 }  // namespace stretto::metrics

@@ -48,6 +48,49 @@ TEST(Classification, ScikitLearnsExamples) {
               -0.3333, 1e-4);
 }
 
+// scikit-learn's numbers for precision_score, recall_score (average="macro") of the example above.
+TEST(Classification, MetricsHaveNames) {
+  const Confusion confusion(Labels{0, 2, 1, 0, 0, 1}, Labels{0, 1, 2, 0, 1, 2}, 3);
+  EXPECT_NEAR(classification_metric("precision_macro", confusion), 0.2222, 1e-4);
+  EXPECT_NEAR(classification_metric("recall_macro", confusion), 0.3333, 1e-4);
+  for (const char* micro : {"accuracy", "precision_micro", "recall_micro", "f1_micro"})
+    EXPECT_DOUBLE_EQ(classification_metric(micro, confusion), 1.0 / 3);
+  const Confusion binary(std::vector<int64_t>{5, 1, 2, 4}, 2);  // gold by predicted
+  EXPECT_EQ(binary.total(), 12);
+  EXPECT_DOUBLE_EQ(classification_metric("precision", binary), 4.0 / 5);
+  EXPECT_DOUBLE_EQ(classification_metric("recall", binary), 4.0 / 6);
+  EXPECT_DOUBLE_EQ(classification_metric("f1", binary), 8.0 / 11);
+  const auto message = [](const auto& compute) -> std::string {
+    try {
+      compute();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message([&] { classification_metric("acuracy", binary); }),
+              HasSubstr("did you mean \"accuracy\"?"));
+  EXPECT_THAT(message([&] { classification_metric("f1", confusion); }),
+              HasSubstr("use f1_macro or f1_micro"));
+  EXPECT_THAT(message([&] { classification_metric("f1", Confusion(std::vector<int64_t>(4), 2)); }),
+              HasSubstr("metrics of no samples"));
+  EXPECT_THAT(message([] { Confusion(std::vector<int64_t>{1, 2, 3}, 2); }), HasSubstr("expected 4"));
+  EXPECT_THAT(message([] { Confusion(std::vector<int64_t>{1, 2, 3, -1}, 2); }), HasSubstr("negative count"));
+}
+
+// By counting pairs; the first example is that of scikit-learn's roc_auc_score.
+TEST(Classification, AreaUnderTheRocCurve) {
+  using Values = std::vector<double>;
+  EXPECT_DOUBLE_EQ(area_under_roc(Values{0.1, 0.4, 0.35, 0.8}, Values{0, 0, 1, 1}), 0.75);
+  EXPECT_DOUBLE_EQ(area_under_roc(Values{0.8, 0.35, 0.4, 0.1}, Values{1, 1, 0, 0}), 0.75);
+  EXPECT_DOUBLE_EQ(area_under_roc(Values{1, 1, 1}, Values{0, 1, 0}), 0.5);
+  EXPECT_DOUBLE_EQ(area_under_roc(Values{1, 2, 2, 3}, Values{0, 0, 1, 1}), (2 + 1.5) / 4);
+  EXPECT_THROW(area_under_roc(Values{1, 2}, Values{1, 1}), Error);
+  EXPECT_THROW(area_under_roc(Values{1, 2}, Values{0, 2}), Error);
+  EXPECT_THROW(area_under_roc(Values{1, NAN}, Values{0, 1}), Error);
+  EXPECT_THROW(area_under_roc(Values{1}, Values{0, 1}), Error);
+}
+
 TEST(Classification, UndefinedRatiosAreZero) {
   const auto scores = classification_metrics(Labels{0, 0}, Labels{0, 0}, 2);
   EXPECT_EQ(scores.at("f1"), 0);

@@ -15,6 +15,12 @@ const std::vector<std::string>& metric_names() {
                                               "f1_macro",
                                               "f1_weighted",
                                               "f1_micro",
+                                              "precision_macro",
+                                              "precision_micro",
+                                              "recall_macro",
+                                              "recall_micro",
+                                              "auroc",
+                                              "perplexity",
                                               "combined_score",
                                               "matthews_correlation",
                                               "precision",
@@ -41,7 +47,7 @@ Direction direction(std::string_view metric) {
     throw ConfigError("\"{}\" is not a metric{}; metrics are {}", metric, did_you_mean(name, names),
                       fmt::join(names, ", "));
   }
-  return name == "loss" ? Direction::lower : Direction::higher;
+  return name == "loss" || name == "perplexity" ? Direction::lower : Direction::higher;
 }
 
 bool better(std::string_view metric, double a, double b) {

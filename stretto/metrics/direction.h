@@ -11,7 +11,7 @@ enum class Direction { lower, higher };
 // The built-in metrics, for checkpoint.monitor.
 const std::vector<std::string>& metric_names();
 
-// Whether lower or higher values of a metric are better: lower for "loss", higher for scores. The name of a set of samples
+// Whether lower or higher values of a metric are better: lower for "loss" and "perplexity", higher for scores. The name of a set of samples
 // in front ("hard/accuracy") is ignored, and a prefix "eval_", as in transformers. Throws ConfigError with a suggestion for an unknown name.
 Direction direction(std::string_view metric);
 

@@ -17,8 +17,10 @@ TEST(Direction, LossFallsAndScoresRise) {
   EXPECT_TRUE(better("loss", 0.1, 0.2));
   EXPECT_FALSE(better("loss", 0.2, 0.1));
   EXPECT_TRUE(better("eval_loss", 0.1, 0.2));
+  EXPECT_TRUE(better("perplexity", 3, 4));
+  EXPECT_FALSE(better("hard/perplexity", 4, 3));
   for (const std::string& name : metric_names()) {
-    if (name == "loss") continue;
+    if (name == "loss" || name == "perplexity") continue;
     EXPECT_TRUE(better(name, 0.9, 0.8)) << name;
     EXPECT_FALSE(better(name, 0.8, 0.9)) << name;
     EXPECT_FALSE(better(name, 0.8, 0.8)) << name;

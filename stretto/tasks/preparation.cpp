@@ -39,16 +39,8 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
 
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
                              at::Device device) {
-  const bool fp64 = recipe.training.precision == "fp64";
   load_all_parameters(module);
-  module.root().to(device, fp64 ? at::kDouble : at::kFloat);
-  const auto products = choose_products(recipe, module.root(), dataset, evaluation_batch_size(recipe),
-                                        fp64 ? Precision::fp64 : Precision::fp32, group, device);
-  if (products) log::info("products   {}", products->describe());
-  return evaluate(module, dataset, group,
-                  {.batch_size = evaluation_batch_size(recipe),
-                   .device = device,
-                   .kernels = nn::parse_kernels(recipe.training.kernels)});
+  return evaluate_alone(recipe, module, dataset, group, device, EvaluationStep::validation);
 }
 
 }  // namespace stretto

@@ -59,6 +59,7 @@ int importance(const std::string& name, const std::string& metric) {
 std::string progress_line(const Record& record, int64_t total_steps, double seconds_left) {
   std::string line = fmt::format("step {}/{} | epoch {:.2f}", record.step, total_steps, record.epoch);
   for (const auto& [name, value] : record.values) {
+    if (record.hidden.contains(name)) continue;
     const std::string part = shown(name, value);
     if (!part.empty()) line += " | " + part;
   }
@@ -76,7 +77,9 @@ std::string live_line(const Record& record, int64_t total_steps, double seconds_
     if (!text.empty()) parts.emplace_back(importance(name, metric.first), text);
   };
   add("epoch", fmt::format("epoch {:.2f}", record.epoch));
-  for (const auto& [name, value] : record.values) add(name, shown(name, value));
+  for (const auto& [name, value] : record.values) {
+    if (!record.hidden.contains(name)) add(name, shown(name, value));
+  }
   if (!metric.first.empty()) add(metric.first, shown("eval_" + metric.first, metric.second));
   if (is_timed(record)) add("ETA", "ETA " + human_duration(seconds_left));
   std::ranges::stable_sort(parts, {}, [](const auto& part) { return part.first; });

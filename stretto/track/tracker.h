@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct Record {
   double epoch = 0;  // passes over the data done
   bool evaluation = false;
   std::vector<std::pair<std::string, double>> values;  // in the order of output
+  std::set<std::string> hidden = {};                   // names of values that the progress line does not show
 };
 
 // A run that begins, or resumes after `steps_done` of `total_steps`.

@@ -3,8 +3,10 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/data/global_batches.h"
+#include "stretto/trainer/products.h"
 
 namespace stretto {
 namespace {
@@ -36,6 +38,17 @@ void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
   all.index_copy_(0, samples, rows);
 }
 
+const char* name_of(EvaluationStep step) {
+  if (step == EvaluationStep::predict) return "predict_step";
+  return step == EvaluationStep::test ? "test_step" : "validation_step";
+}
+
+Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext& context) {
+  if (step == EvaluationStep::predict) return module.predict_step(batch, context);
+  return step == EvaluationStep::test ? module.test_step(batch, context)
+                                      : module.validation_step(batch, context);
+}
+
 }  // namespace
 
 int64_t evaluation_batch_size(const Recipe& recipe) {
@@ -51,32 +64,35 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
   Group& group = data_parallel;
   const data::GlobalBatch all =
       data::evaluation_batch(dataset, group.size(), group.rank(), options.batch_size);
-  LoggedValues logged;
+  LoggedWindows logged;
   StepContext context(group, logged, all.reaches_all_ranks(group.size()));
   context.forward.kernels = options.kernels;
   context.validation_set = options.validation_set;
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
-  LoggedValues ignored;
+  LoggedWindows ignored;
   StepContext idle_context(group, ignored, /*all_ranks_step=*/false);
   idle_context.forward.kernels = options.kernels;
   idle_context.batch_count = 1;
   idle_context.validation_set = options.validation_set;
   const std::vector<int64_t> stand_in(all.samples.begin(), all.samples.begin() + !all.samples.empty());
+  EvaluatedMetrics objects(module.metric_objects());
   ProgressBar bar("evaluating", std::ssize(all.micro_batches), "batches");
   for (const auto& micro_batch : all.micro_batches) {
     bar.add();
     if (micro_batch.empty()) {
-      if (options.collective_forward)
-        module.validation_step(make_batch(module, dataset, stand_in).to(options.device), idle_context);
+      if (!options.collective_forward) continue;
+      objects.count(false);
+      call(module, options.step, make_batch(module, dataset, stand_in).to(options.device), idle_context);
+      objects.count(true);
       continue;
     }
     const Batch batch = make_batch(module, dataset, micro_batch).to(options.device);
     context.batch_count = batch.count;
-    const Tensor rows = module.validation_step(batch, context);
+    const Tensor rows = call(module, options.step, batch, context);
     if (!rows.defined()) continue;
     if (rows.dim() != 2 || rows.size(0) != batch.count || rows.scalar_type() != at::kDouble) {
-      throw ShapeError("validation_step returned {}; expected [{}, K] Double, one row per sample",
+      throw ShapeError("{} returned {}; expected [{}, K] Double, one row per sample", name_of(options.step),
                        describe(rows), batch.count);
     }
     samples.insert(samples.end(), micro_batch.begin(), micro_batch.end());
@@ -85,18 +101,41 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
   module.root().train();
   const auto gathered =
       group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
-  logged.collect(group);
+  logged.record.collect(group);
+  objects.collect(group);
   Evaluation evaluation;
   if (group.rank() != 0) return evaluation;
   for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);
-  evaluation.logged = logged.take();
+  evaluation.logged = logged.record.take();
+  if (options.step != EvaluationStep::predict) objects.add_values(evaluation.logged);
   return evaluation;
+}
+
+Evaluation evaluate_alone(const Recipe& recipe, Module& module, const data::Dataset& dataset,
+                          Group& data_parallel, at::Device device, EvaluationStep step) {
+  const bool fp64 = recipe.training.precision == "fp64";
+  module.root().to(device, fp64 ? at::kDouble : at::kFloat);
+  const auto products = choose_products(recipe, module.root(), dataset, evaluation_batch_size(recipe),
+                                        fp64 ? Precision::fp64 : Precision::fp32, data_parallel, device);
+  if (products) log::info("products   {}", products->describe());
+  return evaluate(module, dataset, data_parallel,
+                  {.batch_size = evaluation_batch_size(recipe),
+                   .device = device,
+                   .kernels = nn::parse_kernels(recipe.training.kernels),
+                   .step = step});
 }
 
 Metrics measure(const Module& module, const Evaluation& evaluation) {
   Metrics metrics = evaluation.rows.defined() ? module.metrics(evaluation.rows) : Metrics();
   metrics.insert(evaluation.logged.begin(), evaluation.logged.end());
   return metrics;
+}
+
+Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, Group& world) {
+  std::vector<uint8_t> bytes;
+  if (world.rank() == 0)
+    bytes = nlohmann::json::to_cbor(measure(module, evaluation));  // keeps NaN, unlike text
+  return nlohmann::json::from_cbor(world.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
 }
 
 }  // namespace stretto

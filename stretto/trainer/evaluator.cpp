@@ -8,21 +8,6 @@
 #include "stretto/trainer/evaluate.h"
 
 namespace stretto {
-namespace {
-
-// Rank 0 computes the metrics and broadcasts them.
-Metrics evaluate_and_share(Module& module, const data::Dataset& dataset, const Mesh& mesh,
-                           const EvaluationOptions& options) {
-  const Evaluation evaluation = evaluate(module, dataset, mesh.group("dp"), options);
-  Group& world = mesh.world();
-  std::vector<uint8_t> bytes;
-  if (world.rank() == 0)
-    bytes = nlohmann::json::to_cbor(measure(module, evaluation));  // keeps NaN, unlike text
-  return nlohmann::json::from_cbor(world.broadcast_bytes({bytes.begin(), bytes.end()}, 0)).get<Metrics>();
-}
-
-}  // namespace
-
 std::string one_line(const Metrics& metrics) {
   std::string line;
   for (const auto& [name, value] : metrics)
@@ -65,7 +50,8 @@ Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples)
                                      .autocast = run_.compute().autocast,
                                      .collective_forward = run_.engine().gathers_parameters(),
                                      .validation_set = set};
-  const Metrics measured = evaluate_and_share(module_, samples, mesh_, options);
+  const Metrics measured = measure_everywhere(
+      module_, stretto::evaluate(module_, samples, mesh_.group("dp"), options), mesh_.world());
   if (set.empty()) return measured;
   Metrics named;
   for (const auto& [name, value] : measured) named[set + "/" + name] = value;

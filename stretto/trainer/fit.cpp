@@ -73,7 +73,7 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
       evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
       checkpoints_(recipe, world_) {
   if (folder_) saver_.emplace(*folder_, module);
-  if (run_.engine().optimizer()->base_rates().lr == 0) {
+  if (module.automatic_optimization() && run_.engine().optimizer()->base_rates().lr == 0) {
     log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");
   }
   const int sharing = mesh.size("dp");
@@ -275,10 +275,11 @@ void Fit::after(const StepReport& report) {
   step_log_.add(report);
   train_loss_.add(report);
   if (callbacks_.read_parameters()) run_.engine().catch_up();
+  module_.on_train_batch_end(report);
   callbacks_.notify<const StepReport&>("step_end", &Callback::step_end, report);
   if (report.requests.end) end_if_requested();
   const auto evaluation = evaluator_.after(report, over());
-  if (step_log_.due(report, evaluation) || over()) write_record(report);
+  if (step_log_.due(report, evaluation) || over() || run_.has_epoch_values()) write_record(report);
   if (evaluation) evaluate_model(report);
   if (!evaluator_.in_use() && !saved_models_.empty() && (report.epoch_ends || over())) {
     const Metrics watched = {{"train_loss", train_loss_.take()}};

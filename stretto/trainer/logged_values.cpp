@@ -6,7 +6,7 @@
 
 namespace stretto {
 
-void LoggedValues::add(const std::string& name, double value, double weight) {
+void LoggedValues::add(const std::string& name, double value, double weight, bool hidden) {
   if (!std::isfinite(weight) || weight < 0)
     throw Error(
         "log(\"{}\", {}): the weight is {}; expected a finite number >= 0, the number of samples that the value stands for",
@@ -15,12 +15,14 @@ void LoggedValues::add(const std::string& name, double value, double weight) {
   Sum& sum = sums_[name];
   sum.value += weight * value;
   sum.weight += weight;
+  sum.hidden |= hidden;
 }
 
 void LoggedValues::add(const LoggedValues& other) {
   for (const auto& [name, sum] : other.sums_) {
     sums_[name].value += sum.value;
     sums_[name].weight += sum.weight;
+    sums_[name].hidden |= sum.hidden;
   }
 }
 
@@ -38,6 +40,14 @@ void LoggedValues::collect(Group& group) {
   }
 }
 
+std::set<std::string> LoggedValues::hidden() const {
+  std::set<std::string> names;
+  for (const auto& [name, sum] : sums_) {
+    if (sum.hidden) names.insert(name);
+  }
+  return names;
+}
+
 Metrics LoggedValues::take() {
   Metrics means;
   for (const auto& [name, sum] : sums_) means[name] = sum.value / sum.weight;
@@ -47,13 +57,14 @@ Metrics LoggedValues::take() {
 
 nlohmann::json LoggedValues::to_json() const {
   nlohmann::json values = nlohmann::json::object();
-  for (const auto& [name, sum] : sums_) values[name] = {sum.value, sum.weight};
+  for (const auto& [name, sum] : sums_) values[name] = {sum.value, sum.weight, sum.hidden};
   return values;
 }
 
 void LoggedValues::from_json(const nlohmann::json& values) {
   sums_.clear();
-  for (const auto& [name, sum] : values.items()) sums_[name] = {sum.at(0), sum.at(1)};
+  for (const auto& [name, sum] : values.items())
+    sums_[name] = {sum.at(0), sum.at(1), sum.size() > 2 && sum.at(2).get<bool>()};
 }
 
 }  // namespace stretto

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "stretto/comm/group.h"
@@ -13,8 +14,8 @@ using Metrics = std::map<std::string, double>;
 // Weighted means of named values over a window of steps: each rank adds its own values, rank 0 returns the means.
 class LoggedValues {
  public:
-  // Throws Error if the weight is negative or not finite; a value of weight 0 is ignored.
-  void add(const std::string& name, double value, double weight);
+  // Throws Error if the weight is negative or not finite; a value of weight 0 is ignored. `hidden`: not for the progress line.
+  void add(const std::string& name, double value, double weight, bool hidden = false);
 
   // Adds all values of `other`.
   void add(const LoggedValues& other);
@@ -23,6 +24,9 @@ class LoggedValues {
 
   // Moves the values of all ranks to rank 0. Collective.
   void collect(Group& group);
+
+  // The names of hidden values.
+  std::set<std::string> hidden() const;
 
   // Returns the means and clears the window.
   Metrics take();
@@ -35,8 +39,21 @@ class LoggedValues {
   struct Sum {
     double value = 0;  // weight x value
     double weight = 0;
+    bool hidden = false;
   };
   std::map<std::string, Sum> sums_;
+};
+
+// Means, and the names of those that the progress line does not show.
+struct LoggedMeans {
+  Metrics means;
+  std::set<std::string> hidden;
+};
+
+// What the steps of a run have logged: since the last record, and since the epoch began.
+struct LoggedWindows {
+  LoggedValues record;
+  LoggedValues epoch;
 };
 
 }  // namespace stretto

@@ -13,10 +13,13 @@
 #include "stretto/data/samples.h"
 #include "stretto/tensor/batch.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/trainer/metric.h"
 #include "stretto/trainer/optimizer_plan.h"
 #include "stretto/trainer/step_context.h"
 
 namespace stretto {
+
+struct StepReport;  // training_run.h
 
 // A training task: a Module defines the steps, the Trainer runs the loop. The constructor registers the model; only
 // training_step must be overridden.
@@ -47,6 +50,23 @@ class Module {
   // rows.
   virtual Metrics metrics(const Tensor& rows) const;
 
+  // The same for Trainer::test(); validation_step unless it is overridden.
+  virtual Tensor test_step(const Batch& batch, StepContext& context) {
+    return validation_step(batch, context);
+  }
+
+  // For Trainer::predict(): one row of values per sample, [batch.count, K] float64 in the order of the batch. Called under
+  // NoGradGuard.
+  virtual Tensor predict_step(const Batch& batch, StepContext& context);
+
+  // Called on every rank after each optimizer step (with manual optimization: after the steps of each batch), before callbacks.
+  // `report.step` is the number of steps done, `report.loss` the mean over the global batch.
+  virtual void on_train_batch_end(const StepReport& /*report*/) {}
+
+  // False: training_step calls backward and steps the optimizers of OptimizerPlan::several itself, by context.manual(). The loss
+  // that it returns is only recorded, so it need not require grad.
+  virtual bool automatic_optimization() const { return true; }
+
   // Returns the optimizer, schedule and parameter groups. `plan` is that of the recipe. Called once, when training
   // begins.
   virtual OptimizerPlan configure_optimizers(OptimizerPlan plan) { return plan; }
@@ -64,6 +84,10 @@ class Module {
   // their names in root(). The default writes model.safetensors.
   virtual void save(const std::filesystem::path& folder, const NamedTensors& weights) const;
 
+  // Reads into root() what save() wrote into `folder`. The default reads model.safetensors. Throws DataError for a tensor that is
+  // missing, superfluous or of another shape.
+  virtual void load(const std::filesystem::path& folder);
+
   // The config.json that save() writes, which checkpoints store for `stretto convert`; null if it writes none.
   virtual nlohmann::json exported_config() const { return nullptr; }
 
@@ -72,6 +96,9 @@ class Module {
 
   // The registered teachers, in order.
   const std::vector<std::shared_ptr<torch::nn::Module>>& teachers() const { return teachers_; }
+
+  // The registered metrics, in order.
+  const std::vector<std::shared_ptr<Metric>>& metric_objects() const { return metrics_; }
 
   // The registered module. Throws ConfigError if there is none.
   torch::nn::Module& root() { return *require_root(); }
@@ -95,13 +122,22 @@ class Module {
     return module;
   }
 
+  // Registers a metric (standard_metrics.h), which validation_step or test_step updates.
+  template <class M>
+  std::shared_ptr<M> metric(std::shared_ptr<M> metric) {
+    register_metric(metric);
+    return metric;
+  }
+
  private:
+  void register_metric(std::shared_ptr<Metric> metric);
   void register_root(std::shared_ptr<torch::nn::Module> module);
   void register_teacher(std::shared_ptr<torch::nn::Module> module);
   const std::shared_ptr<torch::nn::Module>& require_root() const;
 
   std::shared_ptr<torch::nn::Module> root_;
   std::vector<std::shared_ptr<torch::nn::Module>> teachers_;
+  std::vector<std::shared_ptr<Metric>> metrics_;
 };
 
 // module.load_parameters() for all parameters, where no engine does it.

@@ -408,7 +408,7 @@ TEST_F(SeamTest, ParameterGroupsHaveTheirOwnSettings) {
   const NamedTensors weights = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
   Regression by_hand;
   by_hand.root().to(at::kDouble);
-  LoggedValues logged;
+  LoggedWindows logged;
   run_rank_threads(1, [&](Group& group) {
     StepContext context(group, logged, true);
     std::vector<int64_t> all(40);

@@ -9,11 +9,22 @@
 
 namespace stretto {
 
+// One of several optimizers of a module that steps them itself (ManualOptimization).
+struct NamedOptimizer {
+  std::string name;
+  std::string pattern;  // of the names of its parameters in root(): "generator.*"
+  std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::Schedule> schedule = optim::constant();  // counted in steps of this optimizer
+};
+
 // The optimizer and schedule of a run. Settings of the first group in `groups` that matches a parameter apply to it.
 struct OptimizerPlan {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::Schedule> schedule;
   std::vector<ParameterGroup> groups = {};
+  // For a module with automatic_optimization() == false, in place of optimizer and schedule: every trainable parameter belongs to
+  // the first whose pattern matches its name.
+  std::vector<NamedOptimizer> several = {};
 };
 
 // The plan of the recipe, without groups. `global_batch_size`: for a warm-up in samples; 0 if it varies.

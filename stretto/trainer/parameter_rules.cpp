@@ -8,9 +8,22 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/hparams/optimizer_options.h"
 
 namespace stretto {
 namespace {
+
+// Of a type that is not one of a recipe's it is not known, and said to be there.
+bool has_weight_decay(const std::string& optimizer) {
+  if (std::ranges::find(optim::optimizer_kinds(), optimizer, &declare::Kind::type) ==
+      optim::optimizer_kinds().end())
+    return true;
+  OptimizerConfig config;
+  config.type = optimizer;
+  const auto fields = declare::fields_of(config);
+  const declare::Field* field = declare::declaration_in_use(fields, "weight_decay");
+  return field != nullptr && field->rule.in_use();
+}
 
 bool matches_pattern(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
@@ -149,20 +162,21 @@ std::vector<int64_t> layer_depths(const std::vector<std::string>& names) {
   return depths;
 }
 
-std::string describe_groups(const ModuleTensors& tensors, double lr) {
+std::string describe_groups(const ModuleTensors& tensors, double lr, const std::string& optimizer) {
+  const bool decays = has_weight_decay(optimizer);
   struct Count {
     int64_t tensors = 0, elements = 0;
   };
   std::map<std::pair<double, bool>, Count, std::greater<>> groups;
   for (const NamedParameter& parameter : tensors.trainable) {
-    Count& count = groups[{parameter.lr_factor, parameter.weight_decay}];
+    Count& count = groups[{parameter.lr_factor, parameter.weight_decay && decays}];
     ++count.tensors;
     count.elements += parameter.tensor.numel();
   }
   std::vector<std::string> lines;
   for (const auto& [settings, count] : groups) {
-    lines.push_back(fmt::format("lr {:g}, {}: {}, {} parameters", lr * settings.first,
-                                settings.second ? "weight decay" : "no weight decay",
+    const char* decay = settings.second ? ", weight decay" : ", no weight decay";
+    lines.push_back(fmt::format("lr {:g}{}: {}, {} parameters", lr * settings.first, decays ? decay : "",
                                 counted(count.tensors, "tensor"), count.elements));
   }
   return fmt::format("groups     {}", fmt::join(lines, "\n           "));

@@ -16,8 +16,8 @@ std::vector<ParameterGroup> combine_groups(torch::nn::Module& module, const Reci
                                            std::vector<ParameterGroup> of_module);
 
 // The table of the groups for the start of a run: a line for each combination of learning rate and weight decay, with the
-// number of tensors and elements. `lr`: of the optimizer.
-std::string describe_groups(const ModuleTensors& tensors, double lr);
+// number of tensors and elements. `lr`: of the optimizer, whose name says whether there is a weight decay at all.
+std::string describe_groups(const ModuleTensors& tensors, double lr, const std::string& optimizer);
 
 // The depth of each parameter for layer_decay, from its name in registration order: 0 for what comes before the first
 // numbered block ("encoder.layer.0."), i + 1 for block i, and one more than the last block's for what follows. Empty if there

@@ -153,11 +153,17 @@ TEST_F(RulesTest, ArePrintedWithCounts) {
   recipe_.parameters.lr_factors = {"layer.*=0.5"};
   NetTask task;
   const auto groups = combine_groups(task.root(), recipe_, {});
-  EXPECT_EQ(describe_groups(collect_tensors(task.root(), groups), 0.1),
+  EXPECT_EQ(describe_groups(collect_tensors(task.root(), groups), 0.1, "AdamW"),
             "groups     lr 0.1, weight decay: 2 tensors, 12 parameters\n"
             "           lr 0.1, no weight decay: 4 tensors, 10 parameters\n"
             "           lr 0.05, weight decay: 2 tensors, 18 parameters\n"
             "           lr 0.05, no weight decay: 2 tensors, 6 parameters");
+  for (const char* without : {"LBFGS", "Rprop", "SparseAdam"}) {
+    EXPECT_EQ(describe_groups(collect_tensors(task.root(), groups), 0.1, without),
+              "groups     lr 0.1: 6 tensors, 22 parameters\n"
+              "           lr 0.05: 4 tensors, 24 parameters")
+        << without;
+  }
 }
 
 TEST_F(RulesTest, PatternsWithoutParametersAreRefused) {

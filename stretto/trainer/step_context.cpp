@@ -20,7 +20,13 @@ Tensor StepContext::all_reduce(const Tensor& tensor) const {
   return sum;
 }
 
-void StepContext::log(const std::string& name, double value, double weight) const {
+ManualOptimization& StepContext::manual() const {
+  if (manual_ != nullptr) return *manual_;
+  throw ConfigError(
+      "context.manual(): there are no optimizers to step here; they are there in training_step of a module whose automatic_optimization() returns false");
+}
+
+void StepContext::log(const std::string& name, double value, const LogOptions& options) const {
   constexpr std::array names = {"step",
                                 "epoch",
                                 "loss",
@@ -35,7 +41,15 @@ void StepContext::log(const std::string& name, double value, double weight) cons
   if (forward.training && std::ranges::find(names, name) != names.end()) {
     throw ConfigError("log(\"{}\"): the Trainer logs this name itself; choose another name", name);
   }
-  logged_.add(name, value, weight);
+  const double weight = options.weight.value_or(static_cast<double>(batch_count));
+  if (!forward.training) return logged_.record.add(name, value, weight);
+  if (!options.on_step && !options.on_epoch) {
+    throw ConfigError(
+        "log(\"{}\"): neither on_step nor on_epoch is set, so nothing would be recorded; set one", name);
+  }
+  if (options.on_step) logged_.record.add(name, value, weight, !options.prog_bar);
+  if (options.on_epoch)
+    logged_.epoch.add(options.on_step ? name + "_epoch" : name, value, weight, !options.prog_bar);
 }
 
 }  // namespace stretto

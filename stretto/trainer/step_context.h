@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "stretto/comm/group.h"
@@ -8,11 +9,22 @@
 
 namespace stretto {
 
+class ManualOptimization;
+
+struct LogOptions {
+  // What the value stands for, in samples; unset: the number of samples in this rank's batch.
+  std::optional<double> weight = {};
+  bool prog_bar = true;  // shows the value on the progress line
+  bool on_step = true;   // records the mean since the last record, under the value's name
+  bool on_epoch =
+      false;  // records the mean over the epoch at its end: under the same name, or with on_step "<name>_epoch"
+};
+
 // Information and collectives for a training or validation step.
 class StepContext {
  public:
   // `all_ranks_step`: every rank has samples, so all of them run this step.
-  StepContext(Group& group, LoggedValues& logged, bool all_ranks_step)
+  StepContext(Group& group, LoggedWindows& logged, bool all_ranks_step)
       : group_(group), logged_(logged), all_ranks_step_(all_ranks_step) {}
 
   nn::Context forward;  // pass it to the model; forward.training is false in evaluation
@@ -34,17 +46,24 @@ class StepContext {
   Tensor all_reduce(const Tensor& tensor) const;
 
   // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps since the
-  // last record, weighted by `weight`, by default the number of samples in the batch; in an evaluation, the mean over
-  // the whole dataset. Throws ConfigError for names that the Trainer logs itself.
-  void log(const std::string& name, double value, double weight) const;
-  void log(const std::string& name, double value) const {
-    log(name, value, static_cast<double>(batch_count));
+  // last record, weighted by the number of samples in the batch, and where `options` say so its mean over the epoch; in an
+  // evaluation, the mean over the whole dataset, whatever the options but weight. Throws ConfigError for names that the Trainer
+  // logs itself, and in training for options by which the value would not be recorded.
+  void log(const std::string& name, double value, const LogOptions& options) const;
+  void log(const std::string& name, double value, double weight) const {
+    log(name, value, LogOptions{.weight = weight});
   }
+  void log(const std::string& name, double value) const { log(name, value, LogOptions{}); }
+
+  // The optimizers of a module with automatic_optimization() == false, in training_step. Throws ConfigError elsewhere.
+  ManualOptimization& manual() const;
+  void set_manual(ManualOptimization* manual) { manual_ = manual; }
 
  private:
   Group& group_;
-  LoggedValues& logged_;
+  LoggedWindows& logged_;
   bool all_ranks_step_;
+  ManualOptimization* manual_ = nullptr;
 };
 
 }  // namespace stretto

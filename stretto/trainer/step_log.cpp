@@ -53,7 +53,8 @@ Record StepLog::record_of(const StepReport& report) const {
                    report.epochs,
                    false,
                    {{"loss", loss}, {"grad_norm", report.grad_norm}, {"lr", report.lr}}};
-  record.values.insert(record.values.end(), logged_.begin(), logged_.end());
+  record.values.insert(record.values.end(), logged_.means.begin(), logged_.means.end());
+  record.hidden = logged_.hidden;
   const double seconds = started_ ? std::chrono::duration<double>(Clock::now() - *started_).count() : 0;
   if (samples_ > 0 && seconds > 0) {
     record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
@@ -63,7 +64,7 @@ Record StepLog::record_of(const StepReport& report) const {
   return record;
 }
 
-void StepLog::write(const StepReport& report, const Metrics& logged) {
+void StepLog::write(const StepReport& report, const LoggedMeans& logged) {
   logged_ = logged;
   rank_use_ = gather_rank_use(world_, use_);
   const Record record = record_of(report);

@@ -43,8 +43,9 @@ class StepLog {
   // Whether steps were taken since the last record.
   bool pending() const { return steps_ > 0; }
 
-  // Writes the record of the steps since the last one, with the values `logged` by the module. Collective.
-  void write(const StepReport& report, const Metrics& logged);
+  // Writes the record of the steps since the last one, with the values `logged` by the module, of which the progress line does not
+  // show those that are `hidden`. Collective.
+  void write(const StepReport& report, const LoggedMeans& logged);
   void write_evaluation(const StepReport& at, const Metrics& metrics);
 
   // Excludes the time until the next step (evaluation, saving) from the throughput.
@@ -66,8 +67,8 @@ class StepLog {
   double loss_sum_ = 0;  // since the last record
   RankUse use_;
   int64_t steps_ = 0;
-  Metrics logged_;    // of the last record
-  Metrics rank_use_;  // the same
+  LoggedMeans logged_;  // of the last record
+  Metrics rank_use_;    // the same
 };
 
 }  // namespace stretto

@@ -10,6 +10,8 @@
 #include "stretto/data/dataset.h"
 #include "stretto/track/tracker.h"
 #include "stretto/trainer/callback.h"
+#include "stretto/trainer/data_module.h"
+#include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/module.h"
 
 namespace stretto {
@@ -25,6 +27,13 @@ struct FitResult {
   bool stopped = false;  // by a signal or training.steps_this_run, before the last step; the state was saved
   bool was_finished = false;  // the run had completed all its steps before: nothing was trained or written
   std::string ended_by;       // the reason if a callback ended the run before its last step; else empty
+};
+
+// Which weights Trainer::test() and predict() use.
+struct TestOptions {
+  std::filesystem::path model =
+      {};            // a folder that Module::save() wrote; empty: <output>/model, the best of the run
+  bool load = true;  // false: those that the module was constructed with. REQUIRES: no fit() has trained it
 };
 
 // Trains a module by a recipe: steps, evaluation, keeping the best model, checkpoints and resuming, progress, metrics
@@ -64,7 +73,24 @@ class Trainer {
   // not finite).
   FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation);
 
+  // The same with the datasets of `data`. Throws ConfigError if it has no train().
+  FitResult fit(Module& module, DataModule& data);
+
+  // Loads the weights and computes the metrics of `samples` by Module::test_step, each sample once; the same on all ranks. In fp32, or
+  // fp64 in fp64 runs. Rank 0 writes them to <output>/test_results.json. Collective. Throws ConfigError if there is no model.
+  Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
+  Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
+
+  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order: on rank 0, an undefined
+  // tensor on others. Collective.
+  Tensor predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
+  Tensor predict(Module& module, DataModule& data, const TestOptions& options = {});
+
  private:
+  void prepare(DataModule& data, Stage stage) const;
+  Evaluation evaluate_loaded(Module& module, const data::Dataset& samples, const TestOptions& options,
+                             EvaluationStep step) const;
+
   const Recipe& recipe_;
   std::unique_ptr<Mesh> own_mesh_;  // null where one was given
   const Mesh& mesh_;

@@ -68,6 +68,17 @@ torch::nn::Module& placed(Module& module, at::Device device) {
 
 OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_batch_size) {
   OptimizerPlan plan = module.configure_optimizers(plan_of(recipe, global_batch_size));
+  if (module.automatic_optimization() != plan.several.empty()) {
+    throw ConfigError(
+        "configure_optimizers: automatic_optimization() is {}, so OptimizerPlan::several must {}",
+        module.automatic_optimization(),
+        plan.several.empty() ? "name the optimizers that training_step steps"
+                             : "be empty: the Trainer steps one optimizer");
+  }
+  if (!plan.several.empty()) {
+    plan.optimizer = std::make_unique<OptimizerSet>(std::move(plan.several));
+    plan.schedule = optim::constant();  // each optimizer has its own
+  }
   if (plan.optimizer == nullptr)
     throw ConfigError("configure_optimizers returned a plan without an optimizer");
   if (plan.schedule == nullptr) throw ConfigError("configure_optimizers returned a plan without a schedule");
@@ -87,23 +98,6 @@ class Seconds {
   double& sum_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-void require_loss(const Loss& loss) {
-  if (!loss.sum.defined() || loss.sum.numel() != 1) {
-    throw ShapeError(
-        "training_step returned {} as the loss; expected the sum over the batch, a single element",
-        loss.sum.defined() ? describe(loss.sum) : "no tensor");
-  }
-  if (!loss.sum.requires_grad()) {
-    throw Error(
-        "training_step returned a loss that does not require grad: it was detached, read by item(), computed under NoGradGuard, or depends on no trainable parameter");
-  }
-  if (!std::isfinite(loss.count) || loss.count < 0) {
-    throw Error(
-        "training_step returned {} as the loss's count; expected the number of samples or tokens in the sum",
-        loss.count);
-  }
-}
 
 }  // namespace
 
@@ -134,6 +128,8 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   lr_scale_ = lr_scale_of(recipe.optimizer, plan_.global_batch_size);
   base.lr *= lr_scale_;
   schedule_->start(base, count_total_steps());
+  if (auto* several = dynamic_cast<OptimizerSet*>(engine_.optimizer()))
+    manual_.emplace(recipe, engine_, *several, plan_.grad_accumulation_steps, count_total_steps());
   at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
@@ -162,8 +158,8 @@ void TrainingRun::begin_deterministic() {
   at::set_num_threads(1);  // kernels divide sums among threads
 }
 
-Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logged, bool reduce) {
-  StepContext context(data_parallel_, logged, batch.reaches_all_ranks(data_parallel_.size()));
+StepContext TrainingRun::make_context(LoggedWindows& logged, bool all_ranks_step) {
+  StepContext context(data_parallel_, logged, all_ranks_step);
   context.forward = {.training = true,
                      .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
                                                            static_cast<uint64_t>(epoch())}),
@@ -171,11 +167,13 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logge
                      .recompute_every = training_.activation_checkpointing};
   context.step = steps_done();
   context.epoch = epoch();
-  LoggedValues ignored;
-  StepContext idle_context(data_parallel_, ignored, /*all_ranks_step=*/false);
-  idle_context.forward = context.forward;
-  idle_context.step = context.step;
-  idle_context.epoch = context.epoch;
+  return context;
+}
+
+Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce) {
+  StepContext context = make_context(logged, batch.reaches_all_ranks(data_parallel_.size()));
+  LoggedWindows ignored;
+  StepContext idle_context = make_context(ignored, /*all_ranks_step=*/false);
   idle_context.batch_count = 1;
   const auto& mine = batch.micro_batches;
   double count = 0;
@@ -216,42 +214,6 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedValues& logge
   return {sum_rows_in_fixed_order(losses), count};
 }
 
-// The reduction has replaced this rank's own gradient, so its part of the step is computed again, without communication.
-// Buffers (running statistics) and the random number generator are restored afterwards, for runs that skip the step.
-bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
-  const std::string random_before = random_state();
-  std::vector<Tensor> buffers_before;
-  for (const auto& [name, tensor] : engine_.tensors().buffers) buffers_before.push_back(tensor.clone());
-  engine_.zero_gradients();
-  LoggedValues ignored;
-  accumulate(batch, ignored, /*reduce=*/false);
-  const bool finite = engine_.own_gradients_are_finite();
-  engine_.zero_gradients();
-  at::NoGradGuard no_grad;
-  for (size_t i = 0; i < buffers_before.size(); ++i)
-    Tensor(engine_.tensors().buffers[i].second).copy_(buffers_before[i]);
-  set_random_state(random_before);
-  return finite;
-}
-
-// Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced gradient is not.
-std::string TrainingRun::find_culprit(const Loss& mine, const data::GlobalBatch& batch) {
-  const std::string parameter = engine_.first_nonfinite();
-  const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {
-    const auto all = world_.all_gather_bytes(finite ? "finite" : "");
-    const auto found = std::ranges::find(all, "");
-    if (found == all.end()) return std::nullopt;
-    return found - all.begin();
-  };
-  std::vector<std::string> clauses;
-  auto rank = first_rank_without(std::isfinite(mine.sum.item<double>()));
-  if (!rank) rank = first_rank_without(own_gradient_is_finite(batch));
-  if (rank) clauses.push_back(fmt::format("first on rank {}", *rank));
-  if (!parameter.empty()) clauses.push_back(fmt::format("first in the gradient of {}", parameter));
-  if (!rank) clauses.emplace_back("only in the sum over all ranks");
-  return fmt::format(" ({})", fmt::join(clauses, ", "));
-}
-
 // Steps done, plus the batches left in this epoch and those of the remaining epochs.
 int64_t TrainingRun::count_total_steps() const {
   return training_.max_steps.value_or(steps_done() + cursor_.steps_left(training_.epochs));
@@ -272,12 +234,14 @@ StepReport TrainingRun::step(const Requests& requests) {
   StepReport report;
   report.epoch = epoch();
   report.epochs_before = cursor_.epochs_done();
+  if (manual_) return step_manually(requests, std::move(report));
   const data::GlobalBatch batch = cursor_.batch();
-  LoggedValues logged;
+  LoggedWindows logged;
   const Loss mine = accumulate(batch, logged);
   // Values that all ranks must agree on are summed in the same reduction as the loss.
-  std::array<double, 8> totals = {mine.sum.item<double>(), mine.count, logged.empty() ? 0.0 : 1};
-  std::ranges::copy(requests.flags(), totals.begin() + 3);
+  std::array<double, 9> totals = {mine.sum.item<double>(), mine.count, logged.record.empty() ? 0.0 : 1,
+                                  logged.epoch.empty() ? 0.0 : 1};
+  std::ranges::copy(requests.flags(), totals.begin() + 4);
   {
     RECORD_USER_SCOPE(phase::wait);
     engine_.finish_reduction(totals);
@@ -305,8 +269,10 @@ StepReport TrainingRun::step(const Requests& requests) {
       } else {
         engine_.step(rates, clip_gradients(norm, count));
       }
-      logged_.add(logged);
+      logged_.record.add(logged.record);
+      logged_.epoch.add(logged.epoch);
       logged_somewhere_ |= logging_ranks > 0;
+      logged_in_epoch_ |= totals[3] > 0;
       break;
     }
     case StepGuard::Verdict::skip:
@@ -318,21 +284,26 @@ StepReport TrainingRun::step(const Requests& requests) {
       report.rollback = guard_.reason();
       return report;
   }
-  engine_.verify();
-  cursor_.advance();
-  report.epoch_ends = cursor_.epoch_begins();
-  report.requests = of_any_rank(Requests::of(&totals[3]));
-  report.step = steps_done();
-  report.epochs = cursor_.epochs_done();
+  report.requests = of_any_rank(Requests::of(&totals[4]));
   report.loss = loss_sum / count;
   if (!report.taken) report.grad_norm = norm / count;
   report.lr = rates.lr;
-  report.samples = std::ssize(batch.samples);
-  for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
+  finish_report(batch, report);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.communication = data_parallel_.seconds_inside() - communicated;
   report.data_wait = data_seconds_ - data_before;
   return report;
+}
+
+// After a step was taken or skipped.
+void TrainingRun::finish_report(const data::GlobalBatch& batch, StepReport& report) {
+  engine_.verify();
+  cursor_.advance();
+  report.epoch_ends = cursor_.epoch_begins();
+  report.step = steps_done();
+  report.epochs = cursor_.epochs_done();
+  report.samples = std::ssize(batch.samples);
+  for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
 }
 
 // The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is theirs.
@@ -346,52 +317,12 @@ double TrainingRun::clip_gradients(double norm, double count) {
 
 // What the modules log is of the first evaluation alone.
 optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
-  LoggedValues ignored;
+  LoggedWindows ignored;
   const Loss mine = accumulate(batch, ignored);
   std::array<double, 2> totals = {mine.sum.item<double>(), mine.count};
   engine_.finish_reduction(totals);
   const auto [loss_sum, count] = totals;
   return {loss_sum / count, 1 / count};
-}
-
-void TrainingRun::collect_logged() {
-  if (logged_somewhere_) logged_.collect(data_parallel_);
-  logged_somewhere_ = false;
-}
-
-Metrics TrainingRun::take_logged() {
-  collect_logged();
-  return logged_.take();
-}
-
-State TrainingRun::state(int random_writers) {
-  collect_logged();
-  State state;
-  engine_.add_model_state(state);
-  engine_.optimizer()->add_state(state, "optimizer");
-  engine_.leave_copies_to_first(state);
-  if (engine_.arena().shards().size() > 1) add_entries_of_others(data_parallel_, state);
-  random_.add_state(state, world_.rank(), random_writers);
-  if (products_) products_->add_state(state);
-  guard_.add_state(state);
-  state.scalars["logged"] = logged_.to_json();
-  if (const nlohmann::json schedule = schedule_->state(); !schedule.is_null())
-    state.scalars["scheduler"] = schedule;
-  cursor_.add_state(state);
-  return state;
-}
-
-void TrainingRun::resume(const State& state) {
-  cursor_.resume(state);
-  engine_.resume_model();
-  engine_.optimizer()->resume(state, "optimizer");
-  random_.resume(world_.rank());
-  guard_.resume(state);
-  if (products_) products_->resume(state);
-  logged_.from_json(data_parallel_.rank() == 0 ? state.scalar("logged") : nlohmann::json::object());
-  logged_somewhere_ = false;
-  if (state.scalars.contains("scheduler")) schedule_->resume(state.scalars.at("scheduler"));
-  schedule_->set_total_steps(count_total_steps());
 }
 
 std::string TrainingRun::describe_lr_scale() const {
@@ -409,7 +340,7 @@ std::string TrainingRun::describe_order() const {
       human_bytes(static_cast<double>(sums * engine_.memory().gradients)));
 }
 
-std::string TrainingRun::describe() const {
+std::string TrainingRun::describe() {
   const bool widened = training_.precision == "bf16" && device_.is_cpu() && !nn::cpu_has_bf16();
   const std::string compute =
       training_.precision + (compute_.autocast ? " (autocast)" : "") +
@@ -424,8 +355,10 @@ std::string TrainingRun::describe() const {
       engine_.describe("model", compute), products_ ? "products   " + products_->describe() + "\n" : "",
       data_parallel_.transport(), describe_batch(plan_, training_), describe_order(),
       describe_teachers(module_), describe_lr_scale(),
-      describe_groups(engine_.tensors(), base_lr_ * lr_scale_), total_steps(), steps_per_epoch(),
-      dataset_.size(), std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      manual_ ? manual_->describe()
+              : describe_groups(engine_.tensors(), base_lr_ * lr_scale_, engine_.optimizer()->name()),
+      total_steps(), steps_per_epoch(), dataset_.size(),
+      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
       data_parallel_.size() > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");

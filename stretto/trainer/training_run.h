@@ -13,6 +13,7 @@
 #include "stretto/parallel/run_products.h"
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/compute_precision.h"
+#include "stretto/trainer/manual_optimization.h"
 #include "stretto/trainer/module.h"
 #include "stretto/trainer/requests.h"
 #include "stretto/trainer/step_guard.h"
@@ -50,7 +51,8 @@ class TrainingRun {
 
   int64_t steps_per_epoch() const { return cursor_.steps_per_epoch(); }
   int64_t total_steps() const { return schedule_->total_steps(); }
-  int64_t steps_done() const { return engine_.steps_done(); }
+  // Optimizer steps; of a module that steps several optimizers itself, batches.
+  int64_t steps_done() const { return manual_ ? manual_->batches_done() : engine_.steps_done(); }
   int64_t epoch() const { return cursor_.epoch(); }  // of the next step
   bool epoch_begins() const { return cursor_.epoch_begins(); }
 
@@ -70,8 +72,11 @@ class TrainingRun {
   // those of the saved run. Throws ConfigError if that is not possible. Collective.
   void resume(const State& state);
 
-  // The means of the values logged by steps since the last call, on rank 0. Collective.
-  Metrics take_logged();
+  // The means of the values logged by steps since the last call, on rank 0; after the last step of an epoch with those over the
+  // epoch. Collective.
+  LoggedMeans take_logged();
+  // Whether the epoch that has just ended has values of its own to record. The same on all ranks.
+  bool has_epoch_values() const { return logged_in_epoch_ && epoch_begins(); }
 
   // The schedule of the learning rate, which may follow metrics. Every rank passes it the same.
   optim::Schedule& schedule() { return *schedule_; }
@@ -82,7 +87,7 @@ class TrainingRun {
   const ComputePrecision& compute() const { return compute_; }
 
   // The header of a run, one line per subject: model, types, memory, communication, batch, steps.
-  std::string describe() const;
+  std::string describe();
 
  private:
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
@@ -92,7 +97,11 @@ class TrainingRun {
   std::string describe_lr_scale() const;
   std::string describe_order() const;
   void collect_logged();
-  Loss accumulate(const data::GlobalBatch& batch, LoggedValues& logged, bool reduce = true);
+  void collect_epoch();
+  Loss accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce = true);
+  StepContext make_context(LoggedWindows& logged, bool all_ranks_step);
+  StepReport step_manually(const Requests& requests, StepReport report);
+  void finish_report(const data::GlobalBatch& batch, StepReport& report);
   Requests of_any_rank(Requests mine) const;
   std::string find_culprit(const Loss& mine, const data::GlobalBatch& batch);
   bool own_gradient_is_finite(const data::GlobalBatch& batch);
@@ -115,9 +124,11 @@ class TrainingRun {
   std::optional<RunProducts> products_;  // on CPU
   StepGuard guard_;
   RandomState random_;
-  LoggedValues logged_;            // since it was last taken
+  std::optional<ManualOptimization> manual_;
+  LoggedWindows logged_;           // since it was last taken
   double data_seconds_ = 0;        // spent on making batches
   bool logged_somewhere_ = false;  // there may be something to collect from other ranks
+  bool logged_in_epoch_ = false;   // values of the epoch, on any rank
 };
 
 }  // namespace stretto

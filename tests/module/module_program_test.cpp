@@ -25,6 +25,12 @@ class ModuleProgram : public ::testing::Test {
         "{} launch -N {} --no-pin {} {} output={} training.precision=fp64 training.epochs=2 {}",
         STRETTO_PROGRAM, ranks, MODULE_WAVES, WAVES_RECIPE, (folder_.path() / run).string(), settings));
   }
+  // The example with two optimizers.
+  ShellResult train_gan(const std::string& run, int ranks, const std::string& settings = "") const {
+    return shell(fmt::format(
+        "{} launch -N {} --no-pin {} {} output={} training.precision=fp64 training.epochs=4 {}",
+        STRETTO_PROGRAM, ranks, MODULE_GAN, GAN_RECIPE, (folder_.path() / run).string(), settings));
+  }
   std::vector<nlohmann::json> records(const std::string& run) const {
     std::vector<nlohmann::json> records;
     const std::string text = read_file(folder_.path() / run / "metrics.jsonl");
@@ -64,6 +70,46 @@ TEST_F(ModuleProgram, ResumesBitForBit) {
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_TRUE(read_file(folder_.path() / "resumed/model/model.safetensors") ==
               read_file(folder_.path() / "whole/model/model.safetensors"));
+}
+
+TEST_F(ModuleProgram, AGanTrainsTestsAndPredictsOnOneAndTwoRanks) {
+  for (const int ranks : {1, 2}) {
+    const ShellResult result = train_gan(std::to_string(ranks), ranks);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("optimizers generator: AdamW of generator.*"),
+                                  ContainsRegex("test +distance 0\\.[0-9]+; the first point is")));
+  }
+  const auto one = records("1"), two = records("2");
+  ASSERT_EQ(two.size(), one.size());
+  size_t of_epochs = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    of_epochs += one[i].contains("generator_loss");
+    for (const char* name : {"loss", "generator_loss", "eval_distance", "eval_discriminator_accuracy"}) {
+      ASSERT_EQ(one[i].contains(name), two[i].contains(name)) << name;
+      if (one[i].contains(name))
+        EXPECT_NEAR(one[i][name].get<double>(), two[i][name].get<double>(), 1e-9) << name;
+    }
+  }
+  EXPECT_EQ(of_epochs, 4U);
+  const auto results = [&](const char* run) {
+    return nlohmann::json::parse(read_file(folder_.path() / run / "test_results.json"));
+  };
+  for (const auto& [name, value] : results("1").items())
+    EXPECT_NEAR(value.get<double>(), results("2").at(name).get<double>(), 1e-9) << name;
+}
+
+TEST_F(ModuleProgram, AGanResumesBitForBit) {
+  ASSERT_EQ(train_gan("whole", 2, "checkpoint.every=1ep").exit_code, 0);
+  const auto checkpoint = folder_.path() / "whole/checkpoints/step-00000048";
+  const ShellResult resumed =
+      train_gan("resumed", 2, "checkpoint.every=1ep evaluate.at_start=false resume=" + checkpoint.string());
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  for (const char* file : {"rank-00000.safetensors", "rank-00001.safetensors"}) {
+    const auto last = [&](const char* run) {
+      return read_file(folder_.path() / run / "checkpoints/step-00000064" / file);
+    };
+    EXPECT_TRUE(last("whole") == last("resumed")) << file;
+  }
 }
 
 // Patience stops the run after evaluations 2 to 4, none of which is better than the first.

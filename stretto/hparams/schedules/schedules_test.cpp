@@ -1,4 +1,5 @@
 #include <cmath>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,12 +36,15 @@ std::unique_ptr<Schedule> from_yaml(const std::string& section) {
 TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/schedules.json"));
+  std::set<std::string> types;
   for (const auto& golden : cases) {
     nlohmann::json section = golden.at("options");
     section["type"] = golden.at("type");
     auto schedule = from_yaml(section.dump());
     EXPECT_EQ(schedule->name(), golden.at("type").get<std::string>());
     schedule->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
+    ASSERT_EQ(golden.at("rates").size(), 200U);
+    types.insert(schedule->name());
     for (size_t step = 0; step < golden.at("rates").size(); ++step) {
       const StepRates rates = schedule->rates(static_cast<int64_t>(step));
       const auto& expected = golden.at("rates")[step];
@@ -49,15 +53,19 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
       if (rates.momentum) {
         EXPECT_NEAR(*rates.momentum, expected[1].get<double>(), 1e-12) << section << " step " << step;
       }
-      if (!golden.contains("metrics")) continue;
-      const auto& metric = golden.at("metrics")[step];
-      if (!metric.is_null()) schedule->observe(metric);
+      const bool observes = golden.contains("metrics");
+      if (observes && !golden.at("metrics")[step].is_null()) schedule->observe(golden.at("metrics")[step]);
+      if (!observes && step != golden.at("rates").size() / 2) continue;
+      // A resume: of schedules with a state after each step, of others in the middle.
       auto resumed = from_yaml(section.dump());
       resumed->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
-      resumed->resume(nlohmann::json::parse(schedule->state().dump()));
+      const nlohmann::json state = schedule->state();
+      EXPECT_EQ(observes, !state.is_null()) << section;
+      if (observes) resumed->resume(nlohmann::json::parse(state.dump()));
       schedule = std::move(resumed);
     }
   }
+  EXPECT_EQ(types.size() + 1, schedule_kinds().size()) << "all but AnnealOnPlateau, which is Flair's";
 }
 
 // patience evaluations without improvement are tolerated, initial_extra_patience more before the first reduction.
