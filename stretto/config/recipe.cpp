@@ -385,8 +385,9 @@ void TrackConfig::fields(declare::Fields& field) {
         "experiment of an MLflow server; unset: MLFLOW_EXPERIMENT_NAME, or Default");
   field("run_name", run_name, "name of the run on an MLflow server; unset: that of the output folder");
   field("tags", tags, "tags of the run on an MLflow server, each KEY=VALUE");
-  histograms.declare(field, "histograms",
-                     "interval in steps or epochs at which tensorboard gets the distribution of each weight");
+  histograms.declare(
+      field, "histograms",
+      "interval in steps or epochs at which tensorboard gets the distribution of each weight and, unless the strategy divides them, of each gradient");
 }
 
 bool ProgramFields::operator==(const ProgramFields& other) const {

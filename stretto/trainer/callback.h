@@ -27,6 +27,9 @@ struct FitContext {
   std::function<void()> catch_up = [] {};  // brings sparse tables up to date
   // Parameters at master precision and buffers, by name; collective, as they may have to be gathered.
   std::function<NamedTensors()> weights = [] { return NamedTensors(); };
+  // In gradients_ready: the gradients of the mean loss over the global batch, before clipping, by parameter. Empty where the strategy
+  // divides gradients among the ranks (zero2, fsdp, hsdp). Collective.
+  std::function<NamedTensors()> gradients = [] { return NamedTensors(); };
 
   // Requests the end of the run on all ranks; any rank may call it. In fit_start, evaluation_end or epoch_end the run
   // ends there. In step_start or step_end the request is sent with the next reduction, and the run ends after that
@@ -41,6 +44,8 @@ struct FitContext {
 //   fit_start                    the state is restored; no step was taken yet
 //     epoch_start                not if the run was resumed inside of the epoch
 //       step_start
+//       gradients_ready          reduced, before the update; only for callbacks that read gradients, and not with manual
+//                                optimization
 //       step_end                 the optimizer has stepped, or the step was skipped (see report.taken)
 //       evaluation_end           after steps that evaluate.every selects; metrics are the same on all ranks
 //     epoch_end
@@ -67,9 +72,14 @@ class Callback {
   // they must call FitContext::catch_up() before accessing parameters there.
   virtual bool reads_parameters() const { return true; }
 
+  // Whether gradients_ready is called.
+  virtual bool reads_gradients() const { return false; }
+
   virtual void fit_start(FitContext&) {}
   virtual void epoch_start(FitContext&) {}
   virtual void step_start(FitContext&) {}
+  // `coming`: step and epochs as step_end will report them.
+  virtual void gradients_ready(FitContext&, const StepReport& /*coming*/) {}
   virtual void step_end(FitContext&, const StepReport&) {}
   virtual void evaluation_end(FitContext&, const Metrics&) {}
   virtual void epoch_end(FitContext&) {}

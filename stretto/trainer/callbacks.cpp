@@ -26,6 +26,10 @@ bool Callbacks::read_parameters() const {
   return std::ranges::any_of(callbacks_, [](const auto& callback) { return callback->reads_parameters(); });
 }
 
+bool Callbacks::read_gradients() const {
+  return std::ranges::any_of(callbacks_, [](const auto& callback) { return callback->reads_gradients(); });
+}
+
 void Callbacks::set_position(const TrainingRun& run, int64_t epoch) {
   context_.steps_done = run.steps_done();
   context_.total_steps = run.total_steps();

@@ -17,6 +17,8 @@ class Callbacks {
   bool empty() const { return callbacks_.empty(); }
   // Whether any callback reads the module's parameters in step_start or step_end.
   bool read_parameters() const;
+  // Whether any callback reads gradients.
+  bool read_gradients() const;
   FitContext& context() { return context_; }
 
   // Sets the position of the run: at its next step, or after the last step in `epoch`.

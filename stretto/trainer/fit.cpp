@@ -133,6 +133,12 @@ void Fit::begin() {
   callbacks_.set_position(run_);
   callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
   callbacks_.context().weights = [this] { return run_.engine().weights(); };
+  if (callbacks_.read_gradients()) {
+    callbacks_.context().gradients = [this] { return run_.gradients(); };
+    run_.on_gradients([this](const StepReport& coming) {
+      callbacks_.notify<const StepReport&>("gradients_ready", &Callback::gradients_ready, coming);
+    });
+  }
   callbacks_.notify("fit_start", &Callback::fit_start);
   end_if_requested();
   if (over() && result_.resumed_after > 0 && is_complete()) {

@@ -116,5 +116,47 @@ TEST_F(LoopTest, RecordsTheTimeSpentOnData) {
   EXPECT_EQ(steps_with("data_wait").size(), 3u);
 }
 
+// Of step 3.
+struct KeepsGradients : Callback {
+  explicit KeepsGradients(NamedTensors& kept) : kept(kept) {}
+  std::string name() const override { return "keeps_gradients"; }
+  bool reads_gradients() const override { return true; }
+  void gradients_ready(FitContext& fit, const StepReport& coming) override {
+    if (coming.step != 3) return;
+    epochs = coming.epochs;
+    const NamedTensors gradients = fit.gradients();
+    if (fit.group.rank() == 0) kept = gradients;
+  }
+  void step_end(FitContext&, const StepReport& report) override {
+    if (report.step == 3) {
+      EXPECT_DOUBLE_EQ(report.epochs, epochs);
+    }
+  }
+  NamedTensors& kept;
+  double epochs = 0;
+};
+
+TEST_F(LoopTest, CallbacksReadTheGradientsOfTheGlobalBatch) {
+  recipe_.training.max_steps = 4;
+  recipe_.training.max_grad_norm = 0.01;  // they are those before clipping
+  const auto of = [&](int ranks, const std::string& strategy) {
+    recipe_.training.strategy = strategy;
+    recipe_.output = folder_.path() / (strategy + std::to_string(ranks));
+    NamedTensors kept;
+    fit(ranks, [&](Trainer& trainer) { trainer.add(std::make_shared<KeepsGradients>(kept)); });
+    return kept;
+  };
+  const NamedTensors alone = of(1, "ddp");
+  ASSERT_EQ(alone.size(), 2U);
+  EXPECT_GT(alone.at("weight").norm().item<double>(), 0.01);
+  for (const auto& [ranks, strategy] : {std::pair(2, "ddp"), std::pair(3, "ddp"), std::pair(2, "zero1")}) {
+    const NamedTensors several = of(ranks, strategy);
+    ASSERT_EQ(several.size(), 2U) << strategy;
+    for (const auto& [name, gradient] : alone)
+      EXPECT_TRUE(gradient.allclose(several.at(name), 1e-9, 1e-12)) << name << ranks << strategy;
+  }
+  EXPECT_TRUE(of(2, "fsdp").empty()) << "divided among the ranks";
+}
+
 }  // namespace
 }  // namespace stretto

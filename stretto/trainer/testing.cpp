@@ -83,7 +83,8 @@ Metrics Trainer::test(Module& module, DataModule& data, const TestOptions& optio
 
 Tensor Trainer::predict(Module& module, const data::Dataset& samples, const TestOptions& options) {
   const Evaluation evaluation = evaluate_loaded(module, samples, options, EvaluationStep::predict);
-  if (mesh_.world().rank() == 0 && !evaluation.rows.defined())
+  if (mesh_.world().rank() != 0) return {};
+  if (!evaluation.rows.defined())
     throw ConfigError("predict: predict_step returned no rows; return [batch.count, K] float64");
   return evaluation.rows;
 }

@@ -264,6 +264,7 @@ StepReport TrainingRun::step(const Requests& requests) {
     case StepGuard::Verdict::take: {
       RECORD_USER_SCOPE(phase::optimizer);
       report.grad_norm = norm / count;
+      show_gradients(batch, 1 / count, report);
       if (engine_.optimizer()->reevaluates()) {
         engine_.step(rates, {loss_sum / count, 1 / count}, [&] { return evaluate_again(batch); });
       } else {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -64,6 +65,11 @@ class TrainingRun {
   // Collective.
   StepReport step(const Requests& mine = {});
 
+  // Calls `hook` in each step that is taken, when its gradients are reduced: with the report's step and epochs.
+  void on_gradients(std::function<void(const StepReport&)> hook) { on_gradients_ = std::move(hook); }
+  // In the hook: the gradients of the mean loss, before clipping, by parameter; empty where the strategy divides them. Collective.
+  NamedTensors gradients();
+
   // Everything that the next step depends on, as a state table over live memory. `random_writers`: number of ranks
   // whose random state is in the table; to save, the world size. Collective.
   State state(int random_writers);
@@ -101,6 +107,7 @@ class TrainingRun {
   Loss accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce = true);
   StepContext make_context(LoggedWindows& logged, bool all_ranks_step);
   StepReport step_manually(const Requests& requests, StepReport report);
+  void show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report);
   void finish_report(const data::GlobalBatch& batch, StepReport& report);
   Requests of_any_rank(Requests mine) const;
   std::string find_culprit(const Loss& mine, const data::GlobalBatch& batch);
@@ -125,6 +132,8 @@ class TrainingRun {
   StepGuard guard_;
   RandomState random_;
   std::optional<ManualOptimization> manual_;
+  std::function<void(const StepReport&)> on_gradients_;
+  double gradient_scale_ = 1;      // of the sums in the hook
   LoggedWindows logged_;           // since it was last taken
   double data_seconds_ = 0;        // spent on making batches
   bool logged_somewhere_ = false;  // there may be something to collect from other ranks

@@ -1,7 +1,7 @@
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/training_run.h"
 
-// What a run logs and saves.
+// What a run logs, shows and saves.
 namespace stretto {
 
 void TrainingRun::collect_logged() {
@@ -23,6 +23,30 @@ LoggedMeans TrainingRun::take_logged() {
   logged.hidden.merge(logged_.epoch.hidden());
   logged.means.merge(logged_.epoch.take());
   return logged;
+}
+
+void TrainingRun::show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report) {
+  if (!on_gradients_) return;
+  StepReport coming = report;
+  coming.step = steps_done() + 1;
+  coming.epochs =
+      report.epochs_before + static_cast<double>(batch.samples.size()) / static_cast<double>(dataset_.size());
+  gradient_scale_ = scale;
+  on_gradients_(coming);
+}
+
+NamedTensors TrainingRun::gradients() {
+  const Arena& arena = engine_.arena();
+  if (arena.gradients_are_sharded()) return {};
+  Tensor all = arena.gradients({0, arena.elements()}) * gradient_scale_;
+  // Each rank has those of its shard, and zeros elsewhere.
+  if (engine_.reducer().sums_to_owners()) data_parallel_.all_reduce(all).wait();
+  NamedTensors named;
+  for (const Arena::Parameter& parameter : arena.parameters())
+    named[parameter.info.name] =
+        all.slice(0, parameter.begin, parameter.begin + parameter.info.tensor.numel())
+            .view(parameter.info.tensor.sizes());
+  return named;
 }
 
 State TrainingRun::state(int random_writers) {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "tests/support/shell.h"
@@ -77,7 +78,7 @@ TEST_F(ModuleProgram, AGanTrainsTestsAndPredictsOnOneAndTwoRanks) {
     const ShellResult result = train_gan(std::to_string(ranks), ranks);
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.err, AllOf(HasSubstr("optimizers generator: AdamW of generator.*"),
-                                  ContainsRegex("test +distance 0\\.[0-9]+; the first point is")));
+                                  ContainsRegex("test +distance [0-9.]+; the first point is")));
   }
   const auto one = records("1"), two = records("2");
   ASSERT_EQ(two.size(), one.size());
@@ -86,16 +87,19 @@ TEST_F(ModuleProgram, AGanTrainsTestsAndPredictsOnOneAndTwoRanks) {
     of_epochs += one[i].contains("generator_loss");
     for (const char* name : {"loss", "generator_loss", "eval_distance", "eval_discriminator_accuracy"}) {
       ASSERT_EQ(one[i].contains(name), two[i].contains(name)) << name;
-      if (one[i].contains(name))
+      if (one[i].contains(name)) {
         EXPECT_NEAR(one[i][name].get<double>(), two[i][name].get<double>(), 1e-9) << name;
+      }
     }
   }
   EXPECT_EQ(of_epochs, 4U);
   const auto results = [&](const char* run) {
-    return nlohmann::json::parse(read_file(folder_.path() / run / "test_results.json"));
+    return nlohmann::json::parse(read_file(folder_.path() / run / "test_results.json"))
+        .get<std::map<std::string, double>>();
   };
-  for (const auto& [name, value] : results("1").items())
-    EXPECT_NEAR(value.get<double>(), results("2").at(name).get<double>(), 1e-9) << name;
+  const auto by_one = results("1"), by_two = results("2");
+  ASSERT_EQ(by_one.size(), by_two.size());
+  for (const auto& [name, value] : by_one) EXPECT_NEAR(value, by_two.at(name), 1e-9) << name;
 }
 
 TEST_F(ModuleProgram, AGanResumesBitForBit) {

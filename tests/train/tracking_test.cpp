@@ -112,7 +112,7 @@ TEST_F(Tracking, AFullDiskWhileLoggingEndsNoRun) {
                                 HasSubstr("training continues, but this file will be incomplete")));
 }
 
-TEST_F(Tracking, TensorBoardGetsHistogramsOfWeights) {
+TEST_F(Tracking, TensorBoardGetsHistogramsOfWeightsAndGradients) {
   const Workspace workspace;
   for (const std::string strategy : {"ddp", "fsdp"}) {
     workspace.train(strategy, 2, every_step + ("track.histograms=2 training.strategy=" + strategy));
@@ -120,6 +120,7 @@ TEST_F(Tracking, TensorBoardGetsHistogramsOfWeights) {
     for (const auto& file : std::filesystem::directory_iterator(workspace.path(strategy + "/tensorboard")))
       events += workspace.read(strategy + "/tensorboard/" + file.path().filename().string());
     EXPECT_THAT(events, HasSubstr("weights/classifier.weight")) << strategy;
+    EXPECT_EQ(events.find("gradients/classifier.weight") != std::string::npos, strategy == "ddp") << strategy;
   }
 }
 

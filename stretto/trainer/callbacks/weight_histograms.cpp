@@ -29,14 +29,29 @@ Histogram histogram_of(const Tensor& values) {
   return histogram;
 }
 
+namespace {
+
+void write_histograms(const FitContext& fit, int64_t step, const std::string& kind,
+                      const NamedTensors& tensors) {
+  if (fit.trackers.empty()) return;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_floating_point()) continue;
+    const Histogram histogram = histogram_of(tensor);
+    if (histogram.count > 0) fit.trackers.write_histogram(step, kind + "/" + name, histogram);
+  }
+}
+
+}  // namespace
+
+void WeightHistograms::gradients_ready(FitContext& fit, const StepReport& coming) {
+  if (every_.due(coming, /*requested=*/false))
+    write_histograms(fit, coming.step, "gradients", fit.gradients());
+}
+
 void WeightHistograms::step_end(FitContext& fit, const StepReport& report) {
   if (!every_.due(report, /*requested=*/false)) return;
   fit.catch_up();
-  for (const auto& [name, weight] : fit.weights()) {
-    if (fit.trackers.empty() || !weight.is_floating_point()) continue;
-    const Histogram histogram = histogram_of(weight);
-    if (histogram.count > 0) fit.trackers.write_histogram(report.step, "weights/" + name, histogram);
-  }
+  write_histograms(fit, report.step, "weights", fit.weights());
 }
 
 }  // namespace stretto

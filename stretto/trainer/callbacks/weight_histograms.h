@@ -5,8 +5,9 @@
 
 namespace stretto {
 
-// Writes the distribution of each weight, weights/NAME, to the trackers of the run: track.histograms. All ranks take part,
-// because the weights may have to be gathered.
+// Writes the distribution of each weight and gradient, weights/NAME and gradients/NAME, to the trackers of the run:
+// track.histograms. All ranks take part, because they may have to be gathered. Strategies that divide gradients among the ranks have no
+// histograms of them.
 class WeightHistograms : public Callback {
  public:
   // `every`: steps or epochs.
@@ -14,6 +15,8 @@ class WeightHistograms : public Callback {
 
   std::string name() const override { return "weight_histograms"; }
   bool reads_parameters() const override { return false; }
+  bool reads_gradients() const override { return true; }
+  void gradients_ready(FitContext& fit, const StepReport& coming) override;
   void step_end(FitContext& fit, const StepReport& report) override;
 
  private:
