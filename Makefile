@@ -37,7 +37,7 @@ test-mlflow:  ## train against a real `mlflow server`, in a venv of its own
 
 test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@test -n "$(STRETTO_DATA)" || { echo "STRETTO_DATA is not set: set it to the folder that holds the data sets" >&2; exit 1; }
-	@$(SETUP) tests
+	@$(SETUP) tests demo
 	@$(MAKE) --no-print-directory build
 	@scripts/test.sh build/release
 

@@ -9,6 +9,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/command/standard_output.h"
 #include "stretto/corpus/tags.h"
+#include "stretto/metrics/glue.h"
 
 namespace stretto::cli {
 namespace {
@@ -190,14 +191,17 @@ void ScriptResults::add_predictions(const std::string& stage) const {
     if (script_ == foreign::Script::glue) {
       lines += record.contains("prediction")
                    ? fmt::format("{}\t{:3.3f}\n", index++, record["prediction"].get<double>())
-                   : fmt::format("{}\t{}\n", index++, record.at("label").get<std::string>());
+                   : fmt::format("{}\t{}\n", index++,
+                                 metrics::spelled_label(record.at("label").get<std::string>()));
       continue;
     }
     std::string tags;
     for (const Json& tag : record.at("tags")) tags += (tags.empty() ? "" : " ") + tag.get<std::string>();
     lines += tags + "\n";
   }
-  const char* name = script_ == foreign::Script::glue ? "predict_results.txt" : "predictions.txt";
+  std::string name = "predictions.txt";
+  if (script_ == foreign::Script::glue)
+    name = plan_.glue_task.empty() ? "predict_results.txt" : "predict_results_" + plan_.glue_task + ".txt";
   write_file_atomic(plan_.output_dir / name, lines);
 }
 

@@ -22,7 +22,7 @@ std::vector<int64_t> class_ids(const GlueTask& task, const char* side, std::span
   std::vector<int64_t> ids;
   for (size_t row = 0; row < texts.size(); ++row) {
     const auto name = std::ranges::find(task.labels, texts[row]);
-    const auto number = parse_int(texts[row]);
+    const auto number = parse_int(spelled_label(texts[row]));
     if (name != task.labels.end()) {
       ids.push_back(name - task.labels.begin());
     } else if (number && *number >= 0 && *number < std::ssize(task.labels)) {
@@ -79,6 +79,12 @@ const GlueTask& glue_task(const std::string& name) {
   }
   throw ConfigError("\"{}\" is not a task of GLUE{}; tasks are {}", name, did_you_mean(name, names),
                     fmt::join(names, ", "));
+}
+
+std::string spelled_label(const std::string& name) {
+  constexpr std::string_view prefix = "LABEL_";
+  return name.starts_with(prefix) && parse_int(name.substr(prefix.size())) ? name.substr(prefix.size())
+                                                                           : name;
 }
 
 nlohmann::ordered_json glue_scores(const GlueTask& task, std::span<const std::string> gold,

@@ -20,8 +20,11 @@ const std::vector<GlueTask>& glue_tasks();
 // Throws ConfigError, which lists the tasks, for an unknown name.
 const GlueTask& glue_task(const std::string& name);
 
+// A label as data files have it: "1" for LABEL_1, the name of a class 1 in models; others unchanged.
+std::string spelled_label(const std::string& name);
+
 // The metrics of Hugging Face's metric "glue", and combined_score, their mean, if there are several. Labels are names or ids
-// of the task; numbers for stsb. A correlation with a constant is null. Throws DataError for other labels, named by their position, and if gold and predictions differ in number.
+// of the task (1, LABEL_1); numbers for stsb. A correlation with a constant is null. Throws DataError for other labels, named by their position, and if gold and predictions differ in number.
 nlohmann::ordered_json glue_scores(const GlueTask& task, std::span<const std::string> gold,
                                    std::span<const std::string> predicted);
 

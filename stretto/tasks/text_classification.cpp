@@ -61,11 +61,8 @@ std::vector<double> class_weights(const Recipe& recipe, const std::vector<std::s
   return weights;
 }
 
-// The labels as files have them: LABEL_0 stands for 0.
 std::vector<std::string> spelled_labels(std::vector<std::string> names) {
-  constexpr std::string_view prefix = "LABEL_";
-  for (std::string& name : names)
-    if (name.starts_with(prefix) && parse_int(name.substr(prefix.size()))) name.erase(0, prefix.size());
+  for (std::string& name : names) name = metrics::spelled_label(name);
   return names;
 }
 

@@ -49,6 +49,9 @@ TEST_F(ScoreProgram, LabelsOfFilesOfManyForms) {
   EXPECT_EQ(
       nlohmann::json::parse(score("glue sst2 --gold-column 2 " + cola + " " + plain).out).at("accuracy"),
       1.0);
+  const std::string unnamed =
+      write("predictions.jsonl", "{\"label\": \"LABEL_1\"}\n{\"label\": \"LABEL_0\"}\n");
+  EXPECT_EQ(nlohmann::json::parse(score("glue sst2 " + gold + " " + unnamed).out).at("accuracy"), 1.0);
   EXPECT_THAT(error("glue cola " + cola + " " + plain), HasSubstr("name the column with --gold-column"));
 }
 
@@ -74,6 +77,8 @@ TEST_F(ScoreProgram, Mistakes) {
   EXPECT_THAT(error("glue nli " + one + " " + one), HasSubstr("\"nli\" is not a task of GLUE; did you mean"));
   EXPECT_THAT(error("glue rte " + one + " " + one),
               HasSubstr("gold label 1: found \"EU\"; expected one of entailment"));
+  const std::string three = write("three.txt", "LABEL_3\n");
+  EXPECT_THAT(error("glue mnli " + three + " " + three), HasSubstr("gold label 1: found \"LABEL_3\""));
   EXPECT_THAT(error("sqaud"), HasSubstr("sqaud"));
   EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
 }

@@ -119,6 +119,27 @@ def check_classes(stretto):
         stretto.require_error(message, *weights[:3], weights[3].format(value))
 
 
+def check_door(stretto):
+    """run-glue writes what run_glue.py writes; `stretto score` reads its predictions."""
+    for name in ("train", "dev"):
+        rows = [json.loads(line) for line in (stretto.folder / f"{name}.jsonl").read_text().splitlines()]
+        with open(stretto.folder / f"cola-{name}.tsv", "w") as file:
+            file.write("sentence\tlabel\n" + "".join(f"{row['text']}\t{int('praise' in row['label'])}\n" for row in rows))
+    flags = ["--config_name", "encoder/config.json", "--tokenizer_name", "encoder", "--task_name", "CoLA", "--train_file", "cola-train.tsv",
+             "--validation_file", "cola-dev.tsv", "--test_file", "cola-dev.tsv", "--do_train", "--do_eval", "--do_predict",
+             "--num_train_epochs", 20, "--learning_rate", "5e-3", "--max_seq_length", 16, "--output_dir", "glue"]
+    recipe = stretto.run("run-glue", *flags, "--print-recipe")
+    require('glue_task: "cola"' in recipe and not (stretto.folder / "glue").exists(), recipe)
+    out = stretto.run("run-glue", *flags, "-N", 2)
+    results = stretto.json("glue/all_results.json")
+    require("***** eval metrics *****" in out and results["eval_matthews_correlation"] > 0.8, f"{out}{results}")
+    scored = json.loads(stretto.run("score", "glue", "cola", "cola-dev.tsv", "glue/predict_results_cola.txt", "--gold-column", "label"))
+    require(scored["matthews_correlation"] == results["eval_matthews_correlation"], f"{scored}, {results}")
+    lines = (stretto.folder / "glue/predict_results_cola.txt").read_text().splitlines()
+    require({line.split("\t")[1] for line in lines[1:]} == {"0", "1"}, f"{lines}")
+    stretto.require_error("pass --overwrite_output_dir to train again", "run-glue", *flags)
+
+
 def check_errors(stretto):
     """In a folder that holds a good run, which stays."""
     kept = (stretto.folder / "multi/model/model.safetensors").read_bytes()
@@ -148,6 +169,7 @@ def main(program, candidates):
         check_regression(stretto)
         check_multi_label(stretto)
         check_classes(stretto)
+        check_door(stretto)
         check_errors(stretto)
         python = find_python(candidates)
         if python is None:

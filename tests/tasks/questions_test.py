@@ -84,6 +84,11 @@ def check_door(stretto):
         require(re.search(name + r".*=\D*(.*?)$", out, re.MULTILINE), f"{name} is not in:\n{out}")
     require({"eval_f1", "eval_exact_match", "train_loss"} <= set(stretto.json("door/all_results.json")), "all_results.json")
     require(set(stretto.json("door/eval_predictions.json")) == set(stretto.json("door/eval_nbest_predictions.json")), "predictions")
+    stretto.run("run-qa", "--model_name_or_path", "door", "--version_2_with_negative", "--test_file", "data/test.json", "--do_predict",
+                "--max_seq_length", 32, "--doc_stride", 8, "--output_dir", "predicted", "-N", 2)
+    ids = {qa["id"] for article in stretto.json("data/test.json")["data"] for part in article["paragraphs"] for qa in part["qas"]}
+    for name in ["predictions", "nbest_predictions", "null_odds"]:
+        require(set(stretto.json(f"predicted/predict_{name}.json")) == ids, f"predict_{name}.json")
     recipe = stretto.run("run-qa", "--model_name_or_path", "one/model", "--train_file", "data/train.json", "--do_train",
                          "--version_2_with_negative", "--output_dir", "x", "--print-recipe")
     require("version_2_with_negative: true" in recipe, recipe)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, find_python, require, write_inputs
+from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, find_python, require, spans_of, write_inputs
 
 RECIPE = """
 task: token-classification
@@ -107,18 +107,6 @@ def check_door(stretto):
                 "--max_seq_length", "48")
     again = stretto.json("evaluated/eval_results.json")
     require(again["eval_f1"] == results["eval_f1"], f"{again} of {results}")
-
-
-def spans_of(tags):
-    """(type, begin, end) of IOB2 tags."""
-    spans, begin = [], None
-    for i, tag in enumerate([*tags, "O"]):
-        if begin is not None and not tag.startswith("I-"):
-            spans.append((tags[begin][2:], begin, i))
-            begin = None
-        if tag.startswith("B-"):
-            begin = i
-    return spans
 
 
 def check_flair_door(stretto):

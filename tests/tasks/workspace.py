@@ -76,6 +76,18 @@ def require_close(what, found, wanted, tolerance):
                 f"{what}: {key} is {found[key]}, expected {wanted[key]}")
 
 
+def spans_of(tags):
+    """(type, begin, end) of IOB2 tags."""
+    spans, begin = [], None
+    for i, tag in enumerate([*tags, "O"]):
+        if begin is not None and not tag.startswith("I-"):
+            spans.append((tags[begin][2:], begin, i))
+            begin = None
+        if tag.startswith("B-"):
+            begin = i
+    return spans
+
+
 def check_ranks_strategies_and_resuming(stretto, recipe):
     """The same results on 1 and 2 ranks, under every strategy and behind a resume. Returns the run folder's name."""
     stretto.train(recipe, "one", 1, "checkpoint.every=7")

@@ -143,8 +143,10 @@ const std::vector<Flag>& flags() {
       read_later("load_best_model_at_end", true),
       {"task_name", false,
        [](ScriptState& state, const std::string& value) {
-         if (state.script == Script::glue)
-           state.recipe.set("text_classification.glue_task", quoted(lower_case(value)));
+         if (state.script != Script::glue) return;
+         const std::string task = lower_case(value);
+         state.recipe.set("text_classification.glue_task", quoted(task));
+         state.plan.glue_task = task;
        }},
       ignored("pad_to_max_length", true, packed),
       ignored("group_by_length", true, packed),

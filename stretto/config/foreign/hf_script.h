@@ -19,6 +19,7 @@ struct ScriptPlan {
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
   std::optional<int64_t> ranks = std::nullopt;            // on this host, if the flags say so
+  std::string glue_task;                                  // --task_name in lower case, else empty
   std::vector<std::string> notes;  // flags without a meaning here, each with the reason
 };
 
