@@ -87,7 +87,7 @@ double bare(int64_t steps) {
       steps);
 }
 
-void measure(int64_t steps) {
+void run(int64_t steps) {
   at::set_num_threads(1);
   bare(steps);  // warms up
   const double loop = bare(steps), trainer = by_trainer(steps, false), tracked = by_trainer(steps, true);
@@ -99,4 +99,4 @@ void measure(int64_t steps) {
 }  // namespace
 }  // namespace stretto
 
-int main(int argc, char** argv) { stretto::measure(argc > 1 ? std::stoll(argv[1]) : 5000); }
+int main(int argc, char** argv) { stretto::run(argc > 1 ? std::stoll(argv[1]) : 5000); }
