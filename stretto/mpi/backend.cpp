@@ -1,202 +1,21 @@
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <climits>
 #include <condition_variable>
-#include <exception>
 #include <functional>
 #include <future>
 #include <list>
-#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
 
-#include <mpi.h>
-
 #include "stretto/comm/mpi_plugin.h"
+#include "stretto/mpi/communicator.h"
+#include "stretto/mpi/types.h"
 
-namespace stretto {
+namespace stretto::mpi {
 namespace {
 
 using at::Tensor;
-using Clock = std::chrono::steady_clock;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
-
-std::atomic<bool> failed = false;  // then other ranks may be stuck, and MPI_Finalize would wait for them
-
-[[noreturn]] void fail(const std::string& why) {
-  failed = true;
-  throw std::runtime_error(why);
-}
-
-void check(int result, const char* what) {
-  if (result == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(result, text.data(), &length);
-  fail(std::string(what) + ": " + text.data());
-}
-
-// MPI while there are communicators: it can be started once per process.
-class Library {
- public:
-  // For the threads of all groups at once.
-  static void begin() {
-    const std::lock_guard lock(mutex);
-    int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
-    MPI_Finalized(&finalized);
-    if (finalized != 0) fail("MPI has ended with the first groups of this process; keep one until the end");
-    MPI_Initialized(&initialized);
-    if (initialized == 0) {
-      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
-      ours = true;
-    } else {
-      MPI_Query_thread(&level);
-    }
-    if (level < MPI_THREAD_MULTIPLE)
-      fail("this MPI library does not support calls from several threads (MPI_THREAD_MULTIPLE)");
-    ++communicators;
-  }
-  // A process that fails leaves the others to mpirun, which ends them.
-  static void end() {
-    const std::lock_guard lock(mutex);
-    if (--communicators == 0 && ours && !failed && std::uncaught_exceptions() == 0) MPI_Finalize();
-  }
-
- private:
-  static inline std::mutex mutex;
-  static inline int communicators = 0;
-  static inline bool ours = false;
-};
-
-// The type of an element: a number, or where nothing is computed its bytes.
-MPI_Datatype number_type(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return MPI_DOUBLE;
-    case at::kFloat:
-      return MPI_FLOAT;
-    case at::kLong:
-      return MPI_INT64_T;
-    case at::kInt:
-      return MPI_INT32_T;
-    case at::kShort:
-      return MPI_INT16_T;
-    case at::kChar:
-      return MPI_INT8_T;
-    case at::kByte:
-      return MPI_UINT8_T;
-    default:
-      fail(std::string("there is no reduction of ") + c10::toString(dtype) + " tensors");
-  }
-}
-
-MPI_Datatype byte_type(size_t bytes) {
-  static std::mutex mutex;
-  static std::map<size_t, MPI_Datatype> types;
-  const std::lock_guard lock(mutex);
-  const auto [found, fresh] = types.try_emplace(bytes, MPI_DATATYPE_NULL);
-  if (fresh) {
-    check(MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &found->second), "MPI_Type_contiguous");
-    check(MPI_Type_commit(&found->second), "MPI_Type_commit");
-  }
-  return found->second;
-}
-
-MPI_Datatype byte_type(const Tensor& tensor) { return byte_type(tensor.element_size()); }
-
-MPI_Op operation(const c10d::ReduceOp& op) {
-  switch (op.op_) {
-    case c10d::ReduceOp::SUM:
-      return MPI_SUM;
-    case c10d::ReduceOp::PRODUCT:
-      return MPI_PROD;
-    case c10d::ReduceOp::MIN:
-      return MPI_MIN;
-    case c10d::ReduceOp::MAX:
-      return MPI_MAX;
-    default:
-      fail("this reduction is not one of sum, product, min, max");
-  }
-}
-
-int count_of(int64_t elements) {
-  if (elements > INT_MAX) fail("MPI moves at most 2^31 - 1 elements at a time");
-  return static_cast<int>(elements);
-}
-
-const Tensor& only_one(const std::vector<Tensor>& tensors) {
-  if (tensors.size() != 1) fail("a collective takes one tensor per rank");
-  return tensors[0];
-}
-
-bool is_narrow(const Tensor& tensor) {
-  return tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
-}
-
-// A copy in fp32 of what MPI has no type for; else the tensor itself.
-Tensor widened(const Tensor& tensor) { return is_narrow(tensor) ? tensor.to(at::kFloat) : tensor; }
-
-// A communicator of a group's ranks, with a deadline for what waits in it.
-class Communicator {
- public:
-  Communicator(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
-      : deadline_(deadline) {
-    Library::begin();
-    int own = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &own);
-    const auto key = [](int of) { return "mpi.rank." + std::to_string(of); };
-    store.set(key(rank), std::to_string(own));
-    std::vector<int> ranks;
-    for (int of = 0; of < size; ++of) {
-      store.wait({key(of)}, deadline);
-      ranks.push_back(std::stoi(store.get_to_str(key(of))));
-    }
-    std::vector<int> sorted = ranks;
-    std::ranges::sort(sorted);
-    if (std::ranges::adjacent_find(sorted) != sorted.end())
-      fail(
-          "two ranks of the group have the same rank in MPI: their processes were not started by one mpirun");
-    MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-    check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
-    check(MPI_Group_incl(world, size, ranks.data(), &group), "MPI_Group_incl");
-    check(MPI_Comm_create_group(MPI_COMM_WORLD, group, /*tag=*/0, &comm_), "MPI_Comm_create_group");
-    MPI_Group_free(&group);
-    MPI_Group_free(&world);
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  }
-  ~Communicator() {
-    if (!failed && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
-    Library::end();
-  }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-
-  MPI_Comm get() const { return comm_; }
-
-  // MPI proceeds inside of its calls only. First without pause, then in pauses that leave the core to others.
-  void finish(MPI_Request request, const std::atomic<bool>& closing) const {
-    const auto until = Clock::now() + deadline_;
-    for (int64_t turn = 0;; ++turn) {
-      int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done != 0) return;
-      if (closing) fail("the group was closed");
-      if (turn < 200) {
-        std::this_thread::yield();
-        continue;
-      }
-      if (Clock::now() > until)
-        fail("no answer within " + std::to_string(deadline_.count() / 1000.0).substr(0, 6) + " s");
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-  }
-
- private:
-  std::chrono::milliseconds deadline_;
-  MPI_Comm comm_ = MPI_COMM_NULL;
-};
 
 // One that a thread completes.
 class StartedWork : public c10d::Work {
@@ -444,7 +263,7 @@ class Mpi : public c10d::Backend {
 };
 
 }  // namespace
-}  // namespace stretto
+}  // namespace stretto::mpi
 
 extern "C" __attribute__((visibility("default"))) const char* stretto_mpi_built_for() {
   return stretto::mpi_plugin::this_build;
@@ -453,5 +272,5 @@ extern "C" __attribute__((visibility("default"))) const char* stretto_mpi_built_
 extern "C" __attribute__((visibility("default"))) void stretto_mpi_make(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds deadline,
     c10::intrusive_ptr<c10d::Backend>& made) {
-  made = c10::make_intrusive<stretto::Mpi>(*store, rank, size, deadline);
+  made = c10::make_intrusive<stretto::mpi::Mpi>(*store, rank, size, deadline);
 }
