@@ -134,6 +134,11 @@ void Fit::begin() {
   callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
   callbacks_.context().weights = [this] { return run_.engine().weights(); };
   if (callbacks_.read_gradients()) {
+    if (main_rank() && run_.engine().arena().gradients_are_sharded()) {
+      log::warning(
+          "training.strategy: {} divides gradients among the ranks, so there are no histograms of gradients (track.histograms), and callbacks that read gradients see none; use ddp or zero1",
+          recipe_.training.strategy);
+    }
     callbacks_.context().gradients = [this] { return run_.gradients(); };
     run_.on_gradients([this](const StepReport& coming) {
       callbacks_.notify<const StepReport&>("gradients_ready", &Callback::gradients_ready, coming);

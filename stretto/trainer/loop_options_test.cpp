@@ -155,7 +155,10 @@ TEST_F(LoopTest, CallbacksReadTheGradientsOfTheGlobalBatch) {
     for (const auto& [name, gradient] : alone)
       EXPECT_TRUE(gradient.allclose(several.at(name), 1e-9, 1e-12)) << name << ranks << strategy;
   }
+  testing::internal::CaptureStderr();
   EXPECT_TRUE(of(2, "fsdp").empty()) << "divided among the ranks";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("training.strategy: fsdp divides gradients among the ranks"));
 }
 
 }  // namespace
