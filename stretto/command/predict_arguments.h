@@ -44,7 +44,7 @@ inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
       ->check(whole_number_from(1, 1000))
       ->capture_default_str();
   verb.add_option("--precision", arguments.precision, "Data type of the computation")
-      ->check(CLI::IsMember({"fp32", "fp64"}))
+      ->check(CLI::IsMember({"fp32", "bf16", "fp64"}))
       ->capture_default_str();
   verb.add_option("--batch-size", arguments.batch_size, "Texts per batch")
       ->check(whole_number_from(1, 4096))

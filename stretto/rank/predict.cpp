@@ -70,11 +70,15 @@ PipelineInput parse_input(const std::string& line, const Pipeline& pipeline, int
   return {line.substr(0, tab), line.substr(tab + 1)};
 }
 
+at::ScalarType dtype_of(const std::string& precision) {
+  return precision == "fp64" ? at::kDouble : precision == "bf16" ? at::kBFloat16 : at::kFloat;
+}
+
 }  // namespace
 
 void predict(const command::PredictArguments& arguments) {
   const auto pipeline = load_pipeline(hub::resolve_model(arguments.model),
-                                      {.dtype = arguments.precision == "fp64" ? at::kDouble : at::kFloat,
+                                      {.dtype = dtype_of(arguments.precision),
                                        .allow_nonfinite = arguments.allow_nonfinite,
                                        .choose_products = true,
                                        .aggregation_strategy = arguments.aggregation_strategy,

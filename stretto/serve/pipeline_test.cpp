@@ -80,6 +80,49 @@ TEST(Pipeline, AModelOfPairsReadsBothTexts) {
   EXPECT_NE(records[0].at("logits"), records[1].at("logits"));
 }
 
+TEST(Pipeline, QuestionsAnsweredTogetherAreAnsweredAsAlone) {
+  ModelFolder model;
+  model.config["architectures"] = {"BertForQuestionAnswering"};
+  const auto hidden = model.config.at("hidden_size").get<int64_t>();
+  at::manual_seed(1);
+  model.weights["qa_outputs.weight"] = at::randn({2, hidden});
+  model.weights["qa_outputs.bias"] = at::zeros({2});
+  const auto pipeline = model.load({.top_k = 3});
+  const std::vector<PipelineInput> inputs = {{"w5 w6", "w7 w8 w9"}, {"w7", "w10 w5 w6 w11 w8"}};
+  const auto together = pipeline->predict(inputs, "label");
+  ASSERT_EQ(together.size(), 2);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto alone = pipeline->predict({&inputs[i], 1}, "label").front();
+    ASSERT_EQ(together[i].at("answers").size(), 3);
+    double before = 1;
+    for (size_t k = 0; k < 3; ++k) {
+      const auto &found = together[i].at("answers")[k], &wanted = alone.at("answers")[k];
+      const double score = found.at("score").get<double>();
+      EXPECT_EQ(found.at("start"), wanted.at("start"));
+      EXPECT_EQ(found.at("end"), wanted.at("end"));
+      EXPECT_NEAR(score, wanted.at("score").get<double>(), 1e-5);
+      EXPECT_LE(score, before);
+      before = score;
+    }
+  }
+}
+
+TEST(Pipeline, ComputesInBf16) {
+  const ModelFolder model;
+  const std::vector<PipelineInput> inputs = {{"w5 w6"}, {"w7 w8 w9"}};
+  const auto exact = model.load()->predict(inputs, "logits"),
+             rounded = model.load({.dtype = at::kBFloat16})->predict(inputs, "logits");
+  bool differ = false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto wanted = exact[i].at("logits").get<std::vector<double>>(),
+               found = rounded[i].at("logits").get<std::vector<double>>();
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 0.05);
+    differ |= found != wanted;
+  }
+  EXPECT_TRUE(differ);
+}
+
 TEST(Pipeline, WeightsThatAreNotFiniteAreRefusedUnlessAskedFor) {
   ModelFolder model;
   model.weights.at("bert.pooler.dense.weight")[1][2] = std::numeric_limits<float>::quiet_NaN();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
@@ -13,6 +15,7 @@ namespace stretto {
 namespace {
 
 constexpr int64_t longest_window = 384, longest_answer = 15;  // tokens; Hugging Face's defaults
+constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
 
 // Probabilities over the tokens of the context, 0 for others. The softmax includes [CLS], as there.
 std::vector<double> probabilities(const Tensor& logits, const text::Encoding& window) {
@@ -67,79 +70,112 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
   }
 }
 
-Tensor QuestionAnswerer::logits(std::span<const text::Encoding> windows, const PipelineInput& input) const {
+// Of all inputs, in order, scored in batches.
+std::vector<QuestionAnswerer::Window> QuestionAnswerer::scored_windows(
+    std::span<const PipelineInput> inputs) const {
+  std::vector<Window> all;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (text::Encoding& encoding : windows(inputs[i])) all.push_back({i, std::move(encoding), {}});
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    size_t tokens = 0;
+    do tokens += all[end++].encoding.size();
+    while (end < all.size() && tokens + all[end].encoding.size() <= tokens_at_once);
+    score(std::span(all).subspan(begin, end - begin), inputs);
+  }
+  return all;
+}
+
+// One batch of windows.
+void QuestionAnswerer::score(std::span<Window> windows, std::span<const PipelineInput> inputs) const {
   at::NoGradGuard no_grad;
   std::vector<std::vector<uint8_t>> types;
   std::vector<data::TokenSequence> sequences;
-  for (const text::Encoding& window : windows)
-    types.emplace_back(window.type_ids.begin(), window.type_ids.end());
+  for (const Window& window : windows)
+    types.emplace_back(window.encoding.type_ids.begin(), window.encoding.type_ids.end());
   for (size_t k = 0; k < windows.size(); ++k)
-    sequences.push_back({windows[k].ids, types[k], static_cast<int64_t>(k)});
-  const Tensor logits = served_.model->forward(data::pack_sequences(sequences), {}).to(at::kDouble);
-  served_.require_finite(logits, input.text);
-  return logits;
+    sequences.push_back({windows[k].encoding.ids, types[k], static_cast<int64_t>(k)});
+  const Batch batch = data::pack_sequences(sequences, served_.pad_to_multiple_of);
+  const Tensor logits = served_.model->forward(batch, {}).to(at::kDouble).contiguous();
+  int64_t row = 0;
+  for (Window& window : windows) {
+    const auto length = static_cast<int64_t>(window.encoding.size());
+    window.logits = logits.slice(0, row, row + length);
+    served_.require_finite(window.logits, inputs[window.input].text);
+    row += length;
+  }
 }
 
-std::vector<FoundAnswer> QuestionAnswerer::answer(const PipelineInput& input) const {
-  const auto all = windows(input);
-  const Tensor scores = logits(all, input);
+// The best answers in the windows of one input.
+std::vector<FoundAnswer> QuestionAnswerer::answers(std::span<const Window> windows,
+                                                   const PipelineInput& input) const {
+  struct Candidate {
+    double score;
+    size_t start, end;
+  };
   std::string buffer;
   const data::CodePointIndex context(text::replace_invalid_utf8(input.text_pair, buffer));
-  std::vector<FoundAnswer> answers;
-  int64_t row = 0;
-  for (const text::Encoding& window : all) {
-    const auto length = std::ssize(window.ids);
-    const Tensor rows = scores.slice(0, row, row + length);
-    row += length;
-    const auto starts = probabilities(rows.select(1, 0), window),
-               ends = probabilities(rows.select(1, 1), window);
-    for (int64_t start = 0; start < length; ++start) {
-      if (starts[static_cast<size_t>(start)] == 0) continue;
-      for (int64_t end = start; end < std::min(length, start + longest_answer); ++end) {
-        const double score = starts[static_cast<size_t>(start)] * ends[static_cast<size_t>(end)];
-        if (score == 0) continue;
-        const auto [begin, stop] = whole_words(window, static_cast<size_t>(start), static_cast<size_t>(end));
-        const auto same =
-            std::ranges::find_if(answers, [&, first = begin, last = stop](const FoundAnswer& one) {
-              return one.begin == first && one.end == last;
-            });
-        if (same != answers.end()) {
-          same->score = std::max(same->score, score);
-        } else {
-          answers.push_back({std::string(context.slice(begin, stop)), score, begin, stop});
-        }
-      }
+  std::vector<FoundAnswer> found;
+  std::vector<Candidate> candidates;
+  for (const auto& [_, window, logits] : windows) {
+    const auto starts = probabilities(logits.select(1, 0), window),
+               ends = probabilities(logits.select(1, 1), window);
+    candidates.clear();
+    for (size_t start = 0; start < window.size(); ++start) {
+      if (starts[start] == 0) continue;
+      for (size_t end = start; end < std::min<size_t>(window.size(), start + longest_answer); ++end)
+        if (const double score = starts[start] * ends[end]; score != 0)
+          candidates.push_back({score, start, end});
     }
+    std::ranges::stable_sort(candidates, std::greater{}, &Candidate::score);
     // Only the best ones of each window can be among the best ones of all.
-    std::ranges::stable_sort(answers, std::greater{}, &FoundAnswer::score);
-    if (std::ssize(answers) > top_k_) answers.resize(static_cast<size_t>(top_k_));
+    std::set<std::pair<int64_t, int64_t>> here;
+    for (const auto& [score, start, end] : candidates) {
+      const auto [begin, stop] = whole_words(window, start, end);
+      if (!here.emplace(begin, stop).second) continue;
+      const auto same = std::ranges::find_if(found, [&, first = begin, last = stop](const FoundAnswer& one) {
+        return one.begin == first && one.end == last;
+      });
+      if (same != found.end()) {
+        same->score = std::max(same->score, score);
+      } else {
+        found.push_back({std::string(context.slice(begin, stop)), score, begin, stop});
+      }
+      if (std::ssize(here) == top_k_) break;
+    }
   }
-  return answers;
+  std::ranges::stable_sort(found, std::greater{}, &FoundAnswer::score);
+  if (std::ssize(found) > top_k_) found.resize(static_cast<size_t>(top_k_));
+  return found;
 }
 
 std::vector<nlohmann::ordered_json> QuestionAnswerer::predict(std::span<const PipelineInput> inputs,
                                                               const std::string& output) const {
   if (output != "label" && output != "logits")
     throw ConfigError("output: \"{}\" is not one of label, logits for question answering", output);
+  const std::vector<Window> windows = scored_windows(inputs);
   std::vector<nlohmann::ordered_json> records;
-  for (const PipelineInput& input : inputs) {
-    auto& record = records.emplace_back(nlohmann::ordered_json{{"question", input.text}});
+  size_t begin = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    size_t end = begin;
+    while (end < windows.size() && windows[end].input == i) ++end;
+    const auto own = std::span(windows).subspan(begin, end - begin);
+    begin = end;
+    auto& record = records.emplace_back(nlohmann::ordered_json{{"question", inputs[i].text}});
     if (output == "logits") {
-      const auto all = windows(input);
-      const Tensor scores = logits(all, input).contiguous();
-      const double* const values = scores.const_data_ptr<double>();
+      const text::Encoding& window = own.front().encoding;
+      const double* const values = own.front().logits.const_data_ptr<double>();
       record["tokens"] = nlohmann::ordered_json::array();
-      for (size_t t = 0; t < all.front().size(); ++t) {
-        record["tokens"].push_back({{"word", served_.tokenizer.token(all.front().ids[t]).value_or("?")},
+      for (size_t t = 0; t < window.size(); ++t) {
+        record["tokens"].push_back({{"word", served_.tokenizer.token(window.ids[t]).value_or("?")},
                                     {"start_logit", values[2 * t]},
                                     {"end_logit", values[2 * t + 1]}});
       }
       continue;
     }
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const FoundAnswer& found : answer(input))
+    for (const FoundAnswer& answer : answers(own, inputs[i]))
       list.push_back(
-          {{"score", found.score}, {"start", found.begin}, {"end", found.end}, {"answer", found.text}});
+          {{"score", answer.score}, {"start", answer.begin}, {"end", answer.end}, {"answer", answer.text}});
     if (top_k_ == 1 && !list.empty()) {
       record.update(list.front());
     } else {

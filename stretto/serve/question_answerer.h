@@ -25,19 +25,24 @@ class QuestionAnswerer : public Pipeline {
   QuestionAnswerer(const std::filesystem::path& folder, const PipelineOptions& options,
                    const ModelRegistry& models = bundled_models());
 
-  // Up to top_k answers, best first. Throws DataError for an empty question or context, and for one question that leaves no room
-  // for its context.
-  std::vector<FoundAnswer> answer(const PipelineInput& input) const;
-
-  // `output`: label (the answers) or logits (the scores of each token of the first window).
+  // `output`: label (up to top_k answers, best first) or logits (the scores of each token of the first window). Throws DataError for an
+  // empty question or context, and for one question that leaves no room for its context.
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
   bool takes_pairs() const override { return true; }
 
  private:
+  struct Window {
+    size_t input;
+    text::Encoding encoding;
+    Tensor logits;  // [tokens, 2] fp64
+  };
+
   std::vector<text::Encoding> windows(const PipelineInput& input) const;
-  Tensor logits(std::span<const text::Encoding> windows, const PipelineInput& input) const;
+  std::vector<Window> scored_windows(std::span<const PipelineInput> inputs) const;
+  void score(std::span<Window> windows, std::span<const PipelineInput> inputs) const;
+  std::vector<FoundAnswer> answers(std::span<const Window> windows, const PipelineInput& input) const;
 
   ServedModel served_;
   int64_t top_k_;

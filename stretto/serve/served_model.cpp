@@ -23,7 +23,8 @@ ServedModel::ServedModel(const std::filesystem::path& path, Head head, const Pip
       config(read_config_json(path / "config.json")),
       tokenizer(text::Tokenizer::load(path)),
       model(make_text_model(models, head, config, (path / "config.json").string())),
-      allow_nonfinite(options.allow_nonfinite) {
+      allow_nonfinite(options.allow_nonfinite),
+      pad_to_multiple_of(options.dtype == at::kBFloat16 ? 64 : 1) {
   const WeightReport report = model->load_weights(path);
   if (!report.missing.empty()) {
     throw DataError("{}: the weights lack {}; fine-tune a model first (stretto train)", folder,

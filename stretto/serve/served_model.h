@@ -23,6 +23,8 @@ struct ServedModel {
   text::Tokenizer tokenizer;
   std::shared_ptr<TextModel> model;
   bool allow_nonfinite;
+  // Of the tokens of a batch. oneDNN compiles bf16 products for each number of rows.
+  int64_t pad_to_multiple_of;
 };
 
 }  // namespace stretto

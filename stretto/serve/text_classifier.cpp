@@ -27,7 +27,7 @@ Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     sequences.push_back({encodings[i].ids, types[i], static_cast<int64_t>(i)});
-  return served_.model->forward(data::pack_sequences(sequences), {});
+  return served_.model->forward(data::pack_sequences(sequences, served_.pad_to_multiple_of), {});
 }
 
 std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const PipelineInput> inputs,

@@ -64,6 +64,11 @@ template <class R>
 HWY_INLINE void multiply_add(R* c, int64_t c_row, const R* a, int64_t a_row, int64_t a_col, const R* b,
                              int64_t b_row, int64_t m, int64_t k, int64_t n) {
   int64_t i = 0;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3  // 32 registers
+  for (; i + 8 <= m; i += 8) {
+    multiply_add_rows<8>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
+  }
+#endif
   for (; i + 4 <= m; i += 4) {
     multiply_add_rows<4>(c + i * c_row, c_row, a + i * a_row, a_row, a_col, b, b_row, k, n);
   }

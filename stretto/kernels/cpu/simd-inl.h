@@ -109,17 +109,48 @@ HWY_INLINE void store_row(const Real<T>* from, int64_t n, T* to) {
 
 // --- elementary functions
 
-// e^x for x up to 88; NaN stays NaN.
+// e^x for x up to 88, 0 below -87.3; NaN stays NaN. In fp32, 2^n times a polynomial of the rest of x, fitted to a relative error of
+// 5e-9.
 template <class D>
 HWY_INLINE hn::Vec<D> exp(D d, hn::Vec<D> x) {
-  return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
+  using R = hn::TFromD<D>;
+  if constexpr (sizeof(R) == sizeof(double)) {
+    return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
+  } else {
+    const hn::RebindToSigned<D> whole;
+    const auto number = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<R>(value)); };
+    const auto n = hn::Round(hn::Mul(x, number(1.4426950408889634)));
+    // ln 2 in two parts, of which the first one times n is exact.
+    const auto rest = hn::NegMulAdd(n, number(-2.1219444005e-4), hn::NegMulAdd(n, number(0.693359375), x));
+    auto sum = number(1.395072034e-03);
+    sum = hn::MulAdd(sum, rest, number(8.369025406e-03));
+    sum = hn::MulAdd(sum, rest, number(4.166620236e-02));
+    sum = hn::MulAdd(sum, rest, number(1.666651771e-01));
+    sum = hn::MulAdd(sum, rest, number(5.000000096e-01));
+    sum = hn::MulAdd(sum, hn::Mul(rest, rest), hn::Add(rest, number(1)));
+    const auto exponent = hn::Add(hn::ConvertTo(whole, n), hn::Set(whole, 127));
+    const auto power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
+    return hn::IfThenElse(hn::Lt(x, number(-87.3)), hn::Zero(d), hn::Mul(sum, power));
+  }
+}
+
+// 1 / x for finite x from 1 on, to two units in the last place. Division of 512-bit vectors takes 16 cycles.
+template <class D>
+HWY_INLINE hn::Vec<D> reciprocal(D d, hn::Vec<D> x) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if constexpr (sizeof(hn::TFromD<D>) == sizeof(float)) {
+    const auto close = hn::ApproximateReciprocal(x);
+    return hn::Mul(close, hn::NegMulAdd(x, close, hn::Set(d, 2)));
+  }
+#endif
+  return hn::Div(hn::Set(d, 1), x);
 }
 
 template <class D>
 HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   const auto one = hn::Set(d, 1);
   const auto bounded = hn::Min(hn::Neg(x), hn::Set(d, 88));  // beyond, the sigmoid is 0 in fp32
-  return hn::IfThenElse(hn::Eq(x, x), hn::Div(one, hn::Add(one, hn::Exp(d, bounded))), x);
+  return hn::IfThenElse(hn::Eq(x, x), reciprocal(d, hn::Add(one, exp(d, bounded))), x);
 }
 
 // The normal distribution's density and cumulative distribution. In fp32 the tail is density times a polynomial in
@@ -138,7 +169,8 @@ HWY_INLINE void normal(D d, hn::Vec<D> x, hn::Vec<D>& density, hn::Vec<D>& cumul
     return;
   }
   const auto one = number(1);
-  const auto t = hn::Div(one, hn::MulAdd(hn::Abs(x), number(0.23), one));
+  const auto bounded = hn::Min(hn::Abs(x), number(30));  // where the density is 0
+  const auto t = reciprocal(d, hn::MulAdd(bounded, number(0.23), one));
   auto tail = number(-7.84323886e-02);
   tail = hn::MulAdd(tail, t, number(2.90235698e-01));
   tail = hn::MulAdd(tail, t, number(-2.77738780e-01));
