@@ -1,5 +1,6 @@
 """Shared by the benchmarks: runs programs on selected cores, measures their memory, prints one table of ratios."""
 
+import argparse
 import dataclasses
 import importlib.util
 import itertools
@@ -49,7 +50,7 @@ def pss_of(pid):
     return 0
 
 
-def run(command, cores=None, env=None, watch=""):
+def run(command, cores=None, env=None, watch="", stdin=None):
     """Runs `command` on `cores` and records the peak memory of its children whose command line contains `watch`. Ends the
     program with the command's message if it fails."""
     command = [str(word) for word in command]
@@ -57,7 +58,7 @@ def run(command, cores=None, env=None, watch=""):
         command = ["taskset", "-c", cores] + command
     peak = sum_peak = 0
     start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, **(env or {})})
     done = threading.Event()
 
@@ -103,6 +104,93 @@ def tcmalloc():
     return None
 
 
+def arguments(description, rounds=3):
+    """The parser of a benchmark of whole programs."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--stretto", type=pathlib.Path, default=ROOT / "build/release/bin/stretto")
+    parser.add_argument("--python", default=sys.executable, help="a Python with torch, transformers and accelerate")
+    parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    return parser
+
+
+def data_variable():
+    return {"STRETTO_DATA": os.environ.get("STRETTO_DATA", "unset")}  # recipes name it
+
+
+def seconds_until(command, sign, env=None):
+    """The seconds until the program writes a line that contains `sign`; waits for its end."""
+    start = time.monotonic()
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env={**os.environ, **(env or {})})
+    seen, lines = None, []
+    for line in process.stdout:
+        lines.append(line)
+        if seen is None and sign in line:
+            seen = time.monotonic() - start
+    if process.wait() != 0 or seen is None:
+        sys.exit("".join(lines[-30:]))
+    return seen
+
+
+def train_command(stretto, recipe, settings):
+    """Trains on one core, without evaluation."""
+    command = [stretto, "train", recipe, "-N", 1]
+    for name, value in {"evaluate.every": "never", "checkpoint.monitor": "null", "data.validation": "null", "data.test": "null",
+                        "resume": "false", **settings}.items():
+        command += ["--set", f"{name}={value}"]
+    return command
+
+
+def stretto_train(stretto, recipe, settings):
+    """Trains on one core, and returns the outcome of the program and the records of its steps."""
+    outcome = run(train_command(stretto, recipe, settings), cores=one_core(), env=data_variable())
+    metrics = settings["output"] / "metrics.jsonl"
+    records = [json.loads(line) for line in metrics.read_text().splitlines()]
+    metrics.unlink()
+    return outcome, records
+
+
+def first_step(options, work, recipe, settings):
+    """A row: seconds from the command to the end of the first step on one core, when samples are cached."""
+    command = train_command(options.stretto, recipe, {**settings, "training.max_steps": 1, "track.log_every": 1})
+    times = [seconds_until(["taskset", "-c", one_core(), *command], "step 1/1", data_variable()) for _ in range(options.rounds + 1)]
+    print_row(f"{work}, start to first step", "s", times[1:], "(required at most)", [1.0], False, 1)
+
+
+def stretto_predict(stretto, model, texts, *arguments):
+    """Lines per second of a file of texts, from the command to its end."""
+    with open(texts, encoding="utf-8") as file:
+        outcome = run([stretto, "predict", "--model", model, *arguments], cores=one_core(), stdin=file)
+    return outcome.out.count("\n") / outcome.seconds
+
+
+def python_peer(python, script, *script_arguments):
+    """Runs a Python program on one core with the fastest allocator there is, and returns the JSON object that it prints last."""
+    env = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    if tcmalloc():
+        env["LD_PRELOAD"] = tcmalloc()
+    return json.loads(run([python, script, *script_arguments], cores=one_core(), env=env).out.splitlines()[-1])
+
+
+def peer_name(*how):
+    """Of a peer that python_peer ran, for the table."""
+    return ", ".join(["transformers" + (" + tcmalloc" if tcmalloc() else ""), *how])
+
+
+def has_bf16():
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    return "avx512_bf16" in flags or "amx_bf16" in flags or " bf16 " in flags
+
+
+def precisions(work):
+    """Those to measure on this machine: without bf16 instructions, peers compute bf16 at a tenth of their speed, for no information."""
+    if has_bf16():
+        return ["fp32", "bf16"]
+    print_skipped(f"{work}, bf16", "this processor has no bf16 instructions")
+    return ["fp32"]
+
+
 def spread(values):
     return f"{statistics.median(values):.4g} ({min(values):.4g}-{max(values):.4g})"
 
@@ -145,6 +233,13 @@ def encoder(options_encoder):
 # Words per line of SST-2's train.tsv, at 0, 5, .. 95 % of its lines. The spread of lengths determines the cost of padding.
 SST2_WORDS = [1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 13, 15, 18, 21, 26]
 SST2_LONGEST, SST2_VOCABULARY = 52, 14000
+
+
+def made_entities(folder):
+    """A folder of generated sentences with entities and of questions about them."""
+    subprocess.run([sys.executable, ROOT / "scripts/make_entities.py", folder / "data", "--rows", "3000"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder / "data"
 
 
 def training_file(folder, encoder_folder=None):

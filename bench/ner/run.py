@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Samples/s of fine-tuning MiniLM on named entities (WNUT-17's training file), one core, fp32: stretto versus transformers with dynamic
-padding and batches of similar lengths. Without STRETTO_DATA: generated sentences of scripts/make_entities.py."""
+"""Named entities with MiniLM on one core (WNUT-17), stretto versus transformers: samples/s of training in batches padded to the longest
+sample, of any or of similar lengths, with fused AdamW; sentences/s of evaluation and of prediction, with stretto's start but not the
+peer's; time from the command to the end of the first step. Without STRETTO_DATA: generated sentences of scripts/make_entities.py."""
 
-import argparse
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -14,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
 PEER = pathlib.Path(__file__).with_name("transformers_peer.py")
+RECIPE = measure.ROOT / "recipes/ner.yaml"
 STEPS = 40
 
 
@@ -23,48 +23,79 @@ def data_files(folder):
     if (real / "wnut17train.conll").exists():
         return real / "wnut17train.conll", real / "emerging.dev.conll"
     print("STRETTO_DATA is not set: using generated sentences", file=sys.stderr)
-    subprocess.run([sys.executable, measure.ROOT / "scripts/make_entities.py", folder / "data", "--rows", "3000"], check=True)
-    return folder / "data/train.conll", folder / "data/dev.conll"
+    made = measure.made_entities(folder)
+    return made / "train.conll", made / "dev.conll"
 
 
-def stretto_turn(options, train, folder):
-    settings = {"data.train": train, "data.validation": "null", "data.test": "null", "data.cache": folder / "cache",
-                "model.path": options.encoder, "training.max_steps": STEPS, "evaluate.every": "never", "checkpoint.monitor": "null",
-                "track.log_every": 10, "output": folder / "run", "resume": "false"}
-    command = [options.stretto, "train", measure.ROOT / "recipes/ner.yaml", "-N", 1]
-    for name, value in settings.items():
-        command += ["--set", f"{name}={value}"]
-    measure.run(command, cores=measure.one_core(), env={"STRETTO_DATA": os.environ.get("STRETTO_DATA", "unset")})
-    records = (folder / "run/metrics.jsonl").read_text().splitlines()
-    (folder / "run/metrics.jsonl").unlink()
-    return json.loads(records[-1])["samples_per_second"]
+def settings(options, train, folder):
+    return {"data.train": train, "data.cache": folder / "cache", "model.path": options.encoder, "output": folder / "run"}
 
 
-def peer_turn(options, train, dev):
-    env = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    if measure.tcmalloc():
-        env["LD_PRELOAD"] = measure.tcmalloc()
-    outcome = measure.run([options.python, PEER, "--train", train, "--dev", dev, "--encoder", options.encoder, "--max-steps", STEPS],
-                          cores=measure.one_core(), env=env)
-    return json.loads(outcome.out.splitlines()[-1])["samples_per_second"]
+def training(options, train, dev, folder, precision):
+    def ours():
+        steps = {"training.max_steps": STEPS, "training.precision": precision, "track.log_every": 10}
+        return measure.stretto_train(options.stretto, RECIPE, {**settings(options, train, folder), **steps})[1][-1]["samples_per_second"]
+
+    def theirs(*how):
+        return measure.python_peer(options.python, PEER, "--train", train, "--dev", dev, "--encoder", options.encoder, "--max-steps",
+                                   STEPS, "--precision", precision, *how)["samples_per_second"]
+
+    turns = [(ours(), theirs("--any-lengths"), theirs()) for _ in range(options.rounds)]
+    own, any_lengths, alike = zip(*turns)
+    measure.print_row(f"named entities, {precision}", "samples/s", own, measure.peer_name(), any_lengths, True, 2.5)
+    measure.print_row(f"named entities, {precision}", "samples/s", own, measure.peer_name("similar lengths"), alike, True, 2.5)
+
+
+def evaluation(options, train, dev, folder):
+    """Of one model, which is trained first."""
+    steps = {"training.epochs": 1, "training.precision": "bf16" if measure.has_bf16() else "fp32"}
+    measure.stretto_train(options.stretto, RECIPE, {**settings(options, train, folder), **steps})
+    count = sum(1 for block in dev.read_text(encoding="utf-8").split("\n\n") if block.strip())
+    def ours():
+        cache = tempfile.mkdtemp(dir=folder)
+        command = [options.stretto, "test", RECIPE, "-N", 1, f"data.train={train}", f"data.validation=null", f"data.test={dev}",
+                   f"data.cache={cache}", f"output={folder}/run"]
+        return measure.run(command, cores=measure.one_core()).seconds
+
+    def theirs():
+        return measure.python_peer(options.python, PEER, "--dev", dev, "--encoder", folder / "run/model")
+
+    own, peer = zip(*[(ours(), theirs()) for _ in range(options.rounds)])
+    f1 = json.loads((folder / "run/test_results.json").read_text())["overall_f1"]
+    print(f"F1 of the same model: stretto {f1:.4f}, transformers {peer[0]['f1']:.4f}")
+    measure.print_row("named entities, evaluation", "samples/s", [count / seconds for seconds in own], measure.peer_name("sorted by length"),
+                      [result["samples_per_second"] for result in peer], True, 3)
+
+
+def prediction(options, sentences, folder, precision):
+    texts, model = folder / "sentences.txt", folder / "run/model"
+    texts.write_text("\n".join(sentences) + "\n", encoding="utf-8")
+
+    def theirs():
+        return measure.python_peer(options.python, measure.ROOT / "bench/pipeline_peer.py", "token-classification", "--model", model, "--input",
+                                   texts, "--output", folder / "predicted.jsonl", "--precision", precision)["texts_per_second"]
+
+    own, peer = zip(*[(measure.stretto_predict(options.stretto, model, texts, "--precision", precision), theirs())
+                      for _ in range(options.rounds)])
+    measure.print_row(f"named entities, prediction, {precision}", "texts/s", own, measure.peer_name("pipeline"), peer, True, 3)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
-    parser.add_argument("--python", default=sys.executable, help="a Python with torch and transformers")
-    parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = measure.arguments(__doc__).parse_args()
     options.encoder = measure.encoder(options.encoder)
     measure.require_tools("taskset")
     with tempfile.TemporaryDirectory(prefix="ner-bench-") as temporary:
         folder = pathlib.Path(temporary)
         train, dev = data_files(folder)
-        turns = [(stretto_turn(options, train, folder), peer_turn(options, train, dev)) for _ in range(options.rounds)]
-    peer = "transformers + tcmalloc" if measure.tcmalloc() else "transformers"
-    ours, theirs = zip(*turns)
-    measure.print_row("named entities, MiniLM, fp32", "samples/s", ours, peer, theirs, True, 2.5)
+        precisions = measure.precisions("named entities")
+        for precision in precisions:
+            training(options, train, dev, folder, precision)
+        evaluation(options, train, dev, folder)
+        sentences = [" ".join(line.split()[0] for line in block.splitlines() if line.split())
+                 for block in dev.read_text(encoding="utf-8").split("\n\n") if block.strip()]
+        for precision in precisions:
+            prediction(options, sentences, folder, precision)
+        measure.first_step(options, "named entities", RECIPE, settings(options, train, folder))
 
 
 if __name__ == "__main__":

@@ -3,21 +3,30 @@
 Settings are the recipe's: batches of 16 of similar lengths, padded to the longest of each; 3 epochs; AdamW with lr 2e-4 and weight
 decay 0.01 (none for biases and norms), 10 % warm-up, then linear decay, gradients clipped to norm 1; the loss is the mean over the first
 tokens of words. Dev is evaluated after each epoch, and the best F1 is printed: spans as seqeval and conlleval count them.
+
+Without --train: evaluates a fine-tuned model on dev, and prints its F1 and samples/s, from the sentences to the F1.
 """
 import argparse
 import json
+import pathlib
 import random
+import sys
 import time
 
 import torch
-from transformers import AutoModelForTokenClassification, AutoTokenizer, get_linear_schedule_with_warmup
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fine_tuning
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--train", required=True, help="a CoNLL file: word first, tag last")
+parser.add_argument("--train", help="a CoNLL file: word first, tag last")
 parser.add_argument("--dev", required=True)
 parser.add_argument("--encoder", required=True)
 parser.add_argument("--seed", type=int, default=42)
 parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+parser.add_argument("--any-lengths", action="store_true", help="batches of random samples, not of similar lengths")
 parser.add_argument("--max-steps", type=int, help="end early, to measure only the speed")
 arguments = parser.parse_args()
 
@@ -39,32 +48,29 @@ def read(path):
     return [sentence for sentence in sentences if sentence and sentence[0][0] != "-DOCSTART-"]
 
 
-def encode(sentence):
-    """Ids, and the tag of each token that is the first of its word, else -100."""
-    encoding = tokenizer([word for word, _ in sentence], is_split_into_words=True, truncation=True, max_length=128)
-    labels, previous = [], None
-    for word in encoding.word_ids():
-        labels.append(-100 if word is None or word == previous else label_ids[sentence[word][1]])
-        previous = word
-    return encoding["input_ids"], labels
+def encode(sentences):
+    """Of each sentence, ids and the class of each token that is the first of its word, else -100. Tags unseen in training count as O."""
+    encoding = tokenizer([[word for word, _ in sentence] for sentence in sentences], is_split_into_words=True, truncation=True,
+                         max_length=128)
+    samples = []
+    for index, sentence in enumerate(sentences):
+        labels, previous = [], None
+        for word in encoding.word_ids(index):
+            first = word is not None and word != previous
+            labels.append(label_ids.get(sentence[word][1], label_ids["O"]) if first else -100)
+            previous = word
+        samples.append((encoding["input_ids"][index], labels))
+    return samples
+
+
+def lengths(samples):
+    return [len(ids) for ids, _ in samples]
 
 
 def collate(samples):
-    longest = max(len(ids) for ids, _ in samples)
-    pad = lambda row, value: row + [value] * (longest - len(row))
-    return ({"input_ids": torch.tensor([pad(ids, 0) for ids, _ in samples]),
-             "attention_mask": torch.tensor([pad([1] * len(ids), 0) for ids, _ in samples])},
-            torch.tensor([pad(labels, -100) for _, labels in samples]))
-
-
-def batches_of(samples, size, window=50):
-    """Batches of samples of similar lengths, in random order."""
-    order = random.sample(range(len(samples)), len(samples))
-    for begin in range(0, len(order), size * window):
-        alike = sorted(order[begin:begin + size * window], key=lambda index: len(samples[index][0]))
-        cut = [alike[at:at + size] for at in range(0, len(alike), size)]
-        random.shuffle(cut)
-        yield from cut
+    return ({"input_ids": fine_tuning.padded([ids for ids, _ in samples]),
+             "attention_mask": fine_tuning.padded([[1] * len(ids) for ids, _ in samples])},
+            fine_tuning.padded([labels for _, labels in samples], -100))
 
 
 def spans_of(tags):
@@ -80,14 +86,14 @@ def spans_of(tags):
     return spans
 
 
-def evaluate():
+def evaluate(samples):
     model.eval()
     right = predicted = gold = 0
     with torch.no_grad():
-        for begin in range(0, len(dev), 64):
-            inputs, labels = collate([encoded_dev[i] for i in dev_order[begin:begin + 64]])
+        for batch in fine_tuning.by_length(lengths(samples), 64):
+            inputs, labels = collate([samples[i] for i in batch])
             best = model(**inputs).logits.argmax(-1)
-            for row, i in enumerate(dev_order[begin:begin + 64]):
+            for row, i in enumerate(batch):
                 tags = [tag for _, tag in dev[i]]
                 found = [names[k] for k in best[row][labels[row] != -100].tolist()]
                 found += ["O"] * (len(tags) - len(found))  # words behind the longest sequence
@@ -95,40 +101,41 @@ def evaluate():
                 predicted += len(spans_of(found))
                 gold += len(spans_of(tags))
     model.train()
-    return 2 * right / max(1, predicted + gold)
+    return round(2 * right / max(1, predicted + gold), 4)
 
 
-train, dev = read(arguments.train), read(arguments.dev)
-names = sorted({tag for sentence in train for _, tag in sentence})
-label_ids = {name: i for i, name in enumerate(names)}
-encoded, encoded_dev = [encode(s) for s in train], [encode([(w, t if t in label_ids else "O") for w, t in s]) for s in dev]
-dev_order = sorted(range(len(dev)), key=lambda i: len(encoded_dev[i][0]))
-model = AutoModelForTokenClassification.from_pretrained(arguments.encoder, num_labels=len(names))
-without_decay = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-kept = {id(p) for p in without_decay}
-optimizer = torch.optim.AdamW([{"params": [p for p in model.parameters() if id(p) not in kept], "weight_decay": 0.01},
-                               {"params": without_decay, "weight_decay": 0.0}], lr=2e-4, fused=True)
-total = arguments.epochs * -(-len(train) // 16)
-schedule = get_linear_schedule_with_warmup(optimizer, int(0.1 * total), total)
+def fine_tune(samples):
+    """Samples/s, and F1 after each whole epoch."""
+    stepper = fine_tuning.Stepper(model, 2e-4, arguments.epochs * -(-len(samples) // 16), 0.1, arguments.precision)
+    speed, scores, steps = fine_tuning.Speed(), [], 0
+    model.train()
+    for _ in range(arguments.epochs):
+        for batch in fine_tuning.batches_of(lengths(samples), 16, not arguments.any_lengths):
+            inputs, labels = collate([samples[i] for i in batch])
+            stepper.step(lambda: torch.nn.functional.cross_entropy(model(**inputs).logits.flatten(0, 1), labels.flatten()))
+            speed.count(len(batch))
+            steps += 1
+            if steps == arguments.max_steps:
+                return speed.per_second(), scores
+        scores.append(evaluate(encode(dev)))
+        speed.rest()
+    return speed.per_second(), scores
 
-model.train()
-seconds, done, steps, scores = 0.0, 0, 0, []
-for epoch in range(arguments.epochs):
-    start = time.time()
-    for batch in batches_of(encoded, 16):
-        if steps == arguments.max_steps:
-            break
-        inputs, labels = collate([encoded[i] for i in batch])
-        loss = torch.nn.functional.cross_entropy(model(**inputs).logits.flatten(0, 1), labels.flatten())
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-        done += len(batch)
-        steps += 1
-    seconds += time.time() - start
-    if steps == arguments.max_steps:
-        break
-    scores.append(round(evaluate(), 4))
-print(json.dumps({"seed": arguments.seed, "f1": max(scores, default=None), "f1_by_epoch": scores, "samples_per_second": round(done / seconds, 1)}))
+
+dev = read(arguments.dev)
+result = {"seed": arguments.seed}
+if arguments.train:
+    train = read(arguments.train)
+    names = sorted({tag for sentence in train for _, tag in sentence})
+    label_ids = {name: i for i, name in enumerate(names)}
+    model = AutoModelForTokenClassification.from_pretrained(arguments.encoder, num_labels=len(names))
+    speed, scores = fine_tune(encode(train))
+    result.update(f1=max(scores, default=None), f1_by_epoch=scores, samples_per_second=speed)
+else:
+    model = AutoModelForTokenClassification.from_pretrained(arguments.encoder)
+    names = [model.config.id2label[i] for i in range(model.config.num_labels)]
+    label_ids = {name: i for i, name in enumerate(names)}
+    start = time.perf_counter()
+    result["f1"] = evaluate(encode(dev))
+    result["samples_per_second"] = round(len(dev) / (time.perf_counter() - start), 2)
+print(json.dumps(result))

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Question answering on one core, fp32, MiniLM: building samples from SQuAD's files as run_qa.py does, and samples/s of fine-tuning,
-stretto versus transformers with dynamic padding and batches of similar lengths. Without STRETTO_DATA: generated questions of
-scripts/make_entities.py."""
+"""Question answering with MiniLM on one core, stretto versus transformers: questions/s of building samples from SQuAD's files as run_qa.py
+does; samples/s of training in batches padded to the longest sample, of any or of similar lengths, with fused AdamW; questions/s of
+evaluation and of prediction, with stretto's start but not the peer's; time from the command to the end of the first step. Without
+STRETTO_DATA, and in the rows of short contexts: generated questions of scripts/make_entities.py."""
 
-import argparse
 import json
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -17,62 +16,99 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
 PEER = pathlib.Path(__file__).with_name("transformers_peer.py")
-STEPS = 20
+RECIPE = measure.ROOT / "recipes/qa.yaml"
+STEPS, EVALUATED = 10, 200
 UNITS = {"ms": 1e-3, "s": 1.0, "us": 1e-6}
 
 
-def data_file(folder):
+def data_files(folder):
+    """Work -> file in SQuAD's layout."""
+    files = {"short questions": measure.made_entities(folder) / "train.json"}
     real = pathlib.Path(os.environ.get("STRETTO_DATA", "")) / "squad2/train_dev.json"
-    if real.exists():
-        return real
-    print("STRETTO_DATA is not set: using generated questions", file=sys.stderr)
-    subprocess.run([sys.executable, measure.ROOT / "scripts/make_entities.py", folder / "data", "--rows", "3000"], check=True)
-    return folder / "data/train.json"
+    return {"questions": real, **files} if real.exists() else files
 
 
-def stretto_turn(options, train, folder):
+def write_dev(path, folder):
+    """The first questions of a file, as a file of its own, and as a line each."""
+    data, lines, left = [], [], EVALUATED
+    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+        for paragraph in article["paragraphs"]:
+            asked = paragraph["qas"][:left]
+            left -= len(asked)
+            if asked:
+                data.append({"title": article["title"], "paragraphs": [{"context": paragraph["context"], "qas": asked}]})
+                lines += ["\t".join(" ".join(text.split()) for text in (qa["question"], paragraph["context"])) for qa in asked]
+    dev, texts = folder / "dev.json", folder / "questions.tsv"
+    dev.write_text(json.dumps({"version": "v2.0", "data": data}), encoding="utf-8")
+    texts.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return dev, texts, len(lines)
+
+
+def settings(options, train, folder):
+    return {"data.train": train, "data.cache": folder / "cache", "model.path": options.encoder, "output": folder / "run"}
+
+
+def stretto_turn(options, train, folder, precision):
     """Questions/s of building samples, and samples/s of training."""
-    settings = {"data.train": train, "data.validation": "null", "data.test": "null", "data.cache": folder / "cache",
-                "model.path": options.encoder, "training.max_steps": STEPS + 1, "evaluate.every": "never", "checkpoint.monitor": "null",
-                "track.log_every": 1, "output": folder / "run", "resume": "false"}
-    command = [options.stretto, "train", measure.ROOT / "recipes/qa.yaml", "-N", 1]
-    for name, value in settings.items():
-        command += ["--set", f"{name}={value}"]
-    outcome = measure.run(command, cores=measure.one_core(), env={"STRETTO_DATA": os.environ.get("STRETTO_DATA", "unset")})
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    steps = {"training.max_steps": STEPS + 1, "training.precision": precision, "track.log_every": 1}
+    outcome, records = measure.stretto_train(options.stretto, RECIPE, {**settings(options, train, folder), **steps})
     count, took, unit = re.search(r"tokenised .* \((\d+) questions\) in ([0-9.]+) ?(ms|us|s)", outcome.err + outcome.out).groups()
-    records = (folder / "run/metrics.jsonl").read_text().splitlines()
-    shutil.rmtree(folder / "run")
-    shutil.rmtree(folder / "cache")
-    return int(count) / (float(took) * UNITS[unit]), json.loads(records[-1])["samples_per_second"]
+    return int(count) / (float(took) * UNITS[unit]), records[-1]["samples_per_second"]
 
 
-def peer_turn(options, train):
-    env = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    if measure.tcmalloc():
-        env["LD_PRELOAD"] = measure.tcmalloc()
-    outcome = measure.run([options.python, PEER, "--train", train, "--encoder", options.encoder, "--steps", STEPS],
-                          cores=measure.one_core(), env=env)
-    result = json.loads(outcome.out.splitlines()[-1])
-    return result["questions_per_second"], result["samples_per_second"]
+def training(options, work, train, folder, precision):
+    def theirs(*how):
+        return measure.python_peer(options.python, PEER, "--train", train, "--encoder", options.encoder, "--steps", STEPS,
+                                   "--precision", precision, *how)
+
+    turns = [(*stretto_turn(options, train, folder, precision), theirs("--any-lengths"), theirs()) for _ in range(options.rounds)]
+    building, own, any_lengths, alike = zip(*turns)
+    if precision == "fp32":
+        measure.print_row(f"samples of {work}", "questions/s", building, "run_qa's preprocessing",
+                          [result["questions_per_second"] for result in alike], True, 5)
+    for how, results in ([], any_lengths), (["similar lengths"], alike):
+        measure.print_row(f"{work}, {precision}", "samples/s", own, measure.peer_name(*how),
+                          [result["samples_per_second"] for result in results], True, 2.5)
+
+
+def evaluation(options, work, train, folder, precisions):
+    """With the model of the last training."""
+    dev, texts, count = write_dev(train, folder)
+    model = folder / "run/model"
+
+    def ours():
+        cache = tempfile.mkdtemp(dir=folder)
+        return count / measure.run([options.stretto, "test", RECIPE, "-N", 1, f"data.train={train}", "data.validation=null",
+                                    f"data.test={dev}", f"data.cache={cache}", f"output={folder}/run"], cores=measure.one_core()).seconds
+
+    def theirs(*arguments):
+        return measure.python_peer(options.python, PEER, "--dev", dev, "--encoder", model, *arguments)
+
+    own, peer = zip(*[(ours(), theirs()) for _ in range(options.rounds)])
+    f1 = json.loads((folder / "run/test_results.json").read_text())["f1"]
+    print(f"F1 of the same model: stretto {f1:.2f}, transformers {peer[0]['f1']:.2f}")
+    measure.print_row(f"{work}, evaluation", "questions/s", own, measure.peer_name("sorted by length"),
+                      [result["questions_per_second"] for result in peer], True, 3)
+    for precision in precisions:
+        own, peer = zip(*[(measure.stretto_predict(options.stretto, model, texts, "--precision", precision),
+                           theirs("--output", folder / "answers.jsonl", "--precision", precision)) for _ in range(options.rounds)])
+        measure.print_row(f"{work}, prediction, {precision}", "questions/s", own, measure.peer_name("sorted by length"),
+                          [result["questions_per_second"] for result in peer], True, 3)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
-    parser.add_argument("--python", default=sys.executable, help="a Python with torch and transformers")
-    parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = measure.arguments(__doc__).parse_args()
     options.encoder = measure.encoder(options.encoder)
     measure.require_tools("taskset")
     with tempfile.TemporaryDirectory(prefix="qa-bench-") as temporary:
         folder = pathlib.Path(temporary)
-        train = data_file(folder)
-        turns = [(*stretto_turn(options, train, folder), *peer_turn(options, train)) for _ in range(options.rounds)]
-    building, training, their_building, their_training = zip(*turns)
-    peer = "transformers + tcmalloc" if measure.tcmalloc() else "transformers"
-    measure.print_row("samples of questions", "questions/s", building, "run_qa's preprocessing", their_building, True, 5)
-    measure.print_row("questions, MiniLM, fp32", "samples/s", training, peer, their_training, True, 2.5)
+        for work, train in data_files(folder).items():
+            precisions = measure.precisions(work)
+            for precision in precisions:
+                training(options, work, train, folder, precision)
+            evaluation(options, work, train, folder, precisions)
+            measure.first_step(options, work, RECIPE, settings(options, train, folder))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,16 @@ decay 0.01 (none for biases and norms), 6 % warm-up, then linear decay, gradient
 """
 import argparse
 import csv
+import pathlib
 import random
+import sys
 import time
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, get_linear_schedule_with_warmup
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fine_tuning
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--data", required=True, help="folder with SST-2's train.tsv and dev.tsv")
@@ -34,42 +39,20 @@ def read(name):
 
 
 def collate(samples):
-    longest = max(len(ids) for ids, _ in samples)
-    ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in samples])
-    mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _ in samples])
-    return {"input_ids": ids, "attention_mask": mask}, torch.tensor([label for _, label in samples])
-
-
-def batches_of(samples, size, window=50):
-    """Batches of samples of similar lengths, in random order."""
-    order = random.sample(range(len(samples)), len(samples))
-    for begin in range(0, len(order), size * window):
-        alike = sorted(order[begin:begin + size * window], key=lambda index: len(samples[index][0]))
-        cut = [alike[at:at + size] for at in range(0, len(alike), size)]
-        random.shuffle(cut)
-        yield from cut
+    ids = [ids for ids, _ in samples]
+    return ({"input_ids": fine_tuning.padded(ids), "attention_mask": fine_tuning.padded([[1] * len(row) for row in ids])},
+            torch.tensor([label for _, label in samples]))
 
 
 train, dev = read("train"), read("dev")
-batches = list(batches_of(train, arguments.batch_size))
-without_decay = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-kept = {id(p) for p in without_decay}
-with_decay = [p for p in model.parameters() if id(p) not in kept]
-optimizer = torch.optim.AdamW([{"params": with_decay, "weight_decay": 0.01},
-                               {"params": without_decay, "weight_decay": 0.0}], lr=5e-5, fused=True)
-schedule = get_linear_schedule_with_warmup(optimizer, int(0.06 * len(batches)), len(batches))
+batches = list(fine_tuning.batches_of([len(ids) for ids, _ in train], arguments.batch_size))
+stepper = fine_tuning.Stepper(model, 5e-5, len(batches), 0.06, arguments.precision)
 
 model.train()
 start, done = time.time(), 0
 for batch in batches[:arguments.max_steps]:
     inputs, labels = collate([train[index] for index in batch])
-    with torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bf16"):
-        loss = model(**inputs, labels=labels).loss
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    schedule.step()
-    optimizer.zero_grad()
+    stepper.step(lambda: model(**inputs, labels=labels).loss)
     done += len(batch)
 speed = done / (time.time() - start)
 

@@ -1,34 +1,16 @@
 #!/usr/bin/env python3
 """Time from the command to the end of the first optimizer step, two ranks, a tiny model: stretto versus torchrun."""
 
-import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import measure
 
 PEER = pathlib.Path(__file__).with_name("first_step.py")
-
-
-def seconds_until(command, sign, env=None):
-    """Returns the seconds until the program writes a line that contains `sign`, after waiting for its end."""
-    start = time.monotonic()
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env={**os.environ, **(env or {})})
-    seen, lines = None, []
-    for line in process.stdout:
-        lines.append(line)
-        if seen is None and sign in line:
-            seen = time.monotonic() - start
-    if process.wait() != 0 or seen is None:
-        sys.exit("".join(lines[-30:]))
-    return seen
 
 
 def write_model(folder, train):
@@ -54,20 +36,16 @@ def write_job(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
-    parser.add_argument("--python", default=sys.executable, help="a Python with torch, transformers and accelerate")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    options = measure.arguments(__doc__, rounds=5).parse_args()
     with tempfile.TemporaryDirectory(prefix="start-bench-") as temporary:
         folder = pathlib.Path(temporary)
         recipe, train = write_job(folder)
         times = {"stretto": [], "ddp": [], "accelerate": []}
         for turn in range(options.rounds):
-            times["stretto"].append(seconds_until(
+            times["stretto"].append(measure.seconds_until(
                 [options.stretto, "train", recipe, "-N", 2, "--set", f"output={folder}/run{turn}"], "step 1/1"))
             for how in ["ddp", "accelerate"]:
-                times[how].append(seconds_until(
+                times[how].append(measure.seconds_until(
                     [options.python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, PEER, how, folder,
                      train], "first step done", {"OMP_NUM_THREADS": "1"}))
         for how in ["ddp", "accelerate"]:

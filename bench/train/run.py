@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Speed and memory of fine-tuning: stretto versus transformers' Trainer, Accelerate and a tuned Python loop, alternately."""
 
-import argparse
 import dataclasses
 import json
 import pathlib
@@ -55,14 +54,18 @@ CASES = [
     Case("bart-1-bf16", 1, "bf16", 16, [Peer("hf", 2.5, 4)], shape="bart-base"),
     Case("bart-1-fp32", 1, "fp32", 16, [Peer("hf", 2.5, 4)], shape="bart-base"),
 ]
+# Only where --only names them: they take long and 8 GiB.
+LARGE_CASES = [
+    Case("bart-2-fp32", 2, "fp32", 16, [Peer("accelerate", 2.5, None)], shape="bart-base"),
+    Case("bart-2-bf16", 2, "bf16", 16, [Peer("accelerate", 2.5, None)], shape="bart-base"),
+]
 
 
 def skipped(case, options):
     """Without bf16 instructions, peers compute bf16 at a tenth of their speed: a long run for no information."""
     if options.only:
         return case.name not in options.only
-    flags = pathlib.Path("/proc/cpuinfo").read_text()
-    if case.precision != "bf16" or "avx512_bf16" in flags or "amx_bf16" in flags or " bf16 " in flags:
+    if case.precision != "bf16" or measure.has_bf16():
         return False
     measure.print_skipped(case.name, f"this processor has no bf16 instructions (bench/train/run.py --only {case.name} runs it anyway)")
     return True
@@ -191,24 +194,21 @@ def measure_case(case, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stretto", type=pathlib.Path, default=measure.ROOT / "build/release/bin/stretto")
-    parser.add_argument("--python", default=sys.executable, help="a Python with torch, transformers and accelerate")
-    parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
-    parser.add_argument("--only", nargs="*", default=[], help=f"some of {', '.join(case.name for case in CASES)}")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = measure.arguments(__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help=f"some of {', '.join(case.name for case in CASES + LARGE_CASES)}; "
+                        f"default: all but {', '.join(case.name for case in LARGE_CASES)}")
     parser.add_argument("--steps", type=int, default=40, help="steps of stretto per turn; the first is not measured")
     parser.add_argument("--seconds", type=float, default=15, help="seconds of a peer's steps per turn")
     options = parser.parse_args()
     options.encoder = measure.encoder(options.encoder)
     measure.require_tools("taskset")
-    unknown = set(options.only) - {case.name for case in CASES}
+    unknown = set(options.only) - {case.name for case in CASES + LARGE_CASES}
     if unknown:
         sys.exit(f"no such case: {', '.join(unknown)}")
     print("MB per rank: Pss minus that of as many processes that only load the libraries")
     with tempfile.TemporaryDirectory(prefix="train-data-") as data:
         options.train = measure.training_file(pathlib.Path(data), options.encoder)
-        for case in CASES:
+        for case in CASES + [case for case in LARGE_CASES if case.name in options.only]:
             if not skipped(case, options):
                 measure_case(case, options)
 
