@@ -13,7 +13,12 @@ namespace {
 
 Tensor on_cpu(const Tensor& x) { return x.detach().to(at::kCPU, at::kDouble).contiguous(); }
 
-// Copies of all inputs, and loops over one sequence at a time. Scores are logarithms.
+// Products of probabilities keep their digits between these bounds; beyond them logarithms are added instead.
+constexpr double smallest_sum = 1e-200;
+constexpr double largest_transition = 200;
+
+// Copies of all inputs, and loops over one sequence at a time. Scores are logarithms; sums over the tags before or behind a row are
+// products of a vector and the matrix of exponentiated transitions, of which only the vector's K exponentials are new.
 class Chains {
  public:
   Chains(const Tensor& emissions, const Tensor& cu_seqlens, const CrfScores& scores)
@@ -21,7 +26,10 @@ class Chains {
         bounds_(cu_seqlens.to(at::kCPU).contiguous()),
         transitions_(on_cpu(scores.transitions)),
         start_(on_cpu(scores.start)),
-        end_(on_cpu(scores.end)) {
+        end_(on_cpu(scores.end)),
+        factors_(transitions_.exp()),
+        factors_to_(factors_.t().contiguous()),
+        highest_(transitions_.numel() > 0 ? transitions_.max().item<double>() : 0) {
     if (emissions_.dim() != 2 || transitions_.sizes() != at::IntArrayRef({tags(), tags()}) ||
         start_.sizes() != at::IntArrayRef({tags()}) || end_.sizes() != start_.sizes() ||
         bounds_.numel() < 1) {
@@ -45,6 +53,11 @@ class Chains {
   double transition(int64_t from, int64_t to) const {
     return transitions_.const_data_ptr<double>()[from * tags() + to];
   }
+  // Whether exp(transitions) is far from overflow.
+  bool has_factors() const { return highest_ < largest_transition; }
+  double factor(int64_t from, int64_t to) const {
+    return factors_.const_data_ptr<double>()[from * tags() + to];
+  }
   double start(int64_t tag) const { return start_.const_data_ptr<double>()[tag]; }
   double last(int64_t tag) const { return end_.const_data_ptr<double>()[tag]; }
 
@@ -54,13 +67,20 @@ class Chains {
   double forward(int64_t b, double* alpha) const {
     const int64_t k = tags();
     if (begin(b) == end(b)) return 0;
-    std::vector<double> terms(static_cast<size_t>(k));
+    std::vector<double> terms(static_cast<size_t>(k)), sums(static_cast<size_t>(k));
     for (int64_t j = 0; j < k; ++j) alpha[begin(b) * k + j] = start(j) + emission(begin(b), j);
     for (int64_t t = begin(b) + 1; t < end(b); ++t) {
       const double* const before = alpha + (t - 1) * k;
+      const double most = multiply(before, factors_, terms, sums);
       for (int64_t j = 0; j < k; ++j) {
-        for (int64_t i = 0; i < k; ++i) terms[static_cast<size_t>(i)] = before[i] + transition(i, j);
-        alpha[t * k + j] = log_sum(terms) + emission(t, j);
+        double sum = sums[static_cast<size_t>(j)];
+        if (sum > smallest_sum) {
+          sum = most + std::log(sum);
+        } else {
+          for (int64_t i = 0; i < k; ++i) terms[static_cast<size_t>(i)] = before[i] + transition(i, j);
+          sum = log_sum(terms);
+        }
+        alpha[t * k + j] = sum + emission(t, j);
       }
     }
     for (int64_t j = 0; j < k; ++j) terms[static_cast<size_t>(j)] = alpha[(end(b) - 1) * k + j] + last(j);
@@ -71,13 +91,21 @@ class Chains {
   void backward(int64_t b, double* beta) const {
     const int64_t k = tags();
     if (begin(b) == end(b)) return;
-    std::vector<double> terms(static_cast<size_t>(k));
+    std::vector<double> behind(static_cast<size_t>(k)), terms(behind), sums(behind);
     for (int64_t i = 0; i < k; ++i) beta[(end(b) - 1) * k + i] = last(i);
     for (int64_t t = end(b) - 2; t >= begin(b); --t) {
+      for (int64_t j = 0; j < k; ++j)
+        behind[static_cast<size_t>(j)] = emission(t + 1, j) + beta[(t + 1) * k + j];
+      const double most = multiply(behind.data(), factors_to_, terms, sums);
       for (int64_t i = 0; i < k; ++i) {
-        for (int64_t j = 0; j < k; ++j)
-          terms[static_cast<size_t>(j)] = transition(i, j) + emission(t + 1, j) + beta[(t + 1) * k + j];
-        beta[t * k + i] = log_sum(terms);
+        const double sum = sums[static_cast<size_t>(i)];
+        if (sum > smallest_sum) {
+          beta[t * k + i] = most + std::log(sum);
+        } else {
+          for (int64_t j = 0; j < k; ++j)
+            terms[static_cast<size_t>(j)] = transition(i, j) + behind[static_cast<size_t>(j)];
+          beta[t * k + i] = log_sum(terms);
+        }
       }
     }
   }
@@ -102,7 +130,23 @@ class Chains {
     return most + std::log(sum);
   }
 
+  // sums[j] = sum over i of exp(scores[i] - most) * matrix[i, j]; returns `most`, the highest score. `terms`: room for K numbers.
+  double multiply(const double* scores, const Tensor& matrix, std::vector<double>& terms,
+                  std::vector<double>& sums) const {
+    const auto k = static_cast<size_t>(tags());
+    const double most = *std::max_element(scores, scores + k);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    if (!std::isfinite(most) || !has_factors()) return most;
+    for (size_t i = 0; i < k; ++i) terms[i] = std::exp(scores[i] - most);
+    const double* row = matrix.const_data_ptr<double>();
+    for (size_t i = 0; i < k; ++i, row += k)
+      for (size_t j = 0; j < k; ++j) sums[j] += terms[i] * row[j];
+    return most;
+  }
+
   Tensor emissions_, bounds_, transitions_, start_, end_;
+  Tensor factors_, factors_to_;  // exp(transitions), and from the column's tag to the row's
+  double highest_;               // transition
 };
 
 void require_tags(const Chains& chains, const Tensor& tags, int64_t rows) {
@@ -115,6 +159,27 @@ void require_tags(const Chains& chains, const Tensor& tags, int64_t rows) {
       throw DataError("crf: row {} has the tag {}; expected 0 to {}", t, tag, chains.tags() - 1);
     }
   }
+}
+
+// Adds weight * the probabilities of the pairs of tags in the row before `t` and in row `t` to pair [K, K]. alpha and beta are those of
+// the two rows, z is log Z; `room`: for 2 K numbers.
+void add_pairs(const Chains& chains, const double* alpha, const double* beta, int64_t t, double z,
+               double weight, std::vector<double>& room, double* pair) {
+  const int64_t k = chains.tags();
+  double *const from = room.data(), *const to = from + k;
+  for (int64_t j = 0; j < k; ++j) to[j] = chains.emission(t, j) + beta[j];
+  const double most_from = *std::max_element(alpha, alpha + k), most_to = *std::max_element(to, to + k);
+  const double scale = std::exp(most_from + most_to - z);
+  if (!chains.has_factors() || !(scale > smallest_sum && scale < 1 / smallest_sum)) {
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        pair[i * k + j] += weight * std::exp(alpha[i] + chains.transition(i, j) + to[j] - z);
+    return;
+  }
+  for (int64_t i = 0; i < k; ++i) from[i] = weight * scale * std::exp(alpha[i] - most_from);
+  for (int64_t j = 0; j < k; ++j) to[j] = std::exp(to[j] - most_to);
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < k; ++j) pair[i * k + j] += from[i] * chains.factor(i, j) * to[j];
 }
 
 using torch::autograd::AutogradContext;
@@ -151,6 +216,7 @@ struct CrfLosses : torch::autograd::Function<CrfLosses> {
     const double* const alpha = saved[6].const_data_ptr<double>();
     const int64_t* const path = tags.const_data_ptr<int64_t>();
     double *const row = rows.data_ptr<double>(), *const pair = pairs.data_ptr<double>();
+    std::vector<double> room(static_cast<size_t>(2 * k));
     for (int64_t b = 0; b < chains.sequences(); ++b) {
       const int64_t begin = chains.begin(b), end = chains.end(b);
       if (begin == end) continue;
@@ -162,11 +228,7 @@ struct CrfLosses : torch::autograd::Function<CrfLosses> {
           row[t * k + j] = weight * std::exp(alpha[t * k + j] + behind[t * k + j] - z);
         row[t * k + path[t]] -= weight;
         if (t == begin) continue;
-        for (int64_t i = 0; i < k; ++i) {
-          for (int64_t j = 0; j < k; ++j)
-            pair[i * k + j] += weight * std::exp(alpha[(t - 1) * k + i] + chains.transition(i, j) +
-                                                 chains.emission(t, j) + behind[t * k + j] - z);
-        }
+        add_pairs(chains, alpha + (t - 1) * k, behind + t * k, t, z, weight, room, pair);
         pair[path[t - 1] * k + path[t]] -= weight;
       }
       for (int64_t j = 0; j < k; ++j) {

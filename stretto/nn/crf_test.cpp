@@ -137,6 +137,44 @@ TEST(Crf, ForbiddenTransitionsAndLargeScores) {
   EXPECT_TRUE(at::isfinite(crf_marginals(c.emissions, c.bounds, c.scores)).all().item<bool>());
 }
 
+// Where exponentials of the scores would overflow or vanish, sums are those of ATen's logsumexp.
+TEST(Crf, LossesOfExtremeScoresAreExact) {
+  for (const double scale : {20.0, 100.0, 1000.0}) {
+    const CrfCase c = crf_case(3, 7);
+    {
+      at::NoGradGuard no_grad;
+      c.scores.transitions.mul_(scale);
+      c.emissions.mul_(scale / 10);
+    }
+    const Tensor losses = crf_losses(c.emissions, c.bounds, c.tags, c.scores);
+    const std::vector<Tensor> inputs = {c.emissions, c.scores.transitions};
+    losses.sum().backward();
+    std::vector<Tensor> found;
+    for (const Tensor& input : inputs) {
+      found.push_back(input.grad().clone());
+      input.mutable_grad() = Tensor();
+    }
+    Tensor wanted = at::zeros({}, at::kDouble);
+    for (int64_t b = 0; b < 4; ++b) {
+      std::vector<Tensor> scores;
+      Tensor own;
+      for_each_path(c, b, [&](const std::vector<int64_t>& path, const Tensor& score) {
+        scores.push_back(score);
+        bool is_own = true;
+        for (size_t t = 0; t < path.size(); ++t)
+          is_own &= path[t] == c.tags[c.bounds[b].item<int64_t>() + static_cast<int64_t>(t)].item<int64_t>();
+        if (is_own) own = score;
+      });
+      wanted = wanted + at::logsumexp(at::stack(scores), 0) - own;
+    }
+    EXPECT_NEAR(losses.sum().item<double>(), wanted.item<double>(), 1e-10 * std::abs(wanted.item<double>()));
+    wanted.backward();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_TRUE(at::allclose(found[i], inputs[i].grad(), 1e-8, 1e-10))
+          << "scale " << scale << ", input " << i;
+  }
+}
+
 TEST(Crf, RefusesTagsAndShapesThatDoNotFit) {
   const CrfCase c = crf_case(3, 6);
   const Tensor wrong = c.tags.clone();
