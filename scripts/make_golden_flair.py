@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/sequence_tagger/parity/: 20 steps of training of a tiny tagger of words by Flair.
+"""Writes tests/golden/sequence_tagger/{parity,transformer}/: a tiny tagger of words by Flair, 20 steps of its training, and one with
+transformer embeddings.
 
 Needs torch, safetensors, and Flair with a transformers that it works with (the files in the repository: torch 2.13, flair 0.15.1):
     python3 scripts/make_golden_flair.py
@@ -8,6 +9,13 @@ config.json, model.safetensors     where training starts, with stretto's names o
 golden.safetensors:
     batch_<k>.{ids, cu_seqlens, labels, characters, character_cu_seqlens}     k = 0..19, 6 sentences each
     <prec>.loss [20] (mean over words, before the step), <prec>.grad_norm [20] (before clipping), lr [20], <prec>.final.<name>
+
+transformer/encoder                a BERT with random weights and its vocabulary
+transformer/tagger                 config.json, model.safetensors: a tagger on words, characters and the BERT, stretto's names
+transformer/golden.safetensors:
+    ids, cu_seqlens, words, token_words, word_ids, labels, characters, character_cu_seqlens     one batch, see data/word_rows.h
+    loss (mean over words) and fp32.grad.<name> of each weight of the tagger
+    vectors.<layers>.<mean or cat>.<pooling> [words, width]     of TransformerWordEmbeddings
 
 The tagger is Flair's SequenceTagger (BiLSTM-CRF, no dropout) on OneHotEmbeddings, which are trained vectors of words, and
 CharacterEmbeddings; SGD, gradients clipped to norm 5. Flair's tags <START> and <STOP> are stretto's scores of first and last tags.
@@ -22,14 +30,17 @@ import pathlib
 import flair
 import torch
 from flair.data import Dictionary, Sentence
-from flair.embeddings import CharacterEmbeddings, OneHotEmbeddings, StackedEmbeddings
+from flair.embeddings import CharacterEmbeddings, OneHotEmbeddings, StackedEmbeddings, TransformerWordEmbeddings
 from flair.models import SequenceTagger
 from safetensors.torch import save_file
+from transformers import BertConfig, BertModel, BertTokenizerFast
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/sequence_tagger/parity"
 STEPS, SENTENCES, RATE = 20, 6, 0.5
 CHARACTERS = "abcdefgh"
 TYPES = ["LOC", "PER"]
+VECTORS = [("-1", True, "first"), ("-1", True, "last"), ("-1", True, "first_last"), ("-1", True, "mean"), ("-1,-2", True, "mean"),
+           ("0,-1", False, "first"), ("all", True, "first"), ("all", False, "first_last"), ("1", True, "last")]
 SIZES = dict(word_dimensions=6, character_dimensions=4, character_hidden_size=5, hidden_size=8)
 
 
@@ -49,13 +60,14 @@ def dictionary(items):
     return made
 
 
-def make_tagger(words):
+def make_tagger(words, *more):
     types = Dictionary(add_unk=False)
     for name in TYPES:
         types.add_item(name)
     types.span_labels = True
     stacked = StackedEmbeddings([OneHotEmbeddings(dictionary(words), embedding_length=SIZES["word_dimensions"]),
-                                 FinalStates(dictionary(CHARACTERS), SIZES["character_dimensions"], SIZES["character_hidden_size"])])
+                                 FinalStates(dictionary(CHARACTERS), SIZES["character_dimensions"], SIZES["character_hidden_size"]),
+                                 *more])
     return SequenceTagger(stacked, types, "ner", hidden_size=SIZES["hidden_size"], use_crf=True, tag_format="BIOES", dropout=0.0,
                           word_dropout=0.0, locked_dropout=0.0)
 
@@ -79,23 +91,27 @@ def tags_of(tagger):
     return [tag for tag in tagger.label_dictionary.get_items() if tag not in ("<START>", "<STOP>")]
 
 
-def named_as_in_stretto(tagger):
-    """The weights, without those of <START> and <STOP>, which nothing trains."""
+def named_as_in_stretto(tagger, of=lambda weight: weight):
+    """The weights, or `of` them, without those of <START> and <STOP>, which nothing trains."""
     kept = [tagger.label_dictionary.get_idx_for_item(tag) for tag in tags_of(tagger)]
     start, stop = (tagger.label_dictionary.get_idx_for_item(name) for name in ("<START>", "<STOP>"))
-    words, characters = tagger.embeddings.embeddings
-    made = {"words.weight": words.embedding_layer.weight, "characters.weight": characters.char_embedding.weight,
-            "reproject.weight": tagger.embedding2nn.weight, "reproject.bias": tagger.embedding2nn.bias,
-            "linear.weight": tagger.linear.weight[kept], "linear.bias": tagger.linear.bias[kept],
-            "crf.transitions": tagger.crf.transitions[kept][:, kept].T, "crf.start": tagger.crf.transitions[kept, start],
-            "crf.end": tagger.crf.transitions[stop, kept]}
-    made |= {f"character_rnn.{name}": weight for name, weight in characters.char_rnn.named_parameters()}
-    made |= {f"rnn.{name}": weight for name, weight in tagger.rnn.named_parameters()}
+    words, characters = tagger.embeddings.embeddings[:2]
+    transitions = of(tagger.crf.transitions)
+    made = {"words.weight": of(words.embedding_layer.weight), "characters.weight": of(characters.char_embedding.weight),
+            "reproject.weight": of(tagger.embedding2nn.weight), "reproject.bias": of(tagger.embedding2nn.bias),
+            "linear.weight": of(tagger.linear.weight)[kept], "linear.bias": of(tagger.linear.bias)[kept],
+            "crf.transitions": transitions[kept][:, kept].T, "crf.start": transitions[kept, start],
+            "crf.end": transitions[stop, kept]}
+    made |= {f"character_rnn.{name}": of(weight) for name, weight in characters.char_rnn.named_parameters()}
+    made |= {f"rnn.{name}": of(weight) for name, weight in tagger.rnn.named_parameters()}
+    for transformer in tagger.embeddings.embeddings[2:]:
+        made |= {f"transformer.bert.{name}": of(weight) for name, weight in transformer.model.named_parameters()
+                 if not name.startswith("pooler.")}
     return {name: weight.detach().clone().contiguous() for name, weight in made.items()}
 
 
 def packed(tagger, sentences):
-    words, characters = tagger.embeddings.embeddings
+    words, characters = tagger.embeddings.embeddings[:2]
     tokens = [token.text for sentence in sentences for token in sentence]
     tags = tags_of(tagger)
     labels = [tags.index(tag) for sentence in sentences for tag in tagger._get_gold_labels([sentence])]
@@ -121,6 +137,89 @@ def train(tagger, batches):
     return torch.stack(losses), torch.stack(norms)
 
 
+def config_of(words, tags, **more):
+    return dict(model_type="sequence-tagger", architectures=["SequenceTaggerForTokenClassification"], vocab_size=1 + len(words),
+                characters=CHARACTERS, rnn_type="LSTM", rnn_layers=1, bidirectional=True, reproject_embeddings=True, use_crf=True, **SIZES,
+                id2label={str(i): tag for i, tag in enumerate(tags)}, label2id={tag: i for i, tag in enumerate(tags)}, **more)
+
+
+def make_encoder(folder):
+    """Words of the characters are split into pieces of one or two of them."""
+    pieces = [*CHARACTERS, *(a + b for a in CHARACTERS[:4] for b in CHARACTERS[:4]), "x"]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces, *("##" + piece for piece in pieces)]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"))
+    config = BertConfig(vocab_size=len(vocabulary), hidden_size=12, num_hidden_layers=3, num_attention_heads=2, intermediate_size=20,
+                        max_position_embeddings=48, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=0.3)
+    model = BertModel(config)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def pieces_of(tokenizer, sentences):
+    """The batch as the tokens of the BERT."""
+    ids, bounds, words, token_words, first = [], [0], [], [], []
+    count = 0
+    for sentence in sentences:
+        encoded = tokenizer([token.text for token in sentence], is_split_into_words=True)
+        before = None
+        for k, word in zip(encoded["input_ids"], encoded.word_ids()):
+            is_first = word is not None and word != before
+            words.append(word if is_first else -1)
+            token_words.append(-1 if word is None else count + word)
+            first.append(is_first)
+            before = word
+            ids.append(k)
+        count += len(sentence)
+        bounds.append(len(ids))
+    return {"ids": ids, "cu_seqlens": bounds, "words": words, "token_words": token_words}, torch.tensor(first)
+
+
+def spread(values, first, otherwise):
+    made = torch.full((len(first),), otherwise)
+    made[first] = values
+    return made
+
+
+def make_transformer(words, sentences):
+    folder = ROOT.parent / "transformer"
+    tokenizer = make_encoder(folder / "encoder")
+    embeddings = lambda layers, mean, pooling: TransformerWordEmbeddings(
+        str(folder / "encoder"), layers=layers, layer_mean=mean, subtoken_pooling=pooling, fine_tune=True,
+        use_context_separator=False)  # which would be a token of its own
+    tagger = make_tagger(words, embeddings("-1,-2", True, "mean"))
+    # Layers of TransformerWordEmbeddings are set to training mode with the tagger; the BERT has no dropout.
+    tagger.train()
+    loss, count = tagger.forward_loss(sentences)
+    (loss / count).backward()
+    pieces, first = pieces_of(tokenizer, sentences)
+    batch = packed(tagger, sentences)
+    golden = {name: torch.tensor(values) for name, values in pieces.items()}
+    lengths = torch.zeros(len(first), dtype=torch.long)
+    lengths[first] = batch["character_cu_seqlens"].diff()
+    golden |= {"word_ids": spread(batch["ids"], first, 0), "labels": spread(batch["labels"], first, -100),
+               "characters": batch["characters"], "character_cu_seqlens": torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)]),
+               "loss": (loss / count).detach()}
+    gradient = lambda weight: torch.zeros_like(weight) if weight.grad is None else weight.grad
+    golden |= {f"fp32.grad.{name}": value for name, value in named_as_in_stretto(tagger, gradient).items()}
+    for layers, mean, pooling in VECTORS:
+        embedded = embeddings(layers, mean, pooling)
+        embedded.eval()
+        for sentence in sentences:
+            sentence.clear_embeddings()
+        embedded.embed(sentences)
+        name = f"vectors.{layers}.{'mean' if mean else 'cat'}.{pooling}"
+        golden[name] = torch.stack([token.embedding for sentence in sentences for token in sentence]).detach()
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, folder / "golden.safetensors")
+    (folder / "tagger").mkdir(exist_ok=True)
+    encoder = json.loads((folder / "encoder/config.json").read_text())
+    config = config_of(words, tags_of(tagger), transformer=encoder, layers="-1,-2", layer_mean=True, subtoken_pooling="mean", fine_tune=True)
+    (folder / "tagger/config.json").write_text(json.dumps(config, indent=2) + "\n")
+    save_file(named_as_in_stretto(tagger), folder / "tagger/model.safetensors", {"format": "pt"})
+
+
 def main():
     flair.device = torch.device("cpu")
     torch.set_num_threads(1)
@@ -134,9 +233,7 @@ def main():
     tags = tags_of(tagger)
     ROOT.mkdir(parents=True, exist_ok=True)
     save_file(named_as_in_stretto(tagger), ROOT / "model.safetensors", {"format": "pt"})
-    config = dict(model_type="sequence-tagger", architectures=["SequenceTaggerForTokenClassification"], vocab_size=1 + len(words),
-                  characters=CHARACTERS, rnn_type="LSTM", rnn_layers=1, bidirectional=True, reproject_embeddings=True, use_crf=True, **SIZES,
-                  id2label={str(i): tag for i, tag in enumerate(tags)}, label2id={tag: i for i, tag in enumerate(tags)})
+    config = config_of(words, tags)
     (ROOT / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     golden = {f"batch_{k}.{name}": tensor for k, batch in enumerate(batches) for name, tensor in packed(tagger, batch).items()}
     golden["lr"] = torch.full((STEPS,), RATE, dtype=torch.float64)
@@ -147,6 +244,7 @@ def main():
         golden[f"{precision}.loss"], golden[f"{precision}.grad_norm"] = train(tagger, batches)
         golden |= {f"{precision}.final.{name}": weight for name, weight in named_as_in_stretto(tagger).items()}
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, ROOT / "golden.safetensors")
+    make_transformer(words, next(iter(random_batches(words, generator))))
 
 
 if __name__ == "__main__":

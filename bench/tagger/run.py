@@ -22,7 +22,7 @@ STEPS = 20
 
 def stretto_turn(options, train, folder):
     settings = {"data.train": train, "data.validation": "null", "data.test": "null", "data.cache": folder / "cache",
-                "model.config": measure.ROOT / "recipes/tagger.json", "training.max_steps": STEPS + 1, "evaluate.every": "never",
+                "training.max_steps": STEPS + 1, "evaluate.every": "never",
                 "scheduler": "{type: Constant}", "checkpoint.monitor": "null", "track.log_every": 1,
                 "output": folder / "run", "resume": "false"}
     command = [options.stretto, "train", measure.ROOT / "recipes/tagger.yaml", "-N", 1]

@@ -53,17 +53,34 @@ void check_new_tagger(const Recipe& recipe) {
   const auto refuse = [&](const char* setting, const std::string& why) {
     throw ConfigError("{}: {}", origins.label(setting), why);
   };
+  const char* const chosen = recipe.model.type ? "model.type" : "model.config";
   if (recipe.task != "token-classification")
-    refuse("model.config", fmt::format("a sequence-tagger is for the task token-classification; {} is {}",
-                                       origins.mention("task"), recipe.task));
+    refuse(chosen, fmt::format("a sequence-tagger is for the task token-classification; {} is {}",
+                               origins.mention("task"), recipe.task));
   for (const char* other : {"tokenizer.path", "tokenizer.lowercase", "tokenizer.add_prefix_space"}) {
     if (origins.given(other))
       refuse(other, fmt::format("a new sequence-tagger makes its own tokenizer; remove this, or {}",
-                                origins.mention("model.config")));
+                                origins.mention(chosen)));
   }
   if (recipe.token_classification.label_all_tokens)
     refuse("token_classification.label_all_tokens", "a sequence-tagger reads whole words; remove this");
-  read_new_tagger(recipe.model);
+  const TaggerSettings tagger = read_new_tagger(recipe);
+  if (tagger.use_crf && !recipe.token_classification.loss_weights.empty())
+    refuse(
+        "token_classification.loss_weights",
+        "a conditional random field has a loss per sentence, not per tag; remove this, or set use_crf: false");
+}
+
+// Settings of a tagger that is not there would have no effect.
+void require_unused_tagger(const Recipe& recipe) {
+  Recipe unset;
+  if (recipe.sequence_tagger == unset.sequence_tagger) return;
+  for (const declare::Field& field : declare::fields_of(unset.sequence_tagger)) {
+    const std::string name = "sequence_tagger." + field.key;
+    if (recipe.origins.given(name))
+      throw ConfigError("{}: it has no effect without model.type: sequence-tagger; set that, or remove this",
+                        recipe.origins.label(name));
+  }
 }
 
 void check_model(const Recipe& recipe) {
@@ -73,6 +90,15 @@ void check_model(const Recipe& recipe) {
         "{}: a model is either loaded from a folder or created from a config.json with random weights; remove this or {}",
         recipe.origins.label("model.config"), recipe.origins.mention("model.path"));
   }
+  if (model.type) {
+    for (const char* other : {"model.path", "model.config"}) {
+      if (recipe.origins.given(other))
+        throw ConfigError("{}: {} is a new model with random weights; remove this or {}",
+                          recipe.origins.label(other), *model.type, recipe.origins.mention("model.type"));
+    }
+    return check_new_tagger(recipe);
+  }
+  require_unused_tagger(recipe);
   if (model.config) {
     require_path(recipe, "model.config", model.config, "");
     if (is_new_tagger(model)) return check_new_tagger(recipe);

@@ -80,7 +80,7 @@ void resolve_fast_dev_run(Recipe& recipe) {
 void resolve(Recipe& recipe) {
   resolve_strategy(recipe);
   resolve_fast_dev_run(recipe);
-  for (auto* path : {&recipe.model.path, &recipe.tokenizer.path})
+  for (auto* path : {&recipe.model.path, &recipe.tokenizer.path, &recipe.sequence_tagger.transformer})
     if (*path) *path = hub::resolve_model(**path);
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";

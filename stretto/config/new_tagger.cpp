@@ -1,24 +1,77 @@
 #include "stretto/config/new_tagger.h"
 
+#include <functional>
+
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/strings.h"
 #include "stretto/declare/read.h"
 #include "stretto/declare/rule.h"
 #include "stretto/declare/yaml.h"
+#include "stretto/hub/cache.h"
 
 namespace stretto {
 namespace {
 
 constexpr double largest_tagger = 1e6;  // of any size
 
+// A file of settings, which begins with its model_type.
+struct TaggerFile {
+  std::string model_type = "sequence-tagger";
+  TaggerSettings settings;
+
+  void fields(declare::Fields& field) {
+    field("model_type", model_type, "the family", declare::one_of({"sequence-tagger"}));
+    settings.fields(field);
+  }
+};
+
+// `given`: whether a setting is written down; `label`: its place, for messages.
+void check(const TaggerSettings& tagger, const std::function<bool(const std::string&)>& given,
+           const std::function<std::string(const std::string&)>& label) {
+  const auto refuse = [&](const char* setting, const std::string& why) {
+    throw ConfigError("{}: {}", label(setting), why);
+  };
+  if (!tagger.transformer && !tagger.word_vectors && tagger.words() == 0 && tagger.characters() == 0)
+    refuse("word_dimensions",
+           "words have neither vectors nor characters; set this or character_dimensions to more than 0");
+  for (const char* other : {"word_dimensions", "min_word_count"}) {
+    if (tagger.word_vectors && given(other))
+      refuse(other, "the vocabulary and its vectors are those of word_vectors; remove one");
+  }
+  if (tagger.word_vectors && !std::filesystem::is_regular_file(*tagger.word_vectors))
+    refuse("word_vectors", fmt::format("{} is not a file (relative paths start at the working directory)",
+                                       tagger.word_vectors->string()));
+  for (const char* other : {"layers", "layer_mean", "subtoken_pooling", "fine_tune"})
+    if (!tagger.transformer && given(other))
+      refuse(other, "it has no effect without transformer; remove this, or set transformer");
+  if (tagger.transformer && !std::filesystem::is_regular_file(*tagger.transformer / "config.json"))
+    refuse(
+        "transformer",
+        fmt::format(
+            "there is no config.json in {}; expected a model folder (relative paths start at the working directory){}",
+            tagger.transformer->string(), hub::pull_hint(*tagger.transformer)));
+}
+
 }  // namespace
 
-void NewTaggerConfig::fields(declare::Fields& field) {
-  field("model_type", model_type, "the family", declare::one_of({"sequence-tagger"}));
+void TaggerSettings::fields(declare::Fields& field) {
+  field("transformer", transformer,
+        "model folder of a transformer, whose states are part of a word's vector; unset: none");
+  field(
+      "layers", layers,
+      "the transformer's layers that are read: numbers, separated by commas, from 0 (its embeddings) or from the end (-1: the last); or all",
+      declare::matches("all|-?[0-9]{1,3}( *, *-?[0-9]{1,3})*", "layers: -1, or -1,-2,-3,-4, or all"));
+  field("layer_mean", layer_mean, "several layers: their mean; off: one after another");
+  field("subtoken_pooling", subtoken_pooling,
+        "the vector of a word of several tokens: that of the first, of the last, both, or the mean of all",
+        declare::one_of({"first", "last", "first_last", "mean"}));
+  field("fine_tune", fine_tune, "train the transformer too; off: it stays as it is, without dropout");
   field(
       "word_vectors", word_vectors,
       "file of word vectors: GloVe's or word2vec's text, or word2vec's binary form; its words are the vocabulary; unset: random vectors of the words of data.train");
-  field("word_dimensions", word_dimensions, "elements of a random word vector; 0: none",
+  field("word_dimensions", word_dimensions,
+        "elements of a random word vector; 0: none; unset: 100, or 0 with transformer",
         declare::at_least(0).at_most(largest_tagger));
   field("train_words", train_words,
         "train the word vectors too; unset: random ones, but not those of word_vectors");
@@ -27,7 +80,8 @@ void NewTaggerConfig::fields(declare::Fields& field) {
         declare::at_least(1).at_most(largest_tagger));
   field("lowercase", lowercase,
         "look words up in lower case; unset: if word_vectors has no word with an upper-case letter");
-  field("character_dimensions", character_dimensions, "elements of a character's vector; 0: no characters",
+  field("character_dimensions", character_dimensions,
+        "elements of a character's vector; 0: no characters; unset: 25, or 0 with transformer",
         declare::at_least(0).at_most(largest_tagger));
   field("character_hidden_size", character_hidden_size,
         "state of each direction of the LSTM over a word's characters",
@@ -50,6 +104,7 @@ void NewTaggerConfig::fields(declare::Fields& field) {
 }
 
 bool is_new_tagger(const ModelConfig& model) {
+  if (model.type) return model.type == "sequence-tagger";
   if (!model.config) return false;
   try {
     const auto json = nlohmann::json::parse(read_file(*model.config));
@@ -60,24 +115,24 @@ bool is_new_tagger(const ModelConfig& model) {
   }
 }
 
-NewTaggerConfig read_new_tagger(const ModelConfig& model) {
-  NewTaggerConfig tagger;
-  const declare::YamlNode document = declare::parse_yaml(read_file(*model.config), model.config->string());
-  const declare::Origins origins = declare::read_fields(declare::fields_of(tagger), document);
-  const auto refuse = [&](const char* setting, const char* why) {
-    throw ConfigError("{}: {}", origins.label(setting), why);
-  };
-  if (!tagger.word_vectors && tagger.word_dimensions == 0 && tagger.character_dimensions == 0)
-    refuse("word_dimensions",
-           "words have neither vectors nor characters; set this or character_dimensions to more than 0");
-  for (const char* other : {"word_dimensions", "min_word_count"}) {
-    if (tagger.word_vectors && origins.given(other))
-      refuse(other, "the vocabulary and its vectors are those of word_vectors; remove one");
+TaggerSettings read_new_tagger(const Recipe& recipe) {
+  if (recipe.model.type) {
+    const TaggerSettings& settings = recipe.sequence_tagger;
+    const std::string section = "sequence_tagger.";
+    check(
+        settings, [&](const std::string& name) { return recipe.origins.given(section + name); },
+        [&](const std::string& name) { return recipe.origins.label(section + name); });
+    return settings;
   }
-  if (tagger.word_vectors && !std::filesystem::is_regular_file(*tagger.word_vectors))
-    throw ConfigError("{}: {} is not a file (relative paths start at the working directory)",
-                      origins.label("word_vectors"), tagger.word_vectors->string());
-  return tagger;
+  const std::filesystem::path& path = recipe.model.config.value();
+  TaggerFile file;
+  const declare::YamlNode document = declare::parse_yaml(read_file(path), path.string());
+  const declare::Origins origins = declare::read_fields(declare::fields_of(file), document);
+  if (file.settings.transformer) file.settings.transformer = hub::resolve_model(*file.settings.transformer);
+  check(
+      file.settings, [&](const std::string& name) { return origins.given(name); },
+      [&](const std::string& name) { return origins.label(name); });
+  return file.settings;
 }
 
 }  // namespace stretto

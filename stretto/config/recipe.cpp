@@ -42,6 +42,10 @@ void ModelConfig::fields(declare::Fields& field) {
   field(
       "config", config,
       "instead of path: a config.json, for a model with random weights; one of model_type sequence-tagger needs no vocabulary: it is made from data.train");
+  field(
+      "type", type,
+      "instead of path and config: a new model of this type, with the settings of its section (sequence_tagger)",
+      one_of({"sequence-tagger"}));
   field("dropout", dropout, "overrides every dropout probability of the model's config.json",
         at_least(0).below(1));
 }
@@ -123,6 +127,13 @@ void TokenClassificationConfig::fields(declare::Fields& field) {
         "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES",
         one_of({"keep", "IOB1", "IOB2", "BIO", "IOBES", "BIOES"}));
   field("tag_names", tag_names, "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...");
+  field(
+      "loss_weights", loss_weights,
+      "factors of the losses of tags, each TAG=WEIGHT; others have weight 1; not with a conditional random field");
+  field(
+      "loss_average", loss_average,
+      "what the loss is divided by: the words, or the sentences of the global batch; Flair's sum over a batch of n at rate r, clipped to c, is sentences at rate n * r, clipped to c / n",
+      one_of({"words", "sentences"}));
 }
 
 void QuestionAnsweringConfig::fields(declare::Fields& field) {
@@ -417,6 +428,9 @@ void Recipe::fields(declare::Fields& field) {
   field("text_classification", text_classification,
         "kind of labels, loss and metrics (task: text-classification)", with("text-classification"));
   field("token_classification", token_classification, "words and their tags (task: token-classification)",
+        with("token-classification"));
+  field("sequence_tagger", sequence_tagger,
+        "a new tagger of words (model.type: sequence-tagger; task: token-classification)",
         with("token-classification"));
   field("question_answering", question_answering, "windows and answers (task: question-answering)",
         with("question-answering"));

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/config/interval.h"
+#include "stretto/config/tagger_settings.h"
 #include "stretto/declare/choice.h"
 #include "stretto/declare/fields.h"
 #include "stretto/declare/read.h"
@@ -25,6 +26,8 @@ namespace stretto {
 struct ModelConfig {
   std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
   std::optional<std::filesystem::path> config = std::nullopt;  // or a config.json only: random weights
+  std::optional<std::string> type =
+      std::nullopt;  // or a new model, by the settings of the section of its name
   std::optional<double> dropout = std::nullopt;
 
   void fields(declare::Fields& field);
@@ -76,6 +79,8 @@ struct TokenClassificationConfig {
   bool label_all_tokens = false;
   std::string tag_scheme = "keep";
   std::vector<std::string> tag_names = {};
+  std::vector<std::string> loss_weights = {};  // TAG=WEIGHT
+  std::string loss_average = "words";
 
   void fields(declare::Fields& field);
   bool operator==(const TokenClassificationConfig&) const = default;
@@ -252,8 +257,9 @@ struct Recipe {
   ModelConfig model = {};
   TokenizerConfig tokenizer = {};
   DataConfig data = {};
-  TextClassificationConfig text_classification = {};  // these three with the task of that name
+  TextClassificationConfig text_classification = {};  // these with the task of that name
   TokenClassificationConfig token_classification = {};
+  TaggerSettings sequence_tagger = {};  // with model.type
   QuestionAnsweringConfig question_answering = {};
   TrainingConfig training = {};
   OptimizerConfig optimizer = {};

@@ -208,7 +208,7 @@ TEST(Recipe, HelpAndSchemaHoldEverySetting) {
   EXPECT_THAT(help, HasSubstr("peak learning rate (number, at least 0; default 5e-05)"));
   const auto schema = recipe_schema();
   EXPECT_EQ(schema["title"], "stretto recipe");
-  EXPECT_EQ(schema["properties"].size(), 18u);
+  EXPECT_EQ(schema["properties"].size(), 19u);
   EXPECT_EQ(schema["properties"]["optimizer"]["properties"]["lr"]["default"], 5e-5);
 }
 

@@ -10,13 +10,31 @@
 #include "stretto/base/strings.h"
 #include "stretto/data/character_rows.h"
 #include "stretto/data/packing.h"
+#include "stretto/data/word_rows.h"
 #include "stretto/text/characters.h"
 
 namespace stretto::data {
 namespace {
 
-// ids, word ids, {sentence}; with characters also their ids, and how many each token has.
-int64_t rows_of_sentences(const TaggedDatasetOptions& options) { return options.characters.empty() ? 3 : 5; }
+// ids, word ids, {sentence}; with characters also their ids, and how many each token has; with a tokenizer of words the id of the
+// word that begins at each token, else 0.
+enum Row : int64_t {
+  token_ids,
+  words_of_tokens,
+  number_of_sentence,
+  character_ids,
+  character_counts,
+  ids_of_words
+};
+int64_t rows_of_sentences(const TaggedDatasetOptions& options) {
+  if (options.words != nullptr) return 6;
+  return options.characters.empty() ? 3 : 5;
+}
+
+int32_t id_of_word(const text::Tokenizer& words, const std::string& word) {
+  const auto ids = words.encode(std::vector<std::string>{word}).ids;
+  return ids.empty() ? 0 : ids.front();
+}
 
 // The window in which each word is predicted: where its first token is farthest from both ends; the first one of equals.
 // Consecutive windows share `stride` tokens, so a window may begin in the middle of a word.
@@ -77,21 +95,29 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
     std::vector<int32_t> words = windows[k].word_ids;
     for (int32_t& word : words)
       if (word >= 0 && owner[static_cast<size_t>(word)] != k) word = -1;
-    if (characters.empty()) {
+    if (characters.empty() && options.words == nullptr) {
       samples.add({windows[k].ids, words, number});
       continue;
     }
-    std::vector<int32_t> ids, counts;
+    std::vector<int32_t> ids, counts, of_words;
     for (size_t t = 0; t < windows[k].ids.size(); ++t) {
       const size_t before = ids.size();
-      const int32_t word = windows[k].word_ids[t];
+      const int32_t word = options.whole_words ? words[t] : windows[k].word_ids[t];
+      const bool is_first = word >= 0 && (t == 0 || words[t - 1] != word);
       const auto [begin, end] = windows[k].offsets[t];
-      if (word >= 0)
-        characters.append_ids(text::slice_code_points(sentence.tokens[static_cast<size_t>(word)], begin, end),
-                              ids);
+      const std::string empty;
+      const std::string& text = word < 0 ? empty : sentence.tokens[static_cast<size_t>(word)];
+      if (!characters.empty() && word >= 0 && !options.whole_words)
+        characters.append_ids(text::slice_code_points(text, begin, end), ids);
+      if (!characters.empty() && is_first && options.whole_words) characters.append_ids(text, ids);
       counts.push_back(static_cast<int32_t>(ids.size() - before));
+      of_words.push_back(options.words != nullptr && is_first ? id_of_word(*options.words, text) : 0);
     }
-    samples.add({windows[k].ids, words, number, ids, counts});
+    if (options.words == nullptr) {
+      samples.add({windows[k].ids, words, number, ids, counts});
+    } else {
+      samples.add({windows[k].ids, words, number, ids, counts, of_words});
+    }
   }
 }
 
@@ -101,6 +127,8 @@ std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const 
                                  static_cast<uint64_t>(options.long_sentences),
                                  static_cast<uint64_t>(options.stride)};
   if (!options.characters.empty()) parts.push_back(hash64(options.characters));
+  if (options.whole_words)
+    parts.push_back(hash64(options.words != nullptr ? options.words->fingerprint() : "whole words"));
   for (const auto& sentence : corpus.sentences) {
     parts.push_back(sentence.tokens.size());
     for (const std::string& token : sentence.tokens) parts.push_back(hash64(token));
@@ -152,6 +180,8 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
       has_tags_(corpus.has_tags),
       label_all_tokens_(options.label_all_tokens),
       has_characters_(!options.characters.empty()),
+      whole_words_(options.whole_words),
+      has_word_ids_(options.words != nullptr),
       pad_to_multiple_of_(options.pad_to_multiple_of) {
   for (const std::string& name : tags.names()) {
     const auto inside = name.starts_with("B-") ? tags.id("I-" + name.substr(2)) : std::nullopt;
@@ -179,6 +209,12 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
     if (ids(sample).size() != word_ids(sample).size() || features_.row(sample, 2).size() != 1)
       throw foreign("rows");
     if (has_characters_ && !fits_tokens(sample)) throw foreign("characters");
+    if (has_word_ids_) {
+      const auto of_words = features_.row(sample, ids_of_words);
+      if (of_words.size() != ids(sample).size()) throw foreign("ids of words");
+      for (const int32_t id : of_words)
+        if (id < 0 || id >= options.words->vocab_size()) throw foreign("ids of words");
+    }
     if (sentence(sample) < 0 || sentence(sample) >= std::ssize(gold_)) throw foreign("sentences");
     for (const int32_t id : ids(sample))
       if (id < 0 || id >= tokenizer.vocab_size()) throw foreign("ids");
@@ -251,6 +287,19 @@ Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
     CharacterRows characters;
     for (const int64_t sample : samples) characters.add(features_.row(sample, 3), features_.row(sample, 4));
     characters.add_to(batch);
+  }
+  if (whole_words_) {
+    WordRows rows;
+    for (const int64_t sample : samples) {
+      int32_t previous = -1;
+      const auto tokens_words = word_ids(sample);
+      for (size_t t = 0; t < tokens_words.size(); ++t) {
+        const int32_t word = tokens_words[t];
+        rows.add(word >= 0, word != previous, has_word_ids_ ? features_.row(sample, ids_of_words)[t] : 0);
+        previous = word;
+      }
+    }
+    rows.add_to(batch);
   }
   if (has_tags_) batch.tensors["labels"] = labels;
   return batch;

@@ -29,7 +29,9 @@ struct TaggedDatasetOptions {
   int64_t stride = 0;  // tokens that consecutive windows of a sentence share
   bool label_all_tokens =
       false;  // all tokens of a word have its tag (I- behind the first one for B-), else the first only
-  std::string characters = {};  // those of text::Characters, for models that read them; "": none
+  std::string characters = {};             // those of text::Characters, for models that read them; "": none
+  bool whole_words = false;                // for models that read words of several tokens (WordRows)
+  const text::Tokenizer* words = nullptr;  // then also their ids by this tokenizer of words; null: none
   std::filesystem::path cache = {};
   int64_t pad_to_multiple_of = 1;
 };
@@ -49,7 +51,8 @@ class TaggedDataset : public Dataset {
 
   // A packed batch (see Batch) with words [T]: the number of the word within its sample at the first token of each word to
   // predict, else -1; if the corpus has tags, labels [T]: tag ids, -100 for other tokens; and, with options.characters, those of
-  // each token's part of its word (CharacterRows).
+  // each token's part of its word (CharacterRows). With options.whole_words also WordRows, and the characters of the whole word at its
+  // first token.
   Batch pack(std::span<const int64_t> samples) const override;
 
   bool has_tags() const { return has_tags_; }
@@ -78,7 +81,7 @@ class TaggedDataset : public Dataset {
   FeatureFile features_;
   std::vector<int32_t> lengths_, inside_;  // inside_: the tag of further tokens of a word, by tag
   std::vector<std::vector<int32_t>> gold_;
-  bool has_tags_, label_all_tokens_, has_characters_;
+  bool has_tags_, label_all_tokens_, has_characters_, whole_words_, has_word_ids_;
   int64_t pad_to_multiple_of_, max_words_ = 0, cut_ = 0, windows_ = 0;
   std::string fingerprint_;
 };

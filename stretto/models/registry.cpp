@@ -15,6 +15,7 @@ ModelType roberta_type(const char* name) {
           .sequence_classifier = make_roberta_sequence_classifier,
           .token_classifier = make_bert_token_classifier,
           .question_answerer = make_bert_question_answerer,
+          .hidden_states = make_bert_hidden_states,
           .sequence_classifier_head = "classifier.out_proj.weight"};
 }
 
@@ -32,13 +33,15 @@ const ModelRegistry& bundled_models() {
                           {.name = "bert",
                            .sequence_classifier = make_bert_sequence_classifier,
                            .token_classifier = make_bert_token_classifier,
-                           .question_answerer = make_bert_question_answerer},
+                           .question_answerer = make_bert_question_answerer,
+                           .hidden_states = make_bert_hidden_states},
                           roberta_type("roberta"),
                           roberta_type("xlm-roberta"),
                           {.name = "distilbert",
                            .sequence_classifier = distilbert_with(Head::sequence_classification),
                            .token_classifier = distilbert_with(Head::token_classification),
-                           .question_answerer = distilbert_with(Head::question_answering)},
+                           .question_answerer = distilbert_with(Head::question_answering),
+                           .hidden_states = distilbert_with(Head::hidden_states)},
                           {.name = "bart",
                            .sequence_classifier = make_bart_sequence_classifier,
                            .sequence_classifier_head = "classification_head.out_proj.weight"},
@@ -66,7 +69,11 @@ std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, Head hea
   const ModelType& type = model_type_of(models, config, source);
   const MakeTextModel& make = head == Head::sequence_classification ? type.sequence_classifier
                               : head == Head::token_classification  ? type.token_classifier
-                                                                    : type.question_answerer;
+                              : head == Head::question_answering    ? type.question_answerer
+                                                                    : type.hidden_states;
+  if (!make && head == Head::hidden_states)
+    throw ConfigError("{}: model_type: the states of \"{}\" cannot be read by another model", source,
+                      type.name);
   if (!make) {
     throw ConfigError("{}: model_type: \"{}\" has no head for {}", source, type.name,
                       head == Head::sequence_classification ? "sequence classification"
@@ -100,6 +107,8 @@ const char* name_of(Head head) {
       return "TokenClassification";
     case Head::question_answering:
       return "QuestionAnswering";
+    case Head::hidden_states:
+      break;
   }
   return "";
 }

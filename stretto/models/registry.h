@@ -19,6 +19,7 @@ struct ModelType {
   MakeTextModel sequence_classifier = {};
   MakeTextModel token_classifier = {};
   MakeTextModel question_answerer = {};
+  MakeTextModel hidden_states = {};
 
   // The weights that are present in a model folder if the head was trained.
   std::string sequence_classifier_head = "classifier.weight";

@@ -1,6 +1,6 @@
 #include "stretto/models/tagging.h"
 
-#include "stretto/nn/functional.h"
+#include "stretto/nn/losses.h"
 
 namespace stretto {
 namespace {
@@ -33,8 +33,12 @@ Tensor spread(const Words& words, const Tensor& rows, int64_t tokens) {
 
 }  // namespace
 
-Loss tag_loss(const TextModel& model, const Tensor& logits, const Batch& batch, const nn::Context& context) {
-  if (!model.crf()) return nn::cross_entropy(logits, batch.at("labels"), context);
+Loss tag_loss(const TextModel& model, const Tensor& logits, const Batch& batch, const nn::Context& context,
+              const std::vector<double>& weights) {
+  if (!model.crf()) {
+    const Tensor factors = weights.empty() ? Tensor() : at::tensor(weights, at::kDouble);
+    return nn::cross_entropy(logits, batch.at("labels"), {.class_weights = factors}, context);
+  }
   const Words words(batch);
   const Tensor labels = batch.at("labels").index_select(0, words.rows);
   return {run(model, words, logits, labels, Result::losses).sum(), words.rows.numel()};

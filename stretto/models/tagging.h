@@ -8,8 +8,10 @@ namespace stretto {
 // conditional random field, along the words of each sequence: the tokens whose batch["words"] is not negative.
 
 // The training loss of batch["labels"]: summed over tokens with a label (not -100), or over sequences, in which every word
-// needs one; counted in tokens with a label, or in words.
-Loss tag_loss(const TextModel& model, const Tensor& logits, const Batch& batch, const nn::Context& context);
+// needs one; counted in tokens with a label, or in words. `weights`: factors of the losses of tags, by which they are also counted
+// (nn::cross_entropy); empty: none. REQUIRES: empty with a conditional random field.
+Loss tag_loss(const TextModel& model, const Tensor& logits, const Batch& batch, const nn::Context& context,
+              const std::vector<double>& weights = {});
 
 // The sum of the losses of each sequence, and of how many tokens or words: two tensors [B] fp64 on the CPU.
 struct SequenceLosses {

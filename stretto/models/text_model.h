@@ -17,22 +17,25 @@
 namespace stretto {
 
 // What is computed from the hidden states of an encoder; in Hugging Face's names of architectures, behind "For".
-enum class Head { sequence_classification, token_classification, question_answering };
+// hidden_states: no head, but the states of some layers, side by side.
+enum class Head { sequence_classification, token_classification, question_answering, hidden_states };
 
-// "SequenceClassification", "TokenClassification", "QuestionAnswering".
+// "SequenceClassification", "TokenClassification", "QuestionAnswering"; "" without a head.
 const char* name_of(Head head);
 
 // Options that override config.json.
 struct TextModelOptions {
   std::optional<std::vector<std::string>> labels = {};  // unset: those of config.json
   std::optional<double> dropout = {};  // all dropout probabilities; unset: those of config.json
+  std::string layers = "-1";           // of hidden_states, see layer_states.h
 };
 
 // A model of any architecture with a head.
 class TextModel : public torch::nn::Module {
  public:
   // A packed batch of B texts and T tokens (tensor/batch.h) -> logits: [B, labels] of a sequence classification; [T, labels] of
-  // a token classification; [T, 2] of question answering, whether the answer begins and whether it ends at each token.
+  // a token classification; [T, 2] of question answering, whether the answer begins and whether it ends at each token;
+  // [T, layers * H] of hidden states.
   virtual Tensor forward(const Batch& batch, const nn::Context& context) const = 0;
 
   // Initialises the parameters `names` with random weights, which depend on the seed and the name only.
@@ -53,6 +56,19 @@ class TextModel : public torch::nn::Module {
 
   // The characters that the model reads besides tokens (text/characters.h), which the batch holds as data::CharacterRows; "": none.
   virtual std::string characters() const { return ""; }
+
+  // The layers and the width H of hidden states.
+  struct StatesShape {
+    int64_t layers = 0, width = 0;
+  };
+  virtual StatesShape states_shape() const { return {}; }
+
+  // Whether the model reads the words that tokens are parts of: the batch holds their data::WordRows. `word_ids`: also an id of
+  // each word, by a tokenizer of words in the model's folder.
+  struct WholeWords {
+    bool any = false, word_ids = false;
+  };
+  virtual WholeWords whole_words() const { return {}; }
 
   // What turns the logits of a token classification into tags of whole sequences; null: each token by itself. See tagging.h.
   virtual std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const { return nullptr; }

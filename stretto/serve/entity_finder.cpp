@@ -5,6 +5,8 @@
 #include "stretto/base/error.h"
 #include "stretto/data/character_rows.h"
 #include "stretto/data/packing.h"
+#include "stretto/data/word_rows.h"
+#include "stretto/models/sequence_tagger/config.h"
 #include "stretto/models/tagging.h"
 #include "stretto/text/characters.h"
 #include "stretto/text/utf8.h"
@@ -20,9 +22,27 @@ struct Window {
   text::Encoding encoding;
 };
 
-// The windows as one batch, with all that models of any kind read.
-Batch pack(const std::vector<Window>& windows, std::span<const PipelineInput> inputs,
-           const text::Characters& known, int64_t multiple_of) {
+struct Packed {
+  Batch batch;
+  std::vector<int64_t>
+      first;  // of each token's row: the row that has its tag, that of its word's first token
+};
+
+// Where the word of token t ends: the token behind its last one.
+size_t end_of_word(const text::Encoding& encoding, size_t t, bool whole_words) {
+  size_t end = t + 1;
+  if (!whole_words) return end;
+  while (end < encoding.size() && encoding.special_tokens_mask[end] == 0 &&
+         encoding.word_ids[end] == encoding.word_ids[t])
+    ++end;
+  return end;
+}
+
+// The windows as one batch, with all that models of any kind read. A word is a token, or with `whole_words` as the tokenizer splits
+// texts; `words`: the tokenizer of its id, or null.
+Packed pack(const std::vector<Window>& windows, std::span<const PipelineInput> inputs,
+            const text::Characters& known, bool whole_words, const text::Tokenizer* words_tokenizer,
+            int64_t multiple_of) {
   std::vector<data::TokenSequence> sequences;
   std::vector<std::vector<uint8_t>> types;
   for (const Window& window : windows)
@@ -32,25 +52,60 @@ Batch pack(const std::vector<Window>& windows, std::span<const PipelineInput> in
   Batch batch = data::pack_sequences(sequences, multiple_of);
   const Tensor words = at::full({batch.at("input_ids").numel()}, -1, at::kLong);
   data::CharacterRows characters;
+  data::WordRows word_rows;
+  std::vector<int64_t> first;
   std::vector<int32_t> ids;
-  int64_t row = 0;
   for (const Window& window : windows) {
+    const text::Encoding& encoding = window.encoding;
     int64_t word = 0;
-    for (size_t t = 0; t < window.encoding.size(); ++t, ++row) {
+    for (size_t t = 0; t < encoding.size();) {
+      const bool is_word = encoding.special_tokens_mask[t] == 0;
+      const size_t end = is_word ? end_of_word(encoding, t, whole_words) : t + 1;
+      const auto row = std::ssize(first);
       ids.clear();
-      if (window.encoding.special_tokens_mask[t] == 0) {
+      int64_t id = 0;
+      if (is_word) {
         words.data_ptr<int64_t>()[row] = word++;
-        const auto [begin, end] = window.encoding.offsets[t];
-        if (!known.empty())
-          known.append_ids(text::slice_code_points(inputs[window.input].text, begin, end), ids);
+        const std::string text = text::slice_code_points(inputs[window.input].text, encoding.offsets[t].begin,
+                                                         encoding.offsets[end - 1].end);
+        if (!known.empty()) known.append_ids(text, ids);
+        if (words_tokenizer != nullptr) {
+          const auto found = words_tokenizer->encode(std::vector<std::string>{text}).ids;
+          if (!found.empty()) id = found.front();
+        }
       }
-      const int32_t count[] = {static_cast<int32_t>(ids.size())};
-      characters.add(ids, count);
+      for (size_t k = t; k < end; ++k) {
+        const int32_t count[] = {k == t ? static_cast<int32_t>(ids.size()) : 0};
+        characters.add(k == t ? std::span<const int32_t>(ids) : std::span<const int32_t>(), count);
+        word_rows.add(is_word, k == t, id);
+        first.push_back(row);
+      }
+      t = end;
     }
   }
   batch.tensors["words"] = words;
   if (!known.empty()) characters.add_to(batch);
-  return batch;
+  if (whole_words) word_rows.add_to(batch);
+  return {std::move(batch), std::move(first)};
+}
+
+// Joins the tokens of each word: `inside` says which continue the word of the token before.
+std::vector<TaggedToken> whole_words_of(std::vector<TaggedToken> tokens, const std::vector<bool>& inside,
+                                        const std::string& text) {
+  std::vector<TaggedToken> words;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (!inside[i] || words.empty()) {
+      words.push_back(std::move(tokens[i]));
+    } else {
+      words.back().end = tokens[i].end;
+    }
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i].index = static_cast<int64_t>(i) + 1;
+    words[i].word = text::slice_code_points(text, words[i].begin, words[i].end);
+    words[i].continues_word = false;
+  }
+  return words;
 }
 
 }  // namespace
@@ -61,6 +116,7 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
       characters_(served_.model->characters()),
       strategy_(options.aggregation_strategy) {
   find_entities({}, served_.model->labels(), strategy_);  // checks the strategy
+  if (served_.model->whole_words().word_ids) words_ = text::Tokenizer::load(folder / words_folder);
 }
 
 std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const PipelineInput> inputs,
@@ -81,13 +137,16 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
   }
   std::vector<std::vector<TaggedToken>> all(inputs.size());
   if (windows.empty()) return all;
-  const Batch batch = pack(windows, inputs, characters_, served_.pad_to_multiple_of);
+  const Packed packed = pack(windows, inputs, characters_, served_.model->whole_words().any,
+                             words_ ? &*words_ : nullptr, served_.pad_to_multiple_of);
+  const Batch& batch = packed.batch;
   const Tensor logits = served_.model->forward(batch, {}).to(at::kDouble);
   const Tensor best = best_tags(*served_.model, logits, batch).contiguous();
   const Tensor scores = (raw ? logits : tag_probabilities(*served_.model, logits, batch)).contiguous();
   const int64_t width = scores.size(1);
   const bool finite = at::isfinite(logits).all().item<bool>();
   std::vector<std::vector<size_t>> context(inputs.size());  // of the window that a token was taken from
+  std::vector<std::vector<bool>> inside(inputs.size());     // whether a token continues a word
   int64_t row = 0;
   for (const Window& window : windows) {
     const text::Encoding& encoding = window.encoding;
@@ -101,14 +160,16 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
       if (encoding.special_tokens_mask[t] != 0) continue;
       auto& tokens = all[window.input];
       const size_t room = std::min(token - window.begin, end - 1 - token);
-      const double* const values = scores.const_data_ptr<double>() + row * width;
+      const int64_t tagged_row = packed.first[static_cast<size_t>(row)];
+      const double* const values = scores.const_data_ptr<double>() + tagged_row * width;
       std::optional<size_t> tag;
-      if (served_.model->crf()) tag = static_cast<size_t>(best.const_data_ptr<int64_t>()[row]);
+      if (served_.model->crf()) tag = static_cast<size_t>(best.const_data_ptr<int64_t>()[tagged_row]);
       if (token < tokens.size()) {
         if (room > context[window.input][token]) {
           tokens[token].scores.assign(values, values + width);
           tokens[token].best = tag;
           context[window.input][token] = room;
+          inside[window.input][token] = tagged_row != row;
         }
       } else {
         TaggedToken tagged;
@@ -128,10 +189,14 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
         tagged.best = tag;
         tokens.push_back(std::move(tagged));
         context[window.input].push_back(room);
+        inside[window.input].push_back(tagged_row != row);
       }
       ++token;
     }
   }
+  if (!served_.model->whole_words().any) return all;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    all[i] = whole_words_of(std::move(all[i]), inside[i], inputs[i].text);
   return all;
 }
 

@@ -12,7 +12,7 @@
 
 namespace stretto {
 
-// A token of a text with the model's probabilities of its tags.
+// A token of a text, or a word if the model tags whole words, with the model's probabilities of its tags.
 struct TaggedToken {
   std::string word;            // as in the vocabulary
   int64_t index = 0;           // among the tokens of the text, from 1, as Hugging Face counts behind [CLS]
@@ -58,7 +58,8 @@ class EntityFinder : public Pipeline {
 
  private:
   ServedModel served_;
-  text::Characters characters_;  // those that the model reads besides tokens
+  std::optional<text::Tokenizer> words_;  // of word vectors besides tokens
+  text::Characters characters_;           // those that the model reads besides tokens
   std::string strategy_;
 };
 

@@ -15,9 +15,13 @@
 #include "stretto/config/new_tagger.h"
 #include "stretto/corpus/word_vectors.h"
 #include "stretto/declare/describe.h"
+#include "stretto/models/config_json.h"
+#include "stretto/models/registry.h"
 #include "stretto/models/sequence_tagger/config.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/simple_normalizers.h"
+#include "stretto/text/tokenizer.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto {
@@ -43,7 +47,7 @@ bool has_capitals(const std::string& word) {
   return std::ranges::any_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-Vocabulary vocabulary_of_vectors(const NewTaggerConfig& settings) {
+Vocabulary vocabulary_of_vectors(const TaggerSettings& settings) {
   corpus::WordVectors file = corpus::read_word_vectors(*settings.word_vectors);
   Vocabulary vocabulary;
   vocabulary.dimensions = file.dimensions;
@@ -65,9 +69,9 @@ Vocabulary vocabulary_of_vectors(const NewTaggerConfig& settings) {
 }
 
 // Most frequent words first, equally frequent ones by their bytes.
-Vocabulary vocabulary_of_corpus(const NewTaggerConfig& settings, const corpus::TaggedCorpus& train) {
+Vocabulary vocabulary_of_corpus(const TaggerSettings& settings, const corpus::TaggedCorpus& train) {
   Vocabulary vocabulary;
-  vocabulary.dimensions = settings.word_dimensions;
+  vocabulary.dimensions = settings.words();
   vocabulary.lowercase = settings.lowercase.value_or(false);
   std::map<std::string, int64_t> counts;
   for (const auto& sentence : train.sentences)
@@ -77,7 +81,7 @@ Vocabulary vocabulary_of_corpus(const NewTaggerConfig& settings, const corpus::T
   counts.erase("");
   std::vector<std::pair<int64_t, std::string>> sorted;
   for (const auto& [word, count] : counts)
-    if (count >= settings.min_word_count && settings.word_dimensions > 0) sorted.emplace_back(-count, word);
+    if (count >= settings.min_word_count && settings.words() > 0) sorted.emplace_back(-count, word);
   std::ranges::sort(sorted);
   vocabulary.words = {unknown_word};
   for (auto& [count, word] : sorted) vocabulary.words.push_back(std::move(word));
@@ -112,15 +116,23 @@ nlohmann::ordered_json tokenizer_json(const Vocabulary& vocabulary) {
   return json;
 }
 
-SequenceTaggerConfig config_of(const NewTaggerConfig& settings, const Vocabulary& vocabulary,
+SequenceTaggerConfig config_of(const TaggerSettings& settings, const Vocabulary& vocabulary,
                                const corpus::TaggedCorpus& train) {
   SequenceTaggerConfig config;
+  if (settings.transformer) {
+    config.transformer = read_config_json(*settings.transformer / "config.json");
+    config.transformer_path = std::filesystem::absolute(*settings.transformer).string();
+    config.layers = settings.layers;
+    config.layer_mean = settings.layer_mean;
+    config.subtoken_pooling = settings.subtoken_pooling;
+    config.fine_tune = settings.fine_tune;
+  }
   config.vocab_size = std::ssize(vocabulary.words);
   config.word_dimensions = vocabulary.dimensions;
   config.train_words = settings.train_words.value_or(!settings.word_vectors);
-  if (settings.character_dimensions > 0) {
+  if (settings.characters() > 0) {
     config.characters = characters_of(train);
-    config.character_dimensions = settings.character_dimensions;
+    config.character_dimensions = settings.characters();
   }
   config.character_hidden_size = settings.character_hidden_size;
   config.reproject_embeddings = settings.reproject_embeddings;
@@ -135,9 +147,44 @@ SequenceTaggerConfig config_of(const NewTaggerConfig& settings, const Vocabulary
   return config;
 }
 
-std::string content_key(NewTaggerConfig settings, const corpus::TaggedCorpus& train) {
+void write_new_tagger(const std::filesystem::path& folder, const TaggerSettings& settings,
+                      const Vocabulary& vocabulary, const SequenceTaggerConfig& config) {
+  nlohmann::json json = config.to_json({});
+  for (const char* of_tags : {"id2label", "label2id"}) json.erase(of_tags);
+  if (settings.transformer) json["transformer_path"] = config.transformer_path;
+  make_folders(folder);
+  write_file_atomic(folder / "config.json", json.dump(2) + "\n");
+  std::filesystem::path words = folder;
+  if (settings.transformer) {
+    text::copy_tokenizer(*settings.transformer, text::Tokenizer::load(*settings.transformer).lowercase(),
+                         folder);
+    words /= words_folder;
+    make_folders(words);
+  }
+  write_file_atomic(words / "tokenizer.json", tokenizer_json(vocabulary).dump() + "\n");
+  if (!vocabulary.vectors.empty()) {
+    std::vector<float> values = vocabulary.vectors;
+    save_safetensors(
+        folder / "model.safetensors",
+        {{"words.weight",
+          at::from_blob(values.data(), {config.vocab_size, config.word_dimensions}, at::kFloat).clone()}});
+  }
+}
+
+// Throws ConfigError, by the transformer's config.json, for a family or layers that cannot be read.
+void check_transformer(const TaggerSettings& settings) {
+  const std::filesystem::path file = *settings.transformer / "config.json";
+  make_text_model(bundled_models(), Head::hidden_states, read_config_json(file), file.string(),
+                  {.layers = settings.layers});
+}
+
+std::string content_key(TaggerSettings settings, const corpus::TaggedCorpus& train) {
   std::string parts = declare::to_yaml(declare::fields_of(settings)) + corpus::content_hash(train);
   if (settings.word_vectors) parts += hash128_hex(MappedFile(*settings.word_vectors).text());
+  if (settings.transformer) {
+    parts += read_file(*settings.transformer / "config.json");
+    parts += text::Tokenizer::load(*settings.transformer).fingerprint();
+  }
   return hash128_hex(parts);
 }
 
@@ -145,24 +192,19 @@ std::string content_key(NewTaggerConfig settings, const corpus::TaggedCorpus& tr
 
 std::filesystem::path make_new_tagger(const Recipe& recipe, const corpus::TaggedCorpus& train) {
   const std::filesystem::path cache = recipe.data.cache.value_or(recipe.output / "cache");
-  const NewTaggerConfig settings = read_new_tagger(recipe.model);
+  const TaggerSettings settings = read_new_tagger(recipe);
   const std::filesystem::path folder = cache / ("tagger-" + content_key(settings, train));
   if (std::filesystem::exists(folder / "config.json")) return folder;
+  if (settings.transformer) check_transformer(settings);
   const Vocabulary vocabulary =
       settings.word_vectors ? vocabulary_of_vectors(settings) : vocabulary_of_corpus(settings, train);
   const SequenceTaggerConfig config = config_of(settings, vocabulary, train);
-  nlohmann::json json = config.to_json({});
-  for (const char* of_tags : {"id2label", "label2id"}) json.erase(of_tags);
   const std::filesystem::path partial = temporary_name(folder);
-  make_folders(partial);
-  write_file_atomic(partial / "config.json", json.dump(2) + "\n");
-  write_file_atomic(partial / "tokenizer.json", tokenizer_json(vocabulary).dump() + "\n");
-  if (!vocabulary.vectors.empty()) {
-    std::vector<float> values = vocabulary.vectors;
-    save_safetensors(
-        partial / "model.safetensors",
-        {{"words.weight",
-          at::from_blob(values.data(), {config.vocab_size, config.word_dimensions}, at::kFloat).clone()}});
+  try {
+    write_new_tagger(partial, settings, vocabulary, config);
+  } catch (...) {
+    remove_folder(partial);
+    throw;
   }
   try {
     rename_folder(partial, folder);

@@ -25,6 +25,12 @@ text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path
 // Throws ConfigError if the tokenizer's ids or data.max_length exceed what the model has.
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model);
 
+// The factor of each label by the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`: label, tag. Empty
+// if `given` is. Throws ConfigError for other elements, unknown labels and those that occur twice.
+std::vector<double> label_weights(const Recipe& recipe, const std::string& setting,
+                                  const std::vector<std::string>& given, const std::string& what,
+                                  const std::vector<std::string>& labels);
+
 // The tokenizer and the model's configuration, to compare over ranks.
 std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& model);
 

@@ -1,7 +1,6 @@
 #include "stretto/tasks/text_classification.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
@@ -36,31 +35,6 @@ data::LabelKind label_kind(ProblemType problem) {
   return data::LabelKind::one_class;
 }
 
-// The factor of each label, of text_classification.class_weights.
-std::vector<double> class_weights(const Recipe& recipe, const std::vector<std::string>& labels) {
-  const auto& settings = recipe.text_classification.class_weights;
-  if (settings.empty()) return {};
-  const std::string place = recipe.origins.label("text_classification.class_weights");
-  std::vector<double> weights(labels.size(), 1);
-  std::vector<bool> given(labels.size());
-  for (const std::string& text : settings) {
-    const size_t equals = text.rfind('=');
-    const auto weight = equals == std::string::npos ? std::nullopt : parse_double(text.substr(equals + 1));
-    if (!weight || !std::isfinite(*weight) || *weight <= 0)
-      throw ConfigError("{}: \"{}\" is not LABEL=WEIGHT with a positive weight, such as \"{}=2.5\"", place,
-                        text, labels.front());
-    const std::string name = text.substr(0, equals);
-    const auto label = static_cast<size_t>(std::ranges::find(labels, name) - labels.begin());
-    if (label == labels.size())
-      throw ConfigError("{}: \"{}\" is not a label{}; labels are {}", place, name, did_you_mean(name, labels),
-                        fmt::join(labels, ", "));
-    if (given[label]) throw ConfigError("{}: the label \"{}\" occurs twice; remove one", place, name);
-    given[label] = true;
-    weights[label] = *weight;
-  }
-  return weights;
-}
-
 std::vector<std::string> spelled_labels(std::vector<std::string> names) {
   for (std::string& name : names) name = metrics::spelled_label(name);
   return names;
@@ -90,7 +64,8 @@ ClassificationSettings TextClassification::settings(const std::vector<std::strin
                         labels.size(), fmt::join(labels, ", "));
   }
   return {.problem = problem_,
-          .class_weights = class_weights(recipe_, labels),
+          .class_weights = label_weights(recipe_, "text_classification.class_weights", config.class_weights,
+                                         "label", labels),
           .label_smoothing = config.label_smoothing,
           .glue_task = config.glue_task};
 }

@@ -10,6 +10,7 @@
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
 #include "stretto/metrics/class_report.h"
+#include "stretto/models/sequence_tagger/config.h"
 #include "stretto/tasks/new_tagger.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
@@ -20,6 +21,12 @@ namespace stretto {
 namespace {
 
 using corpus::TaggedCorpus;
+
+// The tokenizer of words that the model reads besides tokens, in its folder.
+std::optional<text::Tokenizer> words_tokenizer(const TextModel& model, const std::filesystem::path& folder) {
+  if (!model.whole_words().word_ids) return std::nullopt;
+  return text::Tokenizer::load(folder / words_folder);
+}
 
 // A word as a column of a CoNLL file: words of JSON Lines may hold any character.
 std::string conll_column(std::string word) {
@@ -39,11 +46,13 @@ class TokenClassification : public Task {
  private:
   TaggedCorpus read(const std::filesystem::path& file, bool require_tags) const;
   std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const TextModel& model,
-                                                const text::Tokenizer& tokenizer) const;
+                                                const text::Tokenizer& tokenizer,
+                                                const text::Tokenizer* words) const;
   void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const;
   data::LabelSet tags_of(const TaggedCorpus& train) const;
   std::pair<ModelConfig, std::filesystem::path> start(const TaggedCorpus& train) const;
+  TokenTagging::LossOptions loss_options(const TokenTagging& module) const;
   void write_predictions(const TaggedCorpus& corpus,
                          const std::vector<std::vector<std::string>>& predicted) const;
 
@@ -67,7 +76,8 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file, bool r
 
 std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedCorpus& corpus,
                                                                    const TextModel& model,
-                                                                   const text::Tokenizer& tokenizer) const {
+                                                                   const text::Tokenizer& tokenizer,
+                                                                   const text::Tokenizer* words) const {
   const TokenClassificationConfig& settings = recipe_.token_classification;
   const bool given = recipe_.origins.given("token_classification.stride");
   const data::TaggedDatasetOptions options = {
@@ -76,6 +86,8 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .stride = given ? settings.stride : std::min(settings.stride, recipe_.data.max_length / 4),
       .label_all_tokens = settings.label_all_tokens,
       .characters = model.characters(),
+      .whole_words = model.whole_words().any,
+      .words = words,
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of};
   auto dataset = on_rank_0_first(group_, [&] {
@@ -117,13 +129,26 @@ std::pair<ModelConfig, std::filesystem::path> TokenClassification::start(const T
   std::filesystem::path folder;
   group_.rank_0_first("making the tagger", [&] { folder = make_new_tagger(recipe_, train); });
   if (folder.empty()) folder = make_new_tagger(recipe_, train);
-  if (std::filesystem::exists(folder / "model.safetensors")) {  // the word vectors
+  // Word vectors, or a transformer's weights.
+  const bool has_weights = std::filesystem::exists(folder / "model.safetensors");
+  if (has_weights || read_new_tagger(recipe_).transformer) {
     model.config.reset();
     model.path = folder;
   } else {
     model.config = folder / "config.json";
   }
   return {model, folder};
+}
+
+TokenTagging::LossOptions TokenClassification::loss_options(const TokenTagging& module) const {
+  const TokenClassificationConfig& settings = recipe_.token_classification;
+  const std::string name = "token_classification.loss_weights";
+  if (module.net().crf() && !settings.loss_weights.empty())
+    throw ConfigError(
+        "{}: the model has a conditional random field, whose loss is per sentence, not per tag; remove this",
+        recipe_.origins.label(name));
+  return {label_weights(recipe_, name, settings.loss_weights, "tag", module.net().labels()),
+          settings.loss_average == "sentences"};
 }
 
 void TokenClassification::compare_inputs(
@@ -149,9 +174,13 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
                   {"data.validation", validation_corpus ? &*validation_corpus : nullptr}});
   check_fit(recipe_, tokenizer, module.net());
   module.ship_tokenizer(tokenizer_folder, tokenizer.lowercase(), prefix_space(recipe_));
-  const auto train_set = tokenize(train_corpus, module.net(), tokenizer);
+  module.set_loss(loss_options(module));
+  const auto word_tokenizer = words_tokenizer(module.net(), tokenizer_folder);
+  const text::Tokenizer* const words = word_tokenizer ? &*word_tokenizer : nullptr;
+  if (words != nullptr) module.ship_words(tokenizer_folder / words_folder);
+  const auto train_set = tokenize(train_corpus, module.net(), tokenizer, words);
   const auto validation_set =
-      validation_corpus ? tokenize(*validation_corpus, module.net(), tokenizer) : nullptr;
+      validation_corpus ? tokenize(*validation_corpus, module.net(), tokenizer, words) : nullptr;
   if (validation_set) module.evaluate_on(*validation_set);
   train_corpus = {};  // frees the words, which are no longer needed
   validation_corpus.reset();
@@ -171,7 +200,8 @@ void TokenClassification::test() {
   TokenTagging module(trained, *names, 0, models_);
   compare_inputs(tokenizer, module.net(), {{"data.test", &corpus}});
   check_fit(recipe_, tokenizer, module.net());
-  const auto dataset = tokenize(corpus, module.net(), tokenizer);
+  const auto words = words_tokenizer(module.net(), folder.model());
+  const auto dataset = tokenize(corpus, module.net(), tokenizer, words ? &*words : nullptr);
   module.evaluate_on(*dataset);
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/models/sequence_tagger/config.h"
 #include "stretto/models/tagging.h"
 
 namespace stretto {
@@ -12,7 +14,17 @@ TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::str
     : ModelModule(config, Head::token_classification, tags, seed, models) {}
 
 Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
-  return tag_loss(net(), net().forward(batch, context.forward), batch, context.forward);
+  const Tensor logits = net().forward(batch, context.forward);
+  Loss loss = tag_loss(net(), logits, batch, context.forward, loss_.weights);
+  if (loss_.per_sentence) loss.count = static_cast<double>(batch.count);
+  return loss;
+}
+
+void TokenTagging::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
+  ModelModule::save(folder, weights);
+  if (words_.empty()) return;
+  make_folders(folder / words_folder);
+  write_file_atomic(folder / words_folder / "tokenizer.json", read_file(words_ / "tokenizer.json"));
 }
 
 Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {

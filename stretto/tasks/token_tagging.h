@@ -16,10 +16,21 @@ class TokenTagging : public ModelModule {
   TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
                const ModelRegistry& models = bundled_models());
 
+  // What the losses are weighted by and divided by.
+  struct LossOptions {
+    std::vector<double> weights = {};  // of each tag; empty: 1 each
+    bool per_sentence = false;         // the mean over sentences of sums, else over tokens or words
+  };
+  void set_loss(LossOptions options) { loss_ = std::move(options); }
+
+  // Makes save() copy the tokenizer of whole words too.
+  void ship_words(std::filesystem::path folder) { words_ = std::move(folder); }
+  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override;
+
   // The dataset that is evaluated from now on. It must outlive the evaluation.
   void evaluate_on(const data::TaggedDataset& dataset) { dataset_ = &dataset; }
 
-  // The mean over tokens with a label, or over words if the model scores whole sentences (models/tagging.h).
+  // The mean over tokens with a label, or over words if the model scores whole sentences (models/tagging.h), by set_loss.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of each word, -1 behind the last one.
@@ -38,6 +49,8 @@ class TokenTagging : public ModelModule {
   data::TaggedDataset::Tags tags_of(const Tensor& rows) const;
   std::vector<std::vector<std::string>> names_of(const std::vector<std::vector<int32_t>>& ids) const;
 
+  LossOptions loss_;
+  std::filesystem::path words_;
   const data::TaggedDataset* dataset_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 """
 
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -110,6 +111,98 @@ output: further
     require(stretto.json("further/dev_results.json")["f1"] > 0.6, "a trained folder is not where training starts")
 
 
+SECTION = "model={config: null, type: sequence-tagger}"
+
+
+def check_section(stretto):
+    """The settings in the recipe are those of a file."""
+    settings = ", ".join(f"{key}: {value}" for key, value in TAGGER.items())
+    stretto.train("tagger.yaml", "by-section", 1, *STEPS, SECTION, f"sequence_tagger={{{settings}}}")
+    stretto.train("tagger.yaml", "by-file", 1, *STEPS)
+    for name in ["config.json", "tokenizer.json", "model.safetensors"]:
+        require((stretto.folder / "by-section/model" / name).read_bytes() == (stretto.folder / "by-file/model" / name).read_bytes(),
+                f"{name}: a section and a file with the same settings differ")
+
+
+def first_losses(stretto, run):
+    return [json.loads(line)["loss"] for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()][:3]
+
+
+def check_losses(stretto):
+    """Weights of all tags change nothing, those of some do; the mean over sentences is that over words at another scale."""
+    plain = [SECTION, "sequence_tagger={use_crf: false, hidden_size: 8}", *STEPS]
+    stretto.train("tagger.yaml", "plain", 1, *plain)
+    labels = stretto.json("plain/model/config.json")["label2id"]
+    weights = lambda of: "token_classification.loss_weights=[" + ", ".join(f"{tag}={of(tag)}" for tag in labels) + "]"
+    stretto.train("tagger.yaml", "same", 2, *plain, weights(lambda tag: 3))
+    stretto.train("tagger.yaml", "weighted", 1, *plain, weights(lambda tag: 1 if tag == "O" else 9))
+    for a, b, c in zip(first_losses(stretto, "plain"), first_losses(stretto, "same"), first_losses(stretto, "weighted")):
+        require(math.isclose(a, b, rel_tol=1e-5), f"equal weights change the loss: {a} and {b}")
+        require(abs(a - c) > 1e-3, f"weights do not change the loss: {a} and {c}")
+    sgd = ["optimizer={type: SGD, weight_decay: 0}", "training.max_grad_norm=1e9", "training.max_steps=1", "evaluate.every=never"]
+    stretto.train("tagger.yaml", "words", 1, *sgd, "optimizer.lr=0.5")
+    stretto.train("tagger.yaml", "sentences", 2, *sgd, "optimizer.lr=0.05", "token_classification.loss_average=sentences")
+    per_word, per_sentence = first_losses(stretto, "words")[0], first_losses(stretto, "sentences")[0]
+    require(2 < per_sentence / per_word < 48, f"losses of words and of sentences: {per_word} and {per_sentence}")
+
+
+def check_transformer(stretto):
+    """States of a transformer with words and characters, fine-tuned and frozen; ranks, resuming, testing and predicting."""
+    stretto.train("encoder.yaml", "encoded", 1)  # its trained weights are the transformer's
+    (stretto.folder / "transformer.yaml").write_text(RECIPE.replace("model: {config: tagger.json}", """model: {type: sequence-tagger}
+sequence_tagger: {transformer: encoded/model, layers: "-1,-2", subtoken_pooling: mean, character_dimensions: 6, word_dimensions: 8,
+  character_hidden_size: 4, hidden_size: 12}"""))
+    run = check_ranks_strategies_and_resuming(stretto, "transformer.yaml", "transformer-")
+    config = stretto.json(f"{run}/model/config.json")
+    require("transformer_path" not in config and config["transformer"]["model_type"] == "bert", f"{config}")
+    stretto.run("test", "transformer.yaml", "-N", 2, "--no-pin", f"output={run}")
+    check_predictions(stretto, run)
+    # The folder is whole: the transformer's own is no longer read.
+    (stretto.folder / "encoded/model").rename(stretto.folder / "encoded/moved")
+    stretto.run("test", "transformer.yaml", f"output={run}", "sequence_tagger.transformer=encoded/moved")
+    (stretto.folder / "encoded/moved").rename(stretto.folder / "encoded/model")
+    for pooling in ["first", "last", "first_last"]:
+        stretto.train("transformer.yaml", f"pooling-{pooling}", 2, *STEPS, f"sequence_tagger.subtoken_pooling={pooling}",
+                      "sequence_tagger.layers=all", "sequence_tagger.layer_mean=false", "sequence_tagger.word_dimensions=0")
+    stretto.train("transformer.yaml", "frozen", 1, *STEPS, "sequence_tagger.fine_tune=false", "sequence_tagger.use_crf=false",
+                  "sequence_tagger.rnn_type=none")
+    before, after = (tensors_of(stretto.folder / name / "model/model.safetensors") for name in ["encoded", "frozen"])
+    encoder = [name for name in before if name.startswith("bert.")]
+    require(encoder and all(before[name] == after["transformer." + name] for name in encoder), "a frozen transformer has changed")
+
+
+def tensors_of(file):
+    content = file.read_bytes()
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + size])
+    return {name: content[8 + size + entry["data_offsets"][0]:8 + size + entry["data_offsets"][1]] for name, entry in header.items()
+            if name != "__metadata__"}
+
+
+def check_flair_script(stretto):
+    """run-flair-ner with flags that need a sequence-tagger; interrupted, the same command continues to the same result."""
+    (stretto.folder / "columns").mkdir()
+    for part in ["train", "dev", "test"]:
+        (stretto.folder / f"columns/{part}.txt").write_text((stretto.folder / f"data/{part}.conll").read_text())
+    flags = ["run-flair-ner", "--model_name_or_path", "encoded/model", "--dataset_name", "columns", "--num_epochs", 2, "--accelerator", "cpu",
+             "--learning_rate", "1e-3", "--use_crf", "--layers", "-1,-2", "--subtoken_pooling", "mean", "--devices", 1]
+    stretto.run(*flags, "--output_dir", "flair")
+    recipe = stretto.run(*flags, "--output_dir", "stopped", "--print-recipe")
+    (stretto.folder / "stopped").mkdir()
+    (stretto.folder / "stopped/recipe.yaml").write_text("".join(
+        line for line in recipe.splitlines(keepends=True) if not line.startswith("#")))
+    stretto.run("train", "stopped/recipe.yaml", "-N", 1, "training.steps_this_run=7", "checkpoint.every=5")
+    require(not (stretto.folder / "stopped/test.tsv").exists(), "the run has finished")
+    stretto.run(*flags, "--output_dir", "stopped")
+    for name in ["run/model/model.safetensors", "test.tsv", "dev.tsv"]:
+        require((stretto.folder / "stopped" / name).read_bytes() == (stretto.folder / "flair" / name).read_bytes(),
+                f"{name} of a continued run differs")
+    log = (stretto.folder / "stopped/run/logger_logs/training_0.log").read_text()
+    require("resum" in log, f"the run has not been resumed:\n{log}")
+    text = "anna berger works for acme in san marino ."
+    require("entities" in json.loads(stretto.run("predict", "--model", "flair", "--text", text)), "a prediction of run-flair-ner's model")
+
+
 def check_refusals(stretto):
     def refused(part, *settings):
         stretto.require_error(part, "train", "tagger.yaml", "output=x", *settings)
@@ -130,6 +223,16 @@ def check_refusals(stretto):
     (stretto.folder / "cut.bin").write_bytes((stretto.folder / "word2vec.bin").read_bytes()[:-3])
     refused_tagger("the file ends", word_vectors="cut.bin")
     refused("is not one of", "data.validation=data/other.conll")
+    refused("did you mean", SECTION, "sequence_tagger.use_crf=false", "token_classification.loss_weights=[B-PERS=2]")
+    refused("is not TAG=WEIGHT", SECTION, "sequence_tagger.use_crf=false", "token_classification.loss_weights=[O]")
+    refused("a conditional random field has a loss per sentence", "token_classification.loss_weights=[O=2]")
+    refused("it has no effect without model.type", "sequence_tagger.hidden_size=8")
+    refused("sequence-tagger is a new model with random weights", "model.type=sequence-tagger")
+    refused("it has no effect without transformer", SECTION, "sequence_tagger.layers=-1")
+    refused("there is no config.json in data", SECTION, "sequence_tagger.transformer=data")
+    refused('"-9" is not a layer; the model has 2 layers', SECTION, "sequence_tagger={transformer: encoder, layers: -9}")
+    refused("layers", SECTION, "sequence_tagger={transformer: encoder, layers: last}")
+    refused('the states of "sequence-tagger" cannot be read', SECTION, "sequence_tagger.transformer=one/model")
 
 
 def main(program):
@@ -140,11 +243,17 @@ def main(program):
         (folder / "data/other.conll").write_text("vienna B-CITY\n")
         stretto = Stretto(program, folder)
         write_tagger(stretto, "tagger", **TAGGER)
+        (folder / "encoder.yaml").write_text(RECIPE.replace("config: tagger.json", "config: encoder/config.json").replace(
+            "task:", "tokenizer: {path: encoder}\ntask:"))
         run = check_ranks_strategies_and_resuming(stretto, "tagger.yaml")
         stretto.run("test", "tagger.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_predictions(stretto, run)
         check_vectors(stretto)
         check_variants(stretto, run)
+        check_section(stretto)
+        check_losses(stretto)
+        check_transformer(stretto)
+        check_flair_script(stretto)
         check_refusals(stretto)
 
 

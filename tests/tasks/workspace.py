@@ -88,25 +88,27 @@ def spans_of(tags):
     return spans
 
 
-def check_ranks_strategies_and_resuming(stretto, recipe):
-    """The same results on 1 and 2 ranks, under every strategy and behind a resume. Returns the run folder's name."""
-    stretto.train(recipe, "one", 1, "checkpoint.every=7")
-    stretto.train(recipe, "two", 2)
-    require_close("2 ranks", stretto.json("two/dev_results.json"), stretto.json("one/dev_results.json"), 2e-3)
+def check_ranks_strategies_and_resuming(stretto, recipe, prefix=""):
+    """The same results on 1 and 2 ranks, under every strategy and behind a resume. Returns the run folder's name, which, as the others,
+    begins with `prefix`."""
+    one, two, ddp, resumed = (prefix + name for name in ("one", "two", "ddp", "resumed"))
+    stretto.train(recipe, one, 1, "checkpoint.every=7")
+    stretto.train(recipe, two, 2)
+    require_close("2 ranks", stretto.json(f"{two}/dev_results.json"), stretto.json(f"{one}/dev_results.json"), 2e-3)
     for strategy in STRATEGIES:
-        stretto.train(recipe, strategy, 2, f"training.strategy={strategy}", "training.max_steps=8", "evaluate.every=never")
-    stretto.train(recipe, "ddp", 2, "training.strategy=ddp", "training.max_steps=8", "evaluate.every=never")
-    wanted = [json.loads(line) for line in (stretto.folder / "ddp/metrics.jsonl").read_text().splitlines()]
+        stretto.train(recipe, prefix + strategy, 2, f"training.strategy={strategy}", "training.max_steps=8", "evaluate.every=never")
+    stretto.train(recipe, ddp, 2, "training.strategy=ddp", "training.max_steps=8", "evaluate.every=never")
+    wanted = [json.loads(line) for line in (stretto.folder / ddp / "metrics.jsonl").read_text().splitlines()]
     for strategy in STRATEGIES:
-        found = [json.loads(line) for line in (stretto.folder / strategy / "metrics.jsonl").read_text().splitlines()]
+        found = [json.loads(line) for line in (stretto.folder / (prefix + strategy) / "metrics.jsonl").read_text().splitlines()]
         for a, b in zip(found, wanted):
             require("loss" not in b or math.isclose(a["loss"], b["loss"], rel_tol=1e-4), f"{strategy}: loss {a} is not that of ddp, {b}")
-    first = min((stretto.folder / "one/checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
-    stretto.train(recipe, "resumed", 1, f"resume={first}")
+    first = min((stretto.folder / one / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    stretto.train(recipe, resumed, 1, f"resume={first}")
     for name in ["model.safetensors", "config.json"]:
-        require((stretto.folder / "resumed/model" / name).read_bytes() == (stretto.folder / "one/model" / name).read_bytes(),
+        require((stretto.folder / resumed / "model" / name).read_bytes() == (stretto.folder / one / "model" / name).read_bytes(),
                 f"{name} of a resumed run is not that of a run that was never stopped")
-    return "one"
+    return one
 
 
 def find_python(candidates):

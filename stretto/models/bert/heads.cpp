@@ -1,17 +1,23 @@
 #include "stretto/base/error.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/initialize.h"
+#include "stretto/models/layer_states.h"
 
 namespace stretto {
 namespace {
 
-template <class Model>
-std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::string& source,
-                                     const TextModelOptions& options) {
+BertConfig bert_config(const nlohmann::json& config, const std::string& source,
+                       const TextModelOptions& options) {
   BertConfig bert = BertConfig::from_json(config, source);
   if (options.labels) bert.labels = *options.labels;
   if (options.dropout) bert.set_dropout(*options.dropout);
-  return nn::make_sharded<Model>(bert);
+  return bert;
+}
+
+template <class Model>
+std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::string& source,
+                                     const TextModelOptions& options) {
+  return nn::make_sharded<Model>(bert_config(config, source, options));
 }
 
 }  // namespace
@@ -28,7 +34,9 @@ Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layou
 }
 
 nlohmann::json BertWithHead::config_json(const nlohmann::json& original) const {
-  return config_.to_json(original, config_.class_name() + "For" + name_of(head_));
+  const bool has_head = head_ != Head::hidden_states;
+  return config_.to_json(original,
+                         config_.class_name() + (has_head ? std::string("For") + name_of(head_) : "Model"));
 }
 
 void BertWithHead::initialize(uint64_t seed) {
@@ -87,6 +95,22 @@ BertForQuestionAnswering::BertForQuestionAnswering(const BertConfig& config)
 Tensor BertForQuestionAnswering::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch);
   return outputs_->forward(bert_->forward(batch, layout, context));
+}
+
+BertHiddenStates::BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers)
+    : BertWithHead(config, Head::hidden_states, /*sparse_words=*/true), layers_(std::move(layers)) {
+  freeze_layers_behind(*this, ".encoder.layer.", layers_);
+}
+
+Tensor BertHiddenStates::forward(const Batch& batch, const nn::Context& context) const {
+  return bert_->forward_layers(batch, nn::PackedLayout(batch), context, layers_);
+}
+
+std::shared_ptr<TextModel> make_bert_hidden_states(const nlohmann::json& config, const std::string& source,
+                                                   const TextModelOptions& options) {
+  const BertConfig bert = bert_config(config, source, options);
+  return nn::make_sharded<BertHiddenStates>(bert,
+                                            layer_numbers(options.layers, bert.num_hidden_layers, source));
 }
 
 std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,

@@ -1,6 +1,9 @@
 #include "stretto/models/bert/model.h"
 
+#include <algorithm>
+
 #include "stretto/base/error.h"
+#include "stretto/models/layer_states.h"
 
 namespace stretto {
 namespace {
@@ -79,6 +82,14 @@ Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
   Tensor hidden = embeddings_->forward(batch, layout, context);
   for (size_t i = 0; i < layers_.size(); ++i) hidden = run_layer(i, hidden, layout, layout, context);
   return hidden;
+}
+
+Tensor BertModel::forward_layers(const Batch& batch, const nn::PackedLayout& layout,
+                                 const nn::Context& context, const std::vector<int64_t>& layers) const {
+  std::vector<Tensor> states = {embeddings_->forward(batch, layout, context)};
+  const auto last = static_cast<size_t>(*std::ranges::max_element(layers));
+  for (size_t i = 0; i < last; ++i) states.push_back(run_layer(i, states.back(), layout, layout, context));
+  return side_by_side(states, layers);
 }
 
 Tensor BertModel::run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,

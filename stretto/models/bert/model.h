@@ -51,6 +51,10 @@ class BertModel : public torch::nn::Module {
   // the model supports.
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
+  // The hidden states of `layers`, numbered as by layer_numbers, side by side: [T, layers * H]. Later layers are not computed.
+  Tensor forward_layers(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context,
+                        const std::vector<int64_t>& layers) const;
+
   // The hidden states of the first token of each sequence only, [B, H]: the last layer skips the other tokens.
   Tensor forward_first(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
 
@@ -135,6 +139,17 @@ class BertForQuestionAnswering : public BertWithHead {
   std::shared_ptr<nn::Linear> outputs_;
 };
 
+// Hugging Face's BertModel without its pooler. Layers behind the last one of `layers` are not trained.
+class BertHiddenStates : public BertWithHead {
+ public:
+  BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers);
+  Tensor forward(const Batch& batch, const nn::Context& context) const override;
+  StatesShape states_shape() const override { return {std::ssize(layers_), config_.hidden_size}; }
+
+ private:
+  std::vector<int64_t> layers_;
+};
+
 // For models/registry.h.
 std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,
                                                          const std::string& source,
@@ -147,5 +162,7 @@ std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& conf
 std::shared_ptr<TextModel> make_bert_question_answerer(const nlohmann::json& config,
                                                        const std::string& source,
                                                        const TextModelOptions& options);
+std::shared_ptr<TextModel> make_bert_hidden_states(const nlohmann::json& config, const std::string& source,
+                                                   const TextModelOptions& options);
 
 }  // namespace stretto

@@ -1,6 +1,9 @@
 #include "stretto/models/distilbert/model.h"
 
+#include <algorithm>
+
 #include "stretto/models/initialize.h"
+#include "stretto/models/layer_states.h"
 #include "stretto/models/load_weights.h"
 
 namespace stretto {
@@ -62,19 +65,35 @@ DistilBertModel::DistilBertModel(const DistilBertConfig& config)
 Tensor DistilBertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
                                 const nn::PackedLayout& wanted, const nn::Context& context) const {
   Tensor hidden = embeddings_->forward(batch, layout, context);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const nn::PackedLayout& rows = i + 1 == layers_.size() ? wanted : layout;
-    const auto& layer = layers_[i];
-    hidden = run_block(
-        *layer, static_cast<int64_t>(i), context, hidden,
-        [layer, layout, rows, context](const Tensor& x) { return layer->forward(x, layout, rows, context); });
-  }
+  for (size_t i = 0; i < layers_.size(); ++i)
+    hidden = run_layer(i, hidden, layout, i + 1 == layers_.size() ? wanted : layout, context);
   return layers_.empty() ? rows_of(hidden, layout, wanted) : hidden;
 }
 
-DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, Head head)
-    : config_(config), head_(head) {
+Tensor DistilBertModel::run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
+                                  const nn::PackedLayout& wanted, const nn::Context& context) const {
+  const auto& layer = layers_[index];
+  return run_block(*layer, static_cast<int64_t>(index), context, hidden,
+                   [layer, layout, wanted, context](const Tensor& x) {
+                     return layer->forward(x, layout, wanted, context);
+                   });
+}
+
+Tensor DistilBertModel::forward_layers(const Batch& batch, const nn::PackedLayout& layout,
+                                       const nn::Context& context, const std::vector<int64_t>& layers) const {
+  std::vector<Tensor> states = {embeddings_->forward(batch, layout, context)};
+  const auto last = static_cast<size_t>(*std::ranges::max_element(layers));
+  for (size_t i = 0; i < last; ++i) states.push_back(run_layer(i, states.back(), layout, layout, context));
+  return side_by_side(states, layers);
+}
+
+DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, Head head, std::vector<int64_t> layers)
+    : config_(config), head_(head), layers_(std::move(layers)) {
   encoder_ = register_module("distilbert", std::make_shared<DistilBertModel>(config));
+  if (head == Head::hidden_states) {
+    freeze_layers_behind(*this, ".transformer.layer.", layers_);
+    return;
+  }
   if (head == Head::sequence_classification)
     before_ = register_module("pre_classifier", std::make_shared<nn::Linear>(config.dim, config.dim));
   out_ = head == Head::question_answering
@@ -84,6 +103,7 @@ DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, Head head
 
 Tensor DistilBertWithHead::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch);
+  if (head_ == Head::hidden_states) return encoder_->forward_layers(batch, layout, context, layers_);
   const bool whole_texts = head_ == Head::sequence_classification;
   const nn::PackedLayout rows = whole_texts ? layout.first_tokens() : layout;
   Tensor state = encoder_->forward(batch, layout, rows, context);
@@ -109,7 +129,9 @@ WeightReport DistilBertWithHead::load_weights(const std::filesystem::path& folde
 }
 
 nlohmann::json DistilBertWithHead::config_json(const nlohmann::json& original) const {
-  return config_.to_json(original, std::string("DistilBertFor") + name_of(head_));
+  const bool has_head = head_ != Head::hidden_states;
+  return config_.to_json(original,
+                         has_head ? std::string("DistilBertFor") + name_of(head_) : "DistilBertModel");
 }
 
 std::shared_ptr<TextModel> make_distilbert(Head head, const nlohmann::json& config, const std::string& source,
@@ -118,7 +140,9 @@ std::shared_ptr<TextModel> make_distilbert(Head head, const nlohmann::json& conf
   if (options.labels) distilbert.labels = *options.labels;
   if (head == Head::question_answering) distilbert.labels = {"LABEL_0", "LABEL_1"};
   if (options.dropout) distilbert.set_dropout(*options.dropout);
-  return nn::make_sharded<DistilBertWithHead>(distilbert, head);
+  std::vector<int64_t> layers;
+  if (head == Head::hidden_states) layers = layer_numbers(options.layers, distilbert.n_layers, source);
+  return nn::make_sharded<DistilBertWithHead>(distilbert, head, std::move(layers));
 }
 
 }  // namespace stretto

@@ -49,15 +49,23 @@ class DistilBertModel : public torch::nn::Module {
   Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
                  const nn::Context& context) const;
 
+  // The states of `layers`, as BertModel::forward_layers.
+  Tensor forward_layers(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context,
+                        const std::vector<int64_t>& layers) const;
+
  private:
+  Tensor run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
+                   const nn::PackedLayout& wanted, const nn::Context& context) const;
+
   std::shared_ptr<nn::Sharded<DistilBertEmbeddings>> embeddings_;
   std::vector<std::shared_ptr<nn::Sharded<DistilBertLayer>>> layers_;
 };
 
-// Hugging Face's DistilBertForSequenceClassification, ...TokenClassification and ...QuestionAnswering.
+// Hugging Face's DistilBertForSequenceClassification, ...TokenClassification and ...QuestionAnswering, and DistilBertModel.
 class DistilBertWithHead : public TextModel {
  public:
-  DistilBertWithHead(const DistilBertConfig& config, Head head);
+  // `layers`: of hidden_states.
+  DistilBertWithHead(const DistilBertConfig& config, Head head, std::vector<int64_t> layers = {});
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
   void initialize(uint64_t seed, const std::vector<std::string>& names) override;
@@ -69,13 +77,15 @@ class DistilBertWithHead : public TextModel {
   const std::vector<std::string>& labels() const override { return config_.labels; }
   int64_t vocab_size() const override { return config_.vocab_size; }
   int64_t max_length() const override { return config_.max_position_embeddings; }
+  StatesShape states_shape() const override { return {std::ssize(layers_), config_.dim}; }
 
  private:
   DistilBertConfig config_;
   Head head_;
+  std::vector<int64_t> layers_;
   std::shared_ptr<DistilBertModel> encoder_;
   std::shared_ptr<nn::Linear> before_;  // of sequence classification, else null
-  std::shared_ptr<nn::Linear> out_;
+  std::shared_ptr<nn::Linear> out_;     // null for hidden_states
 };
 
 // For models/registry.h.

@@ -1,6 +1,7 @@
 #include "stretto/models/sequence_tagger/config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "stretto/base/error.h"
 #include "stretto/models/config_json.h"
@@ -19,6 +20,17 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
   const ConfigJson field(json, source);
   field.require("model_type", model_type);
   SequenceTaggerConfig config;
+  if (const auto found = json.find("transformer"); found != json.end() && !found->is_null()) {
+    if (!found->is_object())
+      throw ConfigError("{}: transformer: found {}; expected an object, an encoder's config.json", source,
+                        found->type_name());
+    config.transformer = *found;
+  }
+  field.read("transformer_path", config.transformer_path);
+  field.read("layers", config.layers);
+  field.read("layer_mean", config.layer_mean);
+  field.read("subtoken_pooling", config.subtoken_pooling);
+  field.read("fine_tune", config.fine_tune);
   field.read("vocab_size", config.vocab_size, 1, max_width);
   field.read("word_dimensions", config.word_dimensions, 0, max_width);
   field.read("train_words", config.train_words);
@@ -36,10 +48,14 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
   field.read("locked_dropout", config.locked_dropout, 0, 1);
   if (config.rnn_type != "LSTM" && config.rnn_type != "GRU" && config.rnn_type != "none")
     throw ConfigError("{}: rnn_type: found \"{}\"; expected LSTM, GRU or none", source, config.rnn_type);
+  static const std::set<std::string> poolings = {"first", "last", "first_last", "mean"};
+  if (!poolings.contains(config.subtoken_pooling))
+    throw ConfigError("{}: subtoken_pooling: found \"{}\"; expected {}", source, config.subtoken_pooling,
+                      fmt::join(poolings, ", "));
   if (config.vocab_size < 1) throw ConfigError("{}: vocab_size is missing; expected at least 1", source);
-  if (config.embedding_size() == 0) {
+  if (config.embedding_size() == 0 && config.transformer.is_null()) {
     throw ConfigError(
-        "{}: word_dimensions is 0 and there are no characters: words have no vectors; set one of them",
+        "{}: word_dimensions is 0, and there are neither characters nor a transformer: words have no vectors; set one of them",
         source);
   }
   check_parameter_count(
@@ -57,6 +73,17 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
 
 nlohmann::json SequenceTaggerConfig::to_json(const nlohmann::json& original) const {
   nlohmann::json json = begin_config_json(original, model_type, "SequenceTaggerForTokenClassification");
+  json.erase("transformer_path");  // the weights are saved with the others
+  if (transformer.is_null()) {
+    for (const char* key : {"transformer", "layers", "layer_mean", "subtoken_pooling", "fine_tune"})
+      json.erase(key);
+  } else {
+    json["transformer"] = transformer;
+    json["layers"] = layers;
+    json["layer_mean"] = layer_mean;
+    json["subtoken_pooling"] = subtoken_pooling;
+    json["fine_tune"] = fine_tune;
+  }
   json["vocab_size"] = vocab_size;
   json["word_dimensions"] = word_dimensions;
   json["train_words"] = train_words;

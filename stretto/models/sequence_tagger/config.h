@@ -8,12 +8,23 @@
 
 namespace stretto {
 
+// With a transformer: the folder, in that of the model, of the tokenizer whose ids the word vectors have.
+constexpr const char* words_folder = "words";
+
 // The configuration of a tagger of words (Huang et al. 2015; Lample et al. 2016), with the names and defaults of Flair's SequenceTagger
 // where it has them.
 struct SequenceTaggerConfig {
   static constexpr const char* model_type = "sequence-tagger";
 
-  int64_t vocab_size = 0;
+  nlohmann::json
+      transformer;  // config.json of an encoder whose states are part of a word's vector; null: none
+  std::string transformer_path;  // the folder of its weights before training; "": they are with the others
+  std::string layers = "-1";     // see models/layer_states.h
+  bool layer_mean = true;        // of several layers; else side by side
+  std::string subtoken_pooling = "first";  // last, first_last, mean: the vector of a word of several tokens
+  bool fine_tune = true;
+
+  int64_t vocab_size = 0;         // of the words
   int64_t word_dimensions = 100;  // 0: words are known by their characters only
   bool train_words = true;
   std::string characters;              // those known; "": words are known by their vectors only
@@ -31,7 +42,7 @@ struct SequenceTaggerConfig {
   std::vector<std::string> labels;  // id2label: the tags
 
   int64_t character_count() const;  // the ids of characters, 0 for an unknown one included
-  int64_t embedding_size() const;   // of a word's vectors together
+  int64_t embedding_size() const;   // of a word's vectors together, without the transformer's
 
   // Throws ConfigError with `source` and the key for values out of range.
   static SequenceTaggerConfig from_json(const nlohmann::json& json, const std::string& source);

@@ -5,6 +5,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "stretto/base/hash.h"
+#include "stretto/models/registry.h"
 #include "stretto/nn/sequence_dropout.h"
 
 namespace stretto {
@@ -12,21 +13,26 @@ namespace {
 
 using nn::RecurrentOptions;
 
-// The sites of dropouts; those of further recurrent layers follow.
-enum class Site : uint64_t {
-  elements_before,
-  words,
-  columns_before,
-  elements_behind,
-  columns_behind,
-  layers
-};
+// The sites of dropouts; those of further recurrent layers follow. A transformer has the ones before.
+constexpr uint64_t sites_of_transformer = uint64_t{1} << 20;
+enum Site : int { elements_before, words, columns_before, elements_behind, columns_behind, layers };
 
-constexpr uint64_t number_of(Site site) { return static_cast<uint64_t>(site); }
+// The width of the transformer's part of a word's vector.
+int64_t pooled_width(const SequenceTaggerConfig& config, const TextModel* transformer) {
+  if (transformer == nullptr) return 0;
+  const auto [layers, width] = transformer->states_shape();
+  return (config.layer_mean ? 1 : layers) * width * (config.subtoken_pooling == "first_last" ? 2 : 1);
+}
 
 }  // namespace
 
-SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config) : config_(config) {
+SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config, std::shared_ptr<TextModel> transformer)
+    : config_(config), transformer_(std::move(transformer)) {
+  if (transformer_) {
+    register_module("transformer", transformer_);
+    if (!config.fine_tune)
+      for (Tensor& parameter : transformer_->parameters()) parameter.set_requires_grad(false);
+  }
   if (config.word_dimensions > 0) {
     words_ = register_module(
         "words", std::make_shared<nn::Embedding>(config.vocab_size, config.word_dimensions, /*sparse=*/true));
@@ -39,7 +45,7 @@ SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config) : config_(con
         "character_rnn", std::make_shared<nn::Recurrent>(RecurrentOptions{
                              .input = config.character_dimensions, .hidden = config.character_hidden_size}));
   }
-  int64_t width = config.embedding_size();
+  int64_t width = config.embedding_size() + pooled_width(config, transformer_.get());
   if (config.reproject_embeddings)
     reproject_ = register_module("reproject", std::make_shared<nn::Linear>(width, width));
   if (config.rnn_type != "none") {
@@ -51,7 +57,7 @@ SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config) : config_(con
                                                                 .layers = config.rnn_layers,
                                                                 .bidirectional = config.bidirectional,
                                                                 .dropout = config.dropout,
-                                                                .first_site = number_of(Site::layers)}));
+                                                                .first_site = number_of(layers)}));
     width = rnn_->width();
   }
   const auto tags = std::ssize(config.labels);
@@ -59,35 +65,107 @@ SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config) : config_(con
   if (config.use_crf) crf_ = register_module("crf", nn::make_sharded<nn::Crf>(tags));
 }
 
-Tensor SequenceTagger::embed(const Batch& batch) const {
+uint64_t SequenceTagger::number_of(int site) const {
+  return (transformer_ ? sites_of_transformer : 0) + static_cast<uint64_t>(site);
+}
+
+SequenceTagger::Words SequenceTagger::embed(const Batch& batch, const nn::Context& context) const {
+  if (transformer_) return embed_whole_words(batch, context);
   std::vector<Tensor> parts;
   if (words_) parts.push_back(words_->forward(batch.at("input_ids")));
   if (characters_) {
     const Tensor vectors = characters_->forward(batch.at("characters"));
     parts.push_back(character_rnn_->last_states(vectors, batch.at("character_cu_seqlens")));
   }
-  return parts.size() == 1 ? parts.front() : at::cat(parts, 1);
+  return {nn::PackedLayout(batch), parts.size() == 1 ? parts.front() : at::cat(parts, 1), {}, {}};
 }
 
-Tensor SequenceTagger::forward(const Batch& batch, const nn::Context& context) const {
-  const nn::PackedLayout layout(batch);
-  Tensor x = nn::dropout(embed(batch), config_.dropout, number_of(Site::elements_before), layout, context);
+SequenceTagger::Words SequenceTagger::embed_whole_words(const Batch& batch,
+                                                        const nn::Context& context) const {
+  const Tensor first = batch.at("words").ge(0).nonzero().squeeze(1);  // the row of each word's first token
+  Words words;
+  words.tokens = batch.at("token_words").ge(0).nonzero().squeeze(1);
+  words.of_tokens = batch.at("token_words").index_select(0, words.tokens);
+  std::vector<Tensor> parts;
+  if (words_) parts.push_back(words_->forward(batch.at("word_ids").index_select(0, first)));
+  if (characters_) {
+    const Tensor vectors = characters_->forward(batch.at("characters"));
+    parts.push_back(
+        character_rnn_->last_states(vectors, batch.at("character_cu_seqlens")).index_select(0, first));
+  }
+  parts.push_back(pooled_states(batch, words, first, context));
+  words.vectors = at::cat(parts, 1);
+  if (first.numel() == 0) return words;
+  // The words as a packed batch, in which sequences without words are left out.
+  Batch packed;
+  const Tensor bounds = at::searchsorted(first, batch.at("cu_seqlens"));
+  const Tensor kept = bounds.diff().gt(0).nonzero().squeeze(1);
+  packed.tensors["cu_seqlens"] = at::cat({bounds.index_select(0, kept), bounds.slice(0, -1)});
+  packed.tensors["samples"] = batch.at("samples").index_select(0, first);
+  packed.tensors["position_ids"] = batch.at("words").index_select(0, first);
+  words.layout.emplace(packed);
+  return words;
+}
+
+// [words, pooled_width()]: the transformer's states of each word's tokens.
+Tensor SequenceTagger::pooled_states(const Batch& batch, const Words& words, const Tensor& first_tokens,
+                                     const nn::Context& context) const {
+  Tensor states;
+  if (config_.fine_tune) {
+    states = transformer_->forward(batch, context);
+  } else {
+    at::NoGradGuard no_grad;
+    states = transformer_->forward(batch, {.kernels = context.kernels});
+  }
+  const auto [count, width] = transformer_->states_shape();
+  if (config_.layer_mean && count > 1) states = states.view({-1, count, width}).mean(1);
+  const auto first = [&] { return states.index_select(0, first_tokens); };
+  const auto last = [&] {
+    const Tensor rows = at::zeros_like(first_tokens)
+                            .scatter_reduce(0, words.of_tokens, words.tokens, "amax", /*include_self=*/false);
+    return states.index_select(0, rows);
+  };
+  if (config_.subtoken_pooling == "first") return first();
+  if (config_.subtoken_pooling == "last") return last();
+  if (config_.subtoken_pooling == "first_last") return at::cat({first(), last()}, 1);
+  const Tensor sums = at::zeros({first_tokens.numel(), states.size(1)}, states.options())
+                          .index_add(0, words.of_tokens, states.index_select(0, words.tokens));
+  const Tensor counts =
+      at::zeros({first_tokens.numel()}, states.options())
+          .index_add(0, words.of_tokens, at::ones({words.tokens.numel()}, states.options()));
+  return sums / counts.unsqueeze(1);
+}
+
+// The scores of each word's tags, [words, labels].
+Tensor SequenceTagger::score(const Words& words, const nn::Context& context) const {
+  const nn::PackedLayout& layout = *words.layout;
+  Tensor x = nn::dropout(words.vectors, config_.dropout, number_of(elements_before), layout, context);
   x = nn::word_dropout(x, config_.word_dropout, number_of(Site::words), layout, context);
-  x = nn::locked_dropout(x, config_.locked_dropout, number_of(Site::columns_before), layout, context);
+  x = nn::locked_dropout(x, config_.locked_dropout, number_of(columns_before), layout, context);
   if (reproject_) x = reproject_->forward(x);
   if (rnn_) {
     x = rnn_->forward(x, layout, context);
-    x = nn::dropout(x, config_.dropout, number_of(Site::elements_behind), layout, context);
-    x = nn::locked_dropout(x, config_.locked_dropout, number_of(Site::columns_behind), layout, context);
+    x = nn::dropout(x, config_.dropout, number_of(elements_behind), layout, context);
+    x = nn::locked_dropout(x, config_.locked_dropout, number_of(columns_behind), layout, context);
   }
   return linear_->forward(x);
+}
+
+Tensor SequenceTagger::forward(const Batch& batch, const nn::Context& context) const {
+  const Words words = embed(batch, context);
+  if (!transformer_) return score(words, context);
+  const int64_t tokens = batch.at("input_ids").numel();
+  if (!words.layout)
+    return linear_->forward(at::zeros({tokens, linear_->weight.size(1)}, words.vectors.options()));
+  const Tensor scores = score(words, context);
+  return at::index_copy(at::zeros({tokens, scores.size(1)}, scores.options()), 0, words.tokens,
+                        scores.index_select(0, words.of_tokens));
 }
 
 // Uniform in [-bound, bound].
 double SequenceTagger::initial_bound(const std::string& name, const Tensor& parameter) const {
   const auto inverse_root = [](int64_t width) { return 1 / std::sqrt(static_cast<double>(width)); };
-  if (name.starts_with("words.") || name.starts_with("characters."))
-    return std::sqrt(3.0) * inverse_root(parameter.size(1));
+  if (name.starts_with("words.")) return std::sqrt(3.0) * inverse_root(parameter.size(1));
   if (name.starts_with("character_rnn.")) return inverse_root(config_.character_hidden_size);
   if (name.starts_with("rnn.")) return inverse_root(config_.hidden_size);
   return inverse_root((name.starts_with("linear.") ? linear_ : reproject_)->weight.size(1));
@@ -96,22 +174,47 @@ double SequenceTagger::initial_bound(const std::string& name, const Tensor& para
 void SequenceTagger::initialize(uint64_t seed, const std::vector<std::string>& names) {
   at::NoGradGuard no_grad;
   const auto parameters = named_parameters();
+  const std::string prefix = "transformer.";
+  std::vector<std::string> of_transformer;
   for (const std::string& name : names) {
+    if (name.starts_with(prefix)) {
+      of_transformer.push_back(name.substr(prefix.size()));
+      continue;
+    }
     const Tensor& parameter = parameters[name];
     at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
     if (name.starts_with("crf.")) {
       parameter.normal_(0, 0.1, random);
+    } else if (name.starts_with("characters.")) {
+      parameter.normal_(0, 1, random);
     } else {
       const double bound = initial_bound(name, parameter);
       parameter.uniform_(-bound, bound, random);
     }
   }
+  if (!of_transformer.empty()) transformer_->initialize(seed, of_transformer);
 }
 
 WeightReport SequenceTagger::load_weights(const std::filesystem::path& folder) {
+  const std::string prefix = "transformer.";
+  const bool is_new = transformer_ && !config_.transformer_path.empty();
   NamedTensors parameters;
-  for (const auto& item : named_parameters()) parameters[item.key()] = item.value();
-  return set_weights(load_hf_weights(folder), parameters, folder.string(), /*convert=*/!keeps_file_types());
+  for (const auto& item : named_parameters())
+    if (!is_new || !item.key().starts_with(prefix)) parameters[item.key()] = item.value();
+  if (!is_new)
+    return set_weights(load_hf_weights(folder), parameters, folder.string(), /*convert=*/!keeps_file_types());
+  WeightReport report;
+  if (std::filesystem::exists(folder / "model.safetensors")) {  // word vectors
+    report =
+        set_weights(load_hf_weights(folder), parameters, folder.string(), /*convert=*/!keeps_file_types());
+  } else {
+    for (const auto& [name, parameter] : parameters) report.missing.push_back(name);
+  }
+  if (keeps_file_types()) transformer_->keep_file_types();
+  const WeightReport more = transformer_->load_weights(config_.transformer_path);
+  for (const std::string& name : more.missing) report.missing.push_back(prefix + name);
+  for (const std::string& name : more.unexpected) report.unexpected.push_back(prefix + name);
+  return report;
 }
 
 nlohmann::json SequenceTagger::config_json(const nlohmann::json& original) const {
@@ -123,7 +226,11 @@ std::shared_ptr<TextModel> make_sequence_tagger(const nlohmann::json& config, co
   SequenceTaggerConfig tagger = SequenceTaggerConfig::from_json(config, source);
   if (options.labels) tagger.labels = *options.labels;
   if (options.dropout) tagger.dropout = tagger.word_dropout = tagger.locked_dropout = *options.dropout;
-  return nn::make_sharded<SequenceTagger>(tagger);
+  if (tagger.transformer.is_null()) return nn::make_sharded<SequenceTagger>(tagger);
+  const TextModelOptions of_transformer = {.dropout = options.dropout, .layers = tagger.layers};
+  return nn::make_sharded<SequenceTagger>(
+      tagger, make_text_model(bundled_models(), Head::hidden_states, tagger.transformer,
+                              source + ": transformer", of_transformer));
 }
 
 }  // namespace stretto

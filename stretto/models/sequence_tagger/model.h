@@ -12,30 +12,48 @@
 
 namespace stretto {
 
-// Word vectors and the states of an LSTM over each word's characters, side by side; a linear map of them; a recurrent layer over the
-// words of a sentence; a linear layer that scores each tag; a conditional random field. Reads input_ids (a word each) and
-// characters, not position_ids and token_type_ids.
+// Word vectors, the states of an LSTM over each word's characters and a transformer's states, side by side; a linear map of them; a recurrent layer over the
+// words of a sentence; a linear layer that scores each tag; a conditional random field. Reads input_ids (a word each) and characters, not
+// token_type_ids; with a transformer, whose tokens the input_ids then are, data::WordRows, and all tokens of a word have its scores.
 class SequenceTagger : public TextModel {
  public:
-  explicit SequenceTagger(const SequenceTaggerConfig& config);
+  // `transformer`: the hidden states of config.transformer, [T, layers * H]; null if there is none.
+  explicit SequenceTagger(const SequenceTaggerConfig& config,
+                          std::shared_ptr<TextModel> transformer = nullptr);
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
-  // Word vectors and characters uniform (Ma and Hovy 2016), maps as torch's layers, the field's scores normal(0, 0.1).
+  // Word vectors uniform (Ma and Hovy 2016), characters' and maps as torch's layers, the field's scores normal(0, 0.1).
   void initialize(uint64_t seed, const std::vector<std::string>& names) override;
   WeightReport load_weights(const std::filesystem::path& folder) override;
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
   std::string characters() const override { return config_.characters; }
   std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const override { return crf_; }
-  int64_t vocab_size() const override { return config_.vocab_size; }
-  int64_t max_length() const override { return 1'000'000; }
+  WholeWords whole_words() const override { return {transformer_ != nullptr, transformer_ && words_}; }
+  int64_t vocab_size() const override {
+    return transformer_ ? transformer_->vocab_size() : config_.vocab_size;
+  }
+  int64_t max_length() const override { return transformer_ ? transformer_->max_length() : 1'000'000; }
 
  private:
-  Tensor embed(const Batch& batch) const;
+  // The words of a batch: all tokens, or those that WordRows name.
+  struct Words {
+    std::optional<nn::PackedLayout> layout;  // unset: there are none
+    Tensor vectors;                          // [words, width]
+    Tensor tokens,
+        of_tokens;  // with a transformer: the rows of the words' tokens, and the number of each one's word
+  };
+  Words embed(const Batch& batch, const nn::Context& context) const;
+  Words embed_whole_words(const Batch& batch, const nn::Context& context) const;
+  Tensor pooled_states(const Batch& batch, const Words& words, const Tensor& first_tokens,
+                       const nn::Context& context) const;
+  Tensor score(const Words& words, const nn::Context& context) const;
+  uint64_t number_of(int site) const;
   double initial_bound(const std::string& name, const Tensor& parameter) const;
 
   SequenceTaggerConfig config_;
+  std::shared_ptr<TextModel> transformer_;             // null if there is none
   std::shared_ptr<nn::Embedding> words_, characters_;  // null where there are none, as the next ones
   std::shared_ptr<nn::Recurrent> character_rnn_;
   std::shared_ptr<nn::Linear> reproject_;

@@ -91,6 +91,115 @@ TEST(SequenceTagger, OnlyWordsAreTagged) {
   EXPECT_EQ(probabilities[3].sum().item<double>(), 0);
 }
 
+const std::filesystem::path of_transformer = taggers / "transformer";
+
+Batch transformer_batch(const NamedTensors& golden) {
+  Batch batch = packed_batch(golden);
+  for (const char* name : {"words", "token_words", "word_ids", "characters", "character_cu_seqlens"})
+    batch.tensors[name] = golden.at(name);
+  batch.tensors["token_type_ids"] = at::zeros_like(golden.at("ids"));
+  return batch;
+}
+
+// Flair's tagger on words, characters and a BERT: its loss, and the gradient of every weight, the BERT's too.
+TEST(TransformerTagger, LossAndGradientsAreFlairs) {
+  const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
+  const auto model = golden_tagger("transformer/tagger", at::kFloat);
+  const Batch batch = transformer_batch(golden);
+  const Loss loss = tag_loss(*model, model->forward(batch, {}), batch, {});
+  const Tensor mean = loss.sum / loss.count;
+  EXPECT_LT(relative_difference(mean.detach(), golden.at("loss")), 1e-5);
+  mean.backward();
+  expect_golden_gradients(*model, golden, "fp32", 1e-4);
+}
+
+// A tagger whose scores are the vectors of its words: a folder of a new one, whose linear layer copies them.
+std::shared_ptr<TextModel> copying_tagger(const nlohmann::json& settings, int64_t width) {
+  nlohmann::json json = {{"model_type", "sequence-tagger"},
+                         {"vocab_size", 1},
+                         {"word_dimensions", 0},
+                         {"rnn_type", "none"},
+                         {"reproject_embeddings", false},
+                         {"use_crf", false},
+                         {"transformer_path", of_transformer / "encoder"},
+                         {"transformer", read_config_json(of_transformer / "encoder/config.json")}};
+  if (!settings.is_null()) json.update(settings);
+  const std::vector<std::string> labels(static_cast<size_t>(width), "tag");
+  const auto model =
+      make_text_model(bundled_models(), Head::token_classification, json, "config.json", {.labels = labels});
+  const WeightReport report = model->load_weights(of_transformer);  // which has no weights
+  EXPECT_THAT(report.missing, ::testing::UnorderedElementsAre("linear.weight", "linear.bias"));
+  at::NoGradGuard no_grad;
+  model->named_parameters()["linear.weight"].copy_(at::eye(width));
+  model->named_parameters()["linear.bias"].zero_();
+  return model;
+}
+
+class TransformerVectors : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TransformerVectors, AreThoseOfFlairsTransformerWordEmbeddings) {
+  const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
+  const std::string name = GetParam();  // vectors.LAYERS.mean|cat.POOLING
+  const size_t second = name.find('.', 8), third = name.find('.', second + 1);
+  const Tensor& wanted = golden.at(name);
+  const auto model = copying_tagger({{"layers", name.substr(8, second - 8)},
+                                     {"layer_mean", name.substr(second + 1, third - second - 1) == "mean"},
+                                     {"subtoken_pooling", name.substr(third + 1)}},
+                                    wanted.size(1));
+  const Batch batch = transformer_batch(golden);
+  const Tensor scores = model->forward(batch, {}).detach();
+  const Tensor of_words = scores.index({batch.at("words").ge(0)});
+  EXPECT_LT(relative_difference(of_words, wanted), 1e-5);
+  // All tokens of a word have its scores; the others have none.
+  const Tensor& token_words = batch.at("token_words");
+  for (int64_t t = 0; t < token_words.numel(); ++t) {
+    const int64_t word = token_words[t].item<int64_t>();
+    EXPECT_TRUE(at::equal(scores[t], word < 0 ? at::zeros_like(scores[t]) : of_words[word])) << "token " << t;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransformerVectors,
+                         ::testing::Values("vectors.-1.mean.first", "vectors.-1.mean.last",
+                                           "vectors.-1.mean.first_last", "vectors.-1.mean.mean",
+                                           "vectors.-1,-2.mean.mean", "vectors.0,-1.cat.first",
+                                           "vectors.all.mean.first", "vectors.all.cat.first_last",
+                                           "vectors.1.mean.last"));
+
+TEST(TransformerTagger, WhatIsNotTrainedNeedsNoGradient) {
+  const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
+  const auto trainable = [](const TextModel& model) {
+    size_t count = 0;
+    for (const auto& item : model.named_parameters())
+      count += item.key().starts_with("transformer.") && item.value().requires_grad();
+    return count;
+  };
+  const auto frozen = copying_tagger({{"fine_tune", false}}, 12);
+  EXPECT_EQ(trainable(*frozen), 0);
+  // A frozen transformer has no dropout.
+  const Batch batch = transformer_batch(golden);
+  const nn::Context training = {.training = true, .key = 1};
+  const auto json = nlohmann::json{{"fine_tune", false}, {"word_dropout", 0}, {"locked_dropout", 0}};
+  EXPECT_TRUE(at::equal(copying_tagger(json, 12)->forward(batch, training), frozen->forward(batch, {})));
+  // Of three layers the last two are not read.
+  const auto tuned = copying_tagger({}, 12), first = copying_tagger({{"layers", "1"}}, 12);
+  EXPECT_EQ(trainable(*tuned) - trainable(*first), 2 * 16);
+}
+
+TEST(TransformerTagger, LayersAndFamiliesThatCannotBeReadAreRefused) {
+  const auto refused = [](const nlohmann::json& settings, const char* message) {
+    EXPECT_THAT([&] { copying_tagger(settings, 12); }, ThrowsMessage<ConfigError>(HasSubstr(message)));
+  };
+  refused({{"layers", "4"}},
+          "layers: \"4\" is not a layer; the model has 3 layers: 0 (its embeddings) to 3, or -4 to -1");
+  refused({{"layers", "-1,-5"}}, "\"-5\" is not a layer");
+  refused({{"layers", ""}}, "\"\" is not a layer");
+  refused({{"subtoken_pooling", "max"}}, "subtoken_pooling: found \"max\"");
+  refused({{"transformer", "bert"}}, "transformer: found string");
+  refused({{"transformer", {{"model_type", "sequence-tagger"}}}}, "cannot be read by another model");
+  refused({{"transformer", {{"model_type", "bart"}}}},
+          "the states of \"bart\" cannot be read by another model");
+}
+
 nlohmann::json tagger_json(const nlohmann::json& changes) {
   nlohmann::json json = read_config_json(taggers / "lstm_crf/config.json");
   json.update(changes);
