@@ -24,6 +24,9 @@ namespace {
 using foreign::Script;
 using foreign::ScriptPlan;
 
+// What the last step of a run of Flair's script writes.
+constexpr const char* finished_mark = "test.tsv";
+
 struct ScriptArguments {
   bool print_recipe = false;
   int ranks = 0;
@@ -45,7 +48,7 @@ int run_stretto(std::vector<std::string> arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Removes what an earlier run of the script left, which needs --overwrite_output_dir as there.
+// Removes what an earlier run of the script left, which needs --overwrite_output_dir as there. A run that was interrupted is continued.
 void prepare_output(const ScriptPlan& plan) {
   if (!std::filesystem::exists(plan.output_dir)) return make_folders(plan.output_dir);
   if (!std::filesystem::is_directory(plan.output_dir))
@@ -54,7 +57,16 @@ void prepare_output(const ScriptPlan& plan) {
   if (plan.train && finished && !plan.overwrite)
     throw ConfigError("--output_dir {}: it holds a trained model; pass --overwrite_output_dir to train again",
                       plan.output_dir.string());
-  if (plan.train && plan.overwrite) remove_folder(plan.output_dir / "run");
+  if (!plan.train || !plan.overwrite) return;
+  const std::filesystem::path recipe = plan.output_dir / "recipe.yaml",
+                              done = plan.output_dir / finished_mark;
+  if (plan.resume && std::filesystem::exists(recipe) && !std::filesystem::exists(done) &&
+      read_file(recipe) == plan.recipe) {
+    log::info("continuing the run in {}, which has not finished", plan.output_dir.string());
+    return;
+  }
+  std::filesystem::remove(done);
+  remove_folder(plan.output_dir / "run");
 }
 
 // Without --do_train, the model to evaluate takes the place of a trained one.

@@ -85,10 +85,7 @@ const std::vector<Flag>& flair_flags() {
           "dataset_arguments", false, {"", "{}"},
           "stretto reads column files; name their columns in the recipe of --print-recipe (data.text, data.label)"),
       {"model_name_or_path", false,
-       [](ScriptState& state, const std::string& value) {
-         state.plan.model = value;
-         state.recipe.set("model.path", quoted(value));
-       }},
+       [](ScriptState& state, const std::string& value) { state.plan.model = value; }},
       {"output_dir", false,
        [](ScriptState& state, const std::string& value) { state.plan.output_dir = value; }},
       {"num_epochs", false,
@@ -114,11 +111,9 @@ const std::vector<Flag>& flair_flags() {
       ignored("embeddings_storage_mode", false,
               "embeddings that are fine-tuned change in every step; none are stored"),
       ignored("hidden_size", false, "the script's tagger has no recurrent layer (use_rnn=False)"),
-      refused("layers", false, {"-1"}, "only the last layer (-1) can be read"),
-      refused("subtoken_pooling", false, {"first"}, "a word is read by its first token (first)"),
-      refused(
-          "use_crf", true, {"False", "false", "0"},
-          "fine-tuned transformers have none; models of type sequence-tagger have one (recipes/tagger.yaml)"),
+      read_later("layers"),
+      read_later("subtoken_pooling"),
+      read_later("use_crf", true),
       refused("context_size", false, {"0"}, "context of neighbouring sentences is not supported; expected 0"),
       ignored("respect_document_boundaries", true, "there is no context of neighbouring sentences"),
   };
@@ -190,6 +185,26 @@ void use_dataset(ScriptState& state) {
   state.recipe.set("data.test", quoted(state.plan.test->string()));
 }
 
+// With the script's defaults the model is the transformer with a head on each word's first token, in Hugging Face's form; else it is a
+// sequence-tagger, as Flair's without a recurrent layer.
+void use_model(ScriptState& state) {
+  const std::string layers = state.value("layers", "-1"), pooling = state.value("subtoken_pooling", "first");
+  const bool use_crf = is_true("use_crf", state.value("use_crf", "False"));
+  if (pooling != "first" && pooling != "last" && pooling != "first_last" && pooling != "mean")
+    throw ConfigError("--subtoken_pooling {}: expected first, last, first_last or mean", pooling);
+  const std::string model = quoted(state.plan.model.string());
+  if (layers == "-1" && pooling == "first" && !use_crf) return state.recipe.set("model.path", model);
+  state.recipe.set("model.type", "sequence-tagger");
+  const std::map<std::string, std::string> settings = {{"transformer", model},
+                                                       {"layers", quoted(layers)},
+                                                       {"subtoken_pooling", quoted(pooling)},
+                                                       {"use_crf", use_crf ? "true" : "false"},
+                                                       {"rnn_type", "none"},
+                                                       {"reproject_embeddings", "false"},
+                                                       {"word_dropout", use_crf ? "0.05" : "0"}};
+  for (const auto& [name, value] : settings) state.recipe.set("sequence_tagger." + name, value);
+}
+
 void set_flair_defaults(ScriptState& state) {
   RecipeText& recipe = state.recipe;
   recipe.set("task", "token-classification");
@@ -221,9 +236,10 @@ ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
   state.plan.output_dir = "resources/taggers/ner";
   for (const auto& [name, value] : state.given) find_flag(flair_flags(), name).use(state, value);
   state.recipe.set("data.max_length", max_length_of(state.plan.model));
+  use_model(state);
   use_dataset(state);
   ScriptPlan& plan = state.plan;
-  plan.train = plan.evaluate = plan.predict = plan.overwrite = true;
+  plan.train = plan.evaluate = plan.predict = plan.overwrite = plan.resume = true;
   plan.notes.emplace_back(
       "AdamW with linear decay after a warm-up of a tenth of the steps, as Flair's fine_tune; the script's LiteTrainer uses SGD with plateau annealing at this rate, which hardly trains");
   if (plan.ranks.value_or(1) > 1)

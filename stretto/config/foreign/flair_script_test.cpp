@@ -81,6 +81,23 @@ TEST_F(FlairScript, AsARecipe) {
   EXPECT_TRUE(plan.train && plan.evaluate && plan.predict);
 }
 
+// What a head on each word's first token cannot do is a sequence-tagger's.
+TEST_F(FlairScript, LayersPoolingAndTheRandomField) {
+  const Recipe field = parse_recipe(translate({"--use_crf"}).recipe, "");
+  EXPECT_EQ(field.model.type, "sequence-tagger");
+  EXPECT_FALSE(field.model.path.has_value());
+  EXPECT_EQ(field.sequence_tagger.transformer, "models/xlm");
+  EXPECT_TRUE(field.sequence_tagger.use_crf);
+  EXPECT_EQ(field.sequence_tagger.rnn_type, "none");
+  EXPECT_FALSE(field.sequence_tagger.reproject_embeddings);
+  const Recipe layers = parse_recipe(translate({"--layers", "-1,-2", "--subtoken_pooling=mean"}).recipe, "");
+  EXPECT_EQ(layers.sequence_tagger.layers, "-1,-2");
+  EXPECT_EQ(layers.sequence_tagger.subtoken_pooling, "mean");
+  EXPECT_FALSE(layers.sequence_tagger.use_crf);
+  EXPECT_EQ(layers.sequence_tagger.word_dropout, 0);
+  EXPECT_EQ(parse_recipe(translate({"--use_crf", "False"}).recipe, "").model.path, "models/xlm");
+}
+
 TEST_F(FlairScript, DefaultsAndNames) {
   const ScriptPlan plan = translate({"--strategy=deepspeed", "--devices=0,2", "--device", "cpu"});
   const Recipe recipe = parse_recipe(plan.recipe, "run-flair-ner");
@@ -107,9 +124,9 @@ TEST_F(FlairScript, OneJsonFile) {
 }
 
 TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
-  EXPECT_THAT(error({"--layers", "-1,-2"}), HasSubstr("--layers -1,-2: only the last layer"));
-  EXPECT_THAT(error({"--use_crf", "True"}), HasSubstr("sequence-tagger have one"));
-  EXPECT_THAT(error({"--use_crf"}), HasSubstr("sequence-tagger have one"));
+  EXPECT_THAT(error({"--subtoken_pooling", "max"}),
+              HasSubstr("--subtoken_pooling max: expected first, last"));
+  EXPECT_THAT(error({"--use_crf", "perhaps"}), HasSubstr("use_crf"));
   EXPECT_THAT(error({"--context_size", "64"}), HasSubstr("--context_size 64"));
   EXPECT_THAT(error({"--num_nodes", "2"}), HasSubstr("--hosts"));
   EXPECT_THAT(error({"--precision", "8"}), HasSubstr("--precision 8: expected 32, 16, bf16 or 64"));

@@ -15,6 +15,7 @@ struct ScriptPlan {
   std::string recipe;  // YAML: a complete recipe, whose output is <output_dir>/run
   std::filesystem::path output_dir;
   bool overwrite = false;
+  bool resume = false;  // the same command continues a run that has not finished, whatever overwrite is
   bool train = false, evaluate = false, predict = false;
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
