@@ -2,6 +2,7 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -14,6 +15,7 @@
 #include "stretto/command/launch_arguments.h"
 #include "stretto/command/standard_output.h"
 #include "stretto/config/foreign/flair_script.h"
+#include "stretto/hub/cache.h"
 #include "stretto/launch/process/command_line.h"
 
 extern char** environ;
@@ -26,6 +28,8 @@ using foreign::ScriptPlan;
 
 // What the last step of a run of Flair's script writes.
 constexpr const char* finished_mark = "test.tsv";
+// The exit code of a command that was refused before it did anything.
+constexpr int refused = 2;
 
 struct ScriptArguments {
   bool print_recipe = false;
@@ -48,46 +52,94 @@ int run_stretto(std::vector<std::string> arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Removes what an earlier run of the script left, which needs --overwrite_output_dir as there. A run that was interrupted is continued.
-void prepare_output(const ScriptPlan& plan) {
-  if (!std::filesystem::exists(plan.output_dir)) return make_folders(plan.output_dir);
+bool is_inside(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  const std::string relative =
+      std::filesystem::weakly_canonical(path).lexically_relative(std::filesystem::weakly_canonical(folder));
+  return !relative.empty() && !relative.starts_with("..");
+}
+
+// A finished run of the script is replaced only with --overwrite_output_dir, as there; an interrupted one is continued. Returns the
+// arguments of `stretto train` that say so.
+std::vector<std::string> check_output(const ScriptPlan& plan) {
+  if (!std::filesystem::exists(plan.output_dir)) return {};
   if (!std::filesystem::is_directory(plan.output_dir))
     throw ConfigError("--output_dir {}: it is a file; expected a folder", plan.output_dir.string());
   const bool finished = std::filesystem::exists(plan.output_dir / "config.json");
   if (plan.train && finished && !plan.overwrite)
     throw ConfigError("--output_dir {}: it holds a trained model; pass --overwrite_output_dir to train again",
                       plan.output_dir.string());
-  if (!plan.train || !plan.overwrite) return;
-  const std::filesystem::path recipe = plan.output_dir / "recipe.yaml",
-                              done = plan.output_dir / finished_mark;
-  if (plan.resume && std::filesystem::exists(recipe) && !std::filesystem::exists(done) &&
-      read_file(recipe) == plan.recipe) {
+  if (!plan.train || !plan.overwrite) return {};
+  const std::filesystem::path recipe = plan.recipe_file(), done = plan.output_dir / finished_mark;
+  const bool started = plan.resume && std::filesystem::exists(recipe) && read_file(recipe) == plan.recipe &&
+                       !(std::filesystem::exists(done) &&
+                         std::filesystem::last_write_time(done) >= std::filesystem::last_write_time(recipe));
+  if (started) {
     log::info("continuing the run in {}, which has not finished", plan.output_dir.string());
-    return;
+    return {};
   }
-  std::filesystem::remove(done);
-  remove_folder(plan.output_dir / "run");
+  if (is_inside(plan.model, plan.run_folder()))
+    throw ConfigError(
+        "--model_name_or_path {}: it is in {}, which this command replaces; pass another --output_dir",
+        plan.model.string(), plan.run_folder().string());
+  return {"--set", "resume=false"};  // the earlier run is moved to run/previous
 }
 
+// The recipe in --output_dir. A run that is refused before its first step leaves the one that was there.
+class RecipeFile {
+ public:
+  explicit RecipeFile(const ScriptPlan& plan) : path_(plan.recipe_file()) {
+    make_folders(plan.output_dir);
+    if (std::filesystem::exists(path_)) {
+      earlier_ = read_file(path_);
+      written_ = std::filesystem::last_write_time(path_);
+    }
+    write_file_atomic(path_, plan.recipe);
+  }
+
+  std::string name() const { return path_.string(); }
+
+  void restore() {
+    if (!earlier_) {
+      std::filesystem::remove(path_);
+    } else {
+      write_file_atomic(path_, *earlier_);
+      std::filesystem::last_write_time(path_, written_);
+    }
+    log::info("nothing was changed in {}; --print-recipe shows the recipe that these flags mean",
+              path_.parent_path().string());
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::optional<std::string> earlier_;
+  std::filesystem::file_time_type written_;
+};
+
 // Without --do_train, the model to evaluate takes the place of a trained one.
-void link_model(const ScriptPlan& plan) {
-  const std::filesystem::path run = plan.output_dir / "run";
-  if (plan.train) return;
-  if (!std::filesystem::exists(plan.model / "config.json"))
-    throw ConfigError(
-        "--model_name_or_path {}: there is no config.json in it; expected a fine-tuned model folder",
-        plan.model.string());
-  make_folders(run);
-  std::filesystem::remove(run / "model");
-  std::filesystem::create_directory_symlink(std::filesystem::absolute(plan.model), run / "model");
+void link_model(const ScriptPlan& plan, const std::filesystem::path& model) {
+  const std::filesystem::path link = plan.run_folder() / "model";
+  make_folders(plan.run_folder());
+  if (std::filesystem::exists(link) && !std::filesystem::is_symlink(link))
+    throw ConfigError("{}: it is a folder; expected a link that an earlier evaluation made", link.string());
+  std::filesystem::remove(link);
+  std::filesystem::create_directory_symlink(std::filesystem::absolute(model), link);
+}
+
+// The folder of --model_name_or_path, which may be a name in the cache of models.
+std::filesystem::path evaluated_model(const ScriptPlan& plan) {
+  const std::filesystem::path model = hub::resolve_model(plan.model);
+  if (std::filesystem::exists(model / "config.json")) return model;
+  throw ConfigError(
+      "--model_name_or_path {}: there is no config.json in it; expected a fine-tuned model folder",
+      plan.model.string());
 }
 
 int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& arguments) {
   for (const std::string& note : plan.notes) log::info("{}", note);
-  prepare_output(plan);
-  const std::filesystem::path recipe = plan.output_dir / "recipe.yaml";
-  write_file_atomic(recipe, plan.recipe);
-  link_model(plan);
+  const std::vector<std::string> overwrite = check_output(plan);
+  const std::filesystem::path model = plan.train ? plan.model : evaluated_model(plan);
+  RecipeFile recipe(plan);
+  if (!plan.train) link_model(plan, model);
   std::vector<std::string> launch;
   const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : plan.ranks.value_or(0);
   if (ranks > 0) launch = {"-N", std::to_string(ranks)};
@@ -98,17 +150,21 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
     return run_stretto(std::move(words));
   };
   if (plan.train) {
-    if (const int code = run({"train", recipe.string()}); code != 0) return code;
+    std::vector<std::string> words = {"train", recipe.name()};
+    words.insert(words.end(), overwrite.begin(), overwrite.end());
+    const int code = run(std::move(words));
+    if (code == refused) recipe.restore();
+    if (code != 0) return code;
     results.add_training();
   }
   if (plan.evaluate) {
-    if (const int code = run({"test", recipe.string(), "--set", "data.test=" + plan.validation->string()});
+    if (const int code = run({"test", recipe.name(), "--set", "data.test=" + plan.validation->string()});
         code != 0)
       return code;
     results.add_test("eval");
   }
   if (plan.predict) {
-    if (const int code = run({"test", recipe.string()}); code != 0) return code;
+    if (const int code = run({"test", recipe.name()}); code != 0) return code;
     results.add_test("predict");
   }
   return 0;

@@ -26,7 +26,7 @@ class ScriptResults {
   void add_predictions(const std::string& stage) const;
   void add_flair_losses() const;
   void add_flair_predictions(const std::string& stage) const;
-  std::filesystem::path run() const { return plan_.output_dir / "run"; }
+  std::filesystem::path run() const { return plan_.run_folder(); }
 
   foreign::Script script_;
   const foreign::ScriptPlan& plan_;

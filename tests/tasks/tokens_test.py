@@ -107,6 +107,31 @@ def check_door(stretto):
                 "--max_seq_length", "48")
     again = stretto.json("evaluated/eval_results.json")
     require(again["eval_f1"] == results["eval_f1"], f"{again} of {results}")
+    check_refused_reruns(stretto, flags)
+
+
+def check_refused_reruns(stretto, flags):
+    """Evaluating in the folder of a trained model, and mistakes with --overwrite_output_dir, leave the run and its recipe as they are."""
+    door = stretto.folder / "door"
+    kept = lambda: {path: path.read_bytes() for path in [door / "recipe.yaml", *(door / "run").rglob("*")] if path.is_file()}
+    before = kept()
+    for model in "door", "door/run/model":
+        stretto.run("run-ner", "--model_name_or_path", model, "--validation_file", "data/dev.jsonl", "--do_eval", "--output_dir", "door",
+                    "--max_seq_length", "48")
+        require(kept() == before, f"evaluating {model} changed the run")
+    for mistake, message in ([("--learning_rate", "abc"), "not a number"], [("--train_file", "data/nope.jsonl"), "nope.jsonl"],
+                             [("--model_name_or_path", "nope"), "nope"], [("--model_name_or_path", "door/run/model"), "it is in door/run"],
+                             [("--max_steps", "abc"), "expected a whole number"]):
+        stretto.require_error(message, "run-ner", *with_flag(flags, *mistake), "--overwrite_output_dir")
+        require(kept() == before, f"{mistake} changed the run")
+
+
+def with_flag(flags, name, value):
+    flags = list(flags)
+    if name not in flags:
+        return [*flags, name, value]
+    flags[flags.index(name) + 1] = value
+    return flags
 
 
 def check_flair_door(stretto):

@@ -246,7 +246,7 @@ ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
     plan.notes.emplace_back(
         "--batch_size is that of all ranks together: results do not depend on their number");
   plan.notes.emplace_back("the best model by f1 on the dev set is kept and tested, not the last one");
-  state.recipe.set("output", quoted((plan.output_dir / "run").string()));
+  state.recipe.set("output", quoted(plan.run_folder().string()));
   plan.recipe = state.recipe.text();
   return std::move(state.plan);
 }

@@ -84,8 +84,9 @@ const std::vector<Flag>& flags() {
       {"num_train_epochs", false, use_epochs},
       {"max_steps", false,
        [](ScriptState& state, const std::string& value) {
-         if (const auto steps = parse_int(value); steps && *steps > 0)
-           state.recipe.set("training.max_steps", value);
+         const auto steps = parse_int(value);
+         if (!steps) throw ConfigError("--max_steps {}: expected a whole number", value);
+         if (*steps > 0) state.recipe.set("training.max_steps", value);
        }},
       setting("learning_rate", "optimizer.lr"),
       setting("weight_decay", "optimizer.weight_decay"),
@@ -96,12 +97,12 @@ const std::vector<Flag>& flags() {
       {"lr_scheduler_type", false, use_schedule},
       {"warmup_ratio", false,
        [](ScriptState& state, const std::string& value) {
-         if (parse_double(value).value_or(1) != 0 && !state.has("warmup_steps"))
+         if (parse_double(value).value_or(1) != 0 && parse_int(state.value("warmup_steps", "0")) == 0)
            state.recipe.set("scheduler.warmup_ratio", value);
        }},
       {"warmup_steps", false,
        [](ScriptState& state, const std::string& value) {
-         state.recipe.set("scheduler.num_warmup_steps", value);
+         if (parse_int(value) != 0) state.recipe.set("scheduler.num_warmup_steps", value);
        }},
       setting("seed", "training.seed"),
       {"fp16", true,
@@ -143,8 +144,11 @@ const std::vector<Flag>& flags() {
       read_later("load_best_model_at_end", true),
       {"task_name", false,
        [](ScriptState& state, const std::string& value) {
-         if (state.script != Script::glue) return;
          const std::string task = lower_case(value);
+         if (state.script == Script::ner && task != "ner")
+           throw ConfigError("--task_name {}: name the column of the tags by --label_column_name {}_tags",
+                             value, value);
+         if (state.script != Script::glue) return;
          state.recipe.set("text_classification.glue_task", quoted(task));
          state.plan.glue_task = task;
        }},
@@ -242,7 +246,7 @@ ScriptPlan translate_script(Script script, const std::vector<std::string>& argum
   if (evaluation != "no" &&
       !is_true("load_best_model_at_end", state.value("load_best_model_at_end", "false")))
     plan.notes.emplace_back("the best model is kept, as with --load_best_model_at_end, not the last one");
-  state.recipe.set("output", quoted((plan.output_dir / "run").string()));
+  state.recipe.set("output", quoted(plan.run_folder().string()));
   plan.recipe = state.recipe.text();
   return std::move(state.plan);
 }

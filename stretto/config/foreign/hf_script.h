@@ -12,7 +12,7 @@ enum class Script { glue, ner, qa, flair_ner };
 
 // What the command line of a script asks for.
 struct ScriptPlan {
-  std::string recipe;  // YAML: a complete recipe, whose output is <output_dir>/run
+  std::string recipe;  // YAML: a complete recipe, whose output is run_folder()
   std::filesystem::path output_dir;
   bool overwrite = false;
   bool resume = false;  // the same command continues a run that has not finished, whatever overwrite is
@@ -22,6 +22,12 @@ struct ScriptPlan {
   std::optional<int64_t> ranks = std::nullopt;            // on this host, if the flags say so
   std::string glue_task;                                  // --task_name in lower case, else empty
   std::vector<std::string> notes;  // flags without a meaning here, each with the reason
+
+  // Evaluating a model leaves the run that trained one in the same output_dir as it is.
+  std::filesystem::path run_folder() const { return output_dir / (train ? "run" : "evaluation"); }
+  std::filesystem::path recipe_file() const {
+    return output_dir / (train ? "recipe.yaml" : "evaluation.yaml");
+  }
 };
 
 // Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"). Defaults are the script's. Throws

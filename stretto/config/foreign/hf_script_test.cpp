@@ -78,6 +78,20 @@ TEST(HfScript, EveryScheduleAndStageParses) {
   }
 }
 
+TEST(HfScript, WarmupStepsOfZeroLeaveTheRatio) {
+  const auto recipe_of = [](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"--model_name_or_path", "m", "--output_dir", "o", "--do_train", "--train_file", "t"});
+    return translate_script(Script::ner, more).recipe;
+  };
+  const std::string by_ratio = recipe_of({"--warmup_ratio", "0.1", "--warmup_steps", "0"});
+  EXPECT_THAT(by_ratio, HasSubstr("warmup_ratio: 0.1"));
+  EXPECT_EQ(by_ratio.find("num_warmup_steps"), std::string::npos);
+  const std::string by_steps = recipe_of({"--warmup_ratio", "0.1", "--warmup_steps", "5"});
+  EXPECT_THAT(by_steps, HasSubstr("num_warmup_steps: 5"));
+  EXPECT_EQ(by_steps.find("warmup_ratio"), std::string::npos);
+}
+
 TEST(HfScript, Refusals) {
   const std::vector<std::string> least = {"--model_name_or_path", "m", "--output_dir", "o"};
   const auto with = [&](std::vector<std::string> more) {
@@ -92,6 +106,9 @@ TEST(HfScript, Refusals) {
   EXPECT_THAT(with({"--seed"}), HasSubstr("--seed has no value"));
   EXPECT_THAT(with({"--do_eval", "maybe"}), HasSubstr("--do_eval: found \"maybe\""));
   EXPECT_THAT(with({"--num_train_epochs", "1.5"}), HasSubstr("use --max_steps"));
+  EXPECT_THAT(with({"--do_eval", "--max_steps", "abc"}),
+              HasSubstr("--max_steps abc: expected a whole number"));
+  EXPECT_THAT(with({"--do_eval", "--task_name", "pos"}), HasSubstr("--label_column_name pos_tags"));
   EXPECT_THAT(with({"stray"}), HasSubstr("\"stray\" stands behind no flag"));
   EXPECT_THAT(script_error(Script::qa, {"--output_dir", "o", "--do_train"}),
               HasSubstr("--model_name_or_path is required"));
