@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/roberta/: tiny random RoBERTa models and what transformers computes with them.
+"""Writes tests/golden/roberta/ and xlm_roberta/: tiny random models of the families and what transformers computes with them.
 
 Needs torch, transformers and safetensors (the files in the repository: torch 2.13, transformers 5.23):
     python3 scripts/make_golden_roberta.py
 
-sequence/, token/    config.json, model.safetensors (fp32) and golden.safetensors, with the tensors of make_golden_bert.py's
-                     cases; labels of token/ are of tokens
-parity_sequence/, parity_token/   a folder to start from, and 20 steps of training, as in make_golden_bert.py's parity/
+sequence/, token/, qa/    config.json, model.safetensors (fp32) and golden.safetensors, with the tensors of make_golden_bert.py's
+                          cases; labels of token/ are of tokens, those of qa/ are starts and ends
+parity_sequence/, parity_token/, parity_qa/   a folder to start from, and 20 steps of training, as in make_golden_bert.py's parity/
 """
 
 import functools
@@ -14,7 +14,9 @@ import os
 
 import torch
 import transformers
-from transformers import RobertaConfig, RobertaForSequenceClassification, RobertaForTokenClassification
+from transformers import (RobertaConfig, RobertaForQuestionAnswering, RobertaForSequenceClassification, RobertaForTokenClassification,
+                          XLMRobertaConfig, XLMRobertaForQuestionAnswering, XLMRobertaForSequenceClassification,
+                          XLMRobertaForTokenClassification)
 
 import make_golden_bert as common
 
@@ -22,7 +24,10 @@ ROOT = common.ROOT.parent / "roberta"
 PAD = 1
 SMALL = dict(vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
              max_position_embeddings=50, type_vocab_size=1, pad_token_id=PAD, bos_token_id=0, eos_token_id=2, layer_norm_eps=1e-5)
-CASES = {"sequence": (RobertaForSequenceClassification, 3), "token": (RobertaForTokenClassification, 5)}
+CASES = {"sequence": (RobertaForSequenceClassification, 3), "token": (RobertaForTokenClassification, 5),
+         "qa": (RobertaForQuestionAnswering, 2)}
+XLM_CASES = {"sequence": (XLMRobertaForSequenceClassification, 3), "token": (XLMRobertaForTokenClassification, 5),
+             "qa": (XLMRobertaForQuestionAnswering, 2)}
 LENGTHS = [5, 11, 1, 24]
 
 
@@ -34,18 +39,29 @@ def random_batch(name, labels, generator, lengths=LENGTHS):
     total = sum(lengths)
     ids = torch.randint(3, SMALL["vocab_size"], (total,), generator=generator)
     bounds = torch.tensor([0] + lengths).cumsum(0)
+    batch = {"ids": ids, "token_type_ids": torch.zeros(total, dtype=torch.int64), "cu_seqlens": bounds}
+    if name == "qa":
+        low_high = [torch.randint(0, length, (2,), generator=generator).sort().values for length in lengths]
+        return batch | {"starts": torch.stack([pair[0] for pair in low_high]), "ends": torch.stack([pair[1] for pair in low_high])}
     labels = torch.randint(0, labels, (total if name == "token" else len(lengths),), generator=generator)
-    return {"ids": ids, "token_type_ids": torch.zeros(total, dtype=torch.int64), "cu_seqlens": bounds, "labels": labels}
+    return batch | {"labels": labels}
 
 
 def forward(name, model, batch):
-    """Logits [B or T, C] and the sum of the cross entropies, from the padded form of a packed batch."""
+    """Logits [B or T, C] and the sum of the losses, from the padded form of a packed batch: cross entropies, in question answering the
+    mean of those of start and end over the tokens of a sequence, without padding."""
     bounds = batch["cu_seqlens"].tolist()
     lengths = [end - begin for begin, end in zip(bounds, bounds[1:])]
     ids = torch.full((len(lengths), max(lengths)), PAD)
     for row, (begin, end) in enumerate(zip(bounds, bounds[1:])):
         ids[row, :end - begin] = batch["ids"][begin:end]
-    logits = model(input_ids=ids, attention_mask=(ids != PAD).long()).logits
+    output = model(input_ids=ids, attention_mask=(ids != PAD).long())
+    if name == "qa":
+        logits = torch.stack([output.start_logits, output.end_logits], -1)
+        rows = [logits[row, :length] for row, length in enumerate(lengths)]
+        loss = sum(torch.nn.functional.cross_entropy(rows[b].T, torch.stack([batch["starts"][b], batch["ends"][b]])) for b in range(len(rows)))
+        return torch.cat(rows), loss
+    logits = output.logits
     if name == "token":
         logits = torch.cat([logits[row, :length] for row, length in enumerate(lengths)])
     return logits, torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="sum")
@@ -86,7 +102,7 @@ def make_parity(name, kind, labels, seed):
     save_random_model(folder, kind, labels, generator)
     batches = [random_batch(name, labels, generator, torch.randint(1, 33, (6,), generator=generator).tolist()) for _ in range(20)]
     common.parity_golden(folder, functools.partial(load, kind), batches,
-                         lambda model, batch: forward(name, model, batch)[1] / len(batch["labels"]))
+                         lambda model, batch: forward(name, model, batch)[1] / len(batch["starts" if name == "qa" else "labels"]))
 
 
 def main():
@@ -99,5 +115,12 @@ def main():
         make_parity(name, kind, labels, 50 + seed)
 
 
+def use_xlm_roberta():
+    global ROOT, CASES, RobertaConfig
+    ROOT, CASES, RobertaConfig = ROOT.parent / "xlm_roberta", XLM_CASES, XLMRobertaConfig
+
+
 if __name__ == "__main__":
+    main()
+    use_xlm_roberta()
     main()

@@ -9,10 +9,13 @@ import argparse
 import json
 import pathlib
 import random
+import sys
 
 import torch
-from transformers import AutoModelForQuestionAnswering, AutoTokenizer, get_linear_schedule_with_warmup
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import fine_tuning
 import windows
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -30,21 +33,8 @@ tokenizer = AutoTokenizer.from_pretrained(arguments.encoder)
 questions, dev_questions = windows.read_questions(arguments.train), windows.read_questions(arguments.dev)
 train, dev = (windows.windows_of(part, tokenizer, 384, 128) for part in (questions, dev_questions))
 model = AutoModelForQuestionAnswering.from_pretrained(arguments.encoder)
-plain = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-decayed = [p for name, p in model.named_parameters() if not (name.endswith("bias") or "LayerNorm" in name)]
-optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=1e-4, fused=True)
-total = arguments.epochs * -(-len(train) // 16)
-schedule = get_linear_schedule_with_warmup(optimizer, int(0.1 * total), total)
-
-
-def batches():
-    """Batches of windows of similar lengths, in random order."""
-    order = random.sample(range(len(train)), len(train))
-    for begin in range(0, len(order), 16 * 50):
-        alike = sorted(order[begin:begin + 16 * 50], key=lambda index: len(train[index]["input_ids"]))
-        cut = [alike[at:at + 16] for at in range(0, len(alike), 16)]
-        random.shuffle(cut)
-        yield from cut
+lengths, dev_lengths = ([len(window["input_ids"]) for window in part] for part in (train, dev))
+stepper = fine_tuning.Stepper(model, 1e-4, arguments.epochs * -(-len(train) // 16), 0.1)
 
 
 def answers_of(window, starts, ends):
@@ -60,10 +50,9 @@ def answers_of(window, starts, ends):
 def evaluate(folder):
     model.eval()
     null_scores, candidates = {}, {}
-    order = sorted(range(len(dev)), key=lambda index: len(dev[index]["input_ids"]))
     with torch.no_grad():
-        for at in range(0, len(order), 32):
-            part = [dev[index] for index in order[at:at + 32]]
+        for batch in fine_tuning.by_length(dev_lengths, 32):
+            part = [dev[index] for index in batch]
             output = model(**windows.batch_of(part))
             for row, window in enumerate(part):
                 length = len(window["input_ids"])
@@ -84,13 +73,8 @@ def evaluate(folder):
 
 model.train()
 for epoch in range(arguments.epochs):
-    for batch in batches():
+    for batch in fine_tuning.batches_of(lengths, 16):
         part = [train[index] for index in batch]
-        loss = model(**windows.batch_of(part), start_positions=torch.tensor([window["start"] for window in part]),
-                     end_positions=torch.tensor([window["end"] for window in part])).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
+        stepper.step(lambda: model(**windows.batch_of(part), start_positions=torch.tensor([window["start"] for window in part]),
+                                   end_positions=torch.tensor([window["end"] for window in part])).loss)
     evaluate(arguments.output / f"epoch-{epoch + 1}")

@@ -63,6 +63,14 @@ Json plain_metrics(const nlohmann::json& results) {
   return metrics;
 }
 
+// A record of metrics.jsonl by the names of trainer_state.json's log_history.
+Json scripts_names(Json record) {
+  if (!record.contains("lr")) return record;
+  record["learning_rate"] = record["lr"];
+  record.erase("lr");
+  return record;
+}
+
 }  // namespace
 
 void ScriptResults::add_training() {
@@ -73,7 +81,7 @@ void ScriptResults::add_training() {
   Json history = Json::array();
   double loss = 0, steps = 0, last_step = 0, epoch = 0;
   for (const Json& record : records(run() / "metrics.jsonl")) {
-    history.push_back(record);
+    history.push_back(scripts_names(record));
     if (!record.contains("loss") || !record["loss"].is_number() || record.contains("eval_loss")) continue;
     const double step = record.value("step", 0.0);
     loss += record["loss"].get<double>() * (step - last_step);

@@ -69,6 +69,18 @@ TEST(Pipeline, RecordsOfATextClassifier) {
   EXPECT_THROW(pipeline->predict(inputs, "vectors"), ConfigError);
 }
 
+TEST(Pipeline, ATruncatedTextSaysSo) {
+  const ModelFolder model;
+  const auto words = model.config.at("max_position_embeddings").get<int>() - 2;  // besides [CLS] and [SEP]
+  std::string longest = "w5";
+  for (int i = 1; i < words; ++i) longest += " w6";
+  const std::vector<PipelineInput> inputs = {{longest}, {longest + " w7"}};
+  const auto records = model.load()->predict(inputs, "label");
+  EXPECT_FALSE(records[0].contains("truncated"));
+  EXPECT_EQ(records[1].at("truncated"), true);
+  EXPECT_EQ(records[1].at("score"), records[0].at("score"));
+}
+
 TEST(Pipeline, AModelOfPairsReadsBothTexts) {
   ModelFolder model;
   write_text_pairs(model.config, true);

@@ -14,18 +14,30 @@ TextClassifier::TextClassifier(const std::filesystem::path& folder, const Pipeli
                                  served_.folder + "/config.json")) {}
 
 Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
-  at::NoGradGuard no_grad;
-  const text::EncodeOptions options = {.special_tokens = true,
-                                       .max_length = static_cast<size_t>(served_.model->max_length())};
   std::vector<text::Encoding> encodings;
+  for (const PipelineInput& input : inputs) encodings.push_back(encode(input, true));
+  return logits_of(encodings);
+}
+
+text::Encoding TextClassifier::encode(const PipelineInput& input, bool truncated) const {
+  text::EncodeOptions options = {.special_tokens = true};
+  if (truncated) options.max_length = static_cast<size_t>(served_.model->max_length());
+  return pairs_ ? served_.tokenizer.encode_pair(input.text, input.text_pair, options)
+                : served_.tokenizer.encode(input.text, options);
+}
+
+bool TextClassifier::is_truncated(const PipelineInput& input, const text::Encoding& encoding) const {
+  return static_cast<int64_t>(encoding.size()) == served_.model->max_length() &&
+         encode(input, false).size() > encoding.size();
+}
+
+Tensor TextClassifier::logits_of(std::span<const text::Encoding> encodings) const {
+  at::NoGradGuard no_grad;
   std::vector<std::vector<uint8_t>> types;
   std::vector<data::TokenSequence> sequences;
-  for (const PipelineInput& input : inputs) {
-    encodings.push_back(pairs_ ? served_.tokenizer.encode_pair(input.text, input.text_pair, options)
-                               : served_.tokenizer.encode(input.text, options));
-    types.emplace_back(encodings.back().type_ids.begin(), encodings.back().type_ids.end());
-  }
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (const text::Encoding& encoding : encodings)
+    types.emplace_back(encoding.type_ids.begin(), encoding.type_ids.end());
+  for (size_t i = 0; i < encodings.size(); ++i)
     sequences.push_back({encodings[i].ids, types[i], static_cast<int64_t>(i)});
   return served_.model->forward(data::pack_sequences(sequences, served_.pad_to_multiple_of), {});
 }
@@ -34,10 +46,14 @@ std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const Pipe
                                                             const std::string& output) const {
   if (output != "label" && output != "scores" && output != "logits")
     throw ConfigError("output: \"{}\" is not one of label, scores, logits", output);
-  const Tensor rows = logits(inputs).to(at::kDouble).contiguous();
+  std::vector<text::Encoding> encodings;
+  for (const PipelineInput& input : inputs) encodings.push_back(encode(input, true));
+  const Tensor rows = logits_of(encodings).to(at::kDouble).contiguous();
   std::vector<nlohmann::ordered_json> records;
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i) {
     records.push_back(record(inputs[i], rows[static_cast<int64_t>(i)], output));
+    if (is_truncated(inputs[i], encodings[i])) records.back()["truncated"] = true;
+  }
   return records;
 }
 

@@ -22,7 +22,7 @@ class TextClassifier : public Pipeline {
   Tensor logits(std::span<const PipelineInput> inputs) const;
 
   // `output`: label (the best one and its probability; multi-label also the labels of probability 0.5 or more), scores (all
-  // probabilities) or logits. A regression's score is the predicted number.
+  // probabilities) or logits. A regression's score is the predicted number. The record of a truncated text has truncated: true.
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
@@ -30,6 +30,9 @@ class TextClassifier : public Pipeline {
   const std::vector<std::string>& labels() const { return served_.model->labels(); }
 
  private:
+  text::Encoding encode(const PipelineInput& input, bool truncated) const;
+  bool is_truncated(const PipelineInput& input, const text::Encoding& encoding) const;
+  Tensor logits_of(std::span<const text::Encoding> encodings) const;
   nlohmann::ordered_json record(const PipelineInput& input, const Tensor& logits,
                                 const std::string& output) const;
 

@@ -105,10 +105,11 @@ void QuestionAnswering::handle_misplaced(QuestionSet& set) const {
   const auto misplaced = data::find_misplaced_answers(set);
   if (misplaced.empty()) return;
   const corpus::Question& first = set.questions[misplaced.front().question];
-  const std::string what =
-      fmt::format("{}: the answer \"{}\" is not at answer_start {} of the context (there: \"{}\")",
-                  set.where(first), first.answers.front().text.substr(0, 60), first.answers.front().start,
-                  misplaced.front().found.substr(0, 60));
+  const std::string& found = misplaced.front().found;
+  const std::string what = fmt::format(
+      "{}: the answer \"{}\" is not at answer_start {} of the context ({})", set.where(first),
+      first.answers.front().text.substr(0, 60), first.answers.front().start,
+      found.empty() ? "the context ends before it" : fmt::format("there: \"{}\"", found.substr(0, 60)));
   if (recipe_.question_answering.misplaced_answers == "refuse") {
     throw DataError("{}{}; correct the file, or set question_answering.misplaced_answers: skip", what,
                     misplaced.size() > 1 ? fmt::format(", and {} more", misplaced.size() - 1) : "");

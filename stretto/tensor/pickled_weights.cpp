@@ -99,14 +99,13 @@ class TorchFile {
         bytes, {tensor.storage_size}, [owner](void*) mutable { owner.reset(); }, dtype);
   }
 
-  // libtorch's errors as ours, by their first line.
+  // libtorch's errors as ours; their texts speak of its zip reader.
   template <class Action>
   void guarded(const Action& action) {
     try {
       action();
-    } catch (const c10::Error& error) {
-      const std::string what = error.what_without_backtrace();
-      throw DataError("{}: the file was cut short or is damaged: {}", name_, what.substr(0, what.find('\n')));
+    } catch (const c10::Error&) {
+      throw DataError("{}: the file was cut short or is damaged; copy it again", name_);
     }
   }
 

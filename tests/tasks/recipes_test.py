@@ -16,11 +16,11 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SOURCE, Stretto, require, write_inputs
+from workspace import NEW_BART, SOURCE, Stretto, require, write_bart, write_inputs
 
 STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0", "track.progress=off"]
 TWO_RANKS = ["-N", "2", "--no-pin"]
-METRICS = {"demo": "accuracy", "sst2": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1"}
+METRICS = {"demo": "accuracy", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1"}
 
 
 def write_weights(folder):
@@ -67,6 +67,7 @@ def make_small_data(folder):
                          ("wikigold/wikigold.conll.txt", "train.conll"), ("squad2/train_dev.json", "train.json")):
         (real / name).parent.mkdir(exist_ok=True)
         shutil.copy(generated / source, real / name)
+    write_bart(folder / "new-bart")
     return folder / "encoder"
 
 
@@ -86,6 +87,7 @@ def predict(stretto, model, text):
 
 
 TEXTS = {"demo": ("a lovely film\n", "label"), "sst2": ("a lovely film\n", "label"),
+         "bart": ("a lovely film\n", "label"),
          "ner": ("Paul flew from Vienna to New York\n", "entities"), "tagger": ("Paul flew from Vienna to New York\n", "entities"),
          "qa": ("where was he born ?\tMozart was born in Salzburg .\n", "answer")}
 
@@ -114,7 +116,8 @@ def check_recipes(stretto):
     require(recipes == sorted(METRICS), f"recipes/ holds {recipes}; this test knows {sorted(METRICS)}")
     shutil.copytree(SOURCE / "recipes", stretto.folder / "recipes")
     for name in recipes:
-        check_recipe(stretto, f"recipes/{name}.yaml", name)
+        settings = NEW_BART if name == "bart" else []
+        check_recipe(stretto, f"recipes/{name}.yaml", name, *settings)
     # Another corpus: all tags begin with I- (IOB1), in one file.
     one_file = [f"data.{part}=real/wikigold/wikigold.conll.txt" for part in ("train", "validation", "test")]
     for name in ("ner", "tagger"):

@@ -96,7 +96,8 @@ def check_door(stretto):
     results = stretto.json("door/all_results.json")
     require({"epoch", "train_loss", "train_runtime", "train_samples_per_second", "eval_f1", "eval_precision", "eval_accuracy",
              "eval_loss", "predict_f1"} <= set(results), f"{results}")
-    require(stretto.json("door/trainer_state.json")["global_step"] == 3, "trainer_state.json")
+    state = stretto.json("door/trainer_state.json")
+    require(state["global_step"] == 3 and state["log_history"][0]["learning_rate"] > 0, f"trainer_state.json: {state}")
     require({"config.json", "model.safetensors", "vocab.txt", "eval_results.json", "predict_results.json"} <=
             {path.name for path in (stretto.folder / "door").iterdir()}, "files of run_ner")
     lines = (stretto.folder / "door/predictions.txt").read_text().splitlines()

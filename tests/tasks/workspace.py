@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -62,6 +63,21 @@ class Stretto:
 
     def json(self, path):
         return json.loads((self.folder / path).read_text(encoding="utf-8"))
+
+
+# Settings that start a recipe from the folder new-bart/ of write_bart.
+NEW_BART = ["model.path=null", "model.config=new-bart/config.json", "tokenizer.path=new-bart"]
+
+
+def write_bart(folder):
+    """config.json and a byte-level tokenizer: BART starts from random weights."""
+    shutil.copytree(SOURCE / "tests/golden/tokenizer/roberta", folder)
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
+             (("layers", 2), ("attention_heads", 4), ("ffn_dim", 48))}
+    (folder / "config.json").write_text(json.dumps(
+        {"model_type": "bart", "vocab_size": len(vocabulary), "d_model": 32, "max_position_embeddings": 128, "bos_token_id": 0,
+         "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, **sides}))
 
 
 def require(condition, message):
