@@ -69,10 +69,9 @@ std::vector<std::string> check_output(const ScriptPlan& plan) {
     throw ConfigError("--output_dir {}: it holds a trained model; pass --overwrite_output_dir to train again",
                       plan.output_dir.string());
   if (!plan.train || !plan.overwrite) return {};
-  const std::filesystem::path recipe = plan.recipe_file(), done = plan.output_dir / finished_mark;
+  const std::filesystem::path recipe = plan.recipe_file();
   const bool started = plan.resume && std::filesystem::exists(recipe) && read_file(recipe) == plan.recipe &&
-                       !(std::filesystem::exists(done) &&
-                         std::filesystem::last_write_time(done) >= std::filesystem::last_write_time(recipe));
+                       !std::filesystem::exists(plan.output_dir / finished_mark);
   if (started) {
     log::info("continuing the run in {}, which has not finished", plan.output_dir.string());
     return {};
@@ -84,35 +83,37 @@ std::vector<std::string> check_output(const ScriptPlan& plan) {
   return {"--set", "resume=false"};  // the earlier run is moved to run/previous
 }
 
-// The recipe in --output_dir. A run that is refused before its first step leaves the one that was there.
-class RecipeFile {
+// The recipe in --output_dir, and the mark of an earlier run's end. A run that is refused before its first step leaves both as they were.
+class RunMarks {
  public:
-  explicit RecipeFile(const ScriptPlan& plan) : path_(plan.recipe_file()) {
+  explicit RunMarks(const ScriptPlan& plan)
+      : recipe_(plan.recipe_file()),
+        done_(plan.output_dir / finished_mark),
+        earlier_done_(done_.string() + ".earlier") {
     make_folders(plan.output_dir);
-    if (std::filesystem::exists(path_)) {
-      earlier_ = read_file(path_);
-      written_ = std::filesystem::last_write_time(path_);
-    }
-    write_file_atomic(path_, plan.recipe);
+    if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
+    write_file_atomic(recipe_, plan.recipe);
+    if (plan.resume && std::filesystem::exists(done_)) std::filesystem::rename(done_, earlier_done_);
   }
 
-  std::string name() const { return path_.string(); }
+  std::string recipe() const { return recipe_.string(); }
 
   void restore() {
-    if (!earlier_) {
-      std::filesystem::remove(path_);
+    if (earlier_recipe_) {
+      write_file_atomic(recipe_, *earlier_recipe_);
     } else {
-      write_file_atomic(path_, *earlier_);
-      std::filesystem::last_write_time(path_, written_);
+      std::filesystem::remove(recipe_);
     }
+    if (std::filesystem::exists(earlier_done_)) std::filesystem::rename(earlier_done_, done_);
     log::info("nothing was changed in {}; --print-recipe shows the recipe that these flags mean",
-              path_.parent_path().string());
+              recipe_.parent_path().string());
   }
 
+  void drop_earlier() { std::filesystem::remove(earlier_done_); }
+
  private:
-  std::filesystem::path path_;
-  std::optional<std::string> earlier_;
-  std::filesystem::file_time_type written_;
+  std::filesystem::path recipe_, done_, earlier_done_;
+  std::optional<std::string> earlier_recipe_;
 };
 
 // Without --do_train, the model to evaluate takes the place of a trained one.
@@ -138,7 +139,7 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
   for (const std::string& note : plan.notes) log::info("{}", note);
   const std::vector<std::string> overwrite = check_output(plan);
   const std::filesystem::path model = plan.train ? plan.model : evaluated_model(plan);
-  RecipeFile recipe(plan);
+  RunMarks marks(plan);
   if (!plan.train) link_model(plan, model);
   std::vector<std::string> launch;
   const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : plan.ranks.value_or(0);
@@ -150,21 +151,22 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
     return run_stretto(std::move(words));
   };
   if (plan.train) {
-    std::vector<std::string> words = {"train", recipe.name()};
+    std::vector<std::string> words = {"train", marks.recipe()};
     words.insert(words.end(), overwrite.begin(), overwrite.end());
     const int code = run(std::move(words));
-    if (code == refused) recipe.restore();
+    if (code == refused) marks.restore();
     if (code != 0) return code;
+    marks.drop_earlier();
     results.add_training();
   }
   if (plan.evaluate) {
-    if (const int code = run({"test", recipe.name(), "--set", "data.test=" + plan.validation->string()});
+    if (const int code = run({"test", marks.recipe(), "--set", "data.test=" + plan.validation->string()});
         code != 0)
       return code;
     results.add_test("eval");
   }
   if (plan.predict) {
-    if (const int code = run({"test", recipe.name()}); code != 0) return code;
+    if (const int code = run({"test", marks.recipe()}); code != 0) return code;
     results.add_test("predict");
   }
   return 0;
