@@ -42,7 +42,7 @@ RowsTrained train_rows(Group& group, const EngineOptions& options) {
   Lookups net;
   // With the usual eps, steps of elements whose gradients nearly cancel would amplify rounding errors, which differ from call to call:
   // libraries' products depend on the alignment of their operands.
-  Engine engine(net, group, options, optim::adamw({.lr = 0.05, .eps = 1e-2, .weight_decay = 0.1}));
+  Engine engine(net, group, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1, .eps = 1e-2}));
   EXPECT_EQ(engine.reducer().tables().size(), options.lazy_rows ? 1u : 0u);
   RowsTrained result;
   for (int64_t step = 0; step < 3; ++step) {
