@@ -77,7 +77,7 @@ TEST_P(RowsOfShards, AreReducedToTheSumsOfWholeTables) {
     dense.lazy_rows = false;
     const RowsTrained expected = train_rows(group, dense);
     for (size_t step = 0; step < expected.norms.size(); ++step)
-      EXPECT_NEAR(by_rows.norms[step], expected.norms[step], 1e-5 * expected.norms[step]);
+      EXPECT_NEAR(by_rows.norms[step], expected.norms[step], 1e-4 * expected.norms[step]);
     for (const auto& [name, tensor] : expected.weights)
       EXPECT_TRUE(at::allclose(by_rows.weights.at(name), tensor, 1e-5, 1e-4)) << name;  // of steps of 0.05
   });
