@@ -10,6 +10,7 @@
 #include "stretto/base/log.h"
 #include "stretto/cluster/interfaces.h"
 #include "stretto/comm/store.h"
+#include "stretto/tensor/vector_math.h"
 
 namespace stretto {
 namespace {
@@ -54,6 +55,7 @@ Job join_job(const std::string& device, const std::string& setting, const std::s
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
   job.device = choose_device(device, setting, job.info, gpus_of_host());
   make_current(job.device);
+  prepare_vector_math();
   // stretto's launcher gives each rank its cores and sets the number of threads; under others ranks would compete for them.
   const bool threads_are_set = std::getenv("OMP_NUM_THREADS") != nullptr;
   if (job.device.is_cpu() && job.info.local_world_size > 1 && !threads_are_set) at::set_num_threads(1);

@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 
 #include "stretto/comm/store.h"
+#include "stretto/tensor/vector_math.h"
 
 namespace stretto {
 
@@ -17,6 +18,7 @@ void run_rank_threads(int ranks, const std::function<void(Group&)>& body) {
 
 void run_rank_threads(int ranks, const GroupOptions& options, const std::function<void(Group&)>& body,
                       const std::string& backend) {
+  prepare_vector_math();
   const auto store = memory_store();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;

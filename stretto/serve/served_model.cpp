@@ -5,6 +5,7 @@
 #include "stretto/models/config_json.h"
 #include "stretto/parallel/run_products.h"
 #include "stretto/tensor/finite.h"
+#include "stretto/tensor/vector_math.h"
 
 namespace stretto {
 namespace {
@@ -25,6 +26,7 @@ ServedModel::ServedModel(const std::filesystem::path& path, Head head, const Pip
       model(make_text_model(models, head, config, (path / "config.json").string())),
       allow_nonfinite(options.allow_nonfinite),
       pad_to_multiple_of(options.dtype == at::kBFloat16 ? 64 : 1) {
+  prepare_vector_math();
   const WeightReport report = model->load_weights(path);
   if (!report.missing.empty()) {
     throw DataError("{}: the weights lack {}; fine-tune a model first (stretto train)", folder,
