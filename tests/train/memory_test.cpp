@@ -10,33 +10,44 @@
 namespace stretto {
 namespace {
 
-// MiB that no file backs: anonymous and shared memory. -1: not measured.
-double memory_of(pid_t process) {
+// MiB of a process that no file backs. 0: none, or not measured.
+struct Memory {
+  double own = 0, shared = 0;
+};
+
+Memory memory_of(pid_t process) {
   std::ifstream rollup(fmt::format("/proc/{}/smaps_rollup", process));
-  double kib = -1;
+  Memory memory;
   for (std::string word; rollup >> word;) {
-    double value = 0;
-    if ((word == "Pss_Anon:" || word == "Pss_Shmem:") && rollup >> value) kib = std::max(kib, 0.0) + value;
+    double kib = 0;
+    if (word == "Pss_Anon:" && rollup >> kib) memory.own = kib / 1024;
+    if (word == "Pss_Shmem:" && rollup >> kib) memory.shared = kib / 1024;
   }
-  return kib < 0 ? -1 : kib / 1024;
+  return memory;
 }
 
 struct Peaks {
   double rank = 0, sum = 0;  // MiB, of any one rank, and of all together
 };
 
-// Of the ranks of `command`, which must succeed.
+// Of the ranks of `command`, which must succeed. Each is charged its part of the memory that ranks share: the last one to end would
+// otherwise be charged all of it.
 Peaks peaks_of(const std::string& command) {
   BackgroundShell run(command);
   Peaks peaks;
+  size_t count = 0;
   while (run.running()) {
-    double sum = 0;
-    for (const pid_t rank : children_of(run.pid())) {
-      const double mib = std::max(0.0, memory_of(rank));
-      peaks.rank = std::max(peaks.rank, mib);
-      sum += mib;
+    double own = 0, sum_own = 0, shared = 0;
+    const auto ranks = children_of(run.pid());
+    count = std::max(count, ranks.size());
+    for (const pid_t rank : ranks) {
+      const Memory memory = memory_of(rank);
+      own = std::max(own, memory.own);
+      sum_own += memory.own;
+      shared += memory.shared;
     }
-    peaks.sum = std::max(peaks.sum, sum);
+    if (count > 0) peaks.rank = std::max(peaks.rank, own + shared / static_cast<double>(count));
+    peaks.sum = std::max(peaks.sum, sum_own + shared);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   const ShellResult result = run.wait();
@@ -48,18 +59,14 @@ bool measures() {
 #if defined(__SANITIZE_ADDRESS__)
   return false;  // its shadow memory is counted
 #else
-  return memory_of(::getpid()) >= 0;
+  return memory_of(::getpid()).own > 0;
 #endif
 }
 
-// With 46 layers 24.3 million parameters in blocks of 2 MiB.
+// 24.3 million parameters in blocks of 2 MiB.
 constexpr double model_mib = 92.6;
-std::string config_of(int layers) {
-  return fmt::format(
-      R"({{"model_type": "bert", "vocab_size": 64, "hidden_size": 256, "num_hidden_layers": {},
-  "num_attention_heads": 4, "intermediate_size": 512, "max_position_embeddings": 32}})",
-      layers);
-}
+constexpr const char* deep_config = R"({"model_type": "bert", "vocab_size": 64, "hidden_size": 256,
+  "num_hidden_layers": 46, "num_attention_heads": 4, "intermediate_size": 512, "max_position_embeddings": 32})";
 
 // The shell command of a run of ten steps, so that its peak is seen on a busy machine too, into the folder `name`, on 4 ranks, with a plain SGD: 8 bytes per parameter.
 std::string short_run(const Workspace& workspace, const std::string& name, const std::string& more,
@@ -72,7 +79,7 @@ std::string short_run(const Workspace& workspace, const std::string& name, const
           workspace.path(name), more));
 }
 
-// Above what the same run needs with a model of the same widths and almost no size: libraries keep buffers for their products.
+// Above what the same run needs with a model of almost no size.
 Peaks peaks_above(const Peaks& base, const std::string& command) {
   const Peaks peaks = peaks_of(command);
   return {peaks.rank - base.rank, peaks.sum - base.sum};
@@ -83,9 +90,8 @@ TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;
   const std::string sgd = "optimizer.type=SGD ", fsdp = sgd + "training.strategy=fsdp ";
-  workspace.write("model/config.json", config_of(1));
   const Peaks base = peaks_of(short_run(workspace, "base", sgd));
-  workspace.write("model/config.json", config_of(46));
+  workspace.write("model/config.json", deep_config);
   EXPECT_GT(peaks_above(base, short_run(workspace, "ddp", sgd + "checkpoint.every=10")).rank,
             1.8 * model_mib);
   const double limit = 0.95 * model_mib;
@@ -106,7 +112,7 @@ TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
 TEST(Memory, OptimizerStateInFilesIsNotInMemory) {
   if (!measures()) GTEST_SKIP() << "memory cannot be measured here";
   const Workspace workspace;
-  workspace.write("model/config.json", config_of(46));
+  workspace.write("model/config.json", deep_config);
   std::filesystem::create_directory(workspace.path("disk"));
   const Peaks in_memory = peaks_of(short_run(workspace, "memory", "", 2));
   const Peaks in_files =
