@@ -105,8 +105,8 @@ class RunMarks {
       std::filesystem::remove(recipe_);
     }
     if (std::filesystem::exists(earlier_done_)) std::filesystem::rename(earlier_done_, done_);
-    log::info("nothing was changed in {}; --print-recipe shows the recipe that these flags mean",
-              recipe_.parent_path().string());
+    log::info("{}--print-recipe shows the recipe that these flags mean",
+              earlier_recipe_ ? fmt::format("{} is as it was; ", recipe_.string()) : "");
   }
 
   void drop_earlier() { std::filesystem::remove(earlier_done_); }
@@ -146,16 +146,18 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
   if (ranks > 0) launch = {"-N", std::to_string(ranks)};
   if (!arguments.strategy.empty()) launch.insert(launch.end(), {"--strategy", arguments.strategy});
   ScriptResults results(script, plan);
+  bool trained = false;
   const auto run = [&](std::vector<std::string> words) {
     words.insert(words.begin() + 2, launch.begin(), launch.end());
-    return run_stretto(std::move(words));
+    const int code = run_stretto(std::move(words));
+    if (code == refused && !trained) marks.restore();
+    return code;
   };
   if (plan.train) {
     std::vector<std::string> words = {"train", marks.recipe()};
     words.insert(words.end(), overwrite.begin(), overwrite.end());
-    const int code = run(std::move(words));
-    if (code == refused) marks.restore();
-    if (code != 0) return code;
+    if (const int code = run(std::move(words)); code != 0) return code;
+    trained = true;
     marks.drop_earlier();
     results.add_training();
   }

@@ -77,9 +77,10 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const CLI::App& verb = chosen_verb(app);
   const auto extra = app.remaining(/*recurse=*/true);
   const bool is_extra_error = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  // An unknown option is the likely cause of other errors, such as a missing option.
-  const bool is_extra =
-      !extra.empty() && (is_extra_error || (extra.front().starts_with('-') && extra.front() != "--"));
+  // An unknown option is the likely cause of other errors, such as a missing option; not where the verb takes words of its own.
+  const bool is_unknown =
+      !extra.empty() && extra.front().starts_with('-') && extra.front() != "--" && !verb.get_allow_extras();
+  const bool is_extra = !extra.empty() && (is_extra_error || is_unknown);
   const std::string name = full_name(app, verb);
   const std::vector<std::string> inner = names_of_verbs(verb);
   std::string message = !inner.empty() ? describe_missing_verb(inner, extra)

@@ -52,6 +52,12 @@ TEST(Parse, AnUnknownOptionComesBeforeWhatItMayHaveCaused) {
   EXPECT_THAT(TrainCommand().usage_error({"--max-restart=3"}), HasSubstr("--max-restart is not an option"));
 }
 
+TEST(Parse, WordsThatAVerbTakesAreNotBlamedForItsOtherErrors) {
+  TrainCommand command;
+  command.app.get_subcommand("train")->allow_extras();
+  EXPECT_THAT(command.usage_error({"r.yaml", "--do_train", "-N", "0"}), HasSubstr("\"0\" is not a whole number"));
+}
+
 TEST(Parse, AnEmptyStrategyIsRefused) {
   EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--strategy", ""}),
               HasSubstr("--strat: a name is expected"));
