@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
@@ -58,62 +60,99 @@ bool is_inside(const std::filesystem::path& path, const std::filesystem::path& f
   return !relative.empty() && !relative.starts_with("..");
 }
 
-// A finished run of the script is replaced only with --overwrite_output_dir, as there; an interrupted one is continued. Returns the
-// arguments of `stretto train` that say so.
-std::vector<std::string> check_output(const ScriptPlan& plan) {
-  if (!std::filesystem::exists(plan.output_dir)) return {};
-  if (!std::filesystem::is_directory(plan.output_dir))
-    throw ConfigError("--output_dir {}: it is a file; expected a folder", plan.output_dir.string());
+// A finished run of the script is replaced only with --overwrite_output_dir, as there; an interrupted one is continued. Returns whether
+// a new run replaces that in the folder.
+bool replaces_earlier_run(const ScriptPlan& plan) {
   const bool finished = std::filesystem::exists(plan.output_dir / "config.json");
   if (plan.train && finished && !plan.overwrite)
     throw ConfigError("--output_dir {}: it holds a trained model; pass --overwrite_output_dir to train again",
                       plan.output_dir.string());
-  if (!plan.train || !plan.overwrite) return {};
+  if (!plan.train || !plan.overwrite) return false;
   const std::filesystem::path recipe = plan.recipe_file();
   const bool started = plan.resume && std::filesystem::exists(recipe) && read_file(recipe) == plan.recipe &&
                        !std::filesystem::exists(plan.output_dir / finished_mark);
   if (started) {
     log::info("continuing the run in {}, which has not finished", plan.output_dir.string());
-    return {};
+    return false;
   }
   if (is_inside(plan.model, plan.run_folder()))
     throw ConfigError(
         "--model_name_or_path {}: it is in {}, which this command replaces; pass another --output_dir",
         plan.model.string(), plan.run_folder().string());
-  return {"--set", "resume=false"};  // the earlier run is moved to run/previous
+  return std::filesystem::exists(plan.run_folder());
 }
 
-// The recipe in --output_dir, and the mark of an earlier run's end. A run that is refused before its first step leaves both as they were.
-class RunMarks {
+// An earlier run of the script in --output_dir, which stands aside while a new one starts, and then is previous/. If the new one is
+// refused before its first step, everything is as it was.
+class EarlierRun {
  public:
-  explicit RunMarks(const ScriptPlan& plan)
-      : recipe_(plan.recipe_file()),
+  explicit EarlierRun(const ScriptPlan& plan)
+      : run_(plan.output_dir / "run"),
+        aside_(plan.output_dir / "previous.new"),
+        recipe_(plan.recipe_file()),
         done_(plan.output_dir / finished_mark),
-        earlier_done_(done_.string() + ".earlier") {
-    make_folders(plan.output_dir);
-    if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
-    write_file_atomic(recipe_, plan.recipe);
-    if (plan.resume && std::filesystem::exists(done_)) std::filesystem::rename(done_, earlier_done_);
+        done_aside_(done_.string() + ".earlier") {
+    // A command that was killed in between has left it aside.
+    if (!std::filesystem::exists(aside_)) return;
+    const archive::RunLock lock(run_);
+    new_run_has_begun() ? keep() : bring_back();
   }
 
-  std::string recipe() const { return recipe_.string(); }
+  // Writes the new recipe; `replaced`: the run in the folder makes room.
+  void begin(const ScriptPlan& plan, bool replaced) {
+    make_folders(plan.output_dir);
+    if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
+    if (replaced) {
+      const archive::RunLock lock(run_);  // refuses while a run writes there
+      rename_folder(run_, aside_);
+      if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_aside_);
+    }
+    if (plan.train) {
+      lock_.emplace(run_);
+      ::setenv(archive::RunLock::variable, lock_->value().c_str(), 1);  // `stretto train` takes it over
+    }
+    write_file_atomic(recipe_, plan.recipe);
+  }
 
   void restore() {
+    if (new_run_has_begun()) return keep();
+    bring_back();
     if (earlier_recipe_) {
       write_file_atomic(recipe_, *earlier_recipe_);
     } else {
       std::filesystem::remove(recipe_);
     }
-    if (std::filesystem::exists(earlier_done_)) std::filesystem::rename(earlier_done_, done_);
     log::info("{}--print-recipe shows the recipe that these flags mean",
               earlier_recipe_ ? fmt::format("{} is as it was; ", recipe_.string()) : "");
   }
 
-  void drop_earlier() { std::filesystem::remove(earlier_done_); }
+  void keep() {
+    std::filesystem::remove(done_aside_);
+    if (!std::filesystem::exists(aside_)) return;
+    const std::filesystem::path previous = aside_.parent_path() / "previous";
+    replace_folder(aside_, previous);
+    log::info("the earlier run is in {}", previous.string());
+  }
+
+  std::string recipe() const { return recipe_.string(); }
 
  private:
-  std::filesystem::path recipe_, done_, earlier_done_;
+  bool new_run_has_begun() const {
+    const std::filesystem::path checkpoints = run_ / "checkpoints";
+    return std::filesystem::exists(run_ / "model") ||
+           (std::filesystem::exists(checkpoints) && !std::filesystem::is_empty(checkpoints));
+  }
+
+  void bring_back() {
+    if (!std::filesystem::exists(aside_)) return;
+    remove_folder(run_);
+    rename_folder(aside_, run_);
+    if (std::filesystem::exists(done_aside_)) std::filesystem::rename(done_aside_, done_);
+  }
+
+  std::filesystem::path run_, aside_, recipe_, done_, done_aside_;
   std::optional<std::string> earlier_recipe_;
+  std::optional<archive::RunLock> lock_;
 };
 
 // Without --do_train, the model to evaluate takes the place of a trained one.
@@ -137,9 +176,12 @@ std::filesystem::path evaluated_model(const ScriptPlan& plan) {
 
 int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& arguments) {
   for (const std::string& note : plan.notes) log::info("{}", note);
-  const std::vector<std::string> overwrite = check_output(plan);
+  if (std::filesystem::exists(plan.output_dir) && !std::filesystem::is_directory(plan.output_dir))
+    throw ConfigError("--output_dir {}: it is a file; expected a folder", plan.output_dir.string());
+  EarlierRun earlier(plan);
+  const bool replaces = replaces_earlier_run(plan);
   const std::filesystem::path model = plan.train ? plan.model : evaluated_model(plan);
-  RunMarks marks(plan);
+  earlier.begin(plan, replaces);
   if (!plan.train) link_model(plan, model);
   std::vector<std::string> launch;
   const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : plan.ranks.value_or(0);
@@ -150,25 +192,26 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
   const auto run = [&](std::vector<std::string> words) {
     words.insert(words.begin() + 2, launch.begin(), launch.end());
     const int code = run_stretto(std::move(words));
-    if (code == refused && !trained) marks.restore();
+    if (code == refused && !trained) {
+      earlier.restore();
+    } else {
+      earlier.keep();
+    }
     return code;
   };
   if (plan.train) {
-    std::vector<std::string> words = {"train", marks.recipe()};
-    words.insert(words.end(), overwrite.begin(), overwrite.end());
-    if (const int code = run(std::move(words)); code != 0) return code;
+    if (const int code = run({"train", earlier.recipe()}); code != 0) return code;
     trained = true;
-    marks.drop_earlier();
     results.add_training();
   }
   if (plan.evaluate) {
-    if (const int code = run({"test", marks.recipe(), "--set", "data.test=" + plan.validation->string()});
+    if (const int code = run({"test", earlier.recipe(), "--set", "data.test=" + plan.validation->string()});
         code != 0)
       return code;
     results.add_test("eval");
   }
   if (plan.predict) {
-    if (const int code = run({"test", marks.recipe()}); code != 0) return code;
+    if (const int code = run({"test", earlier.recipe()}); code != 0) return code;
     results.add_test("predict");
   }
   return 0;

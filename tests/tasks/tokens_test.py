@@ -4,7 +4,10 @@
     tokens_test.py STRETTO PYTHON...
 """
 
+import contextlib
+import fcntl
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -125,6 +128,34 @@ def check_refused_reruns(stretto, flags):
                              [("--max_steps", "abc"), "expected a whole number"]):
         stretto.require_error(message, "run-ner", *with_flag(flags, *mistake), "--overwrite_output_dir")
         require(kept() == before, f"{mistake} changed the run")
+    model, checkpoints = (door / "run/model/model.safetensors").read_bytes(), sorted(path.name for path in (door / "run/checkpoints").iterdir())
+    require(checkpoints != [], "the run has no checkpoint to stand aside")
+    stretto.run("run-ner", *with_flag(flags, "--learning_rate", "1e-3"), "--overwrite_output_dir", "-N", 2)
+    require((door / "previous/model/model.safetensors").read_bytes() == model, "previous/ does not hold the earlier model")
+    require(sorted(path.name for path in (door / "previous/checkpoints").iterdir()) == checkpoints, "previous/ lacks checkpoints")
+    require((door / "model.safetensors").read_bytes() == (door / "run/model/model.safetensors").read_bytes() != model, "the new model")
+    require(not (door / "previous.new").exists(), "the earlier run still stands aside")
+    # While another run writes there, it is left alone.
+    before = kept()
+    with locked(door / "run"):
+        stretto.require_error("another run is writing into door/run", "run-ner", *flags, "--overwrite_output_dir")
+    require(kept() == before, "a run in progress was moved")
+    # A command that was killed while the earlier run stood aside: the next one, which is refused too, brings it back.
+    before = kept()
+    (door / "run").rename(door / "previous.new")
+    stretto.require_error("not a number", "run-ner", *with_flag(flags, "--learning_rate", "abc"), "--overwrite_output_dir")
+    require(kept() == before, "the run that stood aside was not brought back")
+
+
+@contextlib.contextmanager
+def locked(run):
+    """As a run in progress locks its folder."""
+    folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def with_flag(flags, name, value):
