@@ -3,12 +3,16 @@
 #define USE_C10D_GLOO
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "stretto/base/process.h"
 #include "stretto/comm/backends.h"
 
 namespace stretto {
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             const GroupOptions& options) {
+  // Gloo sends by writev(), which raises SIGPIPE where a peer has just ended; Python ignores that signal, other programs die
+  // of it without a word.
+  ignore_write_signals();
   auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->devices = {c10d::ProcessGroupGloo::createDeviceForHostname(options.address)};
   gloo->threads = 2;

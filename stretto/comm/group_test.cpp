@@ -1,5 +1,6 @@
 #include "stretto/comm/group.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <numeric>
 #include <thread>
@@ -414,6 +415,13 @@ TEST_P(AnyBackend, EveryCollectiveIsInTheFlightRecord) {
 const auto name_of_backend = [](const auto& backend) { return std::string(backend.param); };
 INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::ValuesIn(backends()), name_of_backend);
 INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::ValuesIn(backends()), name_of_backend);
+
+// Rank 0 would end without a message when it sends to a peer that has ended.
+TEST(Group, GlooLeavesNoBrokenPipeToEndTheProcess) {
+  const auto before = ::signal(SIGPIPE, SIG_DFL);
+  run_rank_threads(2, {}, [](Group& group) { group.barrier(); }, "gloo");
+  EXPECT_EQ(::signal(SIGPIPE, before), SIG_IGN);
+}
 
 TEST(Group, UnknownBackendIsRefused) { EXPECT_THROW(Group("ucx", {}, 0, 1), ConfigError); }
 
