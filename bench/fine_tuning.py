@@ -19,9 +19,10 @@ def batches_of(lengths, size, alike=True, window=50):
         yield from cut
 
 
-def by_length(lengths, size):
-    """Batches for evaluation: sorted by length."""
-    order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+def evaluation_batches(lengths, size, alike=True):
+    """Batches of indices: sorted by length, or 8 in the given order, as the example scripts of transformers evaluate."""
+    order = sorted(range(len(lengths)), key=lambda index: lengths[index]) if alike else list(range(len(lengths)))
+    size = size if alike else 8
     return [order[at:at + size] for at in range(0, len(order), size)]
 
 

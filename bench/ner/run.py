@@ -46,38 +46,42 @@ def training(options, train, dev, folder, precision):
     measure.print_row(f"named entities, {precision}", "samples/s", own, measure.peer_name("similar lengths"), alike, True, 2.5)
 
 
-def evaluation(options, train, dev, folder):
-    """Of one model, which is trained first."""
+def train_model(options, train, folder):
     steps = {"training.epochs": 1, "training.precision": "bf16" if measure.has_bf16() else "fp32"}
     measure.stretto_train(options.stretto, RECIPE, {**settings(options, train, folder), **steps})
+
+
+def evaluation(options, train, dev, folder, precision):
     count = sum(1 for block in dev.read_text(encoding="utf-8").split("\n\n") if block.strip())
     def ours():
         cache = tempfile.mkdtemp(dir=folder)
         command = [options.stretto, "test", RECIPE, "-N", 1, f"data.train={train}", f"data.validation=null", f"data.test={dev}",
-                   f"data.cache={cache}", f"output={folder}/run"]
-        return measure.run(command, cores=measure.one_core()).seconds
+                   f"data.cache={cache}", f"output={folder}/run", f"training.precision={precision}"]
+        return count / measure.run(command, cores=measure.one_core()).seconds
 
-    def theirs():
-        return measure.python_peer(options.python, PEER, "--dev", dev, "--encoder", folder / "run/model")
+    def theirs(*how):
+        return measure.python_peer(options.python, PEER, "--dev", dev, "--encoder", folder / "run/model", "--precision", precision, *how)
 
-    own, peer = zip(*[(ours(), theirs()) for _ in range(options.rounds)])
+    own, any_lengths, alike = zip(*[(ours(), theirs("--any-lengths"), theirs()) for _ in range(options.rounds)])
     f1 = json.loads((folder / "run/test_results.json").read_text())["overall_f1"]
-    print(f"F1 of the same model: stretto {f1:.4f}, transformers {peer[0]['f1']:.4f}")
-    measure.print_row("named entities, evaluation", "samples/s", [count / seconds for seconds in own], measure.peer_name("sorted by length"),
-                      [result["samples_per_second"] for result in peer], True, 3)
+    print(f"F1 of the same model: stretto {f1:.4f}, transformers {alike[0]['f1']:.4f}")
+    for how, peer in ("as run_ner", any_lengths), ("sorted by length", alike):
+        measure.print_row(f"named entities, evaluation, {precision}", "samples/s", own, measure.peer_name(how),
+                          [result["samples_per_second"] for result in peer], True, 3)
 
 
 def prediction(options, sentences, folder, precision):
     texts, model = folder / "sentences.txt", folder / "run/model"
     texts.write_text("\n".join(sentences) + "\n", encoding="utf-8")
 
-    def theirs():
+    def theirs(*how):
         return measure.python_peer(options.python, measure.ROOT / "bench/pipeline_peer.py", "token-classification", "--model", model, "--input",
-                                   texts, "--output", folder / "predicted.jsonl", "--precision", precision)["texts_per_second"]
+                                   texts, "--output", folder / "predicted.jsonl", "--precision", precision, *how)["texts_per_second"]
 
-    own, peer = zip(*[(measure.stretto_predict(options.stretto, model, texts, "--precision", precision), theirs())
-                      for _ in range(options.rounds)])
-    measure.print_row(f"named entities, prediction, {precision}", "texts/s", own, measure.peer_name("pipeline"), peer, True, 3)
+    own, single, batched = zip(*[(measure.stretto_predict(options.stretto, model, texts, "--precision", precision), theirs("--batch-size", 1),
+                                  theirs()) for _ in range(options.rounds)])
+    for how, peer in ("pipeline", single), ("pipeline in batches", batched):
+        measure.print_row(f"named entities, prediction, {precision}", "texts/s", own, measure.peer_name(how), peer, True, 3)
 
 
 def main():
@@ -90,7 +94,9 @@ def main():
         precisions = measure.precisions("named entities")
         for precision in precisions:
             training(options, train, dev, folder, precision)
-        evaluation(options, train, dev, folder)
+        train_model(options, train, folder)
+        for precision in precisions:
+            evaluation(options, train, dev, folder, precision)
         sentences = [" ".join(line.split()[0] for line in block.splitlines() if line.split())
                  for block in dev.read_text(encoding="utf-8").split("\n\n") if block.strip()]
         for precision in precisions:

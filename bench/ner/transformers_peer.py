@@ -4,7 +4,8 @@ Settings are the recipe's: batches of 16 of similar lengths, padded to the longe
 decay 0.01 (none for biases and norms), 10 % warm-up, then linear decay, gradients clipped to norm 1; the loss is the mean over the first
 tokens of words. Dev is evaluated after each epoch, and the best F1 is printed: spans as seqeval and conlleval count them.
 
-Without --train: evaluates a fine-tuned model on dev, and prints its F1 and samples/s, from the sentences to the F1.
+Without --train: evaluates a fine-tuned model on dev, and prints its F1 and samples/s, from the sentences to the F1; in batches sorted by
+length, with --any-lengths as run_ner.py does.
 """
 import argparse
 import json
@@ -89,8 +90,8 @@ def spans_of(tags):
 def evaluate(samples):
     model.eval()
     right = predicted = gold = 0
-    with torch.no_grad():
-        for batch in fine_tuning.by_length(lengths(samples), 64):
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bf16"):
+        for batch in fine_tuning.evaluation_batches(lengths(samples), 64, not arguments.any_lengths):
             inputs, labels = collate([samples[i] for i in batch])
             best = model(**inputs).logits.argmax(-1)
             for row, i in enumerate(batch):

@@ -51,7 +51,7 @@ def evaluate(folder):
     model.eval()
     null_scores, candidates = {}, {}
     with torch.no_grad():
-        for batch in fine_tuning.by_length(dev_lengths, 32):
+        for batch in fine_tuning.evaluation_batches(dev_lengths, 32):
             part = [dev[index] for index in batch]
             output = model(**windows.batch_of(part))
             for row, window in enumerate(part):

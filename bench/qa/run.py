@@ -77,24 +77,29 @@ def evaluation(options, work, train, folder, precisions):
     dev, texts, count = write_dev(train, folder)
     model = folder / "run/model"
 
-    def ours():
+    def ours(precision):
         cache = tempfile.mkdtemp(dir=folder)
         return count / measure.run([options.stretto, "test", RECIPE, "-N", 1, f"data.train={train}", "data.validation=null",
-                                    f"data.test={dev}", f"data.cache={cache}", f"output={folder}/run"], cores=measure.one_core()).seconds
+                                    f"data.test={dev}", f"data.cache={cache}", f"output={folder}/run",
+                                    f"training.precision={precision}"], cores=measure.one_core()).seconds
 
     def theirs(*arguments):
         return measure.python_peer(options.python, PEER, "--dev", dev, "--encoder", model, *arguments)
 
-    own, peer = zip(*[(ours(), theirs()) for _ in range(options.rounds)])
-    f1 = json.loads((folder / "run/test_results.json").read_text())["f1"]
-    print(f"F1 of the same model: stretto {f1:.2f}, transformers {peer[0]['f1']:.2f}")
-    measure.print_row(f"{work}, evaluation", "questions/s", own, measure.peer_name("sorted by length"),
-                      [result["questions_per_second"] for result in peer], True, 3)
+    def compare(kind, precision, own_turn, *arguments):
+        arguments = ["--precision", precision, *arguments]
+        own, any_lengths, alike = zip(*[(own_turn(), theirs(*arguments, "--any-lengths"), theirs(*arguments)) for _ in range(options.rounds)])
+        for how, peer in ("as run_qa", any_lengths), ("sorted by length", alike):
+            measure.print_row(f"{work}, {kind}, {precision}", "questions/s", own, measure.peer_name(how),
+                              [result["questions_per_second"] for result in peer], True, 3)
+        return alike[0]
+
     for precision in precisions:
-        own, peer = zip(*[(measure.stretto_predict(options.stretto, model, texts, "--precision", precision),
-                           theirs("--output", folder / "answers.jsonl", "--precision", precision)) for _ in range(options.rounds)])
-        measure.print_row(f"{work}, prediction, {precision}", "questions/s", own, measure.peer_name("sorted by length"),
-                          [result["questions_per_second"] for result in peer], True, 3)
+        peer = compare("evaluation", precision, lambda: ours(precision))
+        f1 = json.loads((folder / "run/test_results.json").read_text())["f1"]
+        print(f"F1 of the same model: stretto {f1:.2f}, transformers {peer['f1']:.2f}")
+        compare("prediction", precision, lambda: measure.stretto_predict(options.stretto, model, texts, "--precision", precision),
+                "--output", folder / "answers.jsonl")
 
 
 def main():

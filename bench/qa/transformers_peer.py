@@ -3,7 +3,7 @@
 With --train: questions/s of building training samples (windows that share doc_stride, and the answer's first and last token of each), and
 samples/s of fine-tuning in batches padded to the longest of each, of similar lengths unless --any-lengths.
 With --dev, and a fine-tuned model as --encoder: questions/s from the questions to answers and their F1, in batches of windows sorted by
-length; with --output the answers are written there instead, as JSON lines. Under torchrun, training is distributed by DDP.
+length, with --any-lengths as run_qa.py does; with --output the answers are written there instead, as JSON lines. Under torchrun, training is distributed by DDP.
 """
 import argparse
 import collections
@@ -94,7 +94,7 @@ def answers():
     """The text and the score of the best answer to each question; \"\" where that of [CLS] is higher."""
     samples, best, null = build(train=False), {}, {}
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bf16"):
-        for batch in fine_tuning.by_length(lengths(samples), 32):
+        for batch in fine_tuning.evaluation_batches(lengths(samples), 32, not arguments.any_lengths):
             part = [samples[i] for i in batch]
             output = model(**windows.batch_of(part))
             starts, ends = output.start_logits.float().numpy(), output.end_logits.float().numpy()
