@@ -34,6 +34,9 @@ class Schedule {
   virtual std::string monitor() const { return ""; }
   virtual void observe(double /*metric*/) {}
 
+  // Before observe(): the loss of the same evaluation, if it has one, for schedules that break ties by it.
+  virtual void observe_loss(double /*loss*/) {}
+
   // Why the run ends now; empty while it goes on. Asked at the start and after each evaluation.
   virtual std::string end_reason() const { return ""; }
 

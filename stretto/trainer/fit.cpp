@@ -255,6 +255,7 @@ void Fit::evaluate_model(const StepReport& report) {
   watched["train_loss"] = train_loss_.take();
   save_models(keep, saved_models_.improve(watched, report.step, report.epochs));
   auto& schedule = run_.schedule();
+  if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);
   schedule.observe(schedule.monitor().empty()
                        ? best_.monitor().value(metrics)
                        : Monitor("scheduler.monitor", schedule.monitor(), "min").value(watched));

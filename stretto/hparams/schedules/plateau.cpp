@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -62,6 +63,7 @@ struct Rules {
   double min_lr = 0;
   double eps = 0;
   double end_below = 0;  // the run ends at lower rates
+  bool loss_breaks_ties = false;
 };
 
 class Plateau : public Schedule {
@@ -71,9 +73,15 @@ class Plateau : public Schedule {
   std::string monitor() const override { return rules_.monitor; }
   StepRates rates(int64_t) const override { return {.lr = lr_}; }
 
+  void observe_loss(double loss) override {
+    if (rules_.loss_breaks_ties) loss_ = loss;
+  }
+
   void observe(double metric) override {
-    if (improves(metric)) {
+    const auto loss = std::exchange(loss_, std::nullopt);
+    if (improves(metric) || (best_ && metric == *best_ && loss && best_loss_ && *loss < *best_loss_)) {
       best_ = metric;
+      best_loss_ = loss;
       bad_ = 0;
     } else {
       ++bad_;
@@ -99,6 +107,7 @@ class Plateau : public Schedule {
   nlohmann::json state() const override {
     return {{"lr", lr_},
             {"best", best_ ? nlohmann::json(*best_) : nlohmann::json()},
+            {"best_loss", best_loss_ ? nlohmann::json(*best_loss_) : nlohmann::json()},
             {"bad", bad_},
             {"cooling", cooling_},
             {"reductions", reductions_}};
@@ -107,6 +116,9 @@ class Plateau : public Schedule {
     state.at("lr").get_to(lr_);
     best_.reset();
     if (!state.at("best").is_null()) best_ = state.at("best").get<double>();
+    best_loss_.reset();
+    if (const auto loss = state.find("best_loss"); loss != state.end() && !loss->is_null())
+      best_loss_ = loss->get<double>();
     state.at("bad").get_to(bad_);
     state.at("cooling").get_to(cooling_);
     state.at("reductions").get_to(reductions_);
@@ -132,8 +144,9 @@ class Plateau : public Schedule {
   Rules rules_;
   double lr_ = 0;
   std::optional<double> best_;
-  int64_t bad_ = 0;      // evaluations without improvement
-  int64_t cooling_ = 0;  // evaluations left that are not counted
+  std::optional<double> loss_, best_loss_;  // of the evaluation that is about to be observed, and of the best
+  int64_t bad_ = 0;                         // evaluations without improvement
+  int64_t cooling_ = 0;                     // evaluations left that are not counted
   int64_t reductions_ = 0;
 };
 
@@ -166,7 +179,8 @@ std::unique_ptr<Schedule> anneal_on_plateau(const AnnealOnPlateauOptions& option
                                          .factor = options.anneal_factor,
                                          .patience = options.patience,
                                          .extra_patience = options.initial_extra_patience,
-                                         .end_below = options.min_learning_rate});
+                                         .end_below = options.min_learning_rate,
+                                         .loss_breaks_ties = true});
 }
 
 }  // namespace stretto::optim

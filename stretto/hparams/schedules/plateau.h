@@ -39,7 +39,7 @@ struct AnnealOnPlateauOptions {
   bool operator==(const AnnealOnPlateauOptions&) const = default;
 };
 
-// The same with Flair's settings: any better value is an improvement, the first reduction waits initial_extra_patience
+// The same with Flair's settings: any better value is an improvement, as is the best value with a smaller loss, the first reduction waits initial_extra_patience
 // evaluations longer, and the run ends when the rate falls below min_learning_rate.
 std::unique_ptr<Schedule> anneal_on_plateau(const AnnealOnPlateauOptions& options);
 

@@ -84,6 +84,33 @@ TEST(Schedules, AnnealOnPlateauIsFlairs) {
   EXPECT_EQ(schedule->end_reason(), "");
 }
 
+// Rates and counts are those of flair.training_utils.AnnealOnPlateau (0.15.1) for the same pairs.
+TEST(Schedules, AnnealOnPlateauBreaksTiesByTheLoss) {
+  const std::string section = "{type: AnnealOnPlateau, patience: 0, min_learning_rate: 0, mode: max}";
+  auto schedule = from_yaml(section);
+  schedule->start({.lr = 1}, 100);
+  std::vector<double> rates;
+  const std::pair<double, double> evaluations[] = {{0.5, 3},   {0.5, 2}, {0.5, 2},  {0.4, 1},
+                                                   {0.5, 1.5}, {0.6, 9}, {0.6, 8.5}};
+  for (const auto& [metric, loss] : evaluations) {
+    schedule->observe_loss(loss);
+    schedule->observe(metric);
+    rates.push_back(schedule->rates(0).lr);
+    auto resumed = from_yaml(section);
+    resumed->start({.lr = 1}, 100);
+    resumed->resume(schedule->state());
+    schedule = std::move(resumed);
+  }
+  EXPECT_THAT(rates, testing::ElementsAre(1, 1, 0.5, 0.25, 0.25, 0.25, 0.25));
+  // A state without a loss, as earlier versions wrote.
+  nlohmann::json state = schedule->state();
+  state.erase("best_loss");
+  schedule->resume(state);
+  schedule->observe_loss(1);
+  schedule->observe(0.6);
+  EXPECT_EQ(schedule->rates(0).lr, 0.125);
+}
+
 TEST(Schedules, ANaNIsNoImprovement) {
   const auto schedule = from_yaml("{type: ReduceLROnPlateau, patience: 0, mode: min, factor: 0.5}");
   schedule->start({.lr = 1}, 100);
