@@ -38,6 +38,11 @@ std::map<std::filesystem::path, std::vector<std::string>> read_index(const std::
 
 }  // namespace
 
+bool has_pickled_weights(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / "pytorch_model.bin") ||
+         std::filesystem::exists(folder / "pytorch_model.bin.index.json");
+}
+
 bool has_weight_files(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / weights_name) ||
          std::filesystem::exists(folder / weights_index_name);
@@ -46,11 +51,11 @@ bool has_weight_files(const std::filesystem::path& folder) {
 std::map<std::filesystem::path, std::vector<std::string>> weight_files(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder / weights_name)) return {{folder / weights_name, {}}};
   if (std::filesystem::exists(folder / weights_index_name)) return read_index(folder / weights_index_name);
-  const bool pickled = std::filesystem::exists(folder / "pytorch_model.bin");
+  const bool pickled = has_pickled_weights(folder);
   throw DataError(
       "{}: there is neither model.safetensors nor model.safetensors.index.json{}", folder.string(),
       pickled
-          ? "; pytorch_model.bin is read by train and predict, but not here: convert it with transformers' save_pretrained"
+          ? "; pytorch_model.bin is read by train and predict, but not here: `stretto convert FOLDER NEW` writes it as safetensors"
           : "");
 }
 

@@ -20,6 +20,9 @@ bool has_weight_files(const std::filesystem::path& folder);
 // shard, a malformed index, or a folder without weights.
 std::map<std::filesystem::path, std::vector<std::string>> weight_files(const std::filesystem::path& folder);
 
+// Whether the folder has weights as torch.save writes them.
+bool has_pickled_weights(const std::filesystem::path& folder);
+
 // The same for weights as torch.save writes them, which are read where there are no safetensors: pytorch_model.bin, or the shards
 // in pytorch_model.bin.index.json. An empty map: there are none.
 std::map<std::filesystem::path, std::vector<std::string>> pickled_weight_files(

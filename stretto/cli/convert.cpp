@@ -9,6 +9,7 @@
 #include "stretto/cli/verbs.h"
 #include "stretto/convert/export.h"
 #include "stretto/convert/import.h"
+#include "stretto/convert/pickled_model.h"
 #include "stretto/convert/shards.h"
 
 namespace stretto::cli {
@@ -46,6 +47,29 @@ void to_model(const ConvertArguments& arguments) {
   print_result(checkpoint.path, arguments.to, bytes);
 }
 
+// A model folder that others gave pytorch_model.bin.
+bool is_pickled(const std::filesystem::path& folder) {
+  return std::filesystem::is_directory(folder) && !archive::has_weight_files(folder) &&
+         archive::has_pickled_weights(folder);
+}
+
+void to_safetensors(const ConvertArguments& arguments) {
+  for (const auto& [name, given] :
+       {std::pair("--like", arguments.like.has_value()), {"--state", arguments.state.has_value()}}) {
+    if (given)
+      throw ConfigError(
+          "{}: it does not apply to pytorch_model.bin, which {} holds; convert it by itself first", name,
+          arguments.from.string());
+  }
+  const int64_t most = arguments.max_shard_size.empty() ? convert::ExportOptions().max_shard_bytes
+                                                        : convert::parse_size(arguments.max_shard_size);
+  const convert::PickledModel model(arguments.from);
+  const int64_t bytes = model.bytes(arguments.dtype);
+  ByteProgress progress("writing the model", bytes);
+  model.write(arguments.to, most, arguments.dtype, [&](int64_t written) { progress.add(written); });
+  print_result(arguments.from, arguments.to, bytes);
+}
+
 void to_checkpoint(const ConvertArguments& arguments) {
   if (!arguments.state) {
     throw ConfigError(
@@ -72,10 +96,11 @@ void to_checkpoint(const ConvertArguments& arguments) {
 void add_convert(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand(
       "convert",
-      "Write the model of a checkpoint as a Hugging Face folder, or a model's weights into a checkpoint");
+      "Write the model of a checkpoint as a Hugging Face folder, or a model's weights into a checkpoint; or pytorch_model.bin as safetensors");
   auto arguments = std::make_shared<ConvertArguments>();
-  verb->add_option("from", arguments->from,
-                   "A checkpoint, or the output folder of a run (its newest checkpoint); or a model folder")
+  verb->add_option(
+          "from", arguments->from,
+          "A checkpoint, or the output folder of a run (its newest checkpoint); or a model folder, with safetensors or pytorch_model.bin")
       ->required()
       ->type_name("FROM");
   verb->add_option("to", arguments->to, "The folder to write, which must not exist")
@@ -96,7 +121,10 @@ void add_convert(CLI::App& app, int& exit_code) {
                    "For a model folder: the checkpoint from which everything but the weights is taken")
       ->type_name("CHECKPOINT");
   verb->callback([arguments, &exit_code] {
-    is_model_folder(arguments->from) ? to_checkpoint(*arguments) : to_model(*arguments);
+    const ConvertArguments& given = *arguments;
+    is_pickled(given.from)        ? to_safetensors(given)
+    : is_model_folder(given.from) ? to_checkpoint(given)
+                                  : to_model(given);
     exit_code = 0;
   });
 }

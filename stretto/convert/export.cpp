@@ -4,13 +4,11 @@
 
 #include "stretto/archive/folder.h"
 #include "stretto/archive/tensor_reader.h"
-#include "stretto/archive/weight_files.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/convert/float_types.h"
 #include "stretto/convert/new_folder.h"
-#include "stretto/convert/shards.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/text/tokenizer_load.h"
@@ -18,47 +16,14 @@
 namespace stretto::convert {
 namespace {
 
-// As they are to be written.
-std::vector<archive::SafetensorsTensor> weights_of(const archive::Manifest& manifest,
-                                                   const std::optional<std::string>& dtype) {
-  const std::string floats = dtype ? std::string(float_type(*dtype).name) : "";
+std::vector<archive::SafetensorsTensor> weights_of(const archive::Manifest& manifest) {
   std::vector<archive::SafetensorsTensor> weights;
   for (const auto& [name, entry] : manifest.tensors) {
     if (!name.starts_with(model_prefix)) continue;
-    const std::string& type = dtype && find_float_type(entry.dtype) != nullptr ? floats : entry.dtype;
-    weights.push_back({name.substr(model_prefix.size()), type, entry.shape,
-                       count_elements(entry.shape) * archive::element_bytes(type)});
+    weights.push_back({name.substr(model_prefix.size()), entry.dtype, entry.shape,
+                       count_elements(entry.shape) * archive::element_bytes(entry.dtype)});
   }
   return weights;
-}
-
-void write_shard(const Shard& shard, const std::filesystem::path& folder, const archive::Manifest& manifest,
-                 archive::TensorReader& reader, const Progress& progress) {
-  FileWriter file(folder / shard.file);
-  file.write(archive::safetensors_header(shard.tensors));
-  for (const archive::SafetensorsTensor& tensor : shard.tensors) {
-    const std::string name = std::string(model_prefix) + tensor.name;
-    const auto write = [&](std::string_view bytes) {
-      file.write(bytes);
-      progress(static_cast<int64_t>(bytes.size()));
-    };
-    const std::string& stored = manifest.tensors.at(name).dtype;
-    if (stored == tensor.dtype) {
-      reader.read(name, write);
-    } else {
-      Cast cast(tensor.name, *find_float_type(stored), *find_float_type(tensor.dtype), write);
-      reader.read(name, [&](std::string_view bytes) { cast.add(bytes); });
-    }
-  }
-  file.finish();
-}
-
-void write_weights(const std::vector<Shard>& shards, const std::filesystem::path& folder,
-                   const archive::Manifest& manifest, archive::TensorReader& reader,
-                   const Progress& progress) {
-  for (const Shard& shard : shards) write_shard(shard, folder, manifest, reader, progress);
-  if (shards.size() > 1)
-    write_file_atomic(folder / archive::weights_index_name, shard_index(shards).dump(2) + "\n");
 }
 
 // Lite numbers the models of a program from the second on: model1.<name>.
@@ -104,12 +69,6 @@ class Companions {
   }
 
  private:
-  static std::string with_dtype(const std::string& config, const std::string& dtype) {
-    auto json = nlohmann::ordered_json::parse(config);
-    json["torch_dtype"] = dtype;
-    return json.dump(2) + "\n";
-  }
-
   std::optional<std::string> config() const {
     if (like_) return read_file(*like_ / "config.json");
     const auto stored = manifest_.scalars.find("exported_config");
@@ -123,7 +82,14 @@ class Companions {
     const nlohmann::json path = setting("tokenizer.path");
     if (path.is_string() && is_tokenizer(path.get<std::string>())) return path.get<std::string>();
     if (run_model_ && text::has_tokenizer(*run_model_)) return run_model_;
-    if (!path.is_string()) return std::nullopt;
+    if (!path.is_string()) {
+      const auto stored = manifest_.scalars.find("exported_config");
+      if (stored == manifest_.scalars.end() || !stored->is_object() ||
+          stored->value("model_type", "") != "sequence-tagger")
+        return std::nullopt;
+      throw ConfigError(
+          "the tokenizer of this sequence-tagger is in the folder model of its run, which is not there; copy the run's folder as a whole, or let the run evaluate once, which writes it");
+    }
     throw ConfigError(
         "the tokenizer of the run, {} (tokenizer.path), is not there; pass --like FOLDER with a model folder that has the tokenizer and config.json, such as that of model.path",
         path.get<std::string>());
@@ -152,16 +118,15 @@ class Companions {
 }  // namespace
 
 int64_t model_bytes(const archive::Manifest& manifest, const std::optional<std::string>& dtype) {
-  int64_t bytes = 0;
-  for (const auto& weight : weights_of(manifest, dtype)) bytes += weight.bytes;
-  return bytes;
+  return bytes_of(as_written(weights_of(manifest), dtype));
 }
 
 void export_model(const std::filesystem::path& checkpoint, const std::filesystem::path& target,
                   const ExportOptions& options, const Progress& progress) {
   const archive::Manifest manifest = archive::read_manifest(checkpoint);
-  const auto weights = weights_of(manifest, options.dtype);
-  if (weights.empty()) {
+  if (options.dtype) float_type(*options.dtype);  // refuses other names before anything is looked for
+  const auto stored = weights_of(manifest);
+  if (stored.empty()) {
     throw DataError("{}: the checkpoint has no tensors model.<name>, so there is no model to export",
                     checkpoint.string());
   }
@@ -170,7 +135,10 @@ void export_model(const std::filesystem::path& checkpoint, const std::filesystem
   companions.require_tokenizer();
   NewFolder folder(target, "the model");
   archive::TensorReader reader(checkpoint, manifest);
-  write_weights(plan_shards(weights, options.max_shard_bytes), folder.path(), manifest, reader, progress);
+  const Weights weights = {stored, [&](const std::string& name, const Weights::Use& use) {
+                             reader.read(std::string(model_prefix) + name, use);
+                           }};
+  write_weights(weights, folder.path(), options.max_shard_bytes, options.dtype, progress);
   companions.write(folder.path(), options.dtype);
   folder.commit();
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string_view>
 
 #include "stretto/archive/manifest.h"
+#include "stretto/convert/write_weights.h"
 
 namespace stretto::convert {
 
@@ -16,9 +16,6 @@ struct ExportOptions {
   std::optional<std::string> dtype =
       {};  // of floating-point weights: "bfloat16", ...; unset: as in the checkpoint
 };
-
-// Called with the size of each part that was written.
-using Progress = std::function<void(int64_t bytes)>;
 
 // What the names of a model's tensors begin with in a checkpoint.
 inline constexpr std::string_view model_prefix = "model.";

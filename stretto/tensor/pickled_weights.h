@@ -6,9 +6,7 @@
 
 namespace stretto {
 
-// The tensors of a pytorch_model.bin (a state_dict that torch.save of PyTorch 1.6 or later wrote). Its pickle is read by
-// archive/pickle.h, which executes nothing. Throws DataError, naming the file, for one that refers to anything but tensors, is cut
-// short or has another format; IoError if it cannot be read.
+// The tensors of a pytorch_model.bin, which refer to its mapping (archive/torch_file.h). Throws as that does.
 NamedTensors load_pickled_weights(const std::filesystem::path& file);
 
 // The names of the tensors; reads no data.

@@ -1,0 +1,71 @@
+#include "stretto/convert/write_weights.h"
+
+#include <map>
+
+#include "stretto/archive/manifest.h"
+#include "stretto/archive/weight_files.h"
+#include "stretto/base/files.h"
+#include "stretto/convert/float_types.h"
+#include "stretto/convert/shards.h"
+
+namespace stretto::convert {
+namespace {
+
+void write_shard(const Shard& shard, const std::filesystem::path& folder,
+                 const std::map<std::string, std::string>& stored, const Weights& weights,
+                 const Progress& progress) {
+  FileWriter file(folder / shard.file);
+  file.write(archive::safetensors_header(shard.tensors));
+  for (const archive::SafetensorsTensor& tensor : shard.tensors) {
+    const auto write = [&](std::string_view bytes) {
+      file.write(bytes);
+      progress(std::ssize(bytes));
+    };
+    const std::string& from = stored.at(tensor.name);
+    if (from == tensor.dtype) {
+      weights.read(tensor.name, write);
+    } else {
+      Cast cast(tensor.name, *find_float_type(from), *find_float_type(tensor.dtype), write);
+      weights.read(tensor.name, [&](std::string_view bytes) { cast.add(bytes); });
+    }
+  }
+  file.finish();
+}
+
+}  // namespace
+
+std::vector<archive::SafetensorsTensor> as_written(std::vector<archive::SafetensorsTensor> stored,
+                                                   const std::optional<std::string>& dtype) {
+  if (!dtype) return stored;
+  const std::string wanted(float_type(*dtype).name);
+  for (archive::SafetensorsTensor& tensor : stored) {
+    if (find_float_type(tensor.dtype) == nullptr) continue;
+    tensor.bytes = tensor.bytes / archive::element_bytes(tensor.dtype) * archive::element_bytes(wanted);
+    tensor.dtype = wanted;
+  }
+  return stored;
+}
+
+int64_t bytes_of(const std::vector<archive::SafetensorsTensor>& tensors) {
+  int64_t bytes = 0;
+  for (const archive::SafetensorsTensor& tensor : tensors) bytes += tensor.bytes;
+  return bytes;
+}
+
+void write_weights(const Weights& weights, const std::filesystem::path& folder, int64_t max_shard_bytes,
+                   const std::optional<std::string>& dtype, const Progress& progress) {
+  std::map<std::string, std::string> stored;
+  for (const archive::SafetensorsTensor& tensor : weights.stored) stored[tensor.name] = tensor.dtype;
+  const std::vector<Shard> shards = plan_shards(as_written(weights.stored, dtype), max_shard_bytes);
+  for (const Shard& shard : shards) write_shard(shard, folder, stored, weights, progress);
+  if (shards.size() > 1)
+    write_file_atomic(folder / archive::weights_index_name, shard_index(shards).dump(2) + "\n");
+}
+
+std::string with_dtype(const std::string& config, const std::string& dtype) {
+  auto json = nlohmann::ordered_json::parse(config);
+  json["torch_dtype"] = dtype;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace stretto::convert
