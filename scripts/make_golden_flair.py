@@ -16,6 +16,9 @@ transformer/golden.safetensors:
     ids, cu_seqlens, words, token_words, word_ids, labels, characters, character_cu_seqlens     one batch, see data/word_rows.h
     loss (mean over words) and fp32.grad.<name> of each weight of the tagger
     vectors.<layers>.<mean or cat>.<pooling> [words, width]     of TransformerWordEmbeddings
+transformer/context.conll          sentences of three documents
+transformer/context.safetensors:
+    document.<n>, all.<n> [words, width]    their vectors with a context of n words on each side, of their document or of all sentences
 
 The tagger is Flair's SequenceTagger (BiLSTM-CRF, no dropout) on OneHotEmbeddings, which are trained vectors of words, and
 CharacterEmbeddings; SGD, gradients clipped to norm 5. Flair's tags <START> and <STOP> are stretto's scores of first and last tags.
@@ -41,6 +44,7 @@ CHARACTERS = "abcdefgh"
 TYPES = ["LOC", "PER"]
 VECTORS = [("-1", True, "first"), ("-1", True, "last"), ("-1", True, "first_last"), ("-1", True, "mean"), ("-1,-2", True, "mean"),
            ("0,-1", False, "first"), ("all", True, "first"), ("all", False, "first_last"), ("1", True, "last")]
+CONTEXTS = [1, 2, 4]
 SIZES = dict(word_dimensions=6, character_dimensions=4, character_hidden_size=5, hidden_size=8)
 
 
@@ -220,6 +224,33 @@ def make_transformer(words, sentences):
     save_file(named_as_in_stretto(tagger), folder / "tagger/model.safetensors", {"format": "pt"})
 
 
+def make_context(words):
+    """Vectors with a context, which Flair takes from the sentences before and behind. Without respect_document_boundaries it reads the
+    marker of a document as a word too; here those sentences have none between them."""
+    folder = ROOT.parent / "transformer"
+    generator = torch.Generator().manual_seed(2)
+    draw = lambda low, high: int(torch.randint(low, high, (), generator=generator))
+    documents = [[[words[draw(0, len(words))] for _ in range(draw(1, 6))] for _ in range(count)] for count in (4, 1, 3)]
+    (folder / "context.conll").write_text("\n".join(
+        "-DOCSTART- O\n\n" + "\n".join("".join(f"{word} O\n" for word in sentence) for sentence in document) for document in documents))
+    golden = {}
+    for name, bounded in (("document", True), ("all", False)):
+        for size in CONTEXTS:
+            embedded = TransformerWordEmbeddings(str(folder / "encoder"), layers="-1", subtoken_pooling="first", fine_tune=True,
+                                                 use_context=size, respect_document_boundaries=bounded, use_context_separator=False)
+            embedded.eval()
+            sentences = []
+            for document in documents:
+                marker = Sentence(["-DOCSTART-"])
+                marker.is_document_boundary = True
+                sentences += [marker] * bounded + [Sentence(sentence) for sentence in document]
+            Sentence.set_context_for_sentences(sentences)
+            embedded.embed(sentences)
+            golden[f"{name}.{size}"] = torch.stack([token.embedding for sentence in sentences if not sentence.is_document_boundary
+                                                    for token in sentence]).detach().contiguous()
+    save_file(golden, folder / "context.safetensors")
+
+
 def main():
     flair.device = torch.device("cpu")
     torch.set_num_threads(1)
@@ -245,6 +276,7 @@ def main():
         golden |= {f"{precision}.final.{name}": weight for name, weight in named_as_in_stretto(tagger).items()}
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, ROOT / "golden.safetensors")
     make_transformer(words, next(iter(random_batches(words, generator))))
+    make_context(words)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "stretto/cli/verbs.h"
 #include "stretto/corpus/conll.h"
 #include "stretto/corpus/encoding.h"
+#include "stretto/metrics/class_report.h"
 #include "stretto/metrics/glue.h"
 #include "stretto/metrics/spans.h"
 #include "stretto/metrics/squad.h"
@@ -22,6 +23,7 @@ void print(const nlohmann::ordered_json& scores) { std::cout << scores.dump(2) <
 
 struct SeqevalArguments {
   std::string file, mode = "default", scheme;
+  bool table = false;
 };
 
 // As the reference tool: a file whose columns are others than gold and predicted tags gets numbers that mean nothing.
@@ -44,15 +46,31 @@ void warn_of_strange_tags(const std::string& file, metrics::TagSequences gold,
   }
 }
 
+// As `stretto test` prints it, with the averages of seqeval's report.
+void print_table(const metrics::SpanScores& scores) {
+  std::vector<metrics::ClassScores> rows;
+  const int64_t gold = scores.total().gold;
+  for (const auto& [name, of] : {std::pair("micro avg", scores.micro()),
+                                 {"macro avg", scores.macro()},
+                                 {"weighted avg", scores.weighted()}})
+    rows.push_back({name, of.precision, of.recall, of.f1, gold});
+  const std::string averages = metrics::class_scores_table(rows);
+  const std::string types = scores.table();
+  // The averages under the head line of the types, or their own where there are none.
+  std::cout << types << averages.substr(types.empty() ? 0 : averages.find('\n') + 1);
+}
+
 void score_seqeval(const SeqevalArguments& arguments) {
   if (!arguments.scheme.empty() && arguments.mode != "strict")
     throw ConfigError("--scheme {}: it applies to --mode strict; remove one", arguments.scheme);
   if (!arguments.scheme.empty()) corpus::parse_tag_scheme(arguments.scheme);  // before the file is read
+  const bool conlleval = arguments.mode == "conlleval";
+  if (arguments.table && conlleval)
+    throw ConfigError("--table: it applies to --mode default and strict; remove one");
   const MappedFile file(arguments.file);
   std::string buffer;
   const std::string_view content =
       corpus::decode_text(file.text(), corpus::Encoding::utf8, arguments.file, buffer);
-  const bool conlleval = arguments.mode == "conlleval";
   const corpus::ConllFile conll =
       corpus::parse_conll(content, arguments.file, /*document_markers=*/!conlleval);
   if (conll.columns < 2)
@@ -71,10 +89,12 @@ void score_seqeval(const SeqevalArguments& arguments) {
   warn_of_strange_tags(arguments.file, gold, predicted);
   if (conlleval) return print(metrics::conlleval(gold, predicted));
   try {
-    if (arguments.mode == "default") return print(metrics::SpanScores(gold, predicted).to_json());
-    const corpus::TagScheme scheme = arguments.scheme.empty() ? corpus::detect_tag_scheme(gold)
-                                                              : corpus::parse_tag_scheme(arguments.scheme);
-    print(metrics::SpanScores(gold, predicted, scheme).to_json());
+    std::optional<corpus::TagScheme> scheme;
+    if (arguments.mode == "strict")
+      scheme = arguments.scheme.empty() ? corpus::detect_tag_scheme(gold)
+                                        : corpus::parse_tag_scheme(arguments.scheme);
+    const metrics::SpanScores scores(gold, predicted, scheme);
+    arguments.table ? print_table(scores) : print(scores.to_json());
   } catch (const DataError& error) {
     throw DataError("{}: {}", arguments.file, error.what());
   }
@@ -183,6 +203,7 @@ void add_seqeval(CLI::App& score) {
           "--scheme", arguments->scheme,
           "With --mode strict: IOB1, IOB2, IOE1, IOE2, IOBES or BILOU (default: detected from the gold tags)")
       ->type_name("SCHEME");
+  verb->add_flag("--table", arguments->table, "Print a table of the types of spans instead of JSON");
   verb->callback([arguments] { score_seqeval(*arguments); });
 }
 

@@ -65,6 +65,15 @@ void check_new_tagger(const Recipe& recipe) {
   if (recipe.token_classification.label_all_tokens)
     refuse("token_classification.label_all_tokens", "a sequence-tagger reads whole words; remove this");
   const TaggerSettings tagger = read_new_tagger(recipe);
+  if (recipe.token_classification.context_size > 0 && !tagger.transformer)
+    refuse(
+        "token_classification.context_size",
+        "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
+  if (recipe.token_classification.embeddings_storage_mode != "none" &&
+      (!tagger.transformer || tagger.fine_tune))
+    refuse(
+        "token_classification.embeddings_storage_mode",
+        "only states of a frozen transformer are kept; remove this, or set sequence_tagger.transformer and fine_tune: false");
   if (tagger.use_crf && !recipe.token_classification.loss_weights.empty())
     refuse(
         "token_classification.loss_weights",

@@ -134,6 +134,16 @@ void TokenClassificationConfig::fields(declare::Fields& field) {
       "loss_average", loss_average,
       "what the loss is divided by: the words, or the sentences of the global batch; Flair's sum over a batch of n at rate r, clipped to c, is sentences at rate n * r, clipped to c / n",
       one_of({"words", "sentences"}));
+  field(
+      "context_size", context_size,
+      "words of the sentences before and behind, on each side, that a transformer reads too, as far as data.max_length has room",
+      at_least(0).at_most(max_count));
+  field("respect_document_boundaries", respect_document_boundaries,
+        "context ends at -DOCSTART- lines; off: it includes sentences of other documents");
+  field(
+      "embeddings_storage_mode", embeddings_storage_mode,
+      "what becomes of the states of a sequence-tagger's frozen transformer: cpu keeps them in memory for later epochs, gpu on each rank's GPU; none computes them again",
+      one_of({"none", "cpu", "gpu"}));
 }
 
 void QuestionAnsweringConfig::fields(declare::Fields& field) {
@@ -330,6 +340,9 @@ void EvaluateConfig::fields(declare::Fields& field) {
   field("sanity_steps", sanity_steps,
         "batches per rank that are evaluated before training starts, to find mistakes early; not recorded",
         at_least(0).at_most(max_count));
+  field(
+      "by_class", by_class,
+      "log precision, recall and F1 of each class or type of span with each evaluation, as `stretto test` does");
 }
 
 void EarlyStoppingConfig::fields(declare::Fields& field) {

@@ -81,6 +81,9 @@ struct TokenClassificationConfig {
   std::vector<std::string> tag_names = {};
   std::vector<std::string> loss_weights = {};  // TAG=WEIGHT
   std::string loss_average = "words";
+  int64_t context_size = 0;
+  bool respect_document_boundaries = true;
+  std::string embeddings_storage_mode = "none";
 
   void fields(declare::Fields& field);
   bool operator==(const TokenClassificationConfig&) const = default;
@@ -189,6 +192,7 @@ struct EvaluateConfig {
   std::optional<int64_t> batch_size = std::nullopt;
   std::optional<int64_t> max_samples = std::nullopt;
   int64_t sanity_steps = 0;
+  bool by_class = false;
 
   void fields(declare::Fields& field);
   bool operator==(const EvaluateConfig&) const = default;

@@ -71,7 +71,13 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
       .max_length = static_cast<size_t>(options.max_length),
       .stride = options.long_sentences == LongSentences::window ? static_cast<size_t>(options.stride) : 0};
   std::vector<text::Encoding> windows;
-  if (options.long_sentences == LongSentences::cut) {
+  if (options.context.words > 0) {
+    auto whole = encode_in_context(corpus, index, options.context, tokenizer, *encode.max_length);
+    if (whole) windows.push_back(std::move(*whole));
+  }
+  if (!windows.empty()) {
+    // the sentence fits with its context
+  } else if (options.long_sentences == LongSentences::cut) {
     windows.push_back(
         tokenizer.encode(sentence.tokens, {.special_tokens = true, .max_length = encode.max_length}));
   } else {
@@ -129,7 +135,13 @@ std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const 
   if (!options.characters.empty()) parts.push_back(hash64(options.characters));
   if (options.whole_words)
     parts.push_back(hash64(options.words != nullptr ? options.words->fingerprint() : "whole words"));
+  if (options.context.words > 0) {
+    parts.push_back(hash64("context"));
+    parts.push_back(static_cast<uint64_t>(options.context.words));
+    parts.push_back(static_cast<uint64_t>(options.context.within_document));
+  }
   for (const auto& sentence : corpus.sentences) {
+    if (options.context.words > 0) parts.push_back(static_cast<uint64_t>(sentence.document));
     parts.push_back(sentence.tokens.size());
     for (const std::string& token : sentence.tokens) parts.push_back(hash64(token));
   }
@@ -226,6 +238,7 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
       if (word >= 0 && word != previous) ++predicted;
       previous = word;
     }
+    words_.push_back(static_cast<int32_t>(predicted));
     max_words_ = std::max(max_words_, predicted);
     lengths_.push_back(static_cast<int32_t>(ids(sample).size()));
     ++samples_of[static_cast<size_t>(sentence(sample))];

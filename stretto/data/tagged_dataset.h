@@ -9,6 +9,7 @@
 #include "stretto/data/dataset.h"
 #include "stretto/data/feature_file.h"
 #include "stretto/data/rows.h"
+#include "stretto/data/sentence_context.h"
 #include "stretto/text/tokenizer.h"
 
 namespace stretto::data {
@@ -32,6 +33,7 @@ struct TaggedDatasetOptions {
   std::string characters = {};             // those of text::Characters, for models that read them; "": none
   bool whole_words = false;                // for models that read words of several tokens (WordRows)
   const text::Tokenizer* words = nullptr;  // then also their ids by this tokenizer of words; null: none
+  ContextOptions context = {};             // of sentences that need no windows
   std::filesystem::path cache = {};
   int64_t pad_to_multiple_of = 1;
 };
@@ -56,9 +58,10 @@ class TaggedDataset : public Dataset {
   Batch pack(std::span<const int64_t> samples) const override;
 
   bool has_tags() const { return has_tags_; }
-  int64_t max_words() const { return max_words_; }    // to predict, in any sample
-  int64_t unpredicted_words() const { return cut_; }  // behind max_length, with LongSentences::cut
-  int64_t windows() const { return windows_; }        // samples that are not a whole sentence
+  std::span<const int32_t> words() const { return words_; }  // to predict, of each sample
+  int64_t max_words() const { return max_words_; }           // the most of them
+  int64_t unpredicted_words() const { return cut_; }         // behind max_length, with LongSentences::cut
+  int64_t windows() const { return windows_; }               // samples that are not a whole sentence
 
   // The gold tag ids of each sentence of the corpus by word; -1 without tags.
   const std::vector<std::vector<int32_t>>& gold() const { return gold_; }
@@ -79,7 +82,7 @@ class TaggedDataset : public Dataset {
   int32_t sentence(int64_t sample) const { return features_.row(sample, 2)[0]; }
 
   FeatureFile features_;
-  std::vector<int32_t> lengths_, inside_;  // inside_: the tag of further tokens of a word, by tag
+  std::vector<int32_t> lengths_, words_, inside_;  // inside_: the tag of further tokens of a word, by tag
   std::vector<std::vector<int32_t>> gold_;
   bool has_tags_, label_all_tokens_, has_characters_, whole_words_, has_word_ids_;
   int64_t pad_to_multiple_of_, max_words_ = 0, cut_ = 0, windows_ = 0;

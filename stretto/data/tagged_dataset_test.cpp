@@ -148,5 +148,40 @@ TEST(TaggedDataset, CharactersOfWholeWords) {
   EXPECT_THAT(values_of(batch.at("character_cu_seqlens")), ElementsAre(0, 2, 3, 4, 4, 4, 4, 4, 4));
 }
 
+// The ids of letters as text.
+std::string letters_of(const Batch& batch) {
+  std::string text;
+  for (const int64_t id : values_of(batch.at("input_ids")))
+    text += id < 5 ? '|' : static_cast<char>('a' + (id - 5) / 2);
+  return text;
+}
+
+TEST(TaggedDataset, ContextIsReadAndNotPredicted) {
+  const Tagging tagging;
+  const std::string conll = "-DOCSTART- O\n\na O\nb O\n\nc B-X\nde I-X\n\n-DOCSTART- O\n\nf O\n\ngh O\n";
+  const auto samples_of = [&](const ContextOptions& context, int64_t max_length) {
+    std::vector<std::string> samples;
+    const TaggedDataset dataset =
+        tagging.dataset(conll, {.max_length = max_length, .context = context, .pad_to_multiple_of = 1});
+    for (int64_t i = 0; i < dataset.size(); ++i) samples.push_back(letters_of(dataset.pack(std::vector{i})));
+    return samples;
+  };
+  EXPECT_THAT(samples_of({}, 16), ElementsAre("|ab|", "|cde|", "|f|", "|gh|"));
+  EXPECT_THAT(samples_of({.words = 1}, 16), ElementsAre("|abc|", "|bcde|", "|fgh|", "|fgh|"));
+  EXPECT_THAT(samples_of({.words = 2, .within_document = false}, 16),
+              ElementsAre("|abcde|", "|abcdefgh|", "|cdefgh|", "|defgh|"));
+  // What has no room is left out, farthest words and the longer side first; longer sentences are windows without context.
+  EXPECT_THAT(samples_of({.words = 9, .within_document = false}, 7),
+              ElementsAre("|abcde|", "|bcdef|", "|defgh|", "|defgh|"));
+  EXPECT_THAT(samples_of({.words = 9}, 4).front(), "|ab|");
+
+  const TaggedDataset dataset = tagging.dataset(conll, {.max_length = 16, .context = {.words = 1}});
+  const Batch batch = dataset.pack(std::vector<int64_t>{1});
+  EXPECT_THAT(values_of(batch.at("words")), ElementsAre(-1, -1, 0, 1, -1, -1));
+  EXPECT_THAT(values_of(batch.at("labels")), ElementsAre(ignored, ignored, 0, 1, ignored, ignored));
+  EXPECT_THAT(dataset.words(), ElementsAre(2, 2, 1, 1));
+  EXPECT_EQ(dataset.max_words(), 2);
+}
+
 }  // namespace
 }  // namespace stretto::data

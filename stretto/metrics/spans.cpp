@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/metrics/class_report.h"
 #include "stretto/metrics/numpy_sum.h"
 #include "stretto/metrics/ratio.h"
 
@@ -102,6 +103,13 @@ nlohmann::ordered_json SpanScores::to_json() const {
   json["macro avg"] = report(macro(), gold);
   json["weighted avg"] = report(weighted(), gold);
   return json;
+}
+
+std::string SpanScores::table() const {
+  std::vector<ClassScores> scores;
+  for (const auto& [type, counts] : types_)
+    scores.push_back(class_scores(type, counts.correct, counts.predicted, counts.gold));
+  return scores.empty() ? "" : class_scores_table(scores);
 }
 
 }  // namespace stretto::metrics

@@ -50,6 +50,9 @@ class SpanScores {
   // Hugging Face's metric "seqeval", then "micro avg", "macro avg" and "weighted avg" as seqeval's report.
   nlohmann::ordered_json to_json() const;
 
+  // The scores of each type as lines for a terminal (class_report.h); "" if there are no spans.
+  std::string table() const;
+
  private:
   Scores average(bool weighted) const;
 

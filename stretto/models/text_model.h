@@ -9,6 +9,7 @@
 
 #include <torch/nn/module.h>
 
+#include "stretto/base/error.h"
 #include "stretto/nn/crf.h"
 #include "stretto/nn/packed.h"
 #include "stretto/nn/sharded.h"
@@ -69,6 +70,16 @@ class TextModel : public torch::nn::Module {
     bool any = false, word_ids = false;
   };
   virtual WholeWords whole_words() const { return {}; }
+
+  // Whether tokens are read together with those of neighbouring words to which no tag belongs.
+  virtual bool reads_context() const { return true; }
+
+  // The part of forward() that no training changes: a vector of width frozen_width() of each word, 0 if there is none. forward() takes
+  // it from the batch's frozen_states [words, frozen_width()] where they are given.
+  virtual int64_t frozen_width() const { return 0; }
+  virtual Tensor frozen_states(const Batch& /*batch*/, const nn::Context& /*context*/) const {
+    throw Error("the model has no frozen states");
+  }
 
   // What turns the logits of a token classification into tags of whole sequences; null: each token by itself. See tagging.h.
   virtual std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const { return nullptr; }

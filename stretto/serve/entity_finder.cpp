@@ -6,9 +6,9 @@
 #include "stretto/data/character_rows.h"
 #include "stretto/data/packing.h"
 #include "stretto/data/word_rows.h"
-#include "stretto/models/sequence_tagger/config.h"
 #include "stretto/models/tagging.h"
 #include "stretto/text/characters.h"
+#include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto {
@@ -116,7 +116,7 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
       characters_(served_.model->characters()),
       strategy_(options.aggregation_strategy) {
   find_entities({}, served_.model->labels(), strategy_);  // checks the strategy
-  if (served_.model->whole_words().word_ids) words_ = text::Tokenizer::load(folder / words_folder);
+  if (served_.model->whole_words().word_ids) words_ = text::Tokenizer::load(folder / text::words_folder);
 }
 
 std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const PipelineInput> inputs,

@@ -158,10 +158,12 @@ void write_new_tagger(const std::filesystem::path& folder, const TaggerSettings&
   if (settings.transformer) {
     text::copy_tokenizer(*settings.transformer, text::Tokenizer::load(*settings.transformer).lowercase(),
                          folder);
-    words /= words_folder;
-    make_folders(words);
+    words /= text::words_folder;
+    if (config.word_dimensions > 0) make_folders(words);
   }
-  write_file_atomic(words / "tokenizer.json", tokenizer_json(vocabulary).dump() + "\n");
+  // A transformer's tagger without word vectors has no ids of words.
+  if (!settings.transformer || config.word_dimensions > 0)
+    write_file_atomic(words / "tokenizer.json", tokenizer_json(vocabulary).dump() + "\n");
   if (!vocabulary.vectors.empty()) {
     std::vector<float> values = vocabulary.vectors;
     save_safetensors(

@@ -25,6 +25,8 @@ class SequenceClassification : public ModelModule {
   // Those of ClassificationResults.
   Metrics metrics(const Tensor& rows) const override;
 
+  std::string table(const Tensor& rows) const override { return results(rows).tables(); }
+
   nlohmann::json exported_config() const override;
 
   // The predictions for a data set, from its rows.

@@ -9,11 +9,11 @@
 #include "stretto/config/new_tagger.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
-#include "stretto/metrics/class_report.h"
-#include "stretto/models/sequence_tagger/config.h"
+#include "stretto/metrics/spans.h"
 #include "stretto/tasks/new_tagger.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
+#include "stretto/text/copy_tokenizer.h"
 #include "stretto/trainer/run_folder.h"
 #include "stretto/trainer/summary.h"
 
@@ -25,7 +25,7 @@ using corpus::TaggedCorpus;
 // The tokenizer of words that the model reads besides tokens, in its folder.
 std::optional<text::Tokenizer> words_tokenizer(const TextModel& model, const std::filesystem::path& folder) {
   if (!model.whole_words().word_ids) return std::nullopt;
-  return text::Tokenizer::load(folder / words_folder);
+  return text::Tokenizer::load(folder / text::words_folder);
 }
 
 // A word as a column of a CoNLL file: words of JSON Lines may hold any character.
@@ -33,6 +33,14 @@ std::string conll_column(std::string word) {
   for (char& c : word)
     if (c == '\t' || c == '\n' || c == '\r') c = ' ';
   return trim(word).empty() ? "_" : word;
+}
+
+std::string describe(const KeptStates& train, const KeptStates* validation) {
+  const int64_t bytes = train.bytes() + (validation == nullptr ? 0 : validation->bytes());
+  if (bytes == 0)
+    return "states     of the frozen transformer are computed in each epoch (token_classification.embeddings_storage_mode: none)";
+  return fmt::format("states     of the frozen transformer are kept, at most {}",
+                     human_bytes(static_cast<double>(bytes)));
 }
 
 class TokenClassification : public Task {
@@ -48,6 +56,8 @@ class TokenClassification : public Task {
   std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const TextModel& model,
                                                 const text::Tokenizer& tokenizer,
                                                 const text::Tokenizer* words) const;
+  void check_model(const TextModel& model) const;
+  std::shared_ptr<KeptStates> kept_states(const data::TaggedDataset* dataset, const TextModel& model) const;
   void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const;
   data::LabelSet tags_of(const TaggedCorpus& train) const;
@@ -88,6 +98,7 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .characters = model.characters(),
       .whole_words = model.whole_words().any,
       .words = words,
+      .context = {settings.context_size, settings.respect_document_boundaries},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of};
   auto dataset = on_rank_0_first(group_, [&] {
@@ -151,6 +162,35 @@ TokenTagging::LossOptions TokenClassification::loss_options(const TokenTagging& 
           settings.loss_average == "sentences"};
 }
 
+// Settings that the model has no use for.
+void TokenClassification::check_model(const TextModel& model) const {
+  const TokenClassificationConfig& settings = recipe_.token_classification;
+  const auto refuse = [&](const char* setting, const char* why) {
+    throw ConfigError("{}: {}", recipe_.origins.label(std::string("token_classification.") + setting), why);
+  };
+  if (settings.context_size > 0 && !model.reads_context())
+    refuse(
+        "context_size",
+        "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
+  if (settings.embeddings_storage_mode == "none") return;
+  if (model.frozen_width() == 0)
+    refuse(
+        "embeddings_storage_mode",
+        "only states of a frozen transformer are kept; remove this, or train a sequence-tagger with fine_tune: false");
+  if (settings.embeddings_storage_mode == "gpu" && device_.is_cpu())
+    refuse("embeddings_storage_mode", "this run computes on the CPU; set cpu");
+}
+
+// Null if nothing of the model is frozen.
+std::shared_ptr<KeptStates> TokenClassification::kept_states(const data::TaggedDataset* dataset,
+                                                             const TextModel& model) const {
+  if (dataset == nullptr || model.frozen_width() == 0) return nullptr;
+  const std::string& mode = recipe_.token_classification.embeddings_storage_mode;
+  return std::make_shared<KeptStates>(parse_storage(mode), dataset->words(), model.frozen_width(),
+                                      compute_dtype(parse_precision(recipe_.training.precision)), group_,
+                                      device_);
+}
+
 void TokenClassification::compare_inputs(
     const text::Tokenizer& tokenizer, const TextModel& model,
     std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const {
@@ -175,13 +215,17 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
   check_fit(recipe_, tokenizer, module.net());
   module.ship_tokenizer(tokenizer_folder, tokenizer.lowercase(), prefix_space(recipe_));
   module.set_loss(loss_options(module));
+  check_model(module.net());
   const auto word_tokenizer = words_tokenizer(module.net(), tokenizer_folder);
   const text::Tokenizer* const words = word_tokenizer ? &*word_tokenizer : nullptr;
-  if (words != nullptr) module.ship_words(tokenizer_folder / words_folder);
   const auto train_set = tokenize(train_corpus, module.net(), tokenizer, words);
   const auto validation_set =
       validation_corpus ? tokenize(*validation_corpus, module.net(), tokenizer, words) : nullptr;
   if (validation_set) module.evaluate_on(*validation_set);
+  const auto train_states = kept_states(train_set.get(), module.net()),
+             validation_states = kept_states(validation_set.get(), module.net());
+  module.take_states(train_states, validation_states);
+  if (train_states && group_.rank() == 0) log::info("{}", describe(*train_states, validation_states.get()));
   train_corpus = {};  // frees the words, which are no longer needed
   validation_corpus.reset();
   Trainer trainer(recipe_, group_, device_);
@@ -217,10 +261,7 @@ void TokenClassification::test() {
     results["loss"] = metrics.at("loss");
     folder.write_json("test_results.json", results);
     log::info("test       {}", metrics_text(metrics));
-    std::vector<metrics::ClassScores> types;
-    for (const auto& [type, counts] : scores.types())
-      types.push_back(metrics::class_scores(type, counts.correct, counts.predicted, counts.gold));
-    if (!types.empty()) log::info("{}", metrics::class_scores_table(types));
+    if (const std::string table = scores.table(); !table.empty()) log::info("{}", table);
   }
   log::info("predictions {}", (folder.path() / "predictions.txt").string());
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
-#include "stretto/models/sequence_tagger/config.h"
 #include "stretto/models/tagging.h"
 
 namespace stretto {
@@ -13,22 +11,26 @@ TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::str
                            const ModelRegistry& models)
     : ModelModule(config, Head::token_classification, tags, seed, models) {}
 
+void TokenTagging::take_states(std::shared_ptr<KeptStates> of_training,
+                               std::shared_ptr<KeptStates> of_evaluation) {
+  training_states_ = std::move(of_training);
+  evaluation_states_ = std::move(of_evaluation);
+}
+
+Tensor TokenTagging::logits_of(Batch batch, KeptStates* states, const StepContext& context) const {
+  if (states != nullptr) states->add_to(batch, net(), context.forward);
+  return net().forward(batch, context.forward);
+}
+
 Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
-  const Tensor logits = net().forward(batch, context.forward);
+  const Tensor logits = logits_of(batch, training_states_.get(), context);
   Loss loss = tag_loss(net(), logits, batch, context.forward, loss_.weights);
   if (loss_.per_sentence) loss.count = static_cast<double>(batch.count);
   return loss;
 }
 
-void TokenTagging::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
-  ModelModule::save(folder, weights);
-  if (words_.empty()) return;
-  make_folders(folder / words_folder);
-  write_file_atomic(folder / words_folder / "tokenizer.json", read_file(words_ / "tokenizer.json"));
-}
-
 Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
-  const Tensor logits = net().forward(batch, context.forward);
+  const Tensor logits = logits_of(batch, evaluation_states_.get(), context);
   const Tensor best = best_tags(net(), logits, batch).to(at::kCPU).contiguous(),
                words = batch.at("words").to(at::kCPU).contiguous(),
                bounds = batch.at("cu_seqlens").to(at::kCPU).contiguous();
@@ -52,8 +54,8 @@ Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
   return rows;
 }
 
-Metrics TokenTagging::metrics(const Tensor& rows) const {
-  if (!dataset_->has_tags()) return {};
+// Of the sentences whose samples are all among the rows; unset: there are none.
+std::optional<metrics::SpanScores> TokenTagging::spans(const Tensor& rows) const {
   data::TaggedDataset::Tags tags = tags_of(rows);
   std::vector<std::vector<int32_t>> gold, found;
   for (size_t i = 0; i < tags.ids.size(); ++i) {
@@ -61,17 +63,29 @@ Metrics TokenTagging::metrics(const Tensor& rows) const {
     gold.push_back(dataset_->gold()[i]);
     found.push_back(std::move(tags.ids[i]));
   }
+  if (gold.empty()) return std::nullopt;
+  return metrics::SpanScores(names_of(gold), names_of(found));
+}
+
+Metrics TokenTagging::metrics(const Tensor& rows) const {
+  if (!dataset_->has_tags()) return {};
   const Tensor sums = rows.slice(1, 1, 3).sum(0);
   Metrics metrics = {{"loss", sums[0].item<double>() / std::max(1.0, sums[1].item<double>())}};
-  if (gold.empty()) return metrics;
-  const metrics::SpanScores spans(names_of(gold), names_of(found));
-  const metrics::Scores all = spans.micro();
+  const auto scores = spans(rows);
+  if (!scores) return metrics;
+  const metrics::Scores all = scores->micro();
   metrics.insert({{"precision", all.precision},
                   {"recall", all.recall},
                   {"f1", all.f1},
-                  {"f1_macro", spans.macro().f1},
-                  {"accuracy", spans.accuracy()}});
+                  {"f1_macro", scores->macro().f1},
+                  {"accuracy", scores->accuracy()}});
   return metrics;
+}
+
+std::string TokenTagging::table(const Tensor& rows) const {
+  if (!dataset_->has_tags()) return "";
+  const auto scores = spans(rows);
+  return scores ? scores->table() : "";
 }
 
 data::TaggedDataset::Tags TokenTagging::tags_of(const Tensor& rows) const {

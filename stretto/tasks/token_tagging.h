@@ -1,10 +1,13 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/metrics/spans.h"
+#include "stretto/tasks/kept_states.h"
 #include "stretto/tasks/model_module.h"
 
 namespace stretto {
@@ -23,12 +26,11 @@ class TokenTagging : public ModelModule {
   };
   void set_loss(LossOptions options) { loss_ = std::move(options); }
 
-  // Makes save() copy the tokenizer of whole words too.
-  void ship_words(std::filesystem::path folder) { words_ = std::move(folder); }
-  void save(const std::filesystem::path& folder, const NamedTensors& weights) const override;
-
   // The dataset that is evaluated from now on. It must outlive the evaluation.
   void evaluate_on(const data::TaggedDataset& dataset) { dataset_ = &dataset; }
+
+  // What gives the model its frozen states: of the training samples, and of those of evaluate_on. Without it the model computes them.
+  void take_states(std::shared_ptr<KeptStates> of_training, std::shared_ptr<KeptStates> of_evaluation);
 
   // The mean over tokens with a label, or over words if the model scores whole sentences (models/tagging.h), by set_loss.
   Loss training_step(const Batch& batch, StepContext& context) override;
@@ -41,17 +43,22 @@ class TokenTagging : public ModelModule {
   // whose samples are all among the rows. Empty if the dataset has no tags.
   Metrics metrics(const Tensor& rows) const override;
 
+  // The scores of each type of span in these sentences; "" if there are none.
+  std::string table(const Tensor& rows) const override;
+
   // The predicted tags of each sentence. Words without a token, or behind max_length, are outside.
   std::vector<std::vector<std::string>> predicted(const Tensor& rows) const;
   std::vector<std::vector<std::string>> gold() const;
 
  private:
+  std::optional<metrics::SpanScores> spans(const Tensor& rows) const;
+  Tensor logits_of(Batch batch, KeptStates* states, const StepContext& context) const;
   data::TaggedDataset::Tags tags_of(const Tensor& rows) const;
   std::vector<std::vector<std::string>> names_of(const std::vector<std::vector<int32_t>>& ids) const;
 
   LossOptions loss_;
-  std::filesystem::path words_;
   const data::TaggedDataset* dataset_ = nullptr;
+  std::shared_ptr<KeptStates> training_states_, evaluation_states_;
 };
 
 }  // namespace stretto

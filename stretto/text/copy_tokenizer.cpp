@@ -43,6 +43,10 @@ void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const s
   const bool prefix = add_prefix_space && depends_on_prefix_space(source, lowercase, *add_prefix_space);
   if (prefix) config["add_prefix_space"] = *add_prefix_space;
   if (prefix || !exists) write_file_atomic(file, config.dump(2) + "\n");
+  const std::filesystem::path words = from / words_folder / "tokenizer.json";
+  if (one_file || !std::filesystem::exists(words)) return;
+  make_folders(folder / words_folder);
+  write_file_atomic(folder / words_folder / "tokenizer.json", read_file(words));
 }
 
 }  // namespace stretto::text

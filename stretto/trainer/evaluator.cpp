@@ -50,8 +50,9 @@ Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples)
                                      .autocast = run_.compute().autocast,
                                      .collective_forward = run_.engine().gathers_parameters(),
                                      .validation_set = set};
-  const Metrics measured = measure_everywhere(
-      module_, stretto::evaluate(module_, samples, mesh_.group("dp"), options), mesh_.world());
+  const Evaluation evaluation = stretto::evaluate(module_, samples, mesh_.group("dp"), options);
+  table_ = recipe_.evaluate.by_class && evaluation.rows.defined() ? module_.table(evaluation.rows) : "";
+  const Metrics measured = measure_everywhere(module_, evaluation, mesh_.world());
   if (set.empty()) return measured;
   Metrics named;
   for (const auto& [name, value] : measured) named[set + "/" + name] = value;
@@ -60,7 +61,13 @@ Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples)
 
 Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
   Metrics metrics;
-  for (const Samples& samples : sets_) metrics.merge(measure(samples.set, samples.get()));
+  std::string tables;
+  for (const Samples& samples : sets_) {
+    metrics.merge(measure(samples.set, samples.get()));
+    if (!table_.empty() && !samples.set.empty()) tables += samples.set + ":\n";
+    tables += table_;
+  }
+  table_ = std::move(tables);
   for (const auto& [name, value] : metrics) {
     if (std::isfinite(value) || name == may_be_nonfinite) continue;
     throw Error(

@@ -34,6 +34,9 @@ class Evaluator {
   // `may_be_nonfinite`. Collective.
   Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
 
+  // The tables of the last evaluate(), with evaluate.by_class on rank 0; else "".
+  const std::string& table() const { return table_; }
+
   // The metrics of the samples of evaluate.sanity_steps; nullopt if there are none. Collective.
   std::optional<Metrics> check();
 
@@ -59,6 +62,7 @@ class Evaluator {
   std::vector<Samples> sets_;  // the first has no name; empty without evaluation
   Recurrence every_;
   int64_t done_ = 0;
+  std::string table_;
 };
 
 // "accuracy 0.9312 | loss 0.2044"

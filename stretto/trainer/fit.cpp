@@ -251,6 +251,7 @@ void Fit::evaluate_model(const StepReport& report) {
   step_log_.write_evaluation(report, metrics);
   const bool keep = best_.improves(metrics, report.step, report.epoch + 1);
   log::info("{} | {}{}", place_of(report), one_line(metrics), keep ? " | best so far, kept" : "");
+  if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
   Metrics watched = metrics;
   watched["train_loss"] = train_loss_.take();
   save_models(keep, saved_models_.improve(watched, report.step, report.epochs));

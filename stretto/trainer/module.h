@@ -50,6 +50,9 @@ class Module {
   // rows.
   virtual Metrics metrics(const Tensor& rows) const;
 
+  // A table of the same rows for the log: of each class, where that has a meaning. "": none. Called on rank 0 for evaluate.by_class.
+  virtual std::string table(const Tensor& /*rows*/) const { return ""; }
+
   // The same for Trainer::test(); validation_step unless it is overridden.
   virtual Tensor test_step(const Batch& batch, StepContext& context) {
     return validation_step(batch, context);

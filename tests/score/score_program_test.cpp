@@ -39,6 +39,24 @@ TEST_F(ScoreProgram, OneJsonObject) {
   EXPECT_EQ(nlohmann::json::parse(score("seqeval --mode conlleval " + conll).out).at("precision"), 50.0);
 }
 
+TEST_F(ScoreProgram, ATableOfTheTypes) {
+  const std::string conll = write("a.conll", "EU NNP B-ORG B-ORG\nand CC O B-PER\n"),
+                    none = write("none.conll", "and O O\n");
+  const ShellResult result = score("seqeval --table " + conll);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "class                     precision    recall        f1   support\n"
+            "ORG                          1.0000    1.0000    1.0000         1\n"
+            "PER                          0.0000    0.0000    0.0000         0\n"
+            "micro avg                    0.5000    1.0000    0.6667         1\n"
+            "macro avg                    0.5000    0.5000    0.5000         1\n"
+            "weighted avg                 1.0000    1.0000    1.0000         1\n");
+  EXPECT_THAT(score("seqeval --mode strict --scheme IOB2 --table " + conll).out, HasSubstr("ORG  "));
+  EXPECT_THAT(score("seqeval --table " + none).out, HasSubstr("micro avg"));
+  EXPECT_THAT(error("seqeval --table --mode conlleval " + conll),
+              HasSubstr("--table: it applies to --mode default"));
+}
+
 TEST_F(ScoreProgram, LabelsOfFilesOfManyForms) {
   const std::string gold = write(
                         "gold.jsonl",

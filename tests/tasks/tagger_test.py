@@ -7,6 +7,8 @@
 import json
 import math
 import pathlib
+import re
+import shutil
 import struct
 import sys
 import tempfile
@@ -96,9 +98,11 @@ def check_variants(stretto, run):
         stretto.run("test", "tagger.yaml", f"output={name}", tagger)
     stretto.train("tagger.yaml", "bf16", 1, *STEPS, "training.precision=bf16")
     stretto.train("tagger.yaml", "plateau", 1, "training.epochs=30", "optimizer={type: SGD, lr: 0.1}",
-                  "scheduler={type: AnnealOnPlateau, monitor: f1, patience: 0, min_learning_rate: 0.04}", "evaluate.every=1ep")
+                  "scheduler={type: AnnealOnPlateau, monitor: loss, mode: max, patience: 0, min_learning_rate: 0.04}", "evaluate.every=1ep", "evaluate.by_class=true")
     log = (stretto.folder / "plateau/logger_logs/training_0.log").read_text()
     require("is below scheduler.min_learning_rate" in log, log)
+    evaluations, rows = log.count(" | accuracy "), re.findall(r" LOC +[01]\.\d{4}", log)
+    require(evaluations > 1 and len(rows) == evaluations == log.count("precision    recall        f1   support"), log)
     (stretto.folder / "further.yaml").write_text(f"""
 task: token-classification
 model: {{path: {run}/model}}
@@ -125,7 +129,8 @@ def check_section(stretto):
 
 
 def first_losses(stretto, run):
-    return [json.loads(line)["loss"] for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()][:3]
+    records = [json.loads(line) for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()]
+    return [record["loss"] for record in records if "loss" in record][:3]
 
 
 def check_losses(stretto):
@@ -160,6 +165,7 @@ sequence_tagger: {transformer: encoded/model, layers: "-1,-2", subtoken_pooling:
     # The folder is whole: the transformer's own is no longer read.
     (stretto.folder / "encoded/model").rename(stretto.folder / "encoded/moved")
     stretto.run("test", "transformer.yaml", f"output={run}", "sequence_tagger.transformer=encoded/moved")
+    check_conversion(stretto, run)
     (stretto.folder / "encoded/moved").rename(stretto.folder / "encoded/model")
     for pooling in ["first", "last", "first_last"]:
         stretto.train("transformer.yaml", f"pooling-{pooling}", 2, *STEPS, f"sequence_tagger.subtoken_pooling={pooling}",
@@ -169,6 +175,72 @@ sequence_tagger: {transformer: encoded/model, layers: "-1,-2", subtoken_pooling:
     before, after = (tensors_of(stretto.folder / name / "model/model.safetensors") for name in ["encoded", "frozen"])
     encoder = [name for name in before if name.startswith("bert.")]
     require(encoder and all(before[name] == after["transformer." + name] for name in encoder), "a frozen transformer has changed")
+
+
+def check_conversion(stretto, run):
+    """A checkpoint becomes a whole model folder, which predicts elsewhere without the transformer that training started from."""
+    require(not (stretto.folder / "encoded/model").exists(), "the transformer is still there")
+    stretto.run("convert", run, "converted")
+    files = lambda folder: {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    model, converted = files(stretto.folder / run / "model"), files(stretto.folder / "converted")
+    require(set(converted) == set(model) and "words/tokenizer.json" in model, f"{sorted(converted)} of {sorted(model)}")
+    with tempfile.TemporaryDirectory() as elsewhere:
+        shutil.copytree(stretto.folder / "converted", pathlib.Path(elsewhere) / "tagger")
+        shutil.move(stretto.folder / "converted", stretto.folder / "gone")
+        texts = "anna berger works for acme in san marino .\n\nvienna\n"
+        found = stretto.run("predict", "--model", f"{elsewhere}/tagger", stdin=texts)
+    # The last checkpoint is not the best model, so that scores differ, but all its files are those of its own weights.
+    require([set(json.loads(line)) for line in found.splitlines()] == [{"text", "entities"}] * 3, found)
+    stretto.run("convert", run, "of-best", "--like", f"{run}/model")
+    require(set(files(stretto.folder / "of-best")) == set(model), "--like lacks files")
+    (stretto.folder / run / "model").rename(stretto.folder / run / "moved")
+    stretto.require_error("the tokenizer of this sequence-tagger is in the folder model of its run", "convert", run, "incomplete")
+    require(not (stretto.folder / "incomplete").exists() and not (stretto.folder / "incomplete.partial").exists(), "half a folder remains")
+    (stretto.folder / run / "moved").rename(stretto.folder / run / "model")
+
+
+FROZEN = """model: {type: sequence-tagger}
+sequence_tagger: {transformer: encoded/model, fine_tune: false, character_dimensions: 6, word_dimensions: 0, hidden_size: 12, word_dropout: 0.2}"""
+
+
+def check_frozen(stretto):
+    """Kept states of a frozen transformer change no bit of the result: on any ranks, in bf16, with context, resumed."""
+    (stretto.folder / "frozen.yaml").write_text(RECIPE.replace("model: {config: tagger.json}", FROZEN).replace(
+        "tag_scheme: IOBES", "tag_scheme: IOBES, context_size: 5").replace("epochs: 4", "epochs: 3"))
+    variants = {"frozen-1": (1, []), "frozen-2": (2, []), "frozen-fsdp": (2, ["training.strategy=fsdp"]),
+                # Ranks that do not share memory: parameters are gathered in forward, and each rank keeps other states.
+                "frozen-gathered": (2, ["training.strategy=fsdp", "training.backend=tcp"]),
+                "frozen-bf16": (2, ["training.precision=bf16", "sequence_tagger.subtoken_pooling=mean"])}
+    for name, (ranks, settings) in variants.items():
+        for mode in ["none", "cpu"]:
+            stretto.train("frozen.yaml", f"{name}-{mode}", ranks, *settings, "checkpoint.every=11",
+                          f"token_classification.embeddings_storage_mode={mode}")
+        check_same_run(stretto, f"{name}-none", f"{name}-cpu")
+        log = (stretto.folder / f"{name}-cpu/logger_logs/training_0.log").read_text()
+        require("states     of the frozen transformer are kept, at most" in log, log)
+    first = min((stretto.folder / "frozen-2-none/checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    stretto.train("frozen.yaml", "frozen-resumed", 2, f"resume={first}", "token_classification.embeddings_storage_mode=cpu")
+    for file in ["model.safetensors", "config.json"]:
+        require((stretto.folder / "frozen-resumed/model" / file).read_bytes() == (stretto.folder / "frozen-2-none/model" / file).read_bytes(),
+                f"{file} of a resumed run with kept states differs")
+    stretto.run("test", "frozen.yaml", "-N", 2, "--no-pin", "output=frozen-2-cpu")
+    stretto.train("frozen.yaml", "without-context", 1, *STEPS, "token_classification.context_size=0")
+    require(first_losses(stretto, "without-context") != first_losses(stretto, "frozen-1-none"), "the context changes nothing")
+    # A trained folder knows that its transformer is frozen.
+    (stretto.folder / "further-frozen.yaml").write_text(RECIPE.replace("config: tagger.json", "path: frozen-1-cpu/model"))
+    stretto.train("further-frozen.yaml", "further-frozen", 1, *STEPS, "token_classification.embeddings_storage_mode=cpu")
+    # A model with a head on each token reads the context too.
+    stretto.train("encoder.yaml", "encoder-context", 2, *STEPS, "token_classification.context_size=3",
+                  "token_classification.respect_document_boundaries=false")
+
+
+def check_same_run(stretto, one, other):
+    for file in ["model.safetensors", "config.json"]:
+        require((stretto.folder / one / "model" / file).read_bytes() == (stretto.folder / other / "model" / file).read_bytes(),
+                f"{file} of {other} is not that of {one}")
+    losses = [[{key: value for key, value in json.loads(line).items() if "loss" in key or key.startswith("f1")}
+               for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()] for run in (one, other)]
+    require(losses[0] == losses[1], f"metrics of {one} and {other} differ")
 
 
 def tensors_of(file):
@@ -231,6 +303,12 @@ def check_refusals(stretto):
     refused("it has no effect without transformer", SECTION, "sequence_tagger.layers=-1")
     refused("there is no config.json in data", SECTION, "sequence_tagger.transformer=data")
     refused('"-9" is not a layer; the model has 2 layers', SECTION, "sequence_tagger={transformer: encoder, layers: -9}")
+    refused("only a transformer reads neighbouring sentences", "token_classification.context_size=5")
+    refused("context_size: -1 is out of range", "token_classification.context_size=-1")
+    refused("only states of a frozen transformer are kept", "token_classification.embeddings_storage_mode=cpu")
+    refused('"disk"', "token_classification.embeddings_storage_mode=disk")
+    frozen = [SECTION, "sequence_tagger={transformer: encoded/model, fine_tune: false}"]
+    refused("embeddings_storage_mode: this run computes on the CPU; set cpu", *frozen, "token_classification.embeddings_storage_mode=gpu")
     refused("layers", SECTION, "sequence_tagger={transformer: encoder, layers: last}")
     refused('the states of "sequence-tagger" cannot be read', SECTION, "sequence_tagger.transformer=one/model")
 
@@ -253,6 +331,7 @@ def main(program):
         check_section(stretto)
         check_losses(stretto)
         check_transformer(stretto)
+        check_frozen(stretto)
         check_flair_script(stretto)
         check_refusals(stretto)
 

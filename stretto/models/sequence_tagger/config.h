@@ -8,9 +8,6 @@
 
 namespace stretto {
 
-// With a transformer: the folder, in that of the model, of the tokenizer whose ids the word vectors have.
-constexpr const char* words_folder = "words";
-
 // The configuration of a tagger of words (Huang et al. 2015; Lample et al. 2016), with the names and defaults of Flair's SequenceTagger
 // where it has them.
 struct SequenceTaggerConfig {

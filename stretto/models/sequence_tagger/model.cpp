@@ -77,62 +77,73 @@ SequenceTagger::Words SequenceTagger::embed(const Batch& batch, const nn::Contex
     const Tensor vectors = characters_->forward(batch.at("characters"));
     parts.push_back(character_rnn_->last_states(vectors, batch.at("character_cu_seqlens")));
   }
-  return {nn::PackedLayout(batch), parts.size() == 1 ? parts.front() : at::cat(parts, 1), {}, {}};
+  return {nn::PackedLayout(batch), parts.size() == 1 ? parts.front() : at::cat(parts, 1)};
 }
+
+SequenceTagger::Rows::Rows(const Batch& batch)
+    : first(batch.at("words").ge(0).nonzero().squeeze(1)),
+      tokens(batch.at("token_words").ge(0).nonzero().squeeze(1)),
+      of_tokens(batch.at("token_words").index_select(0, tokens)) {}
 
 SequenceTagger::Words SequenceTagger::embed_whole_words(const Batch& batch,
                                                         const nn::Context& context) const {
-  const Tensor first = batch.at("words").ge(0).nonzero().squeeze(1);  // the row of each word's first token
   Words words;
-  words.tokens = batch.at("token_words").ge(0).nonzero().squeeze(1);
-  words.of_tokens = batch.at("token_words").index_select(0, words.tokens);
+  const Rows& rows = words.rows.emplace(batch);
   std::vector<Tensor> parts;
-  if (words_) parts.push_back(words_->forward(batch.at("word_ids").index_select(0, first)));
+  if (words_) parts.push_back(words_->forward(batch.at("word_ids").index_select(0, rows.first)));
   if (characters_) {
     const Tensor vectors = characters_->forward(batch.at("characters"));
     parts.push_back(
-        character_rnn_->last_states(vectors, batch.at("character_cu_seqlens")).index_select(0, first));
+        character_rnn_->last_states(vectors, batch.at("character_cu_seqlens")).index_select(0, rows.first));
   }
-  parts.push_back(pooled_states(batch, words, first, context));
+  parts.push_back(transformer_states(batch, rows, context));
   words.vectors = at::cat(parts, 1);
-  if (first.numel() == 0) return words;
+  if (rows.first.numel() == 0) return words;
   // The words as a packed batch, in which sequences without words are left out.
   Batch packed;
-  const Tensor bounds = at::searchsorted(first, batch.at("cu_seqlens"));
+  const Tensor bounds = at::searchsorted(rows.first, batch.at("cu_seqlens"));
   const Tensor kept = bounds.diff().gt(0).nonzero().squeeze(1);
   packed.tensors["cu_seqlens"] = at::cat({bounds.index_select(0, kept), bounds.slice(0, -1)});
-  packed.tensors["samples"] = batch.at("samples").index_select(0, first);
-  packed.tensors["position_ids"] = batch.at("words").index_select(0, first);
+  packed.tensors["samples"] = batch.at("samples").index_select(0, rows.first);
+  packed.tensors["position_ids"] = batch.at("words").index_select(0, rows.first);
   words.layout.emplace(packed);
   return words;
 }
 
-// [words, pooled_width()]: the transformer's states of each word's tokens.
-Tensor SequenceTagger::pooled_states(const Batch& batch, const Words& words, const Tensor& first_tokens,
-                                     const nn::Context& context) const {
-  Tensor states;
-  if (config_.fine_tune) {
-    states = transformer_->forward(batch, context);
-  } else {
-    at::NoGradGuard no_grad;
-    states = transformer_->forward(batch, {.kernels = context.kernels});
-  }
+// [words, pooled_width()]
+Tensor SequenceTagger::transformer_states(const Batch& batch, const Rows& rows,
+                                          const nn::Context& context) const {
+  if (config_.fine_tune) return pooled(transformer_->forward(batch, context), rows);
+  return batch.has("frozen_states") ? batch.at("frozen_states") : frozen_states(batch, context);
+}
+
+int64_t SequenceTagger::frozen_width() const {
+  return config_.fine_tune ? 0 : pooled_width(config_, transformer_.get());
+}
+
+Tensor SequenceTagger::frozen_states(const Batch& batch, const nn::Context& context) const {
+  at::NoGradGuard no_grad;
+  return pooled(transformer_->forward(batch, {.kernels = context.kernels}), Rows(batch));
+}
+
+// The states [T, layers * H] of each word's tokens as one vector: [words, pooled_width()].
+Tensor SequenceTagger::pooled(Tensor states, const Rows& rows) const {
   const auto [count, width] = transformer_->states_shape();
   if (config_.layer_mean && count > 1) states = states.view({-1, count, width}).mean(1);
-  const auto first = [&] { return states.index_select(0, first_tokens); };
+  const auto first = [&] { return states.index_select(0, rows.first); };
   const auto last = [&] {
-    const Tensor rows = at::zeros_like(first_tokens)
-                            .scatter_reduce(0, words.of_tokens, words.tokens, "amax", /*include_self=*/false);
-    return states.index_select(0, rows);
+    const Tensor last_rows =
+        at::zeros_like(rows.first)
+            .scatter_reduce(0, rows.of_tokens, rows.tokens, "amax", /*include_self=*/false);
+    return states.index_select(0, last_rows);
   };
   if (config_.subtoken_pooling == "first") return first();
   if (config_.subtoken_pooling == "last") return last();
   if (config_.subtoken_pooling == "first_last") return at::cat({first(), last()}, 1);
-  const Tensor sums = at::zeros({first_tokens.numel(), states.size(1)}, states.options())
-                          .index_add(0, words.of_tokens, states.index_select(0, words.tokens));
-  const Tensor counts =
-      at::zeros({first_tokens.numel()}, states.options())
-          .index_add(0, words.of_tokens, at::ones({words.tokens.numel()}, states.options()));
+  const Tensor sums = at::zeros({rows.first.numel(), states.size(1)}, states.options())
+                          .index_add(0, rows.of_tokens, states.index_select(0, rows.tokens));
+  const Tensor counts = at::zeros({rows.first.numel()}, states.options())
+                            .index_add(0, rows.of_tokens, at::ones({rows.tokens.numel()}, states.options()));
   return sums / counts.unsqueeze(1);
 }
 
@@ -158,8 +169,8 @@ Tensor SequenceTagger::forward(const Batch& batch, const nn::Context& context) c
   if (!words.layout)
     return linear_->forward(at::zeros({tokens, linear_->weight.size(1)}, words.vectors.options()));
   const Tensor scores = score(words, context);
-  return at::index_copy(at::zeros({tokens, scores.size(1)}, scores.options()), 0, words.tokens,
-                        scores.index_select(0, words.of_tokens));
+  return at::index_copy(at::zeros({tokens, scores.size(1)}, scores.options()), 0, words.rows->tokens,
+                        scores.index_select(0, words.rows->of_tokens));
 }
 
 // Uniform in [-bound, bound].

@@ -31,23 +31,30 @@ class SequenceTagger : public TextModel {
   std::string characters() const override { return config_.characters; }
   std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const override { return crf_; }
   WholeWords whole_words() const override { return {transformer_ != nullptr, transformer_ && words_}; }
+  bool reads_context() const override { return transformer_ != nullptr; }
+  int64_t frozen_width() const override;
+  Tensor frozen_states(const Batch& batch, const nn::Context& context) const override;
   int64_t vocab_size() const override {
     return transformer_ ? transformer_->vocab_size() : config_.vocab_size;
   }
   int64_t max_length() const override { return transformer_ ? transformer_->max_length() : 1'000'000; }
 
  private:
+  // With a transformer: the row of each word's first token, the rows of all its tokens, and the number of each one's word.
+  struct Rows {
+    explicit Rows(const Batch& batch);
+    Tensor first, tokens, of_tokens;
+  };
   // The words of a batch: all tokens, or those that WordRows name.
   struct Words {
     std::optional<nn::PackedLayout> layout;  // unset: there are none
     Tensor vectors;                          // [words, width]
-    Tensor tokens,
-        of_tokens;  // with a transformer: the rows of the words' tokens, and the number of each one's word
+    std::optional<Rows> rows = {};           // with a transformer
   };
   Words embed(const Batch& batch, const nn::Context& context) const;
   Words embed_whole_words(const Batch& batch, const nn::Context& context) const;
-  Tensor pooled_states(const Batch& batch, const Words& words, const Tensor& first_tokens,
-                       const nn::Context& context) const;
+  Tensor transformer_states(const Batch& batch, const Rows& rows, const nn::Context& context) const;
+  Tensor pooled(Tensor states, const Rows& rows) const;
   Tensor score(const Words& words, const nn::Context& context) const;
   uint64_t number_of(int site) const;
   double initial_bound(const std::string& name, const Tensor& parameter) const;

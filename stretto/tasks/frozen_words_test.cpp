@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/temp_folder.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/data/tagged_dataset.h"
+#include "stretto/models/config_json.h"
+#include "stretto/models/golden_support.h"
+#include "stretto/models/registry.h"
+#include "stretto/tasks/kept_states.h"
+
+namespace stretto {
+namespace {
+
+const std::filesystem::path of_transformer =
+    std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/sequence_tagger/transformer";
+
+data::TaggedDataset dataset_in_context(const data::ContextOptions& context, const TempFolder& cache) {
+  return {corpus::read_tagged(of_transformer / "context.conll"),
+          data::LabelSet({"O"}),
+          text::Tokenizer::load(of_transformer / "encoder"),
+          {.max_length = 48, .whole_words = true, .context = context, .cache = cache.path()}};
+}
+
+Batch whole_batch(const data::Dataset& dataset) {
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < dataset.size(); ++i) samples.push_back(i);
+  return dataset.pack(samples);
+}
+
+// Golden files of Flair's TransformerWordEmbeddings(use_context=N, respect_document_boundaries=...).
+TEST(WordsInContext, AreThoseOfFlair) {
+  const TempFolder cache;
+  const auto golden = SafetensorsFile(of_transformer / "context.safetensors").load_all();
+  const auto encoder = of_transformer / "encoder";
+  const auto model = make_text_model(bundled_models(), Head::hidden_states,
+                                     read_config_json(encoder / "config.json"), "config.json");
+  model->load_weights(encoder);
+  at::NoGradGuard no_grad;
+  for (const auto& [name, wanted] : golden) {
+    const size_t dot = name.find('.');
+    const auto dataset = dataset_in_context(
+        {.words = std::stoll(name.substr(dot + 1)), .within_document = name.substr(0, dot) == "document"},
+        cache);
+    const Batch batch = whole_batch(dataset);
+    const Tensor states = model->forward(batch, {}).index({batch.at("words").ge(0)});
+    EXPECT_LT(relative_difference(states, wanted), 1e-5) << name;
+  }
+  EXPECT_EQ(golden.size(), 6u);
+}
+
+// A model whose frozen states are the numbers of a sequence's words, plus how often they were computed.
+class CountingModel : public TextModel {
+ public:
+  explicit CountingModel(double offset = 0) : offset_(offset) {}
+  int64_t frozen_width() const override { return 2; }
+  Tensor frozen_states(const Batch& batch, const nn::Context&) const override {
+    ++computed;
+    EXPECT_EQ(batch.count, 1);
+    EXPECT_EQ(batch.at("cu_seqlens").numel(), 2);
+    const Tensor words = batch.at("token_words");
+    const int64_t count = words.max().item<int64_t>() + 1;
+    return at::arange(2 * count, at::kFloat).view({count, 2}) + batch.sample_ids.front() * 100 + offset_;
+  }
+  Tensor forward(const Batch&, const nn::Context&) const override { return {}; }
+  void initialize(uint64_t, const std::vector<std::string>&) override {}
+  WeightReport load_weights(const std::filesystem::path&) override { return {}; }
+  nlohmann::json config_json(const nlohmann::json&) const override { return {}; }
+  const std::vector<std::string>& labels() const override { return labels_; }
+  int64_t vocab_size() const override { return 1; }
+  int64_t max_length() const override { return 48; }
+
+  mutable int computed = 0;
+
+ private:
+  double offset_;
+  std::vector<std::string> labels_;
+};
+
+using Storage = KeptStates::Storage;
+
+TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
+  const TempFolder cache;
+  const auto dataset = dataset_in_context({}, cache);
+  run_rank_threads(1, [&](Group& group) {
+    KeptStates none(Storage::none, dataset.words(), 2, at::kFloat, group, at::kCPU),
+        kept(Storage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU),
+        there(Storage::device, dataset.words(), 2, at::kFloat, group, at::kCPU);
+    const CountingModel without, with, on_device;
+    int64_t used = 0;
+    const std::vector<std::vector<int64_t>> batches = {{3, 1}, {1, 2, 3}, {0, 4, 5, 6, 7}, {7, 0, 3}};
+    for (const auto& samples : batches) {
+      Batch a = dataset.pack(samples), b = a, c = a;
+      none.add_to(a, without, {});
+      kept.add_to(b, with, {});
+      there.add_to(c, on_device, {});
+      EXPECT_EQ(a.at("frozen_states").size(0), a.at("words").ge(0).sum().item<int64_t>());
+      EXPECT_TRUE(at::equal(a.at("frozen_states"), b.at("frozen_states")));
+      EXPECT_TRUE(at::equal(a.at("frozen_states"), c.at("frozen_states")));
+      used += std::ssize(samples);
+    }
+    EXPECT_EQ(without.computed, used);
+    EXPECT_EQ(with.computed, dataset.size());
+    EXPECT_EQ(on_device.computed, dataset.size());
+    EXPECT_EQ(none.bytes(), 0);
+    EXPECT_EQ(kept.bytes(), 8 * whole_batch(dataset).at("words").ge(0).sum().item<int64_t>());
+  });
+}
+
+// What one rank has computed the others of its host read.
+TEST(KeptStates, AreCommonToTheRanksOfAHost) {
+  const TempFolder cache;
+  const auto dataset = dataset_in_context({}, cache);
+  run_rank_threads(2, [&](Group& group) {
+    KeptStates kept(Storage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU);
+    const CountingModel model(0.25);
+    Batch batch = whole_batch(dataset);
+    if (group.rank() == 1) kept.add_to(batch, model, {});
+    group.barrier();
+    if (group.rank() == 0) kept.add_to(batch, model, {});
+    EXPECT_EQ(model.computed, group.rank() == 1 ? dataset.size() : 0);
+    EXPECT_EQ(batch.at("frozen_states")[0][0].item<float>(), 0.25);
+  });
+}
+
+TEST(KeptStates, NamesOfStorages) {
+  EXPECT_EQ(parse_storage("gpu"), Storage::device);
+  EXPECT_THROW(parse_storage("disk"), ConfigError);
+}
+
+// A frozen transformer's states are the same given or computed, up to the rounding of products of other sizes.
+TEST(KeptStates, OfATagger) {
+  const TempFolder cache;
+  const auto dataset = dataset_in_context({.words = 2}, cache);
+  nlohmann::json config = read_config_json(of_transformer / "tagger/config.json");
+  config.update({{"fine_tune", false}, {"characters", ""}, {"word_dimensions", 0}, {"use_crf", false}});
+  const auto model = make_text_model(bundled_models(), Head::token_classification, config, "config.json");
+  std::vector<std::string> names;
+  for (const auto& item : model->named_parameters()) names.push_back(item.key());
+  model->initialize(1, names);
+  at::NoGradGuard no_grad;
+  run_rank_threads(1, [&](Group& group) {
+    KeptStates kept(Storage::cpu, dataset.words(), model->frozen_width(), at::kFloat, group, at::kCPU);
+    const Batch batch = whole_batch(dataset);
+    Batch given = batch;
+    kept.add_to(given, *model, {});
+    const Tensor wanted = model->forward(batch, {}), first = model->forward(given, {});
+    EXPECT_LT(relative_difference(first, wanted), 1e-5);
+    // In another batch a sample's scores are its own again.
+    Batch one = dataset.pack(std::vector<int64_t>{5});
+    kept.add_to(one, *model, {});
+    const int64_t begin = batch.at("cu_seqlens")[5].item<int64_t>();
+    const Tensor rows = model->forward(one, {});
+    EXPECT_LT(relative_difference(rows, first.slice(0, begin, begin + rows.size(0))), 1e-5);
+  });
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stretto/comm/group.h"
+#include "stretto/models/text_model.h"
+
+namespace stretto {
+
+// The frozen states of the words of a dataset's samples (TextModel::frozen_states), computed when a sample is first used. Those of a
+// sample are computed by themselves: products round by their number of rows, so that a batch of several would depend on the others, and
+// a result on whether states are kept.
+class KeptStates {
+ public:
+  enum class Storage {
+    none,  // nothing is kept
+    cpu,   // in the host's memory: once for the ranks of `group` that share memory, else once per rank
+    device
+  };
+
+  // `words`: of each sample. `dtype`: of the states, of which a word has `width`. Memory is reserved for those of all words, and used as
+  // far as they are computed. Collective; throws what allocation throws.
+  KeptStates(Storage storage, std::span<const int32_t> words, int64_t width, at::ScalarType dtype,
+             Group& group, at::Device device);
+
+  // Adds frozen_states to a batch of the dataset.
+  void add_to(Batch& batch, const TextModel& model, const nn::Context& context);
+
+  int64_t bytes() const { return static_cast<int64_t>(states_.defined() ? states_.nbytes() : 0); }
+
+ private:
+  std::vector<int64_t> begins_;  // of each sample's words, and their number
+  Tensor states_;                // [words, width]; undefined: nothing is kept
+  Tensor known_;                 // [samples] int64 on the CPU: 1 where the states are there
+};
+
+// Of a recipe: none, cpu or gpu.
+KeptStates::Storage parse_storage(const std::string& name);
+
+}  // namespace stretto
