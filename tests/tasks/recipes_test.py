@@ -16,11 +16,11 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import NEW_BART, SOURCE, Stretto, require, write_bart, write_inputs
+from workspace import NEW_BART, NEW_ROBERTA, SOURCE, Stretto, require, write_bart, write_inputs, write_roberta
 
 STEPS = ["training.max_steps=6", "checkpoint.every=2", "checkpoint.keep_last=0", "track.progress=off"]
 TWO_RANKS = ["-N", "2", "--no-pin"]
-METRICS = {"demo": "accuracy", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1"}
+METRICS = {"demo": "accuracy", "pairs": "f1", "multi_label": "f1_micro", "sst2": "accuracy", "bart": "accuracy", "ner": "f1", "tagger": "f1", "qa": "f1"}
 
 
 def write_weights(folder):
@@ -56,6 +56,21 @@ def write_weights(folder):
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+def write_pairs(real):
+    """The reviews as MRPC's pairs (alike if their labels are), STS-B's, and texts with several labels."""
+    for name in ("mrpc", "stsb", "topics"):
+        (real / name).mkdir()
+    for part in ("train", "dev", "test"):
+        rows = [line.split("\t") for line in (real / f"sst2/{part}.tsv").read_text().splitlines()[1:]]
+        pairs = list(zip(rows[::2], rows[1::2]))
+        (real / f"mrpc/{part}.tsv").write_text("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(
+            f"{int(a[1] == b[1])}\t{i}\t{i + 1}\t{a[0]}\t{b[0]}\n" for i, (a, b) in enumerate(pairs)))
+        (real / f"stsb/{part}.tsv").write_text("index\tsentence1\tsentence2\tscore\n" + "".join(
+            f"{i}\t{a[0]}\t{b[0]}\t{len(set(a[0].split()) & set(b[0].split())):.2f}\n" for i, (a, b) in enumerate(pairs)))
+        (real / f"topics/{part}.jsonl").write_text("".join(json.dumps({"text": text, "label": [
+            word for word in ("film", "but", "not") if word in text.split()] + ["good"] * (label == "1")}) + "\n" for text, label in rows))
+
+
 def make_small_data(folder):
     """Generated data under the names that the recipes expect."""
     write_inputs(folder, rows=96)
@@ -68,6 +83,8 @@ def make_small_data(folder):
         (real / name).parent.mkdir(exist_ok=True)
         shutil.copy(generated / source, real / name)
     write_bart(folder / "new-bart")
+    write_roberta(folder / "new-roberta")
+    write_pairs(real)
     return folder / "encoder"
 
 
@@ -87,17 +104,17 @@ def predict(stretto, model, text):
 
 
 TEXTS = {"demo": ("a lovely film\n", "label"), "sst2": ("a lovely film\n", "label"),
-         "bart": ("a lovely film\n", "label"),
+         "bart": ("a lovely film\n", "label"), "pairs": ("a lovely film\ta dull film\n", "label"), "multi_label": ("a lovely film\n", "labels"),
          "ner": ("Paul flew from Vienna to New York\n", "entities"), "tagger": ("Paul flew from Vienna to New York\n", "entities"),
          "qa": ("where was he born ?\tMozart was born in Salzburg .\n", "answer")}
 
 
-def check_recipe(stretto, recipe, name, *settings):
+def check_recipe(stretto, recipe, name, *settings, metric=None):
     run = f"runs/{name}"
     stretto.run("train", recipe, *TWO_RANKS, f"output={run}", *STEPS, *settings)
     results = stretto.json(f"{run}/dev_results.json")
-    metric = METRICS[pathlib.Path(recipe).stem]
-    require(0 <= results[metric] and results["loss"] > 0, f"{name}: {results}")
+    metric = metric or METRICS[pathlib.Path(recipe).stem]
+    require(-1 <= results[metric] and results["loss"] > 0, f"{name}: {results}")
     first = checkpoints(stretto.folder / run)[0]
     stretto.run("train", recipe, *TWO_RANKS, f"output={run}-resumed", f"resume={first}", *STEPS, *settings)
     check_resumed(stretto, f"{run}/model", f"{run}-resumed/model")
@@ -116,8 +133,15 @@ def check_recipes(stretto):
     require(recipes == sorted(METRICS), f"recipes/ holds {recipes}; this test knows {sorted(METRICS)}")
     shutil.copytree(SOURCE / "recipes", stretto.folder / "recipes")
     for name in recipes:
-        settings = NEW_BART if name == "bart" else []
+        settings = {"bart": NEW_BART, "pairs": NEW_ROBERTA}.get(name, [])
         check_recipe(stretto, f"recipes/{name}.yaml", name, *settings)
+    # What the comments of pairs.yaml say about numbers and single texts.
+    stsb = [f"data.{part}=real/stsb/{file}.tsv" for part, file in (("train", "train"), ("validation", "dev"), ("test", "test"))]
+    check_recipe(stretto, "recipes/pairs.yaml", "stsb", *NEW_ROBERTA, *stsb, "data.label=score", "text_classification.glue_task=stsb",
+                 "checkpoint.monitor=pearson", metric="pearson")
+    single = [setting.replace("stsb", "sst2") for setting in stsb]
+    check_recipe(stretto, "recipes/pairs.yaml", "roberta-sst2", *NEW_ROBERTA, *single, "text_classification.glue_task=sst2",
+                 "checkpoint.monitor=accuracy", metric="accuracy")
     # Another corpus: all tags begin with I- (IOB1), in one file.
     one_file = [f"data.{part}=real/wikigold/wikigold.conll.txt" for part in ("train", "validation", "test")]
     for name in ("ner", "tagger"):

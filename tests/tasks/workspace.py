@@ -80,6 +80,18 @@ def write_bart(folder):
          "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, **sides}))
 
 
+# The same for new-roberta/ of write_roberta.
+NEW_ROBERTA = ["model.path=null", "model.config=new-roberta/config.json", "tokenizer.path=new-roberta"]
+
+
+def write_roberta(folder):
+    shutil.copytree(SOURCE / "tests/golden/tokenizer/roberta", folder)
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    (folder / "config.json").write_text(json.dumps(
+        {"model_type": "roberta", "vocab_size": len(vocabulary), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "intermediate_size": 48, "max_position_embeddings": 132, "type_vocab_size": 1, "pad_token_id": 1}))
+
+
 def require(condition, message):
     if not condition:
         raise SystemExit(message)
