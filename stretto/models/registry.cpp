@@ -37,6 +37,7 @@ const ModelRegistry& bundled_models() {
                            .hidden_states = make_bert_hidden_states},
                           roberta_type("roberta"),
                           roberta_type("xlm-roberta"),
+                          roberta_type("electra"),
                           {.name = "distilbert",
                            .sequence_classifier = distilbert_with(Head::sequence_classification),
                            .token_classifier = distilbert_with(Head::token_classification),

@@ -177,6 +177,9 @@ std::vector<ParityCase> parity_cases() {
                                      {Head::sequence_classification, "xlm_roberta/parity_sequence"},
                                      {Head::token_classification, "xlm_roberta/parity_token"},
                                      {Head::question_answering, "xlm_roberta/parity_qa"},
+                                     {Head::sequence_classification, "electra/parity_sequence"},
+                                     {Head::token_classification, "electra/parity_token"},
+                                     {Head::question_answering, "electra/parity_qa"},
                                      {Head::token_classification, tagger},
                                      {Head::token_classification, "bert_heads/parity_token"},
                                      {Head::question_answering, "bert_heads/parity_qa"}}) {

@@ -9,8 +9,10 @@ namespace {
 // Called before tensors are allocated.
 void check_size(const BertConfig& config, const std::string& source) {
   const int64_t hidden = config.hidden_size;
-  check_parameter_count({{config.vocab_size, hidden}}, source,
-                        fmt::format("vocab_size {} x hidden_size {}", config.vocab_size, hidden));
+  const char* const width = config.embedding_size == hidden ? "hidden_size" : "embedding_size";
+  check_parameter_count(
+      {{config.vocab_size + hidden, config.embedding_size}}, source,
+      fmt::format("vocab_size {} x {} {}", config.vocab_size, width, config.embedding_size));
   check_parameter_count(
       {{config.max_position_embeddings, hidden}, {config.type_vocab_size, hidden}}, source,
       fmt::format("max_position_embeddings {} x hidden_size {}", config.max_position_embeddings, hidden));
@@ -28,6 +30,7 @@ void BertConfig::set_dropout(double p) {
 }
 
 std::string BertConfig::class_name() const {
+  if (model_type == "electra") return "Electra";
   if (!is_roberta()) return "Bert";
   return model_type == "roberta" ? "Roberta" : "XLMRoberta";
 }
@@ -36,17 +39,24 @@ BertConfig BertConfig::from_json(const nlohmann::json& json, const std::string& 
   const ConfigJson field(json, source);
   BertConfig config;
   field.read("model_type", config.model_type);
-  if (config.model_type != "roberta" && config.model_type != "xlm-roberta")
-    field.require("model_type", "bert");
+  const bool is_electra = config.model_type == "electra";
+  if (!config.is_roberta() && !is_electra) field.require("model_type", "bert");
   if (config.is_roberta()) {
     config.vocab_size = 50265;
     config.pad_token_id = 1;
+  }
+  if (is_electra) {
+    config.hidden_size = 256;
+    config.num_attention_heads = 4;
+    config.intermediate_size = 1024;
   }
   field.require("position_embedding_type", "absolute");
   field.require("is_decoder", false);
   field.require("add_cross_attention", false);
   field.read("vocab_size", config.vocab_size, 1, max_width);
   field.read("hidden_size", config.hidden_size, 1, max_width);
+  config.embedding_size = is_electra ? 128 : config.hidden_size;
+  if (is_electra) field.read("embedding_size", config.embedding_size, 1, max_width);
   field.read("num_hidden_layers", config.num_hidden_layers, 0, max_layers);
   field.read("num_attention_heads", config.num_attention_heads, 1, max_width);
   field.read("intermediate_size", config.intermediate_size, 1, max_width);
@@ -82,6 +92,7 @@ nlohmann::json BertConfig::to_json(const nlohmann::json& original, const std::st
   nlohmann::json json = begin_config_json(original, model_type, architecture);
   json["vocab_size"] = vocab_size;
   json["hidden_size"] = hidden_size;
+  if (model_type == "electra") json["embedding_size"] = embedding_size;
   json["num_hidden_layers"] = num_hidden_layers;
   json["num_attention_heads"] = num_attention_heads;
   json["intermediate_size"] = intermediate_size;

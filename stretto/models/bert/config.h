@@ -10,12 +10,13 @@
 namespace stretto {
 
 // The configuration of a BERT encoder (Devlin et al. 2019) or of RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al.
-// 2020), which number positions from pad_token_id + 1 and have another head. Names and defaults are those of Hugging Face's
-// config.json.
+// 2020), which number positions from pad_token_id + 1 and have another head, or of ELECTRA (Clark et al. 2020), whose embeddings may be
+// narrower than its layers. Names and defaults are those of Hugging Face's config.json.
 struct BertConfig {
-  std::string model_type = "bert";  // or "roberta", "xlm-roberta"
+  std::string model_type = "bert";  // or "roberta", "xlm-roberta", "electra"
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
+  int64_t embedding_size = 768;  // hidden_size, except of ELECTRA
   int64_t num_hidden_layers = 12;
   int64_t num_attention_heads = 12;
   int64_t intermediate_size = 3072;
@@ -31,10 +32,11 @@ struct BertConfig {
   std::vector<std::string> labels;  // id2label; one output of the classification head per label
 
   int64_t num_labels() const { return std::ssize(labels); }
-  bool is_roberta() const { return model_type != "bert"; }
-  // The encoder's name in weight files: "bert" or "roberta".
-  std::string encoder_name() const { return is_roberta() ? "roberta" : "bert"; }
-  // What names of architectures begin with: "Bert", "Roberta" or "XLMRoberta".
+  bool is_roberta() const { return model_type == "roberta" || model_type == "xlm-roberta"; }
+  bool has_pooler() const { return model_type == "bert"; }
+  // The encoder's name in weight files: "bert", "roberta" or "electra".
+  std::string encoder_name() const { return is_roberta() ? "roberta" : model_type; }
+  // What names of architectures begin with: "Bert", "Roberta", "XLMRoberta" or "Electra".
   std::string class_name() const;
   int64_t first_position() const { return is_roberta() ? pad_token_id + 1 : 0; }
   int64_t max_length() const { return max_position_embeddings - first_position(); }  // tokens

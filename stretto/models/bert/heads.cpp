@@ -24,7 +24,7 @@ std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::st
 
 BertWithHead::BertWithHead(const BertConfig& config, Head head, bool sparse_words)
     : config_(config), head_(head) {
-  const bool pools = head == Head::sequence_classification && !config.is_roberta();
+  const bool pools = head == Head::sequence_classification && config.has_pooler();
   bert_ = register_module(config.encoder_name(), std::make_shared<BertModel>(config, sparse_words, pools));
 }
 
@@ -73,7 +73,9 @@ RobertaForSequenceClassification::RobertaForSequenceClassification(const BertCon
 Tensor RobertaForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch), first = layout.first_tokens();
   const Tensor state = head_dropout(bert_->forward_first(batch, layout, context), first, context, 1);
-  return out_->forward(head_dropout(at::tanh(dense_->forward(state)), first, context));
+  const Tensor inner = dense_->forward(state);
+  return out_->forward(
+      head_dropout(config_.is_roberta() ? at::tanh(inner) : at::gelu(inner), first, context));
 }
 
 BertForTokenClassification::BertForTokenClassification(const BertConfig& config)

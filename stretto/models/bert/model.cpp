@@ -45,7 +45,7 @@ BertEmbeddings::BertEmbeddings(const BertConfig& config, bool sparse_words)
     : max_length_(config.max_length()),
       first_position_(config.first_position()),
       dropout_(config.hidden_dropout_prob) {
-  const int64_t width = config.hidden_size;
+  const int64_t width = config.embedding_size;
   const auto table = [&](const char* name, int64_t rows, bool sparse = false) {
     return register_module(name, std::make_shared<nn::Embedding>(rows, width, sparse));
   };
@@ -68,6 +68,9 @@ Tensor BertEmbeddings::forward(const Batch& batch, const nn::PackedLayout& layou
 
 BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pooler)
     : embeddings_(register_module("embeddings", nn::make_sharded<BertEmbeddings>(config, sparse_words))) {
+  if (config.embedding_size != config.hidden_size)
+    projection_ = register_module("embeddings_project",
+                                  std::make_shared<nn::Linear>(config.embedding_size, config.hidden_size));
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     layers_.push_back(
         nn::add_layer(*this, "encoder.layer." + std::to_string(i), nn::make_sharded<BertLayer>(config, i)));
@@ -79,17 +82,23 @@ BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pool
 
 Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
                           const nn::Context& context) const {
-  Tensor hidden = embeddings_->forward(batch, layout, context);
+  Tensor hidden = embed(batch, layout, context);
   for (size_t i = 0; i < layers_.size(); ++i) hidden = run_layer(i, hidden, layout, layout, context);
   return hidden;
 }
 
 Tensor BertModel::forward_layers(const Batch& batch, const nn::PackedLayout& layout,
                                  const nn::Context& context, const std::vector<int64_t>& layers) const {
-  std::vector<Tensor> states = {embeddings_->forward(batch, layout, context)};
+  std::vector<Tensor> states = {embed(batch, layout, context)};
   const auto last = static_cast<size_t>(*std::ranges::max_element(layers));
   for (size_t i = 0; i < last; ++i) states.push_back(run_layer(i, states.back(), layout, layout, context));
   return side_by_side(states, layers);
+}
+
+Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
+                        const nn::Context& context) const {
+  const Tensor embedded = embeddings_->forward(batch, layout, context);
+  return projection_ ? projection_->forward(embedded) : embedded;
 }
 
 Tensor BertModel::run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
@@ -103,7 +112,7 @@ Tensor BertModel::run_layer(size_t index, const Tensor& hidden, const nn::Packed
 
 Tensor BertModel::forward_first(const Batch& batch, const nn::PackedLayout& layout,
                                 const nn::Context& context) const {
-  Tensor hidden = embeddings_->forward(batch, layout, context);
+  Tensor hidden = embed(batch, layout, context);
   if (layers_.empty()) return hidden.index_select(0, layout.first_rows());
   const nn::PackedLayout first = layout.first_tokens();
   for (size_t i = 0; i < layers_.size(); ++i)

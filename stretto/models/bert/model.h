@@ -62,15 +62,17 @@ class BertModel : public torch::nn::Module {
   Tensor pool(const Tensor& first) const;
 
  private:
+  Tensor embed(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
   Tensor run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
                    const nn::PackedLayout& wanted, const nn::Context& context) const;
 
   std::shared_ptr<nn::Sharded<BertEmbeddings>> embeddings_;
+  std::shared_ptr<nn::Linear> projection_;  // null if the embeddings are as wide as the layers
   std::vector<std::shared_ptr<nn::Sharded<BertLayer>>> layers_;
   std::shared_ptr<nn::Linear> pooler_;  // null without one
 };
 
-// A BERT or RoBERTa with a head: what does not depend on the head.
+// A BERT, RoBERTa or ELECTRA with a head: what does not depend on the head.
 class BertWithHead : public TextModel {
  public:
   // As in Hugging Face: normal(0, initializer_range); biases and the padding row are zero, weights of norms one.
@@ -109,7 +111,8 @@ class BertForSequenceClassification : public BertWithHead {
   std::shared_ptr<nn::Linear> classifier_;
 };
 
-// Hugging Face's RobertaForSequenceClassification: of the first token's state, through a layer of its own.
+// Hugging Face's RobertaForSequenceClassification and ElectraForSequenceClassification: of the first token's state, through a layer of its
+// own, whose activation is tanh or gelu.
 class RobertaForSequenceClassification : public BertWithHead {
  public:
   explicit RobertaForSequenceClassification(const BertConfig& config);

@@ -20,14 +20,16 @@ std::string current_norm_name(std::string name) {
 
 WeightReport BertWithHead::load_weights(const std::filesystem::path& folder) {
   const std::string prefix = config_.encoder_name() + ".";
-  const bool pools = head_ == Head::sequence_classification && !config_.is_roberta();
+  const bool pools = head_ == Head::sequence_classification && config_.has_pooler();
   const auto is_leftover = [&](const std::string& name) {
     return name.starts_with("cls.") || name.starts_with("lm_head.") ||
-           name.ends_with("embeddings.position_ids") || (!pools && name.starts_with(prefix + "pooler."));
+           name.starts_with("discriminator_predictions.") || name.starts_with("generator_predictions.") ||
+           name.starts_with("generator_lm_head.") || name.ends_with("embeddings.position_ids") ||
+           (!pools && name.starts_with(prefix + "pooler."));
   };
   return load_encoder_weights(*this, head_, folder,
                               {.prefix = prefix,
-                               .parts = {"embeddings.", "encoder.", "pooler."},
+                               .parts = {"embeddings.", "embeddings_project.", "encoder.", "pooler."},
                                .renamed = current_norm_name,
                                .is_leftover = is_leftover});
 }
