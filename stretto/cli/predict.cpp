@@ -21,15 +21,26 @@ void require_model_folder(const std::filesystem::path& folder) {
       folder.string(), found, in_run ? (folder / "model").string() : "RUN/model of a training run", hint);
 }
 
+void require_input_file(const std::filesystem::path& file) {
+  if (file == "-") return;
+  const char* found = file.empty() || !std::filesystem::exists(file) ? "there is no such file"
+                      : std::filesystem::is_directory(file)          ? "it is a folder"
+                                                                     : nullptr;
+  if (found != nullptr)
+    throw ConfigError("--input {}: {}; expected a text per line, .jsonl or .json", file.string(), found);
+}
+
 }  // namespace
 
 void add_predict(CLI::App& app, int&) {
-  CLI::App* verb =
-      app.add_subcommand("predict", "Classes, entities or answers by a trained model; prints JSON lines");
+  CLI::App* verb = app.add_subcommand(
+      "predict",
+      "Predict classes, entities or answers with a trained model; prints a line of JSON per input");
   auto arguments = std::make_shared<command::PredictArguments>();
   command::add_predict_arguments(*verb, *arguments);
   verb->callback([arguments] {
     require_model_folder(hub::resolve_model(arguments->model));
+    require_input_file(arguments->input);
     become_rank_program();
   });
 }

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/line_reader.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/command/checks.h"
@@ -23,50 +23,12 @@ enum class TokenizeOutput { ids, tokens, offsets, text };
 
 struct TokenizeArguments {
   std::string tokenizer;
-  std::string file;  // empty: standard input
+  std::string file = "-";  // standard input
   TokenizeOutput output = TokenizeOutput::ids;
   bool no_special = false;
   std::optional<size_t> max_length;
   text::TokenizerOptions options;
   int threads = 1;
-};
-
-// The bytes of a file or of standard input, in chunks.
-class InputBytes {
- public:
-  explicit InputBytes(const std::string& path) : name_(path.empty() ? "standard input" : path) {
-    if (path.empty()) return;
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw IoError("{}: cannot open: {}", name_, std::strerror(errno));
-  }
-  InputBytes(const InputBytes&) = delete;
-  InputBytes& operator=(const InputBytes&) = delete;
-  ~InputBytes() {
-    if (fd_ != STDIN_FILENO) ::close(fd_);
-  }
-
-  const std::string& name() const { return name_; }
-
-  // Appends the next chunk to `buffer`, the beginning of a line; false at the end of the input.
-  bool read_into(std::string& buffer) {
-    constexpr size_t chunk = 1 << 18, most_bytes = size_t{16} << 20;
-    if (buffer.size() > most_bytes) {
-      throw DataError("{}: a line of more than {} MiB; expected one text per line", name_, most_bytes >> 20);
-    }
-    const size_t before = buffer.size();
-    buffer.resize(before + chunk);
-    ssize_t got;
-    do {
-      got = ::read(fd_, buffer.data() + before, chunk);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) throw IoError("{}: cannot read: {}", name_, std::strerror(errno));
-    buffer.resize(before + static_cast<size_t>(got));
-    return got > 0;
-  }
-
- private:
-  std::string name_;
-  int fd_ = STDIN_FILENO;
 };
 
 // Writes all of `bytes` to standard output; false if the reader has closed it.
@@ -128,30 +90,16 @@ void run_tokenize(const TokenizeArguments& arguments) {
   const auto tokenizer = text::Tokenizer::load(expand_home(arguments.tokenizer), arguments.options);
   const text::EncodeOptions options{.special_tokens = !arguments.no_special,
                                     .max_length = arguments.max_length};
-  InputBytes input(arguments.file);
-  std::string buffer;
-  std::vector<std::string_view> lines;
-  size_t line_number = 1;
+  LineReader input(arguments.file);
   // Writes the output of all complete lines before the next read, so that another program can use this one
   // interactively through two pipes.
-  for (bool more = true; more;) {
-    const size_t searched = buffer.size();  // the start of an incomplete line
-    more = input.read_into(buffer);
-    size_t begin = 0;
-    lines.clear();
-    for (size_t end; (end = buffer.find('\n', std::max(begin, searched))) != std::string::npos;
-         begin = end + 1) {
-      lines.push_back(std::string_view(buffer).substr(begin, end - begin));
-    }
-    if (!more && begin < buffer.size()) {
-      lines.push_back(std::string_view(buffer).substr(begin));
-      begin = buffer.size();
-    }
+  for (auto lines = input.next_lines(); !lines.empty(); lines = input.next_lines()) {
     std::vector<std::string> out(lines.size());
     text::run_in_parts(lines.size(), arguments.threads, [&](size_t first, size_t last) {
       for (size_t i = first; i < last; ++i) {
         if (arguments.output == TokenizeOutput::text) {
-          const std::string place = fmt::format("{}:{}", input.name(), line_number + i);
+          const std::string place =
+              fmt::format("{}:{}", input.name(), input.line_number() + static_cast<int64_t>(i));
           append_text(tokenizer, lines[i], arguments.no_special, place, out[i]);
         } else {
           append_line(tokenizer, tokenizer.encode(lines[i], options), arguments.output, out[i]);
@@ -161,8 +109,6 @@ void run_tokenize(const TokenizeArguments& arguments) {
     std::string all;
     for (const std::string& line : out) all += line;
     if (!write_output(all)) return;
-    line_number += lines.size();
-    buffer.erase(0, begin);
   }
 }
 

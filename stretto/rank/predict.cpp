@@ -1,13 +1,14 @@
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <algorithm>
 #include <iostream>
+#include <limits>
+#include <vector>
 
 #include "stretto/base/error.h"
+#include "stretto/base/strings.h"
 #include "stretto/command/standard_output.h"
 #include "stretto/hub/cache.h"
 #include "stretto/rank/verbs.h"
+#include "stretto/serve/input_reader.h"
 #include "stretto/serve/pipeline.h"
 
 namespace stretto::rank {
@@ -31,74 +32,117 @@ std::string escape_controls(const std::string& json) {
   return safe;
 }
 
-void print(const std::vector<PipelineInput>& inputs, const Pipeline& pipeline, const std::string& output) {
-  for (const auto& record : pipeline.predict(inputs, output))
-    std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
-              << "\n";
-  command::flush_standard_output();
-}
+// Predicts inputs in batches and prints the records in their order.
+class Printer {
+ public:
+  Printer(const Pipeline& pipeline, const command::PredictArguments& arguments)
+      : pipeline_(pipeline), output_(arguments.output), batch_size_(arguments.batch_size) {}
 
-// Reads the next line, without its newline; false at the end of the input. `number` counts lines from 1. Throws DataError
-// for a line that is too long, such as that of /dev/zero.
-bool next_line(std::istream& in, std::string& line, int64_t number) {
-  constexpr size_t most_bytes = size_t{16} << 20;
-  std::array<char, (size_t{64} << 10)> piece;
-  line.clear();
-  while (in.getline(piece.data(), piece.size()) || in.gcount() > 0) {
-    const bool has_end = in.good();
-    line.append(piece.data(), static_cast<size_t>(in.gcount()) - (has_end ? 1 : 0));
-    if (has_end || in.eof()) return true;
-    in.clear();  // the piece was too short for the line
-    if (line.size() > most_bytes) {
-      throw DataError("standard input:{}: a line of more than {} MiB; expected one text per line", number,
-                      most_bytes >> 20);
+  void add(PipelineInput input, const std::string& place) {
+    inputs_.push_back(std::move(input));
+    places_.push_back(place);
+    if (std::ssize(inputs_) == batch_size_) flush();
+  }
+
+  void flush() {
+    const auto inputs = std::exchange(inputs_, {});
+    const auto places = std::exchange(places_, {});
+    if (inputs.empty()) return;
+    try {
+      return print(inputs);
+    } catch (const DataError&) {  // of one of them: the records of those before it are printed
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      try {
+        print({&inputs[i], 1});
+      } catch (const DataError& error) {
+        throw DataError("{}: {}", places[i], error.what());
+      }
     }
   }
-  return !line.empty();
-}
 
-// For a model of text pairs, and for questions on contexts, the two texts are separated by a tab. `number` counts inputs from 1.
-PipelineInput parse_input(const std::string& line, const Pipeline& pipeline, int64_t number,
-                          const std::filesystem::path& model) {
-  if (!pipeline.takes_pairs()) return {line};
-  const size_t tab = line.find('\t');
-  if (tab == std::string::npos) {
-    throw DataError(
-        "input {}: found one text, but {} was trained on pairs of texts (or questions and contexts); pass both, separated by a tab",
-        number, model.string());
+ private:
+  void print(std::span<const PipelineInput> inputs) const {
+    for (const auto& record : pipeline_.predict(inputs, output_))
+      std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+                << "\n";
+    command::flush_standard_output();
   }
-  return {line.substr(0, tab), line.substr(tab + 1)};
-}
+
+  const Pipeline& pipeline_;
+  std::string output_;
+  int64_t batch_size_;
+  std::vector<PipelineInput> inputs_;
+  std::vector<std::string> places_;
+};
 
 at::ScalarType dtype_of(const std::string& precision) {
   return precision == "fp64" ? at::kDouble : precision == "bf16" ? at::kBFloat16 : at::kFloat;
 }
 
+std::optional<int64_t> top_k_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return parse_int(text).value_or(std::numeric_limits<int64_t>::max());  // all
+}
+
+// Options that do not apply are refused before the model is loaded.
+void check_options(const std::filesystem::path& model, const command::PredictArguments& arguments) {
+  const PipelineType& type = pipeline_type(model);
+  if (std::ranges::find(type.outputs, arguments.output) == type.outputs.end()) {
+    throw ConfigError("--output {}: the model in {} does {}; expected one of {}", arguments.output,
+                      model.string(), type.task, fmt::join(type.outputs, ", "));
+  }
+  if (!arguments.aggregation_strategy.empty()) require_option(model, "--aggregation-strategy");
+  if (!arguments.top_k.empty()) require_option(model, "--top-k");
+  if (arguments.split_into_words) require_option(model, "--split-into-words");
+  const bool chooses = arguments.output == "label" || arguments.output == "pipeline";
+  if (!chooses && !(arguments.top_k.empty() && arguments.aggregation_strategy.empty())) {
+    throw ConfigError("{} applies to --output label and pipeline; --output {} prints all",
+                      arguments.top_k.empty() ? "--aggregation-strategy" : "--top-k", arguments.output);
+  }
+}
+
+void read_all(const command::PredictArguments& arguments, std::optional<LineReader>& source,
+              const InputParser& parser, const UseInput& use) {
+  if (source) {
+    const InputFormat format = arguments.input_format == "json"    ? InputFormat::json
+                               : arguments.input_format == "jsonl" ? InputFormat::jsonl
+                               : arguments.input_format == "text"  ? InputFormat::text
+                                                                   : format_of(arguments.input);
+    return read_inputs(*source, format, parser, use);
+  }
+  for (size_t i = 0; i < arguments.texts.size(); ++i) {
+    const std::string place = fmt::format("--text {}", i + 1);
+    use(parser.parse_line(arguments.texts[i], place), place);
+  }
+}
+
 }  // namespace
 
 void predict(const command::PredictArguments& arguments) {
-  const auto pipeline = load_pipeline(hub::resolve_model(arguments.model),
-                                      {.dtype = dtype_of(arguments.precision),
-                                       .allow_nonfinite = arguments.allow_nonfinite,
-                                       .choose_products = true,
-                                       .aggregation_strategy = arguments.aggregation_strategy,
-                                       .top_k = arguments.top_k});
-  std::vector<PipelineInput> batch;
-  int64_t read = 0;
-  const auto flush = [&] {
-    if (!batch.empty()) print(batch, *pipeline, arguments.output);
-    batch.clear();
-  };
-  const auto add = [&](const std::string& line) {
-    batch.push_back(parse_input(line, *pipeline, ++read, arguments.model));
-    if (std::ssize(batch) == arguments.batch_size) flush();
-  };
-  for (const std::string& text : arguments.texts) add(text);
+  const std::filesystem::path model = hub::resolve_model(arguments.model);
+  check_options(model, arguments);
+  std::optional<LineReader> source;
   if (arguments.texts.empty()) {
-    for (std::string line; next_line(std::cin, line, read + 1);) add(line);
-    if (std::ferror(stdin) != 0) throw IoError("standard input: cannot read: {}", std::strerror(errno));
+    source.emplace(arguments.input);
+    if (arguments.input_format.empty()) format_of(arguments.input);
   }
-  flush();
+  PipelineOptions options = {.dtype = dtype_of(arguments.precision),
+                             .allow_nonfinite = arguments.allow_nonfinite,
+                             .choose_products = true,
+                             .top_k = top_k_of(arguments.top_k)};
+  if (!arguments.aggregation_strategy.empty()) options.aggregation_strategy = arguments.aggregation_strategy;
+  const auto pipeline = load_pipeline(model, options);
+  const InputParser parser = {.kind = pipeline->input_kind(), .split_into_words = arguments.split_into_words};
+  Printer printer(*pipeline, arguments);
+  try {
+    read_all(arguments, source, parser,
+             [&](PipelineInput input, const std::string& place) { printer.add(std::move(input), place); });
+  } catch (const DataError&) {
+    printer.flush();
+    throw;
+  }
+  printer.flush();
 }
 
 }  // namespace stretto::rank

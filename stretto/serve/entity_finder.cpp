@@ -114,21 +114,48 @@ EntityFinder::EntityFinder(const std::filesystem::path& folder, const PipelineOp
                            const ModelRegistry& models)
     : served_(folder, Head::token_classification, options, models),
       characters_(served_.model->characters()),
-      strategy_(options.aggregation_strategy) {
+      strategy_(options.aggregation_strategy.value_or("simple")) {
   find_entities({}, served_.model->labels(), strategy_);  // checks the strategy
   if (served_.model->whole_words().word_ids) words_ = text::Tokenizer::load(folder / text::words_folder);
+}
+
+// Byte-level BPE reads words with a space in front, as in training, also where the folder says that texts have none.
+const text::Tokenizer& EntityFinder::tokenizer_of_words() const {
+  std::call_once(split_loaded_,
+                 [&] { split_.emplace(text::Tokenizer::load(served_.folder, {.add_prefix_space = true})); });
+  return *split_;
+}
+
+// With offsets in the text, also those of words.
+std::vector<text::Encoding> EntityFinder::windows(const PipelineInput& input) const {
+  const auto longest = static_cast<size_t>(served_.model->max_length());
+  const text::EncodeOptions options{.special_tokens = true, .max_length = longest, .stride = longest / 4};
+  if (!input.words) return served_.tokenizer.encode_windows(input.text, options);
+  auto encodings = tokenizer_of_words().encode_windows(*input.words, options);
+  std::vector<uint32_t> starts;
+  uint32_t start = 0;
+  for (const std::string& word : *input.words) {
+    starts.push_back(start);
+    start += static_cast<uint32_t>(text::count_code_points(word)) + 1;
+  }
+  for (text::Encoding& encoding : encodings) {
+    for (size_t t = 0; t < encoding.size(); ++t) {
+      if (encoding.word_ids[t] < 0) continue;
+      encoding.offsets[t].begin += starts[static_cast<size_t>(encoding.word_ids[t])];
+      encoding.offsets[t].end += starts[static_cast<size_t>(encoding.word_ids[t])];
+    }
+  }
+  return encodings;
 }
 
 std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const PipelineInput> inputs,
                                                         bool raw) const {
   at::NoGradGuard no_grad;
-  const auto longest = static_cast<size_t>(served_.model->max_length());
-  const size_t shared = longest / 4;
+  const auto shared = static_cast<size_t>(served_.model->max_length()) / 4;
   std::vector<Window> windows;
   for (size_t i = 0; i < inputs.size(); ++i) {
     size_t begin = 0;
-    for (text::Encoding& encoding : served_.tokenizer.encode_windows(
-             inputs[i].text, {.special_tokens = true, .max_length = longest, .stride = shared})) {
+    for (text::Encoding& encoding : this->windows(inputs[i])) {
       if (encoding.size() == 0) continue;  // a tokenizer without special tokens, on a text without words
       const auto tokens = static_cast<size_t>(std::ranges::count(encoding.special_tokens_mask, 0));
       windows.push_back({i, begin, std::move(encoding)});
@@ -202,15 +229,15 @@ std::vector<std::vector<TaggedToken>> EntityFinder::tag(std::span<const Pipeline
 
 std::vector<nlohmann::ordered_json> EntityFinder::predict(std::span<const PipelineInput> inputs,
                                                           const std::string& output) const {
-  if (output != "label" && output != "scores" && output != "logits")
-    throw ConfigError("output: \"{}\" is not one of label, scores, logits", output);
+  if (output != "label" && output != "scores" && output != "logits" && output != "pipeline")
+    throw ConfigError("output: \"{}\" is not one of label, scores, logits, pipeline", output);
   const auto tagged = tag(inputs, output == "logits");
   const auto& labels = served_.model->labels();
   std::vector<nlohmann::ordered_json> records;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    auto& record = records.emplace_back(nlohmann::ordered_json{{"text", inputs[i].text}});
-    if (output == "label") {
-      record["entities"] = nlohmann::ordered_json::array();
+    nlohmann::ordered_json record = {{"text", inputs[i].text}};
+    if (output == "label" || output == "pipeline") {
+      nlohmann::ordered_json entities = nlohmann::ordered_json::array();
       for (const Entity& entity : find_entities(tagged[i], labels, strategy_)) {
         const bool single = strategy_ == "none";
         nlohmann::ordered_json item = {{single ? "entity" : "entity_group", entity.type},
@@ -219,8 +246,14 @@ std::vector<nlohmann::ordered_json> EntityFinder::predict(std::span<const Pipeli
         item["word"] = entity.word;
         item["start"] = entity.begin;
         item["end"] = entity.end;
-        record["entities"].push_back(std::move(item));
+        entities.push_back(std::move(item));
       }
+      if (output == "pipeline") {
+        record = std::move(entities);
+      } else {
+        record["entities"] = std::move(entities);
+      }
+      records.push_back(std::move(record));
       continue;
     }
     record["tokens"] = nlohmann::ordered_json::array();
@@ -233,6 +266,7 @@ std::vector<nlohmann::ordered_json> EntityFinder::predict(std::span<const Pipeli
       }
       record["tokens"].push_back(std::move(item));
     }
+    records.push_back(std::move(record));
   }
   return records;
 }

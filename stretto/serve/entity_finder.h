@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,14 +51,19 @@ class EntityFinder : public Pipeline {
   // The tokens of each text with their scores; with `logits`, raw scores.
   std::vector<std::vector<TaggedToken>> tag(std::span<const PipelineInput> inputs, bool logits = false) const;
 
-  // `output`: label (entities), scores or logits (those of each token).
+  // `output`: label or pipeline (entities), scores or logits (those of each token).
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
-  bool takes_pairs() const override { return false; }
+  InputKind input_kind() const override { return InputKind::text_or_words; }
 
  private:
+  std::vector<text::Encoding> windows(const PipelineInput& input) const;
+  const text::Tokenizer& tokenizer_of_words() const;
+
   ServedModel served_;
+  mutable std::optional<text::Tokenizer> split_;  // of words that are given; loaded when there are any
+  mutable std::once_flag split_loaded_;
   std::optional<text::Tokenizer> words_;  // of word vectors besides tokens
   text::Characters characters_;           // those that the model reads besides tokens
   std::string strategy_;

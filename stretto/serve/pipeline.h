@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,26 +12,20 @@
 
 #include "stretto/base/registry.h"
 #include "stretto/models/registry.h"
+#include "stretto/serve/pipeline_input.h"
 
 namespace stretto {
-
-// The input of one prediction. text_pair is empty for models of single texts; for question answering, text is the question and
-// text_pair the context.
-struct PipelineInput {
-  std::string text;
-  std::string text_pair = {};
-};
 
 // Inference with a trained model folder: from texts to JSON records. Const member functions are thread-safe.
 class Pipeline {
  public:
   virtual ~Pipeline() = default;
 
-  // Whether each input is a pair of texts.
-  virtual bool takes_pairs() const = 0;
+  virtual InputKind input_kind() const = 0;
 
-  // Returns one record per input. `output`: the content of a record besides the texts, as in `stretto predict
-  // --output`. Throws ConfigError for an unknown output, DataError for results that are not finite.
+  // Returns one record per input, which must be of input_kind(). `output`: the content of a record besides the texts, as in `stretto
+  // predict --output`; "pipeline": what Hugging Face's pipeline returns, without the texts. Throws ConfigError for an unknown
+  // output, DataError for results that are not finite.
   virtual std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                                       const std::string& output) const = 0;
 };
@@ -41,13 +36,18 @@ struct PipelineOptions {
   // Compute matrix products by the fastest library (parallel/run_products.h), measured once per processor and kept in the
   // user's cache folder. Affects the whole process.
   bool choose_products = false;
-  // Token classification: how tokens become entities, as in Hugging Face: none, simple, first, average or max.
-  std::string aggregation_strategy = "simple";
-  int64_t top_k = 1;  // question answering: answers per question
+  // Token classification: how tokens become entities, as in Hugging Face: none, simple (the default), first, average or max.
+  std::optional<std::string> aggregation_strategy = {};
+  // Text classification: classes per text, of any number; question answering: answers per question. Unset: the best one, which
+  // is then no list.
+  std::optional<int64_t> top_k = {};
 };
 
 struct PipelineType {
-  std::string name;  // of the head in config.json's architectures: "SequenceClassification"
+  std::string name;                  // of the head in config.json's architectures: "SequenceClassification"
+  std::string task;                  // "text-classification", for messages
+  std::vector<std::string> outputs;  // of Pipeline::predict, the default first
+  std::vector<std::string> options;  // of `stretto predict`, those that not every task has: "--top-k"
   std::function<std::unique_ptr<Pipeline>(const std::filesystem::path& folder, const PipelineOptions& options,
                                           const ModelRegistry& models)>
       make;
@@ -58,8 +58,15 @@ using PipelineRegistry = Registry<PipelineType>;
 // The built-in pipelines.
 const PipelineRegistry& bundled_pipelines();
 
-// Creates the pipeline for the architecture in the folder's config.json. Throws ConfigError if there is none for it,
-// DataError if weights are missing or not finite.
+// The pipeline for the architecture in the folder's config.json. Throws ConfigError if there is none for it.
+const PipelineType& pipeline_type(const std::filesystem::path& folder,
+                                  const PipelineRegistry& pipelines = bundled_pipelines());
+
+// Throws ConfigError if `option` of `stretto predict` does not apply to the model in `folder`; reads config.json only.
+void require_option(const std::filesystem::path& folder, const std::string& option,
+                    const PipelineRegistry& pipelines = bundled_pipelines());
+
+// Creates the pipeline. Throws ConfigError also for options of another task, DataError if weights are missing or not finite.
 std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder,
                                         const PipelineOptions& options = {},
                                         const ModelRegistry& models = bundled_models(),

@@ -52,7 +52,7 @@ struct ModelFolder {
 TEST(Pipeline, RecordsOfATextClassifier) {
   const ModelFolder model;
   const auto pipeline = model.load();
-  EXPECT_FALSE(pipeline->takes_pairs());
+  EXPECT_EQ(pipeline->input_kind(), InputKind::text_or_pair);
   const std::vector<PipelineInput> inputs = {{"w5 w6"}, {"w7"}};
   const auto labels = pipeline->predict(inputs, "label"), scores = pipeline->predict(inputs, "scores"),
              logits = pipeline->predict(inputs, "logits");
@@ -86,11 +86,88 @@ TEST(Pipeline, AModelOfPairsReadsBothTexts) {
   ModelFolder model;
   write_text_pairs(model.config, true);
   const auto pipeline = model.load();
-  EXPECT_TRUE(pipeline->takes_pairs());
+  EXPECT_EQ(pipeline->input_kind(), InputKind::text_pair);
   const std::vector<PipelineInput> inputs = {{"w5", "w6"}, {"w5", "w7"}};
   const auto records = pipeline->predict(inputs, "logits");
   EXPECT_EQ(records[0].at("text_pair"), "w6");
   EXPECT_NE(records[0].at("logits"), records[1].at("logits"));
+}
+
+// The model does not say what it was trained on, as models of other programs.
+TEST(Pipeline, AModelThatSaysNothingReadsTextsAndPairs) {
+  ModelFolder model;
+  const auto silent = model.load();
+  write_text_pairs(model.config, true);
+  const auto pairs = model.load();
+  const std::vector<PipelineInput> inputs = {{"w5", "w6"}, {"w5"}};
+  const auto records = silent->predict(inputs, "logits");
+  EXPECT_EQ(silent->predict({inputs.data(), 1}, "logits"), pairs->predict({inputs.data(), 1}, "logits"));
+  EXPECT_FALSE(records[1].contains("text_pair"));
+  EXPECT_NE(records[0].at("logits"), records[1].at("logits"));
+  write_text_pairs(model.config, false);
+  EXPECT_EQ(model.load()->input_kind(), InputKind::text);
+}
+
+TEST(Pipeline, TheBestClassesOfAText) {
+  const ModelFolder model;
+  const std::vector<PipelineInput> inputs = {{"w5 w6"}};
+  const auto best = model.load()->predict(inputs, "label")[0];
+  const auto scores = model.load()->predict(inputs, "scores")[0].at("scores");
+  const auto all = model.load({.top_k = 1000})->predict(inputs, "label")[0].at("classes");
+  ASSERT_EQ(all.size(), scores.size());
+  EXPECT_EQ(all[0].at("label"), best.at("label"));
+  EXPECT_EQ(all[0].at("score"), best.at("score"));
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].at("score"), scores.at(all[i].at("label").get<std::string>()));
+    if (i == 0) continue;
+    EXPECT_LE(all[i].at("score").get<double>(), all[i - 1].at("score").get<double>());
+  }
+  const auto one = model.load({.top_k = 1});
+  EXPECT_EQ(one->predict(inputs, "pipeline")[0], nlohmann::ordered_json::array({all[0]}));
+  EXPECT_EQ(model.load()->predict(inputs, "pipeline")[0], all[0]);
+}
+
+// Before its weights are read: the folder has none.
+TEST(Pipeline, OptionsOfAnotherTaskAreRefusedFirst) {
+  const ModelFolder model;
+  model.load();
+  std::filesystem::remove(model.folder.path() / "model.safetensors");
+  const auto error = [&](const PipelineOptions& options) -> std::string {
+    try {
+      load_pipeline(model.folder.path(), options);
+    } catch (const ConfigError& refused) {
+      return refused.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(error({.aggregation_strategy = "first"}),
+              HasSubstr("--aggregation-strategy is for token-classification; the model in "));
+  EXPECT_THAT(error({.aggregation_strategy = "first"}), HasSubstr(" does text-classification"));
+  write_file_atomic(model.folder.path() / "config.json",
+                    R"({"model_type": "bert", "architectures": ["BertForTokenClassification"]})");
+  EXPECT_THAT(error({.top_k = 2}),
+              HasSubstr("--top-k is for text-classification and question-answering; the model in "));
+  write_file_atomic(model.folder.path() / "config.json",
+                    R"({"model_type": "bert", "architectures": ["BertForQuestionAnswering"]})");
+  EXPECT_THAT(error({.top_k = 1001}), HasSubstr("--top-k: question answering gives from 1 to 1000 answers"));
+}
+
+TEST(Pipeline, WordsThatAreSplitHaveOffsetsInTheirText) {
+  ModelFolder model;
+  model.config["architectures"] = {"BertForTokenClassification"};
+  model.config["id2label"] = {{"0", "O"}, {"1", "B-PER"}};
+  const auto hidden = model.config.at("hidden_size").get<int64_t>();
+  at::manual_seed(2);
+  model.weights["classifier.weight"] = at::randn({2, hidden});
+  const auto pipeline = model.load({.aggregation_strategy = "none"});
+  // "é" is one code point of two bytes.
+  const std::vector<PipelineInput> inputs = {
+      {"é w5 w6", std::nullopt, std::vector<std::string>{"é", "w5", "w6"}}, {"é w5 w6"}};
+  const auto split = pipeline->predict({inputs.data(), 1}, "scores");
+  EXPECT_EQ(split, pipeline->predict({&inputs[1], 1}, "scores"));
+  ASSERT_EQ(split[0].at("tokens").size(), 3);
+  EXPECT_EQ(split[0].at("tokens")[2].at("start"), 5);
+  EXPECT_EQ(split[0].at("tokens")[2].at("end"), 7);
 }
 
 TEST(Pipeline, QuestionsAnsweredTogetherAreAnsweredAsAlone) {

@@ -15,6 +15,7 @@ namespace stretto {
 namespace {
 
 constexpr int64_t longest_window = 384, longest_answer = 15;  // tokens; Hugging Face's defaults
+constexpr int64_t most_answers = 1000;
 constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
 
 // Probabilities over the tokens of the context, 0 for others. The softmax includes [CLS], as there.
@@ -44,14 +45,24 @@ text::Offset whole_words(const text::Encoding& window, size_t first, size_t last
   return {window.offsets[first].begin, window.offsets[last].end};
 }
 
+// Before the model is loaded.
+const PipelineOptions& checked(const PipelineOptions& options) {
+  const int64_t answers = options.top_k.value_or(1);
+  if (answers < 1 || answers > most_answers)
+    throw ConfigError("--top-k: question answering gives from 1 to {} answers, not all", most_answers);
+  return options;
+}
+
 }  // namespace
 
 QuestionAnswerer::QuestionAnswerer(const std::filesystem::path& folder, const PipelineOptions& options,
                                    const ModelRegistry& models)
-    : served_(folder, Head::question_answering, options, models), top_k_(options.top_k) {}
+    : served_(folder, Head::question_answering, checked(options), models),
+      top_k_(options.top_k.value_or(1)) {}
 
 std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input) const {
-  if (input.text.empty() || input.text_pair.empty())
+  const std::string& context = input.text_pair.value();
+  if (input.text.empty() || context.empty())
     throw DataError("an empty {}; expected a question and its context",
                     input.text.empty() ? "question" : "context");
   const int64_t most = std::min(longest_window, served_.model->max_length());
@@ -59,7 +70,7 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
   const auto question = std::ssize(served_.tokenizer.encode(input.text, {.special_tokens = false}).ids);
   const int64_t stride = std::clamp<int64_t>((most - question) / 2 - 2, 0, most / 3);
   try {
-    return served_.tokenizer.encode_pair_windows(input.text, input.text_pair,
+    return served_.tokenizer.encode_pair_windows(input.text, context,
                                                  {.special_tokens = true,
                                                   .max_length = static_cast<size_t>(most),
                                                   .truncation = text::Truncation::only_second,
@@ -113,7 +124,7 @@ std::vector<FoundAnswer> QuestionAnswerer::answers(std::span<const Window> windo
     size_t start, end;
   };
   std::string buffer;
-  const data::CodePointIndex context(text::replace_invalid_utf8(input.text_pair, buffer));
+  const data::CodePointIndex context(text::replace_invalid_utf8(*input.text_pair, buffer));
   std::vector<FoundAnswer> found;
   std::vector<Candidate> candidates;
   for (const auto& [_, window, logits] : windows) {
@@ -150,8 +161,8 @@ std::vector<FoundAnswer> QuestionAnswerer::answers(std::span<const Window> windo
 
 std::vector<nlohmann::ordered_json> QuestionAnswerer::predict(std::span<const PipelineInput> inputs,
                                                               const std::string& output) const {
-  if (output != "label" && output != "logits")
-    throw ConfigError("output: \"{}\" is not one of label, logits for question answering", output);
+  if (output != "label" && output != "logits" && output != "pipeline")
+    throw ConfigError("output: \"{}\" is not one of label, logits, pipeline for question answering", output);
   const std::vector<Window> windows = scored_windows(inputs);
   std::vector<nlohmann::ordered_json> records;
   size_t begin = 0;
@@ -160,7 +171,7 @@ std::vector<nlohmann::ordered_json> QuestionAnswerer::predict(std::span<const Pi
     while (end < windows.size() && windows[end].input == i) ++end;
     const auto own = std::span(windows).subspan(begin, end - begin);
     begin = end;
-    auto& record = records.emplace_back(nlohmann::ordered_json{{"question", inputs[i].text}});
+    nlohmann::ordered_json record = {{"question", inputs[i].text}};
     if (output == "logits") {
       const text::Encoding& window = own.front().encoding;
       const double* const values = own.front().logits.const_data_ptr<double>();
@@ -170,17 +181,22 @@ std::vector<nlohmann::ordered_json> QuestionAnswerer::predict(std::span<const Pi
                                     {"start_logit", values[2 * t]},
                                     {"end_logit", values[2 * t + 1]}});
       }
+      records.push_back(std::move(record));
       continue;
     }
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const FoundAnswer& answer : answers(own, inputs[i]))
       list.push_back(
           {{"score", answer.score}, {"start", answer.begin}, {"end", answer.end}, {"answer", answer.text}});
-    if (top_k_ == 1 && !list.empty()) {
-      record.update(list.front());
+    nlohmann::ordered_json found = top_k_ == 1 && !list.empty() ? list.front() : std::move(list);
+    if (output == "pipeline") {
+      record = std::move(found);
+    } else if (found.is_object()) {
+      record.update(found);
     } else {
-      record["answers"] = std::move(list);
+      record["answers"] = std::move(found);
     }
+    records.push_back(std::move(record));
   }
   return records;
 }

@@ -25,12 +25,12 @@ class QuestionAnswerer : public Pipeline {
   QuestionAnswerer(const std::filesystem::path& folder, const PipelineOptions& options,
                    const ModelRegistry& models = bundled_models());
 
-  // `output`: label (up to top_k answers, best first) or logits (the scores of each token of the first window). Throws DataError for an
-  // empty question or context, and for one question that leaves no room for its context.
+  // `output`: label or pipeline (the best answer, or with top_k above 1 up to as many, best first), or logits (the scores of each
+  // token of the first window). Throws ConfigError if top_k is not from 1 to 1000, DataError for an empty question or context, and for one question that leaves no room for its context.
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
-  bool takes_pairs() const override { return true; }
+  InputKind input_kind() const override { return InputKind::question; }
 
  private:
   struct Window {

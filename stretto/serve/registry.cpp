@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "stretto/base/error.h"
 #include "stretto/models/config_json.h"
 #include "stretto/serve/entity_finder.h"
 #include "stretto/serve/pipeline.h"
@@ -5,19 +8,29 @@
 #include "stretto/serve/text_classifier.h"
 
 namespace stretto {
-
 const PipelineRegistry& bundled_pipelines() {
   static const PipelineRegistry pipelines("a model head",
                                           {
-                                              {"SequenceClassification", make_text_classifier},
-                                              {"TokenClassification", make_entity_finder},
-                                              {"QuestionAnswering", make_question_answerer},
+                                              {"SequenceClassification",
+                                               "text-classification",
+                                               {"label", "scores", "logits", "pipeline"},
+                                               {"--top-k"},
+                                               make_text_classifier},
+                                              {"TokenClassification",
+                                               "token-classification",
+                                               {"label", "scores", "logits", "pipeline"},
+                                               {"--aggregation-strategy", "--split-into-words"},
+                                               make_entity_finder},
+                                              {"QuestionAnswering",
+                                               "question-answering",
+                                               {"label", "logits", "pipeline"},
+                                               {"--top-k"},
+                                               make_question_answerer},
                                           });
   return pipelines;
 }
 
-std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder, const PipelineOptions& options,
-                                        const ModelRegistry& models, const PipelineRegistry& pipelines) {
+const PipelineType& pipeline_type(const std::filesystem::path& folder, const PipelineRegistry& pipelines) {
   const std::filesystem::path file = folder / "config.json";
   const std::string architecture = architecture_of(read_config_json(file));
   const size_t head = architecture.rfind("For");
@@ -26,8 +39,28 @@ std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder, con
         "{}: architectures: \"{}\" is a model without a head; expected a fine-tuned one (...For{}), such as RUN/model written by `stretto train`",
         file.string(), architecture, fmt::join(pipelines.names(), ", ...For"));
   }
-  return pipelines.at(architecture.substr(head + 3), file.string() + ": architectures")
-      .make(folder, options, models);
+  return pipelines.at(architecture.substr(head + 3), file.string() + ": architectures");
+}
+
+void require_option(const std::filesystem::path& folder, const std::string& option,
+                    const PipelineRegistry& pipelines) {
+  const PipelineType& type = pipeline_type(folder, pipelines);
+  const auto has_option = [&](const PipelineType& one) {
+    return std::ranges::find(one.options, option) != one.options.end();
+  };
+  if (has_option(type)) return;
+  std::vector<std::string> tasks;
+  for (const PipelineType& one : pipelines.entries())
+    if (has_option(one)) tasks.push_back(one.task);
+  throw ConfigError("{} is for {}; the model in {} does {}", option, fmt::join(tasks, " and "),
+                    folder.string(), type.task);
+}
+
+std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder, const PipelineOptions& options,
+                                        const ModelRegistry& models, const PipelineRegistry& pipelines) {
+  if (options.aggregation_strategy) require_option(folder, "--aggregation-strategy", pipelines);
+  if (options.top_k) require_option(folder, "--top-k", pipelines);
+  return pipeline_type(folder, pipelines).make(folder, options, models);
 }
 
 }  // namespace stretto

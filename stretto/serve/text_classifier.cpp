@@ -1,15 +1,27 @@
 #include "stretto/serve/text_classifier.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
 #include "stretto/models/config_json.h"
 
 namespace stretto {
+namespace {
+
+InputKind kind_of(std::optional<bool> pairs) {
+  if (!pairs) return InputKind::text_or_pair;
+  return *pairs ? InputKind::text_pair : InputKind::text;
+}
+
+}  // namespace
 
 TextClassifier::TextClassifier(const std::filesystem::path& folder, const PipelineOptions& options,
                                const ModelRegistry& models)
     : served_(folder, Head::sequence_classification, options, models),
-      pairs_(read_text_pairs(served_.config).value_or(false)),
+      kind_(kind_of(read_text_pairs(served_.config))),
+      top_k_(options.top_k),
       problem_(read_problem_type(served_.config, served_.model->labels().size(),
                                  served_.folder + "/config.json")) {}
 
@@ -22,8 +34,8 @@ Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
 text::Encoding TextClassifier::encode(const PipelineInput& input, bool truncated) const {
   text::EncodeOptions options = {.special_tokens = true};
   if (truncated) options.max_length = static_cast<size_t>(served_.model->max_length());
-  return pairs_ ? served_.tokenizer.encode_pair(input.text, input.text_pair, options)
-                : served_.tokenizer.encode(input.text, options);
+  return input.text_pair ? served_.tokenizer.encode_pair(input.text, *input.text_pair, options)
+                         : served_.tokenizer.encode(input.text, options);
 }
 
 bool TextClassifier::is_truncated(const PipelineInput& input, const text::Encoding& encoding) const {
@@ -44,15 +56,15 @@ Tensor TextClassifier::logits_of(std::span<const text::Encoding> encodings) cons
 
 std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const PipelineInput> inputs,
                                                             const std::string& output) const {
-  if (output != "label" && output != "scores" && output != "logits")
-    throw ConfigError("output: \"{}\" is not one of label, scores, logits", output);
+  if (output != "label" && output != "scores" && output != "logits" && output != "pipeline")
+    throw ConfigError("output: \"{}\" is not one of label, scores, logits, pipeline", output);
   std::vector<text::Encoding> encodings;
   for (const PipelineInput& input : inputs) encodings.push_back(encode(input, true));
   const Tensor rows = logits_of(encodings).to(at::kDouble).contiguous();
   std::vector<nlohmann::ordered_json> records;
   for (size_t i = 0; i < inputs.size(); ++i) {
     records.push_back(record(inputs[i], rows[static_cast<int64_t>(i)], output));
-    if (is_truncated(inputs[i], encodings[i])) records.back()["truncated"] = true;
+    if (output != "pipeline" && is_truncated(inputs[i], encodings[i])) records.back()["truncated"] = true;
   }
   return records;
 }
@@ -60,11 +72,12 @@ std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const Pipe
 nlohmann::ordered_json TextClassifier::record(const PipelineInput& input, const Tensor& logits,
                                               const std::string& output) const {
   served_.require_finite(logits, input.text);
-  nlohmann::ordered_json record = {{"text", input.text}};
-  if (pairs_) record["text_pair"] = input.text_pair;
   const Tensor scores = problem_ == ProblemType::regression                   ? logits
                         : problem_ == ProblemType::multi_label_classification ? at::sigmoid(logits)
                                                                               : at::softmax(logits, 0);
+  if (output == "pipeline") return best_classes(scores);
+  nlohmann::ordered_json record = {{"text", input.text}};
+  if (input.text_pair) record["text_pair"] = *input.text_pair;
   if (output == "logits") {
     record["logits"] =
         std::vector<double>(logits.data_ptr<double>(), logits.data_ptr<double>() + logits.numel());
@@ -72,15 +85,26 @@ nlohmann::ordered_json TextClassifier::record(const PipelineInput& input, const 
     for (size_t id = 0; id < labels().size(); ++id)
       record["scores"][labels()[id]] = scores[static_cast<int64_t>(id)].item<double>();
   } else {
-    const auto best = scores.argmax().item<int64_t>();
-    record["label"] = labels()[static_cast<size_t>(best)];
-    record["score"] = scores[best].item<double>();
+    top_k_ ? void(record["classes"] = best_classes(scores)) : record.update(best_classes(scores));
     if (problem_ != ProblemType::multi_label_classification) return record;
     record["labels"] = nlohmann::ordered_json::array();
     for (size_t id = 0; id < labels().size(); ++id)
       if (logits[static_cast<int64_t>(id)].item<double>() >= 0) record["labels"].push_back(labels()[id]);
   }
   return record;
+}
+
+// One class, or with top_k a list, best first.
+nlohmann::ordered_json TextClassifier::best_classes(const Tensor& scores) const {
+  std::vector<int64_t> ids(labels().size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto score = [&](int64_t id) { return scores[id].item<double>(); };
+  std::ranges::stable_sort(ids, std::greater{}, score);
+  ids.resize(static_cast<size_t>(std::min<int64_t>(top_k_.value_or(1), std::ssize(ids))));
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const int64_t id : ids)
+    list.push_back({{"label", labels()[static_cast<size_t>(id)]}, {"score", score(id)}});
+  return top_k_ ? list : list.front();
 }
 
 std::unique_ptr<Pipeline> make_text_classifier(const std::filesystem::path& folder,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,12 +22,13 @@ class TextClassifier : public Pipeline {
   // Logits [inputs, labels]. Texts longer than the model's max_length are truncated.
   Tensor logits(std::span<const PipelineInput> inputs) const;
 
-  // `output`: label (the best one and its probability; multi-label also the labels of probability 0.5 or more), scores (all
-  // probabilities) or logits. A regression's score is the predicted number. The record of a truncated text has truncated: true.
+  // `output`: label (the best one and its probability, or with top_k the best ones as `classes`; multi-label also the labels of
+  // probability 0.5 or more), scores (all probabilities), logits, or pipeline. A regression's score is the predicted number. The
+  // record of a truncated text has truncated: true, unless it is that of pipeline.
   std::vector<nlohmann::ordered_json> predict(std::span<const PipelineInput> inputs,
                                               const std::string& output) const override;
 
-  bool takes_pairs() const override { return pairs_; }
+  InputKind input_kind() const override { return kind_; }
   const std::vector<std::string>& labels() const { return served_.model->labels(); }
 
  private:
@@ -35,9 +37,11 @@ class TextClassifier : public Pipeline {
   Tensor logits_of(std::span<const text::Encoding> encodings) const;
   nlohmann::ordered_json record(const PipelineInput& input, const Tensor& logits,
                                 const std::string& output) const;
+  nlohmann::ordered_json best_classes(const Tensor& scores) const;
 
   ServedModel served_;
-  bool pairs_;
+  InputKind kind_;
+  std::optional<int64_t> top_k_;
   ProblemType problem_;
 };
 

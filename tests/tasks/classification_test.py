@@ -7,6 +7,7 @@
 import json
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -163,6 +164,34 @@ def check_errors(stretto):
     require((stretto.folder / "multi/model/model.safetensors").read_bytes() == kept, "the good run has changed")
 
 
+# What transformers' pipelines take, and is read from a file or standard input.
+REQUESTS = [{"inputs": TEXTS}, TEXTS, *TEXTS, {"text": TEXTS[0]}, [{"text": text} for text in TEXTS]]
+
+
+def predict_requests(stretto):
+    """Writes the requests as JSON and as JSON Lines, and what `stretto predict` gives for them."""
+    folder = stretto.folder
+    (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n\n" for request in REQUESTS))
+    (folder / "texts.json").write_text(json.dumps(TEXTS, indent=1))
+    (folder / "texts.txt").write_text("".join(text + "\r\n" for text in TEXTS))
+    for run in ("regression", "multi", "one"):
+        predict = ["predict", "--model", f"{run}/model", "--output", "pipeline"]
+        (folder / f"{run}.requests.jsonl").write_text(stretto.run(*predict, "--input", "requests.jsonl", "--batch-size", 4))
+        for k in (1, 2, "all"):
+            (folder / f"{run}.top-{k}.jsonl").write_text(stretto.run(*predict, "--input", "texts.json", "--top-k", k))
+        stdin = stretto.run(*predict, "--input", "-", "--input-format", "json", stdin=(folder / "texts.json").read_text())
+        require(stdin == stretto.run(*predict, "--input", "texts.txt"), f"{stdin} is not what a text file gives")
+    # Models of other programs do not say whether they read pairs.
+    shutil.copytree(folder / "one/model", folder / "foreign")
+    config = stretto.json("foreign/config.json")
+    del config["task_specific_params"]
+    (folder / "foreign/config.json").write_text(json.dumps(config))
+    pairs = [{"text": a, "text_pair": b} for a in TEXTS for b in TEXTS[:2]]
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    (folder / "pairs.out.jsonl").write_text(
+        stretto.run("predict", "--model", "foreign", "--output", "pipeline", "--input", "pairs.jsonl", "--top-k", "all"))
+
+
 def main(program, candidates):
     with tempfile.TemporaryDirectory(prefix="stretto-classes-") as temporary:
         folder = pathlib.Path(temporary)
@@ -180,6 +209,7 @@ def main(program, candidates):
         for run in ("regression", "multi", "one"):
             for output in ("label", "scores", "logits"):
                 (folder / f"{run}.{output}.jsonl").write_text(stretto.run("predict", "--model", f"{run}/model", "--output", output, *texts))
+        predict_requests(stretto)
         return subprocess.run([python, pathlib.Path(__file__).with_name("compare_classes.py"), folder]).returncode
 
 

@@ -14,6 +14,31 @@ def records(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def require_same(what, found, wanted):
+    """Labels, and scores up to rounding, in the same shape."""
+    flat = lambda value: value if isinstance(value, list) else [value]
+    same = len(found) == len(wanted) and all(
+        isinstance(a, list) == isinstance(b, list) and len(flat(a)) == len(flat(b)) and all(
+            c.keys() == d.keys() and c["label"] == d["label"] and abs(c["score"] - d["score"]) < TOLERANCE for c, d in zip(flat(a), flat(b)))
+        for a, b in zip(found, wanted))
+    if not same:
+        sys.exit(f"{what}: stretto gives {found}, transformers {wanted}")
+
+
+def check_requests(folder, run, pipeline):
+    """The lines of `stretto predict --output pipeline` are the elements of the pipeline's lists."""
+    texts = json.loads((folder / "texts.json").read_text())
+    for k in (1, 2, "all"):
+        require_same(f"{run}: top_k {k}", records(folder / f"{run}.top-{k}.jsonl"), pipeline(texts, top_k=None if k == "all" else k))
+    wanted = []
+    for line in (folder / "requests.jsonl").read_text().splitlines():
+        if line:
+            request = json.loads(line)
+            found = pipeline(request["inputs"] if isinstance(request, dict) and "inputs" in request else request)
+            wanted += found if isinstance(found, list) else [found]
+    require_same(f"{run}: requests", records(folder / f"{run}.requests.jsonl"), wanted)
+
+
 def main(folder):
     transformers.logging.set_verbosity_error()
     compared = 0
@@ -35,7 +60,10 @@ def main(folder):
             if label["label"] != best["label"] or abs(label["score"] - best["score"]) > TOLERANCE:
                 sys.exit(f"{run}: {text!r}: {label} is not {best}")
             compared += 1
-    print(f"{compared} texts: logits, scores and labels are those of transformers")
+        check_requests(folder, run, pipeline)
+    pairs = transformers.pipeline("text-classification", model=str(folder / "foreign"))(records(folder / "pairs.jsonl"), top_k=None)
+    require_same("pairs", records(folder / "pairs.out.jsonl"), pairs)
+    print(f"{compared} texts: logits, scores, labels and replies to requests are those of transformers")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,18 @@ def main(folder, run):
             scores = [(a.pop("score"), float(b.pop("score"))) for a, b in zip(found, wanted)]
             if found != wanted or any(abs(a - b) > TOLERANCE for a, b in scores):
                 sys.exit(f"{strategy}: {record['text']!r}: stretto gives {found}, transformers {wanted}, scores {scores}")
+        sentences = [record["tokens"] for record in records(folder / "words.jsonl")]
+        for words, found in zip(sentences, records(folder / f"words.{strategy}.jsonl"), strict=True):
+            if len(tokenizer(words, is_split_into_words=True)["input_ids"]) > model.config.max_position_embeddings:
+                if not found:
+                    sys.exit(f"{strategy}: no entities in a long sentence")
+                continue
+            wanted = pipeline(words, is_split_into_words=True) if words else []
+            wanted = wanted[0] if wanted and isinstance(wanted[0], list) else wanted
+            scores = [(a.pop("score"), float(b.pop("score"))) for a, b in zip(found, wanted)]
+            if found != wanted or any(abs(a - b) > TOLERANCE for a, b in scores):
+                sys.exit(f"{strategy}: {words}: stretto gives {found}, transformers {wanted}, scores {scores}")
+            compared += 1
     print(f"{compared} texts: the logits, and the entities by 5 strategies, are those of transformers")
 
 

@@ -219,6 +219,22 @@ def check_export(stretto):
     require(not (stretto.folder / "nothing").exists(), "a failed export left a folder")
 
 
+def predict_words(stretto, run):
+    """Sentences that are split into words, in every form, give the same entities; compare_tokens.py compares them with transformers."""
+    sentences = [text.split() for text in TEXTS] + [["Blue River", "in", "caf\u00e9", "new", "york"]]
+    folder = stretto.folder
+    (folder / "words.jsonl").write_text("".join(json.dumps({"id": 1, "tokens": words}) + "\n" for words in sentences))
+    for strategy in ["none", "simple", "first", "average", "max"]:
+        predict = ["predict", "--model", f"{run}/model", "--aggregation-strategy", strategy, "--output", "pipeline"]
+        (folder / f"words.{strategy}.jsonl").write_text(stretto.run(*predict, "--input", "words.jsonl"), encoding="utf-8")
+    (folder / "lists.json").write_text(json.dumps({"inputs": sentences}))
+    require(stretto.run(*predict, "--input", "lists.json", "--split-into-words") == stretto.run(*predict, "--input", "words.jsonl"),
+            "a list of words and an object with tokens give different entities")
+    lines = "".join(" ".join(words) + "\n" for words in sentences[:-1])
+    require(stretto.run(*predict, "--split-into-words", stdin=lines) == "".join(
+        (folder / "words.max.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), "words of lines")
+
+
 def main(program, candidates):
     with tempfile.TemporaryDirectory(prefix="stretto-tokens-") as temporary:
         folder = pathlib.Path(temporary)
@@ -239,6 +255,7 @@ def main(program, candidates):
         for strategy in ["none", "simple", "first", "average", "max"]:
             (folder / f"{strategy}.jsonl").write_text(
                 stretto.run("predict", "--model", f"{run}/model", "--aggregation-strategy", strategy, *texts), encoding="utf-8")
+        predict_words(stretto, run)
         (folder / "logits.jsonl").write_text(
             stretto.run("predict", "--model", f"{run}/model", "--output", "logits", *texts), encoding="utf-8")
         return subprocess.run([python, pathlib.Path(__file__).with_name("compare_tokens.py"), folder, run]).returncode

@@ -185,7 +185,7 @@ TEST_F(TokenizeProgram, AnEndlessLineIsRefused) {
   const ShellResult result = shell(command("--tokenizer " + golden + "/added.json < /dev/zero"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
-            "stretto: error: standard input: a line of more than 16 MiB; expected one text per line\n");
+            "stretto: error: standard input:1: a line of more than 16 MiB; expected one text per line\n");
 }
 
 TEST_F(TokenizeProgram, AClosedPipeEndsItQuietly) {

@@ -128,11 +128,83 @@ TEST_F(Predict, AModelOfPairsNeedsBothTexts) {
       0);
   const ShellResult single = shell(command("--text 'good film'"));
   EXPECT_EQ(single.exit_code, 2);
-  EXPECT_THAT(single.err, AllOf(HasSubstr("input 1: found one text"), HasSubstr("separated by a tab")));
+  EXPECT_THAT(single.err, AllOf(HasSubstr("--text 1: found one text"), HasSubstr("separated by a tab")));
   const auto records = predict("--text \"$(printf 'good film\\twitty')\"");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["text"], "good film");
   EXPECT_EQ(records[0]["text_pair"], "witty");
+}
+
+TEST_F(Predict, InputsOfFilesAreThoseOfLines) {
+  workspace_.write("lines.txt", "the film is good\nthe plot was dull\n");
+  workspace_.write("lines.jsonl",
+                   "\"the film is good\"\n\n{\"text\": \"the plot was dull\", \"label\": 0}\n");
+  workspace_.write("lines.json", "{\"inputs\": [\"the film is good\",\n\"the plot was dull\"]}");
+  const auto wanted = predict("< " + workspace_.path("lines.txt"));
+  ASSERT_EQ(wanted.size(), 2u);
+  for (const char* name : {"lines.txt", "lines.jsonl", "lines.json"})
+    EXPECT_EQ(predict("--input " + workspace_.path(name)), wanted) << name;
+  EXPECT_EQ(predict("--input - < " + workspace_.path("lines.txt")), wanted);
+  EXPECT_EQ(predict("--input-format jsonl < " + workspace_.path("lines.jsonl")), wanted);
+  EXPECT_EQ(predict("--input-format json --input - < " + workspace_.path("lines.json")), wanted);
+}
+
+TEST_F(Predict, TheLinesBeforeABadOneAreAnswered) {
+  workspace_.write("bad.jsonl", "\"good\"\n\"dull\"\n{\"txt\": \"stale\"}\n\"warm\"\n");
+  for (const std::string batch : {"1", "2", "32"}) {
+    const ShellResult result =
+        shell(command("--batch-size " + batch + " --input " + workspace_.path("bad.jsonl")));
+    EXPECT_EQ(result.exit_code, 2);
+    const auto records = read_json_lines(result.out);
+    ASSERT_EQ(records.size(), 2u) << batch;
+    EXPECT_EQ(records[1]["text"], "dull");
+    EXPECT_EQ(result.err, "stretto: error: " + workspace_.path("bad.jsonl") +
+                              ":3: \"txt\" is not a key of an input; did you mean \"text\"?\n");
+  }
+  workspace_.write("bad.json", "[\"good\",\n4]");
+  const ShellResult whole = shell(command("--input " + workspace_.path("bad.json")));
+  EXPECT_EQ(whole.out, "");
+  EXPECT_THAT(whole.err, HasSubstr("bad.json:2: found a number; expected"));
+}
+
+TEST_F(Predict, TheBestClassesWithTheirScores) {
+  const auto scores = predict("--text 'good film' --output scores")[0]["scores"];
+  const auto both = predict("--text 'good film' --top-k all")[0],
+             one = predict("--text 'good film' --top-k 1")[0];
+  ASSERT_EQ(both["classes"].size(), 2u);
+  EXPECT_EQ(both["classes"][0], (nlohmann::json{{"label", "LABEL_1"}, {"score", scores["LABEL_1"]}}));
+  EXPECT_EQ(both["classes"][1], (nlohmann::json{{"label", "LABEL_0"}, {"score", scores["LABEL_0"]}}));
+  EXPECT_EQ(one["classes"], nlohmann::json::array({both["classes"][0]}));
+  EXPECT_EQ(predict("--text 'good film' --output pipeline --top-k 2")[0], both["classes"]);
+  EXPECT_EQ(predict("--text 'good film' --output pipeline")[0], both["classes"][0]);
+}
+
+// The folder has no weights, which are read later.
+TEST_F(Predict, OptionsThatDoNotApplyAreRefusedFirst) {
+  std::filesystem::remove(workspace_.path("run/model/model.safetensors"));
+  const auto refusal = [&](const std::string& arguments) {
+    const ShellResult result = shell(command(arguments));
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_EQ(result.out, "") << arguments;
+    return result.err;
+  };
+  const std::string folder = workspace_.path("run/model");
+  EXPECT_EQ(refusal("--text x --aggregation-strategy first"),
+            "stretto: error: --aggregation-strategy is for token-classification; the model in " + folder +
+                " does text-classification\n");
+  EXPECT_THAT(refusal("--text x --split-into-words"),
+              HasSubstr("--split-into-words is for token-classification"));
+  EXPECT_THAT(refusal("--text x --output scores --top-k 2"),
+              HasSubstr("--top-k applies to --output label and pipeline; --output scores prints all"));
+  EXPECT_THAT(refusal("--text x --top-k 0"), HasSubstr("\"0\" is not a whole number from 1 to 1000, or all"));
+  EXPECT_THAT(refusal("--text x --input y"), HasSubstr("--input excludes --text"));
+  EXPECT_THAT(refusal("--input " + workspace_.path("none.txt")),
+              HasSubstr("none.txt: there is no such file"));
+  EXPECT_THAT(refusal("--input " + workspace_.path("run")), HasSubstr("run: it is a folder"));
+  workspace_.write("table.csv", "text\nx\n");
+  EXPECT_THAT(refusal("--input " + workspace_.path("table.csv")),
+              HasSubstr("table.csv: .csv files are tables with a header; expected a text per line"));
+  EXPECT_THAT(refusal("--text x"), HasSubstr("model.safetensors"));
 }
 
 TEST_F(Predict, NoInputGivesNoOutput) { EXPECT_THAT(predict("< /dev/null"), IsEmpty()); }

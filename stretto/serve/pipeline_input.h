@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace stretto {
+
+// The input of one prediction.
+struct PipelineInput {
+  std::string text;                           // for question answering, the question
+  std::optional<std::string> text_pair = {};  // for question answering, the context
+  std::optional<std::vector<std::string>> words =
+      {};  // of a text that is already split; text: these joined by spaces
+};
+
+// What each input of a pipeline is.
+enum class InputKind {
+  text,           // one text
+  text_or_pair,   // either: the model does not say what it was trained on
+  text_pair,      // two texts
+  text_or_words,  // a text, or its words
+  question,       // a question and its context
+};
+
+// Receives inputs, and where they were read: "reviews.jsonl:3".
+using UseInput = std::function<void(PipelineInput input, const std::string& place)>;
+
+// Reads the inputs of a pipeline, as lines of text or as the JSON that Hugging Face's pipelines and inference servers take.
+struct InputParser {
+  InputKind kind = InputKind::text;
+  bool split_into_words =
+      false;  // REQUIRES: text_or_words. White space separates the words of a text; a list of strings is words
+
+  // A line of text. Both parts of a pair are separated by a tab. Throws DataError, which begins with `place`.
+  PipelineInput parse_line(std::string_view line, const std::string& place) const;
+
+  // One input or several: a string, an object, a list of these, or {"inputs": ...}. Throws DataError for a value of another form,
+  // with the place of the value in `value`.
+  void parse_json(const nlohmann::json& value, const std::string& place, const UseInput& use) const;
+
+  // Whether `value` is a list of several inputs.
+  bool is_list_of_inputs(const nlohmann::json& value) const;
+
+  // One element of such a list.
+  void parse_element(const nlohmann::json& value, const std::string& place, const UseInput& use) const;
+
+ private:
+  void parse_values(const nlohmann::json& value, const std::string& place, const std::string& key,
+                    const UseInput& use) const;
+  void parse_object(const nlohmann::json& object, const std::string& place, const UseInput& use) const;
+  void parse_questions(const nlohmann::json& object, const std::string& place, const UseInput& use) const;
+};
+
+}  // namespace stretto
