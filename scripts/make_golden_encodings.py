@@ -19,6 +19,7 @@ from tokenizers import decoders
 
 SHORT, LONG = "hello the Map", "the world is not a g\u00f6od film, hello [MASK] new york\u2026 \u4e2d\u56fd re-read <mask> it's\U0001f600"
 WORDS = ["Hello", "unhappily", "", "\u4e2d\u56fd", "caf\u00e9!", " ", "New York", "[MASK]x", "don't", "\u0301", "<mask>", " a "]
+SPLIT = LONG.split()  # words without white space inside, as `stretto tokenize --split-into-words` reads them
 STRATEGIES = ("longest_first", "only_first", "only_second", "do_not_truncate")
 
 
@@ -72,6 +73,11 @@ def cases(name, tokenizer):
                 continue  # without a post-processor tokenizers loses the sequence ids of a pair's further windows
             for length, stride, side in ((9, 0, "right"), (12, 2, "right"), (14, 1, "left"), (24, 3, "right")):
                 yield {"first": first, "second": second, "max_length": length, "strategy": strategy, "stride": stride, "side": side}
+    yield {"first": SPLIT}
+    yield {"first": SPLIT, "max_length": 7, "strategy": "longest_first", "stride": 2, "side": "right"}
+    if name != "word_level":
+        for strategy in STRATEGIES:
+            yield {"first": SPLIT[:3], "second": SPLIT, "max_length": 14, "strategy": strategy, "stride": 2, "side": "right"}
     if name not in ("roberta", "word_level"):  # its type ids differ: see lines_of_case
         yield {"first": SHORT, "second": LONG, "special": False, "max_length": 9, "strategy": "only_second", "stride": 1, "side": "right"}
 

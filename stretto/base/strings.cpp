@@ -19,6 +19,17 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::vector<std::string_view> split_words(std::string_view text) {
+  constexpr std::string_view space = " \t\n\v\f\r";
+  std::vector<std::string_view> words;
+  for (size_t begin = 0; (begin = text.find_first_not_of(space, begin)) != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(space, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view space = " \t\r\n\f\v";
   const size_t begin = text.find_first_not_of(space);

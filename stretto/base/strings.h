@@ -12,6 +12,9 @@ namespace stretto {
 // The parts of `text` between `separator`s; always at least one.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+// The parts of `text` between ASCII white space; none of them is empty.
+std::vector<std::string_view> split_words(std::string_view text);
+
 // `text` without leading and trailing ASCII white space.
 std::string_view trim(std::string_view text);
 

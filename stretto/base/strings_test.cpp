@@ -10,6 +10,12 @@ TEST(Strings, SplitKeepsEmptyPieces) {
   EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
 }
 
+TEST(Strings, WordsBetweenWhiteSpace) {
+  EXPECT_EQ(split_words(" a\t\tbc \r\n"), (std::vector<std::string_view>{"a", "bc"}));
+  EXPECT_EQ(split_words("a"), (std::vector<std::string_view>{"a"}));
+  EXPECT_TRUE(split_words(" \v\f").empty());
+}
+
 TEST(Strings, TrimRemovesOuterSpace) {
   EXPECT_EQ(trim("  a b\r\n"), "a b");
   EXPECT_EQ(trim(" \t "), "");

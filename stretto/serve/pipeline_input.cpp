@@ -71,15 +71,8 @@ PipelineInput sentence_of(std::vector<std::string> words) {
 
 std::vector<std::string> words_of(std::string_view bytes) {
   std::string buffer;
-  const std::string_view text = text::replace_invalid_utf8(bytes, buffer);
-  std::vector<std::string> words;
-  constexpr std::string_view space = " \t\n\v\f\r";
-  for (size_t begin = 0; (begin = text.find_first_not_of(space, begin)) != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(space, begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-    begin = end;
-  }
-  return words;
+  const auto words = split_words(text::replace_invalid_utf8(bytes, buffer));
+  return {words.begin(), words.end()};
 }
 
 // Other keys than those of `kind` may belong to the data set; what looks like one of them is a typing error.

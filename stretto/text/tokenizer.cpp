@@ -136,6 +136,7 @@ Tokenizer::Tokenizer(TokenizerParts parts)
       post_processor_(std::move(parts.post_processor)),
       decoder_(std::move(parts.decoder)),
       truncation_side_(parts.truncation_side),
+      saved_lengths_(parts.saved_lengths),
       hugging_face_class_(std::move(parts.hugging_face_class)),
       added_(entries_beyond(model_->vocabulary(), parts.added_tokens)),
       special_ids_(special_ids(*this, parts.added_tokens)),

@@ -27,6 +27,13 @@ struct TokenizerOptions {
   std::optional<bool> add_prefix_space = {};
 };
 
+// What a tokenizer.json says about lengths. transformers, and stretto, leave them to the caller; Hugging Face's tokenizers applies
+// them: encode(text, *saved.truncation) is its truncation.
+struct SavedLengths {
+  std::optional<EncodeOptions> truncation = {};  // with a max_length
+  std::optional<size_t> padding = {};            // the tokens that every text is padded to
+};
+
 // All that a tokenizer is made of, as the files describe it.
 struct TokenizerParts {
   std::string name;  // the file, for messages
@@ -37,6 +44,7 @@ struct TokenizerParts {
   PostProcessor post_processor;
   Decoder decoder;
   Side truncation_side = Side::right;
+  SavedLengths saved_lengths;
   std::string hugging_face_class = "PreTrainedTokenizerFast";
 };
 
@@ -91,6 +99,8 @@ class Tokenizer {
   // The tokenizer class by which transformers loads the files; for a tokenizer_config.json where there is none.
   const std::string& hugging_face_class() const { return hugging_face_class_; }
 
+  const SavedLengths& saved_lengths() const { return saved_lengths_; }
+
   bool lowercase() const { return normalizer_->lowercase(); }
 
  private:
@@ -110,6 +120,7 @@ class Tokenizer {
   PostProcessor post_processor_;
   Decoder decoder_;
   Side truncation_side_;
+  SavedLengths saved_lengths_;
   std::string hugging_face_class_;
   std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
   std::vector<int32_t> special_ids_;    // sorted

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "stretto/base/error.h"
 #include "stretto/text/configured_tokens.h"
 #include "stretto/text/tokenizer_files.h"
@@ -27,21 +30,41 @@ void read_added_tokens(const JsonField& file, TokenizerParts& parts) {
   }
 }
 
-// Lengths and strides are the caller's, as in transformers, which keeps but the side.
+size_t length_of(const JsonField& section, const char* key) {
+  const double length = section[key].as_number();
+  if (!(length >= 0) || length != std::floor(length))
+    throw DataError("{}.{}: expected a number of tokens", section.place(), key);
+  return static_cast<size_t>(std::min(length, 1e15));
+}
+
+Truncation strategy_of(const JsonField& section) {
+  const std::string name = section.string_or("strategy", "LongestFirst");
+  if (name == "LongestFirst") return Truncation::longest_first;
+  if (name == "OnlyFirst") return Truncation::only_first;
+  if (name == "OnlySecond") return Truncation::only_second;
+  throw DataError("{}.strategy: expected LongestFirst, OnlyFirst or OnlySecond, found \"{}\"",
+                  section.place(), name);
+}
+
 void read_truncation(const JsonField& file, TokenizerParts& parts) {
   if (!file.has("truncation")) return;
   const JsonField section = file["truncation"];
   section.as_object();
   if (section.has("direction")) parts.truncation_side = configured_side(section, "direction");
+  if (!section.has("max_length")) return;
+  parts.saved_lengths.truncation = {.max_length = length_of(section, "max_length"),
+                                    .truncation = strategy_of(section),
+                                    .stride = section.has("stride") ? length_of(section, "stride") : 0};
 }
 
-// Batches are packed, so nothing is filled: read for its errors only.
-void check_padding(const JsonField& file) {
+void read_padding(const JsonField& file, TokenizerParts& parts) {
   if (!file.has("padding")) return;
   const JsonField section = file["padding"];
   section.as_object();
   if (section.has("direction")) configured_side(section, "direction");
   if (section.has("pad_id")) section["pad_id"].as_id();
+  if (!section.has("strategy") || !section["strategy"].is_object()) return;  // BatchLongest
+  if (section["strategy"].has("Fixed")) parts.saved_lengths.padding = length_of(section["strategy"], "Fixed");
 }
 
 }  // namespace
@@ -61,7 +84,7 @@ TokenizerParts parse_tokenizer_json(const nlohmann::json& file, const std::strin
   parts.post_processor = read_post_processor(top, settings, options);
   parts.decoder = read_decoder(top);
   read_truncation(top, parts);
-  check_padding(top);
+  read_padding(top, parts);
   if (model_type(top["model"]) == "WordPiece") parts.hugging_face_class = "BertTokenizer";
   return parts;
 }

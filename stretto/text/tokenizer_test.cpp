@@ -143,6 +143,29 @@ TEST(Tokenizer, TheTruncationSideOfTheFileIsTheDefault) {
   file["truncation"]["direction"] = "Up";
   EXPECT_THAT(json_error(file),
               HasSubstr("truncation.direction: expected \"left\" or \"right\", found \"Up\""));
+}
+
+// As in transformers; the lengths are there for callers that want them.
+TEST(Tokenizer, TheLengthsOfTheFileAreNotApplied) {
+  json file = small_json();
+  file["truncation"] = {{"direction", "Left"}, {"max_length", 4}, {"strategy", "OnlyFirst"}, {"stride", 1}};
+  file["padding"] = {{"strategy", {{"Fixed", 9}}}, {"pad_id", 0}};
+  const Tokenizer tokenizer = load_json(file);
+  EXPECT_THAT(tokenizer.encode("the map the").ids, ElementsAre(2, 3, 4, 3, 1));
+  const SavedLengths& saved = tokenizer.saved_lengths();
+  EXPECT_EQ(saved.padding, 9);
+  ASSERT_TRUE(saved.truncation);
+  EXPECT_EQ(saved.truncation->truncation, Truncation::only_first);
+  EXPECT_EQ(saved.truncation->stride, 1);
+  EXPECT_THAT(tokenizer.encode("the map the", *saved.truncation).ids, ElementsAre(2, 4, 3, 1));
+  EXPECT_FALSE(load_json(small_json()).saved_lengths().padding);
+  file["truncation"]["strategy"] = "Middle";
+  EXPECT_THAT(json_error(file),
+              HasSubstr("truncation.strategy: expected LongestFirst, OnlyFirst or OnlySecond, found"));
+  file["truncation"] = {{"max_length", -1}};
+  EXPECT_THAT(json_error(file), HasSubstr("truncation.max_length: expected a number of tokens"));
+  file["truncation"] = {{"max_length", "long"}};
+  EXPECT_THAT(json_error(file), HasSubstr("truncation.max_length: expected"));
   file = small_json();
   file["padding"] = {{"pad_id", -1}};
   EXPECT_THAT(json_error(file), HasSubstr("padding.pad_id"));

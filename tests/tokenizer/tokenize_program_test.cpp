@@ -5,6 +5,7 @@
 #include "tests/support/shell.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
@@ -232,6 +233,71 @@ TEST_F(TokenizeProgram, MisuseIsSaid) {
   EXPECT_THAT(misuse(tokenizer + "--lowercase --no-lowercase"), HasSubstr("--lowercase"));
   EXPECT_THAT(misuse(tokenizer + "--max-length -1"), HasSubstr("--max-length"));
   EXPECT_THAT(misuse(tokenizer + "--max-length 1"), HasSubstr("leaves no room for the 2 special tokens"));
+  EXPECT_THAT(misuse(tokenizer + "--stride 1"), HasSubstr("--stride requires --max-length"));
+  EXPECT_THAT(misuse(tokenizer + "--truncation only_first"), HasSubstr("--truncation requires --max-length"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length 9 --truncation longest"), HasSubstr("longest not in"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length 9 --truncation only_second"),
+              HasSubstr("--truncation only_second cuts the second text of a pair; it needs --pair"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length 3 --stride 1"),
+              HasSubstr("a stride of 1 is not smaller than the 1 tokens"));
+  EXPECT_THAT(misuse(tokenizer + "--pair"),
+              HasSubstr("standard input:1: found one text; expected two, separated by a tab"));
+  for (const char* option : {"--pair", "--split-into-words", "--max-length 9"})
+    EXPECT_THAT(misuse(tokenizer + "--decode " + option),
+                HasSubstr("does not apply to ids, which --decode reads"));
+}
+
+TEST_F(TokenizeProgram, PairsWordsAndWindows) {
+  const std::string uncased = "--tokenizer " + golden + "/uncased.txt ";
+  const std::string pair = "the film\tthe map the world\n";
+  EXPECT_EQ(tokenize(uncased + "--pair --tokens", pair).out,
+            "[CLS] the film [SEP] the map the world [SEP]\n");
+  EXPECT_EQ(tokenize(uncased + "--pair --type-ids", pair).out, "0 0 0 0 1 1 1 1 1\n");
+  EXPECT_EQ(tokenize(uncased + "--pair --sequence-ids", pair).out, "- 0 0 - 1 1 1 1 -\n");
+  EXPECT_EQ(
+      tokenize(uncased + "--pair --tokens --max-length 7 --stride 1 --truncation only_second",
+               pair + "a\tb\n")
+          .out,
+      "[CLS] the film [SEP] the map [SEP]\t[CLS] the film [SEP] map the [SEP]\t[CLS] the film [SEP] the world "
+      "[SEP]\n[CLS] a [SEP] b [SEP]\n");
+  EXPECT_EQ(tokenize(uncased + "--pair --tokens --max-length 7 --truncation do_not_truncate", pair).out,
+            tokenize(uncased + "--pair --tokens", pair).out);
+  EXPECT_EQ(tokenize(uncased + "--tokens --max-length 4 --truncation-side left", "the map world\n").out,
+            "[CLS] map world [SEP]\n");
+  EXPECT_EQ(tokenize(uncased + "--word-ids --split-into-words", "films  naive \n").out, "- 0 0 1 -\n");
+  EXPECT_EQ(tokenize(uncased + "--word-ids --pair --split-into-words", "a b\tc\n").out, "- 0 1 - 0 -\n");
+}
+
+TEST_F(TokenizeProgram, TheLinesBeforeABadOneAreWritten) {
+  const std::string arguments =
+      "--tokenizer " + golden + "/uncased.txt --tokens --pair --threads 2 --no-special ";
+  std::string lines, wanted;
+  for (int i = 0; i < 500; ++i) {
+    lines += "the\tmap\n";
+    wanted += "the map\n";
+  }
+  const ShellResult result = tokenize(arguments, lines + "the\n" + lines);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, wanted);
+  EXPECT_THAT(result.err, HasSubstr("standard input:501: found one text"));
+}
+
+// As in transformers, where the caller's arguments replace what the file says.
+TEST_F(TokenizeProgram, TheLengthsOfTheFileAreNamedButNotApplied) {
+  nlohmann::json file = nlohmann::json::parse(read_file(golden + "/added.json"));
+  file["truncation"] = {{"max_length", 4}, {"strategy", "OnlyFirst"}, {"stride", 0}};
+  file["padding"] = {{"strategy", {{"Fixed", 20}}}, {"pad_id", 0}};
+  const std::string arguments = "--tokenizer " + write("tokenizer.json", file.dump()) + " --tokens ";
+  const ShellResult result = tokenize(arguments, "the map the map\n");
+  EXPECT_EQ(result.out, "[CLS] the map the map [SEP]\n");
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("truncation to 4 tokens is not applied, as in transformers; --max-length 4 "
+                              "--truncation only_first applies it"),
+                    HasSubstr("padding to 20 tokens is not applied")));
+  const ShellResult applied =
+      tokenize(arguments + "--max-length 4 --truncation only_first", "the map the map\n");
+  EXPECT_EQ(applied.out, "[CLS] the map [SEP]\n");
+  EXPECT_EQ(applied.err, "");
 }
 
 TEST_F(TokenizeProgram, LinksNoTorch) {
