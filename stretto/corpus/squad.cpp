@@ -24,6 +24,7 @@ class QuestionReader {
 
   void read_document(const nlohmann::json& document) {
     if (document.contains("version")) set_.version = plain(document["version"], "version");
+    set_.has_impossible = set_.version == "v2.0" || set_.version == "2.0";
     const nlohmann::json& data = list(document, "data", "the file");
     for (size_t i = 0; i < data.size(); ++i) {
       place_ = fmt::format("data[{}]", i);
@@ -70,8 +71,11 @@ class QuestionReader {
     question.context = set_.contexts.size() - 1;
     question.line = line_;
     place_ += fmt::format(" (question {})", question.id);
-    if (row.contains("answers") && !row["answers"].is_null()) read_answers(row["answers"], question);
-    if (row.contains("is_impossible") || question.answers.empty()) set_.has_impossible = true;
+    const bool answered = row.contains("answers") && !row["answers"].is_null(),
+               marked = row.contains("is_impossible");
+    if (answered) read_answers(row["answers"], question);
+    set_.has_gold |= answered || marked;
+    set_.has_impossible |= marked || question.answers.empty();
     set_.questions.push_back(std::move(question));
   }
 

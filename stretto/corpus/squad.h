@@ -22,9 +22,12 @@ struct Question {
 
 // Questions on contexts, in the order of the file.
 struct QuestionSet {
-  std::string name;             // the file, for messages
-  std::string version;          // as in the file: "1.1", "v2.0"; "" if it has none
-  bool has_impossible = false;  // questions without an answer, or marked by is_impossible
+  std::string name;     // the file, for messages
+  std::string version;  // as in the file: "1.1", "v2.0"; "" if it has none
+  // As in SQuAD 2.0: there are questions without an answer, is_impossible marks them, or the version is v2.0.
+  bool has_impossible = false;
+  // The file has right answers, of which an empty list and is_impossible are some: it is no test set without them.
+  bool has_gold = false;
   std::vector<std::string> contexts;
   std::vector<Question> questions;
 

@@ -47,6 +47,29 @@ TEST(Questions, FlatRows) {
   EXPECT_EQ(parse_questions(row + "\n" + row, "d.jsonl").questions[1].line, 2);
 }
 
+TEST(Questions, WhetherTheFileHasRightAnswersAndOfWhichVersion) {
+  struct Case {
+    const char *row, *version;
+    bool gold, impossible;
+  };
+  for (const auto& [row, version, gold, impossible] :
+       {Case{R"("answers": [{"text": "b", "answer_start": 2}])", "1.1", true, false},
+        {R"("answers": [{"text": "b", "answer_start": 2}])", "v2.0", true, true},
+        {R"("answers": [{"text": "b", "answer_start": 2}], "is_impossible": false)", "1.1", true, true},
+        {R"("answers": [])", "1.1", true, true},
+        {R"("answers": {"text": [], "answer_start": []})", "1.1", true, true},
+        {R"("is_impossible": true)", "v2.0", true, true},
+        {R"("answers": null)", "1.1", false, true},
+        {R"("title": "t")", "1.1", false, true}}) {
+    const std::string flat =
+        fmt::format(R"({{"version": "{}", "data": [{{"id": "1", "context": "a b", "question": "q", {}}}]}})",
+                    version, row);
+    const QuestionSet set = parse_questions(flat, "d.json");
+    EXPECT_EQ(set.has_gold, gold) << flat;
+    EXPECT_EQ(set.has_impossible, impossible) << flat;
+  }
+}
+
 TEST(Questions, Refusals) {
   EXPECT_THAT(squad_failure("{}"), HasSubstr("d.json: the file has no list \"data\"; expected SQuAD's JSON"));
   EXPECT_THAT(squad_failure("{\"data\": []}"), HasSubstr("the file has no questions"));

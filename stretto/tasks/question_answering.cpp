@@ -177,8 +177,8 @@ void QuestionAnswering::test() {
   if (group_.rank() != 0) return;
   const auto answers = module.answers(evaluation.rows);
   write_predictions(questions, answers, options.null_answers);
-  if (!has_answers(questions)) {
-    log::info("{} has no answers: predictions only", questions.name);
+  if (!questions.has_gold) {
+    log::info("{} does not say which answers are right: predictions only", questions.name);
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data
   } else {
     const Metrics metrics = module.metrics(evaluation.rows);

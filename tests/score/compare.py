@@ -259,18 +259,23 @@ def check_squad(folder):
             answers = [{"text": random_text(draw), "answer_start": 0} for _ in range(draw.choice([0, 1, 1, 3]))]
             if round % 3 == 0 and not answers:
                 answers = [{"text": "the cat", "answer_start": 0}]
+            if round % 6 == 1:
+                answers = []
             qas.append({"id": f"q{number}", "question": "?", "answers": answers})
             predictions[f"q{number}"] = draw.choice([answer["text"] for answer in answers] + [random_text(draw), ""])
         odds = {name: draw.choice([0.0, 0.5, 1.0, 1.5, draw.uniform(-3, 3)]) for name in draw.sample(list(predictions), len(predictions))}
         data = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "c", "qas": qas}]}]}
         for path, content in zip(paths, [data, predictions, odds]):
             path.write_text(json.dumps(content, ensure_ascii=draw.random() < 0.5), encoding="utf-8")
-        require_equal("squad 2.0", score("squad", data_path, predictions_path, "--version", "2.0"),
-                      squad_v2(data, predictions, None, 1.0))
+        require_equal("squad 2.0", score("squad", data_path, predictions_path), squad_v2(data, predictions, None, 1.0))
         threshold = draw.choice([1.0, 0.25])
         require_equal("squad 2.0 with odds", score("squad", data_path, predictions_path, "--version", "2.0", "--na-prob", odds_path,
                                                    "--na-prob-thresh", threshold), squad_v2(data, predictions, odds, threshold))
         if all(qa["answers"] for qa in qas):
+            data["version"] = "1.1"
+            data_path.write_text(json.dumps(data))
+            require_equal("squad 2.0 of 1.1", score("squad", data_path, predictions_path, "--version", "2.0"),
+                          squad_v2(data, predictions, None, 1.0))
             predictions.popitem()
             predictions_path.write_text(json.dumps(predictions))
             require_equal("squad 1.1", score("squad", data_path, predictions_path), squad_v1(data, predictions))

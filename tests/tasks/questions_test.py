@@ -75,6 +75,49 @@ def check_inputs(stretto):
     require(stretto.json("flat/predictions.json") == {"1": ""}, "an empty context")
 
 
+def check_one_kind(stretto, run):
+    """Where all questions are answerable, or none is, there are the metrics of SQuAD 2.0's script for that kind alone."""
+    document = stretto.json("data/test.json")
+    kinds = {"HasAns": lambda qa: qa["answers"], "NoAns": lambda qa: not qa["answers"]}
+    for kind, keep in kinds.items():
+        paragraphs = [{**part, "qas": [{**qa, "is_impossible": not qa["answers"]} for qa in part["qas"] if keep(qa)]}
+                      for part in document["data"][0]["paragraphs"]]
+        data = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [part for part in paragraphs if part["qas"]]}]}
+        rows = [{"id": qa["id"], "context": part["context"], "question": qa["question"], "is_impossible": qa["is_impossible"],
+                 "answers": {key: [answer[key] for answer in qa["answers"]] for key in ("text", "answer_start")}}
+                for part in paragraphs for qa in part["qas"]]
+        (stretto.folder / f"data/{kind}.json").write_text(json.dumps(data))
+        (stretto.folder / f"data/{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        wanted = {"exact", "f1", "total", "best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"}
+        wanted |= {f"{kind}_{name}" for name in ("exact", "f1", "total")}
+        for extension in ("json", "jsonl"):
+            file = f"data/{kind}.{extension}"
+            stretto.run("test", "qa.yaml", f"output={run}", f"data.test={file}")
+            results = stretto.json(f"{run}/test_results.json")
+            require(results.pop("loss") > 0 and set(results) == wanted, f"{file}: {results}")
+            require(results["total"] == results[f"{kind}_total"] == len(rows), f"{file}: {results}")
+            require(results["exact"] == results[f"{kind}_exact"], f"{file}: {results}")
+            scored = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json", "--na-prob", f"{run}/null_odds.json",
+                                            "--na-prob-thresh", "1e300"))
+            require(scored == results, f"stretto score gives {scored}, stretto test {results}")
+            plain = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json"))
+            require(set(plain) == {name for name in wanted if not name.startswith("best_")}, f"{plain}")
+        # As validation data, in training and in run-qa.
+        stretto.train("qa.yaml", f"one-{kind}", 1, f"data.validation=data/{kind}.json", "training.max_steps=3")
+        require(set(stretto.json(f"one-{kind}/dev_results.json")) >= wanted, f"{stretto.json(f'one-{kind}/dev_results.json')}")
+        stretto.run("run-qa", "--model_name_or_path", f"{run}/model", "--validation_file", f"data/{kind}.json", "--do_eval",
+                    "--version_2_with_negative", "--max_seq_length", 32, "--doc_stride", 8, "--output_dir", f"eval-{kind}")
+        found = {name for name in stretto.json(f"eval-{kind}/eval_results.json") if "Ans" in name or "best" in name}
+        require(found == {f"eval_{name}" for name in wanted if "Ans" in name or "best" in name}, f"{found}")
+    # A test set without right answers has predictions alone.
+    (stretto.folder / "data/unlabelled.jsonl").write_text("".join(
+        json.dumps({key: row[key] for key in ("id", "context", "question")}) + "\n" for row in rows))
+    stretto.run("test", "qa.yaml", f"output={run}", "data.test=data/unlabelled.jsonl")
+    require(not (stretto.folder / run / "test_results.json").exists(), "results without right answers")
+    require(set(stretto.json(f"{run}/predictions.json")) == {row["id"] for row in rows}, "predictions without right answers")
+    stretto.run("test", "qa.yaml", f"output={run}")
+
+
 def check_door(stretto):
     """run-qa writes what run_qa.py writes, and prints what job metrics search for."""
     out = stretto.run("run-qa", "--model_name_or_path", "one/model", "--train_file", "data/flat.jsonl", "--validation_file",
@@ -104,6 +147,7 @@ def main(program, candidates):
         stretto.run("test", "qa.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_results(stretto, run)
         check_inputs(stretto)
+        check_one_kind(stretto, run)
         check_door(stretto)
         python = find_python(candidates)
         if python is None:
