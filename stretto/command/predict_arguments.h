@@ -20,6 +20,7 @@ struct PredictArguments {
   std::string output = "label";
   std::string aggregation_strategy;
   std::string top_k;
+  bool handle_impossible_answer = false;
   std::string precision = "fp32";
   int batch_size = 32;
   bool allow_nonfinite = false;
@@ -68,6 +69,8 @@ inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
         return "\"" + text + "\" is not a whole number from 1 to 1000, or all";
       })
       ->type_name("K");
+  verb.add_flag("--handle-impossible-answer", arguments.handle_impossible_answer,
+                "Question answering: the answer may be \"\", that the context has none");
   verb.add_option(
           "--aggregation-strategy", arguments.aggregation_strategy,
           "Token classification: how tokens become entities, as in Hugging Face's pipeline (default: simple)")

@@ -94,12 +94,16 @@ void check_options(const std::filesystem::path& model, const command::PredictArg
   }
   if (!arguments.aggregation_strategy.empty()) require_option(model, "--aggregation-strategy");
   if (!arguments.top_k.empty()) require_option(model, "--top-k");
+  if (arguments.handle_impossible_answer) require_option(model, "--handle-impossible-answer");
   if (arguments.split_into_words) require_option(model, "--split-into-words");
   const bool chooses = arguments.output == "label" || arguments.output == "pipeline";
-  if (!chooses && !(arguments.top_k.empty() && arguments.aggregation_strategy.empty())) {
-    throw ConfigError("{} applies to --output label and pipeline; --output {} prints all",
-                      arguments.top_k.empty() ? "--aggregation-strategy" : "--top-k", arguments.output);
-  }
+  const char* unused = !arguments.top_k.empty()                  ? "--top-k"
+                       : !arguments.aggregation_strategy.empty() ? "--aggregation-strategy"
+                       : arguments.handle_impossible_answer      ? "--handle-impossible-answer"
+                                                                 : nullptr;
+  if (!chooses && unused != nullptr)
+    throw ConfigError("{} applies to --output label and pipeline; --output {} prints all", unused,
+                      arguments.output);
 }
 
 void read_all(const command::PredictArguments& arguments, std::optional<LineReader>& source,
@@ -130,7 +134,8 @@ void predict(const command::PredictArguments& arguments) {
   PipelineOptions options = {.dtype = dtype_of(arguments.precision),
                              .allow_nonfinite = arguments.allow_nonfinite,
                              .choose_products = true,
-                             .top_k = top_k_of(arguments.top_k)};
+                             .top_k = top_k_of(arguments.top_k),
+                             .handle_impossible_answer = arguments.handle_impossible_answer};
   if (!arguments.aggregation_strategy.empty()) options.aggregation_strategy = arguments.aggregation_strategy;
   const auto pipeline = load_pipeline(model, options);
   const InputParser parser = {.kind = pipeline->input_kind(), .split_into_words = arguments.split_into_words};

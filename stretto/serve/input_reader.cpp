@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
+#include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 
 namespace stretto {
@@ -77,7 +78,12 @@ void read_line(std::string_view line, const std::string& name, int64_t number, I
   if (number == 1) line = without_mark(line, name);
   if (line.ends_with('\r')) line.remove_suffix(1);
   const std::string place = fmt::format("{}:{}", name, number);
-  if (format == InputFormat::text) return use(parser.parse_line(line, place), place);
+  if (format == InputFormat::text) {
+    if (number == 1 && line.starts_with('{') && nlohmann::json::accept(line))
+      log::warning("{}: this is JSON, but lines of text are expected; --input-format jsonl reads it as JSON",
+                   place);
+    return use(parser.parse_line(line, place), place);
+  }
   if (trim(line).empty()) return;
   nlohmann::json value;
   try {

@@ -41,6 +41,8 @@ struct PipelineOptions {
   // Text classification: classes per text, of any number; question answering: answers per question. Unset: the best one, which
   // is then no list.
   std::optional<int64_t> top_k = {};
+  bool handle_impossible_answer =
+      false;  // question answering: "" is an answer too, that there is none, with its score
 };
 
 struct PipelineType {

@@ -18,7 +18,7 @@ constexpr int64_t longest_window = 384, longest_answer = 15;  // tokens; Hugging
 constexpr int64_t most_answers = 1000;
 constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
 
-// Probabilities over the tokens of the context, 0 for others. The softmax includes [CLS], as there.
+// Probabilities over [CLS] and the tokens of the context, 0 for others.
 std::vector<double> probabilities(const Tensor& logits, const text::Encoding& window) {
   const Tensor values = logits.contiguous();
   const double* const score = values.const_data_ptr<double>();
@@ -30,7 +30,6 @@ std::vector<double> probabilities(const Tensor& logits, const text::Encoding& wi
   for (size_t t = 0; t < window.size(); ++t)
     if (counts(t)) sum += result[t] = std::exp(score[t] - highest);
   for (double& value : result) value /= sum;
-  result[0] = 0;
   return result;
 }
 
@@ -58,7 +57,8 @@ const PipelineOptions& checked(const PipelineOptions& options) {
 QuestionAnswerer::QuestionAnswerer(const std::filesystem::path& folder, const PipelineOptions& options,
                                    const ModelRegistry& models)
     : served_(folder, Head::question_answering, checked(options), models),
-      top_k_(options.top_k.value_or(1)) {}
+      top_k_(options.top_k.value_or(1)),
+      null_answers_(options.handle_impossible_answer) {}
 
 std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input) const {
   const std::string& context = input.text_pair.value();
@@ -127,11 +127,13 @@ std::vector<FoundAnswer> QuestionAnswerer::answers(std::span<const Window> windo
   const data::CodePointIndex context(text::replace_invalid_utf8(*input.text_pair, buffer));
   std::vector<FoundAnswer> found;
   std::vector<Candidate> candidates;
+  double null_score = 1;  // the least one of all windows
   for (const auto& [_, window, logits] : windows) {
     const auto starts = probabilities(logits.select(1, 0), window),
                ends = probabilities(logits.select(1, 1), window);
+    null_score = std::min(null_score, starts[0] * ends[0]);
     candidates.clear();
-    for (size_t start = 0; start < window.size(); ++start) {
+    for (size_t start = 1; start < window.size(); ++start) {
       if (starts[start] == 0) continue;
       for (size_t end = start; end < std::min<size_t>(window.size(), start + longest_answer); ++end)
         if (const double score = starts[start] * ends[end]; score != 0)
@@ -154,6 +156,7 @@ std::vector<FoundAnswer> QuestionAnswerer::answers(std::span<const Window> windo
       if (std::ssize(here) == top_k_) break;
     }
   }
+  if (null_answers_) found.push_back({.text = "", .score = null_score});
   std::ranges::stable_sort(found, std::greater{}, &FoundAnswer::score);
   if (std::ssize(found) > top_k_) found.resize(static_cast<size_t>(top_k_));
   return found;

@@ -13,7 +13,7 @@ namespace stretto {
 // A part of a context as the answer to a question.
 struct FoundAnswer {
   std::string text;
-  double score = 0;            // the product of the probabilities of its start and its end
+  double score = 0;  // the product of the probabilities of its start and its end; of "", both are [CLS]
   int64_t begin = 0, end = 0;  // code points of the context
 };
 
@@ -46,6 +46,7 @@ class QuestionAnswerer : public Pipeline {
 
   ServedModel served_;
   int64_t top_k_;
+  bool null_answers_;
 };
 
 // For the registry.

@@ -24,7 +24,7 @@ const PipelineRegistry& bundled_pipelines() {
                                               {"QuestionAnswering",
                                                "question-answering",
                                                {"label", "logits", "pipeline"},
-                                               {"--top-k"},
+                                               {"--top-k", "--handle-impossible-answer"},
                                                make_question_answerer},
                                           });
   return pipelines;
@@ -60,6 +60,7 @@ std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder, con
                                         const ModelRegistry& models, const PipelineRegistry& pipelines) {
   if (options.aggregation_strategy) require_option(folder, "--aggregation-strategy", pipelines);
   if (options.top_k) require_option(folder, "--top-k", pipelines);
+  if (options.handle_impossible_answer) require_option(folder, "--handle-impossible-answer", pipelines);
   return pipeline_type(folder, pipelines).make(folder, options, models);
 }
 

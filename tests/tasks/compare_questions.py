@@ -54,8 +54,9 @@ def check_predictions(folder, run, model, tokenizer):
 
 def check_pipeline(folder, model, tokenizer):
     """The products of the probabilities of start and end among [CLS] and the context, as in the question-answering pipeline."""
-    compared = 0
-    for line, (question, context) in zip((folder / "answers.jsonl").read_text().splitlines(), questions_of(folder)):
+    compared = nulls = 0
+    lines = [(folder / name).read_text().splitlines() for name in ("answers.jsonl", "null_answers.jsonl")]
+    for line, with_null, (question, context) in zip(*lines, questions_of(folder), strict=True):
         encoding = tokenizer(question, context, return_offsets_mapping=True, return_tensors="pt")
         offsets, parts = encoding.pop("offset_mapping")[0].tolist(), encoding.sequence_ids(0)
         if len(offsets) > model.config.max_position_embeddings:
@@ -66,7 +67,14 @@ def check_pipeline(folder, model, tokenizer):
         start, end = [torch.softmax(logits[0].double().masked_fill(~kept, -1e9), 0) for logits in (output.start_logits, output.end_logits)]
         best = max((start[i] * end[j], i, j) for i in range(1, len(parts)) for j in range(i, min(len(parts), i + 15))
                    if parts[i] == parts[j] == 1)
-        found = json.loads(line)["answers"][0]
+        plain = json.loads(line)["answers"]
+        null = {"score": (start[0] * end[0]).item(), "start": 0, "end": 0, "answer": ""}
+        expected = sorted([*plain, null], key=lambda answer: -answer["score"])[:3]
+        for one, other in zip(json.loads(with_null), expected, strict=True):
+            if abs(one.pop("score") - other["score"]) > TOLERANCE or one != {key: other[key] for key in one}:
+                sys.exit(f"{question!r} with no answer: stretto finds {with_null}, expected {expected}")
+            nulls += one["answer"] == ""
+        found = plain[0]
         words = encoding.word_ids(0)
         inside = [index for index, part in enumerate(parts) if part == 1]
         first = min(index for index in inside if words[index] == words[best[1]])
@@ -75,8 +83,8 @@ def check_pipeline(folder, model, tokenizer):
         if abs(found.pop("score") - best[0].item()) > TOLERANCE or found != wanted:
             sys.exit(f"{question!r}: stretto finds {found}, transformers {wanted} with {best[0]}")
         compared += 1
-    if compared < 20:
-        sys.exit(f"only {compared} answers compared")
+    if compared < 20 or nulls < 5:
+        sys.exit(f"only {compared} answers and {nulls} of none compared")
     print(f"{compared} answers of stretto predict are those of transformers")
 
 

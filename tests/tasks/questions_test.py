@@ -156,6 +156,9 @@ def main(program, candidates):
         pairs = [f"{qa['question']}\t{paragraph['context']}" for paragraph in test for qa in paragraph["qas"]]
         (folder / "answers.jsonl").write_text(
             stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, stdin="\n".join(pairs)), encoding="utf-8")
+        (folder / "null_answers.jsonl").write_text(
+            stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, "--handle-impossible-answer", "--output", "pipeline",
+                        stdin="\n".join(pairs)), encoding="utf-8")
         return subprocess.run([python, pathlib.Path(__file__).with_name("compare_questions.py"), folder, run]).returncode
 
 

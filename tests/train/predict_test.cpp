@@ -146,6 +146,11 @@ TEST_F(Predict, InputsOfFilesAreThoseOfLines) {
     EXPECT_EQ(predict("--input " + workspace_.path(name)), wanted) << name;
   EXPECT_EQ(predict("--input - < " + workspace_.path("lines.txt")), wanted);
   EXPECT_EQ(predict("--input-format jsonl < " + workspace_.path("lines.jsonl")), wanted);
+  const ShellResult as_text = shell("echo '{\"text\": \"good\"}' | " + command(""));
+  EXPECT_EQ(read_json_lines(as_text.out).at(0)["text"], "{\"text\": \"good\"}");
+  EXPECT_THAT(
+      as_text.err,
+      HasSubstr("standard input:1: this is JSON, but lines of text are expected; --input-format jsonl"));
   EXPECT_EQ(predict("--input-format json --input - < " + workspace_.path("lines.json")), wanted);
 }
 
@@ -196,6 +201,8 @@ TEST_F(Predict, OptionsThatDoNotApplyAreRefusedFirst) {
               HasSubstr("--split-into-words is for token-classification"));
   EXPECT_THAT(refusal("--text x --output scores --top-k 2"),
               HasSubstr("--top-k applies to --output label and pipeline; --output scores prints all"));
+  EXPECT_THAT(refusal("--text x --handle-impossible-answer"),
+              HasSubstr("--handle-impossible-answer is for question-answering; the model in "));
   EXPECT_THAT(refusal("--text x --top-k 0"), HasSubstr("\"0\" is not a whole number from 1 to 1000, or all"));
   EXPECT_THAT(refusal("--text x --input y"), HasSubstr("--input excludes --text"));
   EXPECT_THAT(refusal("--input " + workspace_.path("none.txt")),
