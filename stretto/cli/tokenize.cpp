@@ -95,6 +95,12 @@ struct LineInput {
   bool split;
 };
 
+std::vector<text::Encoding> one(text::Encoding encoding) {
+  std::vector<text::Encoding> all;
+  all.push_back(std::move(encoding));
+  return all;
+}
+
 // All windows of a line with --stride, else the first one.
 std::vector<text::Encoding> encode_line(const text::Tokenizer& tokenizer, std::string_view line,
                                         const TokenizeArguments& arguments,
@@ -105,11 +111,11 @@ std::vector<text::Encoding> encode_line(const text::Tokenizer& tokenizer, std::s
   const LineInput first(line.substr(0, tab), arguments.split_into_words);
   if (!arguments.pair) {
     if (arguments.stride) return tokenizer.encode_windows(first.input(), options);
-    return {tokenizer.encode(first.input(), options)};
+    return one(tokenizer.encode(first.input(), options));
   }
   const LineInput second(line.substr(tab + 1), arguments.split_into_words);
   if (arguments.stride) return tokenizer.encode_pair_windows(first.input(), second.input(), options);
-  return {tokenizer.encode_pair(first.input(), second.input(), options)};
+  return one(tokenizer.encode_pair(first.input(), second.input(), options));
 }
 
 // Lengths are the caller's, as in transformers: what the file says about them is named once.
@@ -137,16 +143,17 @@ void run_tokenize(const TokenizeArguments& arguments) {
   for (auto lines = input.next_lines(); !lines.empty(); lines = input.next_lines()) {
     std::vector<std::string> out(lines.size());
     std::vector<std::exception_ptr> failures(lines.size());
+    const auto place = [&](size_t i) {
+      return fmt::format("{}:{}", input.name(), input.line_number() + static_cast<int64_t>(i));
+    };
     const auto run_line = [&](size_t i) {
-      const std::string place =
-          fmt::format("{}:{}", input.name(), input.line_number() + static_cast<int64_t>(i));
       if (arguments.output == TokenizeOutput::text)
-        return append_text(tokenizer, lines[i], arguments.no_special, place, out[i]);
+        return append_text(tokenizer, lines[i], arguments.no_special, place(i), out[i]);
       try {
         append_encodings(tokenizer, encode_line(tokenizer, lines[i], arguments, options), arguments.output,
                          arguments.stride.has_value(), out[i]);
       } catch (const DataError& error) {
-        throw DataError("{}: {}", place, error.what());
+        throw DataError("{}: {}", place(i), error.what());
       }
     };
     text::run_in_parts(lines.size(), arguments.threads, [&](size_t first, size_t last) {
