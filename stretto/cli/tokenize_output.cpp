@@ -50,7 +50,7 @@ void append_token(const text::Tokenizer& tokenizer, const text::Encoding& encodi
 
 ordered_json indices(const auto& values) {
   ordered_json list = ordered_json::array();
-  for (const int64_t value : values) list.push_back(value < 0 ? ordered_json() : ordered_json(value));
+  for (const auto value : values) list.push_back(value < 0 ? ordered_json() : ordered_json(value));
   return list;
 }
 
