@@ -16,7 +16,7 @@ constexpr size_t most_json_bytes = size_t{256} << 20;
 // The first bytes of an input, without a byte order mark.
 std::string_view without_mark(std::string_view text, const std::string& name) {
   if (text.starts_with("\x1f\x8b"))
-    throw DataError("{}: it is compressed (gzip); `zcat {} | stretto predict ...` reads it", name, name);
+    throw DataError("{}: it is compressed; expected text or JSON (`zcat` decompresses it)", name);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     throw DataError("{}: it is in UTF-16; expected UTF-8 (`iconv -f UTF-16 -t UTF-8` converts it)", name);
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);

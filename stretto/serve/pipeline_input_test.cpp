@@ -137,6 +137,11 @@ TEST(InputReader, PlacesOfLines) {
   EXPECT_THAT(places_of("q\t", InputFormat::text, question), ElementsAre(HasSubstr("f:1: an empty context")));
 }
 
+TEST(InputReader, CompressedFilesAreRefused) {
+  for (const InputFormat format : {InputFormat::text, InputFormat::json, InputFormat::jsonl})
+    EXPECT_THAT(places_of("\x1f\x8b\x08", format), ElementsAre(HasSubstr("f: it is compressed; expected")));
+}
+
 TEST(InputReader, PlacesInADocument) {
   EXPECT_THAT(places_of("[\"a,[\\\"\", {\"text\":\n\"b\"},\n\n  [], \"d\"]", InputFormat::json),
               ElementsAre(HasSubstr("f:4: found a list inside a list")));
