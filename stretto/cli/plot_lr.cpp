@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "stretto/base/error.h"
@@ -38,7 +39,8 @@ int64_t total_steps(const Recipe& recipe, const PlotLrArguments& arguments) {
         "{}: with training.max_tokens the number of steps depends on the lengths of the texts; set training.max_steps",
         recipe.origins.label("training.max_tokens"));
   }
-  return (arguments.samples + batch - 1) / batch * training.epochs;
+  const auto per_epoch = static_cast<double>((arguments.samples + batch - 1) / batch);
+  return static_cast<int64_t>(std::ceil(per_epoch * training.epochs - 1e-9));
 }
 
 void plot_lr(const PlotLrArguments& arguments) {

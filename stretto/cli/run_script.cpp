@@ -205,9 +205,9 @@ int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& argum
     results.add_training();
   }
   if (plan.evaluate) {
-    if (const int code = run({"test", earlier.recipe(), "--set", "data.test=" + plan.validation->string()});
-        code != 0)
-      return code;
+    const int code = run({"test", earlier.recipe(), "--set", "data.test=" + plan.validation->string(),
+                          "--set", "data.max_test_samples=" + plan.max_eval_samples});
+    if (code != 0) return code;
     results.add_test("eval");
   }
   if (plan.predict) {

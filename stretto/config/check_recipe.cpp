@@ -209,6 +209,10 @@ void check_files(const Recipe& recipe) {
                       recipe.origins.label("data.validation_split"),
                       recipe.origins.mention("data.validation"));
   }
+  if (recipe.data.max_validation_samples && !recipe.data.validation) {
+    throw ConfigError("{}: it limits data.validation, which is not set; remove this, or set data.validation",
+                      recipe.origins.label("data.max_validation_samples"));
+  }
   if (recipe.evaluate.every.never() || recipe.data.validation_split) return;
   require_path(recipe, "data.validation", recipe.data.validation,
                "to evaluate while training (or evaluate.every: never)");

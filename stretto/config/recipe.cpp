@@ -92,6 +92,14 @@ void DataConfig::fields(declare::Fields& field) {
       "instead of validation: the part of the training samples to evaluate and not to train on, drawn by training.seed with the same share of each label",
       above(0).below(1));
   field("test", test, "samples for `stretto test`");
+  const auto first = [&](const char* name, std::optional<int64_t>& most, const char* file) {
+    field(name, most,
+          fmt::format("read only the first so many texts, sentences or questions of {}; unset: all", file),
+          at_least(1).at_most(max_total));
+  };
+  first("max_train_samples", max_train_samples, "train");
+  first("max_validation_samples", max_validation_samples, "validation");
+  first("max_test_samples", max_test_samples, "test");
   field(
       "text", text,
       "name of the text column, in CoNLL files the number of the token column; unset: inferred from the header or layout of the file");
@@ -126,7 +134,9 @@ void TokenClassificationConfig::fields(declare::Fields& field) {
   field("tag_scheme", tag_scheme,
         "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES",
         one_of({"keep", "IOB1", "IOB2", "BIO", "IOBES", "BIOES"}));
-  field("tag_names", tag_names, "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...");
+  field(
+      "tag_names", tag_names,
+      "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...; unset: the classes of a model that was trained as a tagger; [\"*\"]: these, else the numbers themselves");
   field(
       "loss_weights", loss_weights,
       "factors of the losses of tags, each TAG=WEIGHT; others have weight 1; not with a conditional random field");
@@ -165,7 +175,8 @@ void QuestionAnsweringConfig::fields(declare::Fields& field) {
 }
 
 void TrainingConfig::fields(declare::Fields& field) {
-  field("epochs", epochs, "number of passes over the training samples", at_least(1).at_most(max_count));
+  field("epochs", epochs, "number of passes over the training samples; 2.5: the last one ends in its middle",
+        above(0).at_most(max_count));
   field("max_steps", max_steps, "total number of optimizer steps; overrides epochs",
         at_least(1).at_most(max_total));
   field("max_samples", max_samples,

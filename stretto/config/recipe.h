@@ -48,6 +48,9 @@ struct DataConfig {
   std::optional<std::filesystem::path> validation = std::nullopt;
   std::optional<double> validation_split = std::nullopt;
   std::optional<std::filesystem::path> test = std::nullopt;
+  std::optional<int64_t> max_train_samples = std::nullopt;
+  std::optional<int64_t> max_validation_samples = std::nullopt;
+  std::optional<int64_t> max_test_samples = std::nullopt;
   std::optional<std::string> text = std::nullopt;
   std::optional<std::string> text_pair = std::nullopt;
   std::optional<std::string> label = std::nullopt;
@@ -102,7 +105,7 @@ struct QuestionAnsweringConfig {
 };
 
 struct TrainingConfig {
-  int64_t epochs = 3;
+  double epochs = 3;
   std::optional<int64_t> max_steps = std::nullopt;
   std::optional<int64_t> max_samples = std::nullopt;
   std::optional<int64_t> fast_dev_run = std::nullopt;

@@ -150,15 +150,19 @@ class JsonCorpusReader {
     if (tag.is_string() && !tag.get_ref<const std::string&>().empty()) return tag.get<std::string>();
     const auto number = whole_number(tag);
     if (!number) throw DataError("{}:{}: the tag {} is not a name", name_, line_, tag.dump().substr(0, 40));
-    if (options_.tag_names.empty()) {
+    const std::vector<std::string>& names = options_.tag_names;
+    if (names.empty() && options_.numbers_are_names) return std::to_string(*number);
+    if (names.empty()) {
       throw DataError(
           "{}:{}: the tag {} is a number; name the tags in their order: token_classification.tag_names: [O, B-PER, I-PER, ...]",
           name_, line_, *number);
     }
-    if (*number < 0 || *number >= std::ssize(options_.tag_names))
-      throw DataError("{}:{}: the tag {} has no name; token_classification.tag_names has {}, numbered from 0",
-                      name_, line_, *number, options_.tag_names.size());
-    return options_.tag_names[static_cast<size_t>(*number)];
+    if (*number < 0 || *number >= std::ssize(names)) {
+      throw DataError(
+          "{}:{}: the tag {} has no name; there are {}, numbered from 0 (token_classification.tag_names, or those of the model)",
+          name_, line_, *number, names.size());
+    }
+    return names[static_cast<size_t>(*number)];
   }
 
   const std::string& name_;

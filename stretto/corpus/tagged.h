@@ -37,6 +37,7 @@ struct TaggedOptions {
   std::string tag = {};
   // For JSON Lines whose tags are numbers: their names by number.
   std::vector<std::string> tag_names = {};
+  bool numbers_are_names = false;  // without tag_names: each number is its own name; else numbers are refused
   // Tags are converted to this scheme.
   std::optional<TagScheme> scheme = {};
   bool require_tags = false;

@@ -43,6 +43,9 @@ TEST(Tagged, JsonLinesAsRunNerReadsThem) {
       parse_tagged("{\"words\": [\"EU\"], \"ner\": [1]}", "a.jsonl", {.tag_names = {"O", "B-ORG"}});
   EXPECT_THAT(older.sentences[0].tags, ElementsAre("B-ORG"));
   EXPECT_EQ(older.columns, "token = words, tag = ner");
+  const TaggedCorpus numbers =
+      parse_tagged("{\"words\": [\"EU\"], \"ner\": [12]}", "a.jsonl", {.numbers_are_names = true});
+  EXPECT_THAT(numbers.sentences[0].tags, ElementsAre("12"));
 }
 
 TEST(Tagged, ConvertsSchemes) {

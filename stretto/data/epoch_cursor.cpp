@@ -1,6 +1,7 @@
 #include "stretto/data/epoch_cursor.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
@@ -59,11 +60,24 @@ int64_t EpochCursor::batches_now() const {
   return rest_ ? std::ssize(rest_->begins) - 1 : batches_.batches(epoch_);
 }
 
-int64_t EpochCursor::steps_left(int64_t epochs) const {
-  if (epoch_ >= epochs) return 0;
+int64_t EpochCursor::steps_left(double epochs) const {
+  const auto whole = static_cast<int64_t>(epochs);
+  const double part = epochs - static_cast<double>(whole);
+  // 0.1 x 30 is above 3 in floating point.
+  const auto batches_of_part = [part](int64_t batches) {
+    return static_cast<int64_t>(std::ceil(part * static_cast<double>(batches) - 1e-9));
+  };
+  if (epoch_ > whole) return 0;
+  if (epoch_ == whole && !rest_)
+    return std::max<int64_t>(batches_of_part(batches_.batches(whole)) - batch_, 0);
+  if (epoch_ == whole) {  // the batches of the rest have another size
+    const double done = static_cast<double>(samples_taken_) / static_cast<double>(batches_.dataset().size());
+    const double left = static_cast<double>(batches_now() - batch_) * (part - done) / (1 - done);
+    return std::max<int64_t>(static_cast<int64_t>(std::ceil(left - 1e-9)), 0);
+  }
   int64_t steps = batches_now() - batch_;
-  for (int64_t epoch = epoch_ + 1; epoch < epochs; ++epoch) steps += batches_.batches(epoch);
-  return steps;
+  for (int64_t epoch = epoch_ + 1; epoch < whole; ++epoch) steps += batches_.batches(epoch);
+  return part > 0 ? steps + batches_of_part(batches_.batches(whole)) : steps;
 }
 
 std::vector<int64_t> EpochCursor::next_samples() const {

@@ -23,8 +23,8 @@ class EpochCursor {
   double epochs_done() const;
 
   int64_t steps_per_epoch() const { return batches_.batches(0); }
-  // Batches from here until `epochs` epochs are done.
-  int64_t steps_left(int64_t epochs) const;
+  // Batches from here until `epochs` epochs are done; of a last part of an epoch, rounded up to whole batches.
+  int64_t steps_left(double epochs) const;
 
   // The next batch; advance() moves past it.
   GlobalBatch batch() const;

@@ -165,6 +165,24 @@ TEST(EpochCursor, CountsStepsAndEpochs) {
   EXPECT_EQ(cursor.steps_left(1), 0);
 }
 
+// ceil(epochs x steps per epoch), as transformers counts.
+TEST(EpochCursor, CountsPartsOfEpochs) {
+  const Lengths dataset(10);
+  EpochCursor cursor(dataset, {.global_batch_size = 1});
+  EXPECT_EQ(cursor.steps_left(2.5), 25);
+  EXPECT_EQ(cursor.steps_left(0.3), 3);  // 0.3 x 10 is above 3 in floating point
+  EXPECT_EQ(cursor.steps_left(0.31), 4);
+  for (int step = 0; step < 12; ++step) cursor.advance();
+  EXPECT_EQ(cursor.steps_left(1.5), 3);
+  EXPECT_EQ(cursor.steps_left(1.1), 0);
+  EXPECT_EQ(cursor.steps_left(0.5), 0);
+  EpochCursor resumed(dataset, {.global_batch_size = 4});  // the rest of the epoch is 8 samples: 4, 4
+  resumed.resume(state_of(cursor));
+  EXPECT_EQ(resumed.steps_left(1.5), 1);
+  EXPECT_EQ(resumed.steps_left(2), 2);
+  EXPECT_EQ(resumed.steps_left(2.5), 4);
+}
+
 // As versions before wrote it.
 TEST(EpochCursor, ReadsOlderPositions) {
   const Lengths dataset(61, /*pads=*/true);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 
 #include "stretto/base/error.h"
@@ -9,6 +10,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/trainer/products.h"
+#include "stretto/trainer/run_folder.h"
 
 namespace stretto {
 namespace {
@@ -53,7 +55,18 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
                              at::Device device) {
   load_all_parameters(module);
-  return evaluate_alone(recipe, module, dataset, group, device, EvaluationStep::validation);
+  const auto start = std::chrono::steady_clock::now();
+  Evaluation evaluation = evaluate_alone(recipe, module, dataset, group, device, EvaluationStep::validation);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const int64_t batch = evaluation_batch_size(recipe) * group.size();
+  if (group.rank() == 0) {
+    RunFolder(recipe.output)
+        .write_json("test_summary.json", {{"samples", dataset.size()},
+                                          {"steps", (dataset.size() + batch - 1) / batch},
+                                          {"seconds", took.count()},
+                                          {"ranks", group.size()}});
+  }
+  return evaluation;
 }
 
 std::vector<double> label_weights(const Recipe& recipe, const std::string& setting,

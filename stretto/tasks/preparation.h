@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ std::optional<bool> prefix_space(const Recipe& recipe);
 // The tokenizer in `folder`, as the recipe's tokenizer section says.
 text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path& folder);
 
+// Removes what is behind the first `most` rows, sentences or questions of a file (data.max_train_samples and its like).
+template <class Row>
+void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
+  if (most && *most < std::ssize(rows)) rows.erase(rows.begin() + *most, rows.end());
+}
+
 // Throws ConfigError if the tokenizer's ids or data.max_length exceed what the model has.
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model);
 
@@ -42,7 +49,7 @@ auto on_rank_0_first(Group& group, const Make& make) {
   return made ? std::move(made) : make();
 }
 
-// Evaluates `module` on `dataset` for `stretto test`. Collective.
+// Evaluates `module` on `dataset` for `stretto test`; rank 0 writes the number of samples and the time into test_summary.json. Collective.
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
                              at::Device device);
 

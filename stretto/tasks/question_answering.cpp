@@ -48,6 +48,7 @@ class QuestionAnswering : public Task {
   void test() override;
 
  private:
+  static QuestionSet read(const std::filesystem::path& file, const std::optional<int64_t>& most);
   std::unique_ptr<data::QuestionDataset> tokenize(const QuestionSet& set,
                                                   const text::Tokenizer& tokenizer) const;
   void handle_misplaced(QuestionSet& set) const;
@@ -80,6 +81,14 @@ AnswerOptions QuestionAnswering::answer_options(std::initializer_list<const Ques
           .n_best_size = settings.n_best_size,
           .max_answer_length = settings.max_answer_length,
           .null_score_diff_threshold = settings.null_score_diff_threshold};
+}
+
+// The first `most` questions of a file, with their contexts.
+QuestionSet QuestionAnswering::read(const std::filesystem::path& file, const std::optional<int64_t>& most) {
+  QuestionSet set = corpus::read_questions(file);
+  keep_first(set.questions, most);
+  if (most) set.contexts.resize(set.questions.back().context + 1);
+  return set;
 }
 
 std::unique_ptr<data::QuestionDataset> QuestionAnswering::tokenize(const QuestionSet& set,
@@ -137,12 +146,13 @@ void QuestionAnswering::compare_inputs(
 
 FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
-  QuestionSet train_questions = corpus::read_questions(*recipe_.data.train);
+  QuestionSet train_questions = read(*recipe_.data.train, recipe_.data.max_train_samples);
   if (!has_answers(train_questions))
     throw DataError("{}: no question has an answer, from which nothing can be learned", train_questions.name);
   handle_misplaced(train_questions);
   std::optional<QuestionSet> validation;
-  if (recipe_.data.validation) validation = corpus::read_questions(*recipe_.data.validation);
+  if (recipe_.data.validation)
+    validation = read(*recipe_.data.validation, recipe_.data.max_validation_samples);
   const AnswerOptions options = answer_options({&train_questions, validation ? &*validation : nullptr});
   ExtractiveQa module(recipe_.model, options, static_cast<uint64_t>(recipe_.training.seed), models_);
   compare_inputs(
@@ -166,7 +176,7 @@ void QuestionAnswering::test() {
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
   if (!trained_labels(models_, Head::question_answering, folder.model()))
     throw DataError("{}: the model has no question answering head", folder.model().string());
-  const QuestionSet questions = corpus::read_questions(*recipe_.data.test);
+  const QuestionSet questions = read(*recipe_.data.test, recipe_.data.max_test_samples);
   const AnswerOptions options = answer_options({&questions});
   ExtractiveQa module(trained, options, 0, models_);
   compare_inputs(tokenizer, module.net(), {{"data.test", &questions}});

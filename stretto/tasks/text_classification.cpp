@@ -109,8 +109,12 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   }
   data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
   data::check_training_labels(train_table);
+  keep_first(train_table.rows, recipe_.data.max_train_samples);
   std::optional<data::Table> validation_table;
-  if (recipe_.data.validation) validation_table = read(*recipe_.data.validation, &train_table.labels, true);
+  if (recipe_.data.validation) {
+    validation_table = read(*recipe_.data.validation, &train_table.labels, true);
+    keep_first(validation_table->rows, recipe_.data.max_validation_samples);
+  }
   if (recipe_.data.validation_split) {
     validation_table = data::take_validation(train_table, *recipe_.data.validation_split,
                                              static_cast<uint64_t>(recipe_.training.seed));
@@ -144,7 +148,8 @@ void TextClassification::test() {
   if (!names) throw DataError("{}: the model has no classification head", folder.model().string());
   require_problem(recipe_, folder.model(), names->size(), problem_);
   const data::LabelSet labels(*names);
-  const data::Table table = read(*recipe_.data.test, &labels, false);
+  data::Table table = read(*recipe_.data.test, &labels, false);
+  keep_first(table.rows, recipe_.data.max_test_samples);
   SequenceClassification module(trained, *names, 0, models_, settings(spelled_labels(*names)));
   compare_inputs(tokenizer, module.net(), {{"data.test", &table}});
   check_fit(recipe_, tokenizer, module.net());

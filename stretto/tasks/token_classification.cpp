@@ -52,7 +52,8 @@ class TokenClassification : public Task {
   void test() override;
 
  private:
-  TaggedCorpus read(const std::filesystem::path& file, bool require_tags) const;
+  TaggedCorpus read(const std::filesystem::path& file, const std::filesystem::path& model,
+                    bool require_tags) const;
   std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const TextModel& model,
                                                 const text::Tokenizer& tokenizer,
                                                 const text::Tokenizer* words) const;
@@ -60,6 +61,8 @@ class TokenClassification : public Task {
   std::shared_ptr<KeptStates> kept_states(const data::TaggedDataset* dataset, const TextModel& model) const;
   void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const;
+  void name_numbers(const std::filesystem::path& model, corpus::TaggedOptions& options) const;
+  void warn_of_numbers(const TaggedCorpus& train) const;
   data::LabelSet tags_of(const TaggedCorpus& train) const;
   std::pair<ModelConfig, std::filesystem::path> start(const TaggedCorpus& train) const;
   TokenTagging::LossOptions loss_options(const TokenTagging& module) const;
@@ -72,12 +75,24 @@ class TokenClassification : public Task {
   const ModelRegistry& models_;
 };
 
-TaggedCorpus TokenClassification::read(const std::filesystem::path& file, bool require_tags) const {
+// Names tags that are numbers: as the recipe says, else by the classes of the model in folder `model`, if it is a tagger.
+void TokenClassification::name_numbers(const std::filesystem::path& model,
+                                       corpus::TaggedOptions& options) const {
+  options.tag_names = recipe_.token_classification.tag_names;
+  options.numbers_are_names = options.tag_names == std::vector<std::string>{"*"};
+  if (options.numbers_are_names) options.tag_names.clear();
+  if (!options.tag_names.empty() || model.empty()) return;
+  if (const auto trained = trained_labels(models_, Head::token_classification, model))
+    options.tag_names = *trained;
+}
+
+TaggedCorpus TokenClassification::read(const std::filesystem::path& file, const std::filesystem::path& model,
+                                       bool require_tags) const {
   const TokenClassificationConfig& settings = recipe_.token_classification;
   corpus::TaggedOptions options;
   options.token = recipe_.data.text.value_or("");
   options.tag = recipe_.data.label.value_or("");
-  options.tag_names = settings.tag_names;
+  name_numbers(model, options);
   if (settings.tag_scheme != "keep") options.scheme = corpus::parse_tag_scheme(settings.tag_scheme);
   options.require_tags = require_tags;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
@@ -131,6 +146,16 @@ data::LabelSet TokenClassification::tags_of(const TaggedCorpus& train) const {
     throw DataError("{}: all words have the tag \"{}\"; expected tags of spans, such as B-PER, besides O",
                     train.name, names.empty() ? "" : names.front());
   return data::LabelSet(names);
+}
+
+// Numbers may be classes, but there are no spans by which precision, recall and f1 could be counted.
+void TokenClassification::warn_of_numbers(const TaggedCorpus& train) const {
+  const auto names = train.tag_names();
+  const auto is_number = [](const std::string& name) { return parse_int(name).has_value(); };
+  if (group_.rank() != 0 || names.empty() || !std::ranges::all_of(names, is_number)) return;
+  log::warning(
+      "{}: the tags are numbers without names, so that f1 does not count entities; name them: token_classification.tag_names: [O, B-PER, I-PER, ...], or write names into the files",
+      train.name);
 }
 
 // The model and the tokenizer of the recipe, or those of a new tagger.
@@ -202,10 +227,16 @@ void TokenClassification::compare_inputs(
 }
 
 FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  TaggedCorpus train_corpus = read(*recipe_.data.train, true);
+  const std::filesystem::path model_path = recipe_.model.path.value_or("");
+  TaggedCorpus train_corpus = read(*recipe_.data.train, model_path, true);
   std::optional<TaggedCorpus> validation_corpus;
-  if (recipe_.data.validation) validation_corpus = read(*recipe_.data.validation, true);
-  const data::LabelSet tags = tags_of(train_corpus);
+  if (recipe_.data.validation) {
+    validation_corpus = read(*recipe_.data.validation, model_path, true);
+    keep_first(validation_corpus->sentences, recipe_.data.max_validation_samples);
+  }
+  warn_of_numbers(train_corpus);
+  const data::LabelSet tags = tags_of(train_corpus);  // also of sentences that are left out now
+  keep_first(train_corpus.sentences, recipe_.data.max_train_samples);
   const auto [model, tokenizer_folder] = start(train_corpus);
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, tokenizer_folder);
   TokenTagging module(model, tags.names(), static_cast<uint64_t>(recipe_.training.seed), models_);
@@ -240,7 +271,8 @@ void TokenClassification::test() {
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
   const auto names = trained_labels(models_, Head::token_classification, folder.model());
   if (!names) throw DataError("{}: the model has no token classification head", folder.model().string());
-  const TaggedCorpus corpus = read(*recipe_.data.test, false);
+  TaggedCorpus corpus = read(*recipe_.data.test, folder.model(), false);
+  keep_first(corpus.sentences, recipe_.data.max_test_samples);
   TokenTagging module(trained, *names, 0, models_);
   compare_inputs(tokenizer, module.net(), {{"data.test", &corpus}});
   check_fit(recipe_, tokenizer, module.net());

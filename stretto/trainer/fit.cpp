@@ -359,6 +359,7 @@ FitResult Fit::run() {
   run_.engine().catch_up();
   callbacks_.notify("fit_end", &Callback::fit_end);
   result_.steps = run_.steps_done();
+  result_.total_steps = run_.total_steps();
   result_.seconds = seconds_since(start);
   result_.best = best_.metrics();
   result_.best_epoch = best_.epoch();

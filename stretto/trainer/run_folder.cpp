@@ -21,9 +21,10 @@ void RunFolder::begin_run(const std::string& config, bool continues) const {
 void RunFolder::set_aside() const {
   const bool keep = std::filesystem::exists(model());
   const std::filesystem::path fresh = path_ / "previous.new";
-  for (const char* name : {"metrics.jsonl", "metrics.csv", "progress.json", "tensorboard", "mlflow",
-                           "dev_results.json", "test_results.json", "predictions.jsonl", "most_wrong.jsonl",
-                           "report.html", "summary.json", "config.yaml", "model", "models"}) {
+  for (const char* name :
+       {"metrics.jsonl", "metrics.csv", "progress.json", "tensorboard", "mlflow", "dev_results.json",
+        "test_results.json", "test_summary.json", "predictions.jsonl", "most_wrong.jsonl", "report.html",
+        "summary.json", "config.yaml", "model", "models"}) {
     const std::filesystem::path file = path_ / name;
     if (!std::filesystem::exists(file)) continue;
     if (!keep) {

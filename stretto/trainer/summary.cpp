@@ -14,6 +14,8 @@ void write_summary(const Recipe& recipe, const Group& group, const FitResult& re
       {"samples", result.samples},       {"seconds", result.seconds},
       {"samples_per_second", speed},     {"ranks", group.size()},
       {"model", folder.model().string()}};
+  summary["total_steps"] = result.total_steps;
+  summary["training_samples"] = result.training_samples;
   if (!result.ended_by.empty()) summary["ended_by"] = result.ended_by;
   if (result.best) {
     summary["best_epoch"] = result.best_epoch;

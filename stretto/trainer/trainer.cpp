@@ -73,6 +73,7 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
           std::move(rules));
   try {
     FitResult result = fit.run();
+    result.training_samples = train.size();
     if (!result.was_finished) trackers.end(result.stopped ? RunEnd::stopped : RunEnd::finished);
     return result;
   } catch (const std::exception& error) {

@@ -18,7 +18,9 @@ namespace stretto {
 
 struct FitResult {
   int64_t steps = 0;
-  int64_t samples = 0;
+  int64_t samples = 0;           // that were trained on, in this part of the run
+  int64_t total_steps = 0;       // of the run, also those that a callback left out
+  int64_t training_samples = 0;  // of the training set
   double seconds = 0;
   std::optional<Metrics> best;  // metrics of the epoch whose model was kept; nullopt without evaluation
   int64_t best_epoch = 0;       // 1 is the first

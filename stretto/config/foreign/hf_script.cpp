@@ -180,9 +180,13 @@ const std::vector<Flag>& flags() {
           "dataset_name", false, {},
           "stretto downloads nothing; export the data set to files and pass --train_file, --validation_file and --test_file"),
       refused("dataset_config_name", false, {}, "stretto downloads nothing; pass files"),
-      refused("max_train_samples", false, {}, "it is not supported; shorten the file (head -n)"),
-      refused("max_eval_samples", false, {}, "it is not supported; shorten the file (head -n)"),
-      refused("max_predict_samples", false, {}, "it is not supported; shorten the file (head -n)"),
+      setting("max_train_samples", "data.max_train_samples"),
+      {"max_eval_samples", false,
+       [](ScriptState& state, const std::string& value) {
+         state.plan.max_eval_samples = value;
+         if (state.has("validation_file")) state.recipe.set("data.max_validation_samples", quoted(value));
+       }},
+      setting("max_predict_samples", "data.max_test_samples"),
       {"label_smoothing_factor", false,
        [](ScriptState& state, const std::string& value) {
          if (parse_double(value) == 0.0) return;
@@ -207,7 +211,10 @@ void set_defaults(ScriptState& state) {
                                                    : "question-answering");
   recipe.set("data.max_length", state.script == Script::qa ? "384" : "128");
   if (state.script == Script::qa) recipe.set("question_answering.version_2_with_negative", "false");
-  if (state.script == Script::ner) recipe.set("token_classification.long_sentences", "cut");
+  if (state.script == Script::ner) {
+    recipe.set("token_classification.long_sentences", "cut");
+    recipe.set("token_classification.tag_names", "[\"*\"]");
+  }
   recipe.set("training.epochs", "3");
   recipe.set("training.batch_size", "8");
   recipe.set("optimizer.type", "AdamW");

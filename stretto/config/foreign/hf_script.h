@@ -19,9 +19,10 @@ struct ScriptPlan {
   bool train = false, evaluate = false, predict = false;
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
-  std::optional<int64_t> ranks = std::nullopt;            // on this host, if the flags say so
-  std::string glue_task;                                  // --task_name in lower case, else empty
-  std::vector<std::string> notes;  // flags without a meaning here, each with the reason
+  std::string max_eval_samples = "null";  // of the validation file, as a setting: all, or the first so many
+  std::optional<int64_t> ranks = std::nullopt;  // on this host, if the flags say so
+  std::string glue_task;                        // --task_name in lower case, else empty
+  std::vector<std::string> notes;               // flags without a meaning here, each with the reason
 
   // Evaluating a model leaves the run that trained one in the same output_dir as it is.
   std::filesystem::path run_folder() const { return output_dir / (train ? "run" : "evaluation"); }

@@ -92,6 +92,18 @@ TEST(HfScript, WarmupStepsOfZeroLeaveTheRatio) {
   EXPECT_EQ(by_steps.find("warmup_ratio"), std::string::npos);
 }
 
+TEST(HfScript, LimitsOfSamples) {
+  const ScriptPlan plan =
+      translate_script(Script::qa, {"--model_name_or_path", "m", "--output_dir", "o", "--do_train",
+                                    "--do_eval", "--train_file", "t", "--validation_file", "v",
+                                    "--max_train_samples", "7", "--max_eval_samples=5"});
+  const Recipe recipe = parse_recipe(plan.recipe, "run-qa");
+  EXPECT_EQ(recipe.data.max_train_samples, 7);
+  EXPECT_EQ(recipe.data.max_validation_samples, 5);
+  EXPECT_EQ(recipe.data.max_test_samples, std::nullopt);
+  EXPECT_EQ(plan.max_eval_samples, "5");
+}
+
 TEST(HfScript, Refusals) {
   const std::vector<std::string> least = {"--model_name_or_path", "m", "--output_dir", "o"};
   const auto with = [&](std::vector<std::string> more) {

@@ -10,10 +10,12 @@
 namespace stretto::optim {
 
 using declare::above;
+using declare::at_least;
 
 void CosineWithWarmupOptions::fields(declare::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
-  field("num_cycles", num_cycles, "waves of the cosine; 0.5: from lr down to 0", above(0));
+  field("num_cycles", num_cycles, "waves of the cosine; 0.5: from lr down to the lowest rate", above(0));
+  field("min_lr_rate", min_lr_rate, "the lowest rate as a part of lr", at_least(0).at_most(1));
 }
 
 void CosineWithWarmupOptions::check() const { check_warmup(num_warmup_steps, warmup_ratio); }
@@ -29,7 +31,8 @@ class CosineWithWarmup : public WarmupSchedule {
  private:
   double factor_after_warmup(int64_t steps_done) const override {
     const double angle = std::numbers::pi * options_.num_cycles * 2 * progress(steps_done);
-    return std::max(0.0, 0.5 * (1 + std::cos(angle)));
+    const double factor = 0.5 * (1 + std::cos(angle));
+    return std::max(0.0, factor * (1 - options_.min_lr_rate) + options_.min_lr_rate);
   }
   CosineWithWarmupOptions options_;
 };

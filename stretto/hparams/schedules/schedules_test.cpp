@@ -68,6 +68,15 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
   EXPECT_EQ(types.size() + 1, schedule_kinds().size()) << "all but AnnealOnPlateau, which is Flair's";
 }
 
+// transformers' get_cosine_with_min_lr_schedule_with_warmup.
+TEST(Schedules, CosineToALowestRate) {
+  const auto schedule = from_yaml("{type: CosineWithWarmup, num_warmup_steps: 10, min_lr_rate: 0.1}");
+  schedule->start({.lr = 2}, 110);
+  EXPECT_DOUBLE_EQ(schedule->rates(5).lr, 1);
+  EXPECT_DOUBLE_EQ(schedule->rates(60).lr, 2 * (0.5 * 0.9 + 0.1));
+  EXPECT_NEAR(schedule->rates(110).lr, 0.2, 1e-12);
+}
+
 // patience evaluations without improvement are tolerated, initial_extra_patience more before the first reduction.
 TEST(Schedules, AnnealOnPlateauIsFlairs) {
   const auto schedule = from_yaml(

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The flags of Hugging Face's example scripts and what run-glue, run-ner and run-qa do with them.
+
+    scripts_test.py STRETTO
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+from workspace import Stretto, require, require_close, write_inputs
+
+NER = ["--config_name", "encoder/config.json", "--tokenizer_name", "encoder", "--train_file", "data/train.jsonl", "--validation_file",
+       "data/dev.jsonl", "--test_file", "data/test.jsonl", "--max_seq_length", "48", "--logging_steps", "1", "--seed", "5"]
+
+
+def read_lines(path):
+    return path.read_text().splitlines()
+
+
+def write_head(source, target, count):
+    target.write_text("".join(line + "\n" for line in read_lines(source)[:count]))
+
+
+def model_bytes(stretto, run):
+    return (stretto.folder / run / "model.safetensors").read_bytes()
+
+
+def check_limits(stretto):
+    """--max_*_samples read the first samples: as shorter files do, on any number of ranks."""
+    for name, count in (("train", 40), ("dev", 9), ("test", 7)):
+        write_head(stretto.folder / f"data/{name}.jsonl", stretto.folder / f"data/short-{name}.jsonl", count)
+    stages = ["--do_train", "--do_eval", "--do_predict", "--num_train_epochs", "1", "--learning_rate", "5e-3"]
+    limits = ["--max_train_samples", "40", "--max_eval_samples", "9", "--max_predict_samples=7"]
+    stretto.run("run-ner", *NER, *stages, *limits, "--output_dir", "limited", "-N", 1)
+    short = [word.replace("data/", "data/short-") for word in NER]
+    stretto.run("run-ner", *short, *stages, "--output_dir", "short", "-N", 1)
+    require(model_bytes(stretto, "limited") == model_bytes(stretto, "short"), "--max_train_samples 40 is not the first 40 samples")
+    for results in "eval_results.json", "predict_results.json":
+        found, wanted = stretto.json(f"limited/{results}"), stretto.json(f"short/{results}")
+        require(found.keys() == wanted.keys() and all(
+            found[key] == wanted[key] for key in wanted if key.endswith(("f1", "accuracy", "loss"))), f"{results}: {found}, {wanted}")
+    require(len(read_lines(stretto.folder / "limited/predictions.txt")) == 7, "--max_predict_samples 7: predictions.txt")
+    # 2 ranks, each with half of the batch.
+    stretto.run("run-ner", *NER, *stages, *limits, "--per_device_train_batch_size", 4, "--output_dir", "limited2", "-N", 2)
+    two, one = stretto.json("limited2/eval_results.json"), stretto.json("limited/eval_results.json")
+    require_close("2 ranks", {"loss": two["eval_loss"]}, {"loss": one["eval_loss"]}, 1e-3)
+    stretto.run("run-ner", *NER, *stages, "--max_train_samples", "100000", "--max_steps", "2", "--output_dir", "all")
+    for wrong in "0", "-1", "1.5", "many":
+        stretto.require_error("max_train_samples", "run-ner", *NER, "--do_train", "--max_train_samples", wrong, "--output_dir", "wrong")
+        require(not (stretto.folder / "wrong/run/model").exists(), f"--max_train_samples {wrong} trained")
+
+
+def check_question_limits(stretto):
+    flags = ["run-qa", "--config_name", "encoder/config.json", "--tokenizer_name", "encoder", "--validation_file", "data/dev.json",
+             "--max_seq_length", "48", "--doc_stride", "8", "--version_2_with_negative"]
+    stretto.run(*flags, "--train_file", "data/train.json", "--do_train", "--do_eval", "--max_steps", 2, "--max_train_samples", 12,
+                "--max_eval_samples", 5, "--output_dir", "questions")
+    require(len(stretto.json("questions/eval_predictions.json")) == 5, "--max_eval_samples 5: eval_predictions.json")
+    require(stretto.json("questions/eval_results.json")["eval_total"] == 5, "eval_results.json")
+
+
+def check_recipe_settings(stretto):
+    """The same limits in a recipe."""
+    (stretto.folder / "ner.yaml").write_text(
+        "task: token-classification\nmodel: {config: encoder/config.json}\ntokenizer: {path: encoder}\n"
+        "data: {train: data/train.jsonl, validation: data/dev.jsonl, test: data/test.jsonl, max_length: 48, max_train_samples: 40,\n"
+        "       max_validation_samples: 9, max_test_samples: 7}\n"
+        "training: {epochs: 1.5, batch_size: 8}\n")
+    stretto.train("ner.yaml", "recipe", 1)
+    summary = stretto.json("recipe/summary.json")
+    require((summary["training_samples"], summary["steps"]) == (40, 8), f"1.5 epochs of 40 samples in batches of 8: {summary}")
+    stretto.run("test", "ner.yaml", "output=recipe")
+    require(len(read_lines(stretto.folder / "recipe/predictions.jsonl")) == 7, "data.max_test_samples: 7")
+    stretto.require_error("it limits data.validation, which is not set", "train", "ner.yaml", "data.validation=null", "evaluate.every=never")
+
+
+def check_numbered_tags(stretto):
+    """ner_tags that are numbers: named by a trained model's classes, else each is a class."""
+    names = sorted({tag for line in read_lines(stretto.folder / "data/train.jsonl") for tag in json.loads(line)["ner_tags"]})
+    for part in "train", "dev", "test":
+        rows = [json.loads(line) for line in read_lines(stretto.folder / f"data/{part}.jsonl")]
+        (stretto.folder / f"data/numbered-{part}.jsonl").write_text("".join(
+            json.dumps({**row, "ner_tags": [names.index(tag) for tag in row["ner_tags"]]}) + "\n" for row in rows))
+    numbered = [word.replace("data/", "data/numbered-") for word in NER[4:]]
+    stretto.run("run-ner", "--model_name_or_path", "limited", *numbered, "--do_eval", "--max_eval_samples", 9, "--output_dir", "named")
+    require(stretto.json("named/eval_results.json")["eval_f1"] == stretto.json("limited/eval_results.json")["eval_f1"],
+            "numbers are not the classes of the model")
+    stretto.run("run-ner", *NER[:4], *numbered, "--do_train", "--do_predict", "--max_steps", 2, "--output_dir", "numbers")
+    labels = stretto.json("numbers/config.json")["id2label"]
+    require(labels == {str(i): str(i) for i in range(len(names))}, f"{labels}")
+    words = " ".join(read_lines(stretto.folder / "numbers/predictions.txt")).split()
+    require(set(words) <= set(labels), f"predictions.txt: {set(words)}")
+
+
+def main(program):
+    with tempfile.TemporaryDirectory(prefix="stretto-scripts-") as temporary:
+        folder = pathlib.Path(temporary)
+        write_inputs(folder)
+        stretto = Stretto(program, folder)
+        check_limits(stretto)
+        check_question_limits(stretto)
+        check_recipe_settings(stretto)
+        check_numbered_tags(stretto)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
