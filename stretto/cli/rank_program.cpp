@@ -11,7 +11,7 @@
 
 namespace stretto::cli {
 
-std::vector<std::string> rank_command() {
+std::vector<std::string> rank_command(std::vector<std::string> arguments) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path program = here.parent_path().parent_path() / "libexec/stretto/stretto-rank";
   if (!std::filesystem::exists(program)) {
@@ -19,9 +19,14 @@ std::vector<std::string> rank_command() {
         "{} is missing; it is part of stretto and runs the computation: build or install all of stretto",
         program.string());
   }
-  std::vector<std::string> command = launch::command_line();
-  command.at(0) = program.string();
-  return command;
+  arguments.insert(arguments.begin(), program.string());
+  return arguments;
+}
+
+std::vector<std::string> rank_command() {
+  std::vector<std::string> arguments = launch::command_line();
+  arguments.erase(arguments.begin());
+  return rank_command(std::move(arguments));
 }
 
 void become_rank_program() {

@@ -9,6 +9,9 @@ namespace stretto::cli {
 // that compute. It is searched in ../libexec/stretto relative to this program. Throws ConfigError if it is missing.
 std::vector<std::string> rank_command();
 
+// The same with these arguments in place of those of this process.
+std::vector<std::string> rank_command(std::vector<std::string> arguments);
+
 // Executes rank_command() in place of this process (execv). Throws IoError on failure; does not return.
 [[noreturn]] void become_rank_program();
 

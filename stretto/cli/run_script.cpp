@@ -1,26 +1,19 @@
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <memory>
-#include <optional>
 
-#include <spawn.h>
-#include <sys/wait.h>
-
-#include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/cli/child_process.h"
+#include "stretto/cli/earlier_run.h"
+#include "stretto/cli/rank_program.h"
 #include "stretto/cli/script_results.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/command/launch_arguments.h"
+#include "stretto/cluster/managers.h"
+#include "stretto/command/launch_recipe.h"
 #include "stretto/command/standard_output.h"
 #include "stretto/config/foreign/flair_script.h"
 #include "stretto/hub/cache.h"
-#include "stretto/launch/process/command_line.h"
-
-extern char** environ;
 
 namespace stretto::cli {
 namespace {
@@ -28,131 +21,14 @@ namespace {
 using foreign::Script;
 using foreign::ScriptPlan;
 
-// What the last step of a run of Flair's script writes.
-constexpr const char* finished_mark = "test.tsv";
-// The exit code of a command that was refused before it did anything.
+// The exit codes of a stage that was refused before it did anything, and that has saved after Ctrl-C or SIGTERM.
 constexpr int refused = 2;
+constexpr int stopped = 75;
 
 struct ScriptArguments {
   bool print_recipe = false;
   int ranks = 0;
   std::string strategy;
-};
-
-// Runs this program with other arguments; returns its exit code.
-int run_stretto(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), launch::own_command().at(0));
-  std::vector<char*> words;
-  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  pid_t child = 0;
-  const int failed = ::posix_spawn(&child, words[0], nullptr, nullptr, words.data(), environ);
-  if (failed != 0) throw IoError("cannot run {}: {}", arguments[0], std::strerror(failed));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) throw IoError("cannot wait for {}: {}", arguments[0], std::strerror(errno));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-bool is_inside(const std::filesystem::path& path, const std::filesystem::path& folder) {
-  const std::string relative =
-      std::filesystem::weakly_canonical(path).lexically_relative(std::filesystem::weakly_canonical(folder));
-  return !relative.empty() && !relative.starts_with("..");
-}
-
-// A finished run of the script is replaced only with --overwrite_output_dir, as there; an interrupted one is continued. Returns whether
-// a new run replaces that in the folder.
-bool replaces_earlier_run(const ScriptPlan& plan) {
-  const bool finished = std::filesystem::exists(plan.output_dir / "config.json");
-  if (plan.train && finished && !plan.overwrite)
-    throw ConfigError("--output_dir {}: it holds a trained model; pass --overwrite_output_dir to train again",
-                      plan.output_dir.string());
-  if (!plan.train || !plan.overwrite) return false;
-  const std::filesystem::path recipe = plan.recipe_file();
-  const bool started = plan.resume && std::filesystem::exists(recipe) && read_file(recipe) == plan.recipe &&
-                       !std::filesystem::exists(plan.output_dir / finished_mark);
-  if (started) {
-    log::info("continuing the run in {}, which has not finished", plan.output_dir.string());
-    return false;
-  }
-  if (is_inside(plan.model, plan.run_folder()))
-    throw ConfigError(
-        "--model_name_or_path {}: it is in {}, which this command replaces; pass another --output_dir",
-        plan.model.string(), plan.run_folder().string());
-  return std::filesystem::exists(plan.run_folder());
-}
-
-// An earlier run of the script in --output_dir, which stands aside while a new one starts, and then is previous/. If the new one is
-// refused before its first step, everything is as it was.
-class EarlierRun {
- public:
-  explicit EarlierRun(const ScriptPlan& plan)
-      : run_(plan.output_dir / "run"),
-        aside_(plan.output_dir / "previous.new"),
-        recipe_(plan.recipe_file()),
-        done_(plan.output_dir / finished_mark),
-        done_aside_(done_.string() + ".earlier") {
-    // A command that was killed in between has left it aside.
-    if (!std::filesystem::exists(aside_)) return;
-    const archive::RunLock lock(run_);
-    new_run_has_begun() ? keep() : bring_back();
-  }
-
-  // Writes the new recipe; `replaced`: the run in the folder makes room.
-  void begin(const ScriptPlan& plan, bool replaced) {
-    make_folders(plan.output_dir);
-    if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
-    if (replaced) {
-      const archive::RunLock lock(run_);  // refuses while a run writes there
-      rename_folder(run_, aside_);
-      if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_aside_);
-    }
-    if (plan.train) {
-      lock_.emplace(run_);
-      ::setenv(archive::RunLock::variable, lock_->value().c_str(), 1);  // `stretto train` takes it over
-    }
-    write_file_atomic(recipe_, plan.recipe);
-  }
-
-  void restore() {
-    if (new_run_has_begun()) return keep();
-    bring_back();
-    if (earlier_recipe_) {
-      write_file_atomic(recipe_, *earlier_recipe_);
-    } else {
-      std::filesystem::remove(recipe_);
-    }
-    log::info("{}--print-recipe shows the recipe that these flags mean",
-              earlier_recipe_ ? fmt::format("{} is as it was; ", recipe_.string()) : "");
-  }
-
-  void keep() {
-    std::filesystem::remove(done_aside_);
-    if (!std::filesystem::exists(aside_)) return;
-    const std::filesystem::path previous = aside_.parent_path() / "previous";
-    replace_folder(aside_, previous);
-    log::info("the earlier run is in {}", previous.string());
-  }
-
-  std::string recipe() const { return recipe_.string(); }
-
- private:
-  bool new_run_has_begun() const {
-    const std::filesystem::path checkpoints = run_ / "checkpoints";
-    return std::filesystem::exists(run_ / "model") ||
-           (std::filesystem::exists(checkpoints) && !std::filesystem::is_empty(checkpoints));
-  }
-
-  void bring_back() {
-    if (!std::filesystem::exists(aside_)) return;
-    remove_folder(run_);
-    rename_folder(aside_, run_);
-    if (std::filesystem::exists(done_aside_)) std::filesystem::rename(done_aside_, done_);
-  }
-
-  std::filesystem::path run_, aside_, recipe_, done_, done_aside_;
-  std::optional<std::string> earlier_recipe_;
-  std::optional<archive::RunLock> lock_;
 };
 
 // Without --do_train, the model to evaluate takes the place of a trained one.
@@ -174,47 +50,77 @@ std::filesystem::path evaluated_model(const ScriptPlan& plan) {
       plan.model.string());
 }
 
-int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& arguments) {
+// What a script does, one stage after the other, each in a process of its own, as `stretto train` and `stretto test` are.
+class Stages {
+ public:
+  Stages(Script script, const ScriptPlan& plan, const ScriptArguments& arguments)
+      : plan_(plan), arguments_(arguments), earlier_(plan), results_(script, plan) {}
+
+  // Returns the exit code.
+  int run() {
+    const bool replaces = replaces_earlier_run(plan_);
+    const std::filesystem::path model = plan_.train ? plan_.model : evaluated_model(plan_);
+    earlier_.begin(replaces);
+    if (!plan_.train) link_model(plan_, model);
+    if (plan_.train && !done(Verb::train, {})) return code_;
+    if (plan_.train) results_.add_training();
+    const std::vector<std::string> validation = {
+        "data.test=" + (plan_.validation ? plan_.validation->string() : ""),
+        "data.max_test_samples=" + plan_.max_eval_samples};
+    if (plan_.evaluate && !done(Verb::test, validation)) return code_;
+    if (plan_.evaluate) results_.add_test("eval");
+    if (plan_.predict && !done(Verb::test, {})) return code_;
+    if (plan_.predict) results_.add_test("predict");
+    return 0;
+  }
+
+ private:
+  // Whether the stage has done all of its work; else code_ is the exit code.
+  bool done(Verb verb, const std::vector<std::string>& overrides) {
+    const bool first = !begun_;
+    begun_ = true;
+    code_ = run_in_child([&] { return run_stage(verb, overrides); });
+    first&& code_ == refused ? earlier_.restore() : earlier_.keep();
+    if (code_ != stopped) return code_ == 0;
+    log::info("{}: the run has not finished; the same command{} continues it", plan_.output_dir.string(),
+              plan_.overwrite && !plan_.resume ? " without --overwrite_output_dir" : "");
+    code_ = 0;
+    return false;
+  }
+
+  int run_stage(Verb verb, const std::vector<std::string>& overrides) const {
+    command::RecipeArguments arguments;
+    arguments.recipe = plan_.recipe_file();
+    arguments.overrides = overrides;
+    arguments.strategy = arguments_.strategy;
+    arguments.flags = plan_.flags;
+    arguments.launch.ranks =
+        arguments_.ranks > 0 ? arguments_.ranks : static_cast<int>(plan_.ranks.value_or(0));
+    arguments.launch.stop_exit_code = stopped;
+    const Recipe recipe = command::load_checked(arguments, verb);
+    std::vector<std::string> words = {verb == Verb::train ? "train" : "test", arguments.recipe.string()};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    return command::launch_recipe(arguments, recipe, verb, rank_command(words));
+  }
+
+  const ScriptPlan& plan_;
+  const ScriptArguments& arguments_;
+  EarlierRun earlier_;
+  ScriptResults results_;
+  bool begun_ = false;
+  int code_ = 0;
+};
+
+int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& arguments,
+             const std::string& verb) {
+  if (cluster::is_rank())
+    throw ConfigError(
+        "{}: this process is a rank of another launcher (torchrun, srun, mpirun), but {} starts its own ranks; start it once, with -N",
+        verb, verb);
   for (const std::string& note : plan.notes) log::info("{}", note);
   if (std::filesystem::exists(plan.output_dir) && !std::filesystem::is_directory(plan.output_dir))
     throw ConfigError("--output_dir {}: it is a file; expected a folder", plan.output_dir.string());
-  EarlierRun earlier(plan);
-  const bool replaces = replaces_earlier_run(plan);
-  const std::filesystem::path model = plan.train ? plan.model : evaluated_model(plan);
-  earlier.begin(plan, replaces);
-  if (!plan.train) link_model(plan, model);
-  std::vector<std::string> launch;
-  const int64_t ranks = arguments.ranks > 0 ? arguments.ranks : plan.ranks.value_or(0);
-  if (ranks > 0) launch = {"-N", std::to_string(ranks)};
-  if (!arguments.strategy.empty()) launch.insert(launch.end(), {"--strategy", arguments.strategy});
-  ScriptResults results(script, plan);
-  bool trained = false;
-  const auto run = [&](std::vector<std::string> words) {
-    words.insert(words.begin() + 2, launch.begin(), launch.end());
-    const int code = run_stretto(std::move(words));
-    if (code == refused && !trained) {
-      earlier.restore();
-    } else {
-      earlier.keep();
-    }
-    return code;
-  };
-  if (plan.train) {
-    if (const int code = run({"train", earlier.recipe()}); code != 0) return code;
-    trained = true;
-    results.add_training();
-  }
-  if (plan.evaluate) {
-    const int code = run({"test", earlier.recipe(), "--set", "data.test=" + plan.validation->string(),
-                          "--set", "data.max_test_samples=" + plan.max_eval_samples});
-    if (code != 0) return code;
-    results.add_test("eval");
-  }
-  if (plan.predict) {
-    if (const int code = run({"test", earlier.recipe()}); code != 0) return code;
-    results.add_test("predict");
-  }
-  return 0;
+  return Stages(script, plan, arguments).run();
 }
 
 void add_script(CLI::App& app, int& exit_code, const char* name, const char* help, Script script) {
@@ -241,7 +147,7 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
       std::cout << plan.recipe;
       return;
     }
-    exit_code = run_plan(script, plan, *arguments);
+    exit_code = run_plan(script, plan, *arguments, verb->get_name());
   });
 }
 

@@ -78,6 +78,19 @@ Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::st
   }
 }
 
+// As load_without_unread; places name the flags that lines of the recipe stand for.
+Recipe load_with_flags(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb) {
+  if (arguments.flags.empty()) return load_without_unread(arguments, std::move(overrides), verb);
+  const std::string file = arguments.recipe.string();
+  try {
+    Recipe recipe = load_without_unread(arguments, std::move(overrides), verb);
+    for (auto& [setting, place] : recipe.origins.places) place = arguments.flags.in(place, file);
+    return recipe;
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}", arguments.flags.in(error.what(), file));
+  }
+}
+
 }  // namespace
 
 // The command line counts where both name something, except for the number of hosts, where they must agree.
@@ -150,7 +163,7 @@ Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
   }
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.strategy.empty()) overrides.push_back("training.strategy=" + arguments.strategy);
-  Recipe recipe = load_without_unread(arguments, std::move(overrides), verb);
+  Recipe recipe = load_with_flags(arguments, std::move(overrides), verb);
   check_recipe(recipe, verb);
   return recipe;
 }

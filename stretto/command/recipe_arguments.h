@@ -8,6 +8,7 @@
 
 #include "stretto/command/launch_arguments.h"
 #include "stretto/config/check_recipe.h"
+#include "stretto/config/foreign/flag_places.h"
 
 namespace stretto::command {
 
@@ -18,7 +19,8 @@ struct RecipeArguments {
   std::vector<std::string> overrides;  // KEY=VALUE, with or without --set before it, in order
   std::string strategy;
   std::filesystem::path deepspeed, accelerate, parameters,
-      hps;  // configuration files of other tools; empty: none
+      hps;                         // configuration files of other tools; empty: none
+  foreign::FlagPlaces flags = {};  // of the lines of a recipe that a script's flags became
   LaunchArguments launch;
   std::vector<declare::Field> program = {};  // settings declared by the program: see load_recipe
 };

@@ -41,9 +41,9 @@ std::optional<size_t> conll_column(const std::string& setting, const std::string
 TaggedCorpus parse_conll_corpus(std::string_view content, const std::string& name,
                                 const TaggedOptions& options) {
   const ConllFile file = parse_conll(content, name);
-  const size_t token = *conll_column("data.text", options.token, 0, file, name);
+  const size_t token = *conll_column(options.token_setting, options.token, 0, file, name);
   const std::optional<size_t> last = file.columns > 1 ? std::optional(file.columns - 1) : std::nullopt;
-  const std::optional<size_t> tag = conll_column("data.label", options.tag, last, file, name);
+  const std::optional<size_t> tag = conll_column(options.tag_setting, options.tag, last, file, name);
   TaggedCorpus corpus;
   corpus.columns =
       fmt::format("token = {}, tag = {} of {}", token + 1, tag ? std::to_string(*tag + 1) : "none",
@@ -97,14 +97,14 @@ class JsonCorpusReader {
   }
 
   void choose_keys(const nlohmann::json& row) {
-    token_ = choose(row, "data.text", options_.token, {"tokens", "words"});
+    token_ = choose(row, options_.token_setting, options_.token, {"tokens", "words"});
     if (token_.empty())
       throw ConfigError("{}:{}: no list of tokens among the keys {}; name it: data.text", name_, line_,
                         keys(row));
-    tag_ = choose(row, "data.label", options_.tag, {"ner_tags", "tags", "labels", "ner"});
+    tag_ = choose(row, options_.tag_setting, options_.tag, {"ner_tags", "tags", "labels", "ner"});
   }
 
-  std::string choose(const nlohmann::json& row, const char* setting, const std::string& asked,
+  std::string choose(const nlohmann::json& row, const std::string& setting, const std::string& asked,
                      std::initializer_list<const char*> usual) const {
     if (!asked.empty()) {
       if (row.contains(asked)) return asked;

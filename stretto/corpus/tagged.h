@@ -35,6 +35,9 @@ struct TaggedOptions {
   // several; "tokens" or "words", and "ner_tags", "tags", "labels" or "ner".
   std::string token = {};
   std::string tag = {};
+  // What errors call these settings.
+  std::string token_setting = "data.text";
+  std::string tag_setting = "data.label";
   // For JSON Lines whose tags are numbers: their names by number.
   std::vector<std::string> tag_names = {};
   bool numbers_are_names = false;  // without tag_names: each number is its own name; else numbers are refused

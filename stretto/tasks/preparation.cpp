@@ -40,8 +40,9 @@ void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const Tex
         tokenizer.vocab_size() - 1, model.vocab_size());
   }
   if (recipe.data.max_length > model.max_length()) {
-    throw ConfigError("data.max_length: {} exceeds the {} positions of the model; set data.max_length: {}",
-                      recipe.data.max_length, model.max_length(), model.max_length());
+    throw ConfigError("{}: {} exceeds the {} positions of the model; set it to {} at most",
+                      recipe.origins.label("data.max_length"), recipe.data.max_length, model.max_length(),
+                      model.max_length());
   }
 }
 

@@ -92,6 +92,8 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file, const 
   corpus::TaggedOptions options;
   options.token = recipe_.data.text.value_or("");
   options.tag = recipe_.data.label.value_or("");
+  options.token_setting = recipe_.origins.label("data.text");
+  options.tag_setting = recipe_.origins.label("data.label");
   name_numbers(model, options);
   if (settings.tag_scheme != "keep") options.scheme = corpus::parse_tag_scheme(settings.tag_scheme);
   options.require_tags = require_tags;

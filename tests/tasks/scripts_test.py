@@ -6,6 +6,8 @@
 
 import json
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
 
@@ -13,6 +15,40 @@ from workspace import Stretto, require, require_close, write_inputs
 
 NER = ["--config_name", "encoder/config.json", "--tokenizer_name", "encoder", "--train_file", "data/train.jsonl", "--validation_file",
        "data/dev.jsonl", "--test_file", "data/test.jsonl", "--max_seq_length", "48", "--logging_steps", "1", "--seed", "5"]
+
+
+MISTAKES = [
+    ("--per_device_train_batch_size", "0", ": training.batch_size: 0 is out of range"),
+    ("--gradient_accumulation_steps", "0", ": training.grad_accumulation_steps"),
+    ("--max_seq_length", "1", ": data.max_length: 1 is out of range"),
+    ("--max_seq_length", "100000", ": data.max_length: 100000 exceeds the 64 positions of the model"),
+    ("--num_train_epochs", "-1", ": training.epochs: -1 is out of range"),
+    ("--num_train_epochs", "abc", ": training.epochs: \"abc\" is not a number"),
+    ("--learning_rate", "-1", ": optimizer.lr: -1 is out of range"),
+    ("--seed", "-3", ": training.seed: -3 is out of range"),
+    ("--data_seed", "7", ": there is one seed"),
+    ("--max_steps", "many", ": expected a whole number"),
+    ("--optim", "lion", ": it is not supported; expected one of adafactor"),
+    ("--lr_scheduler_type", "cosin", ": it is not supported; did you mean \"cosine\"?"),
+    ("--lr_scheduler_type", "reduce_lr_on_plateau", ": scheduler.type: ReduceLROnPlateau follows a metric"),
+    ("--lr_scheduler_kwargs", "{\"num_cycle\": 1}", ": scheduler.num_cycle is not a setting"),
+    ("--lr_scheduler_kwargs", "2", ": expected a JSON object"),
+    ("--warmup_ratio", "2", ": expected a part of all steps"),
+    ("--warmup_steps", "1.5", ": expected a whole number of steps"),
+    ("--save_steps", "0", ": expected a whole number of steps"),
+    ("--save_strategy", "best", ": nothing is evaluated"),
+    ("--eval_strategy", "sometimes", ": expected no, epoch or steps"),
+    ("--text_column_name", "nope", ": data.text: data/train.jsonl:1 has no key \"nope\""),
+    ("--train_file", "data/nope.jsonl", ": data.train: data/nope.jsonl does not exist"),
+    ("--resume_from_checkpoint", "nowhere", ": resume: nowhere does not exist"),
+    ("--deepspeed", "ds.json", ": pass --strategy zero1"),
+    ("--fsdp", "offload", ": offload is not supported"),
+    ("--neftune_noise_alpha", "5", ": noise on embeddings"),
+    ("--dataloader_drop_last", "True", ": each sample of an epoch"),
+    ("--push_to_hub", "True", ": stretto uploads nothing"),
+    ("--auto_find_batch_size", "True", ": pass --per_device_train_batch_size"),
+    ("--doc_stride", "8", ": question_answering does not apply"),
+]
 
 
 def read_lines(path):
@@ -94,6 +130,40 @@ def check_numbered_tags(stretto):
     require(set(words) <= set(labels), f"predictions.txt: {set(words)}")
 
 
+def check_interruption(stretto):
+    """Ctrl-C: the verb ends when the ranks have saved; the same command continues the run."""
+    flags = ["run-ner", *NER, "--do_train", "--do_eval", "--max_steps", "2000", "--output_dir", "stopped", "-N", "2"]
+    for stop in signal.SIGINT, signal.SIGTERM:
+        process = subprocess.Popen([stretto.program, *flags], cwd=stretto.folder, stderr=subprocess.PIPE, encoding="utf-8")
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if line.startswith("step ") and len([line for line in lines if line.startswith("step ")]) == 20:
+                process.send_signal(stop)
+        require(process.wait() == 0, "".join(lines))
+        require("the same command continues it" in lines[-1], "".join(lines))
+        require(list((stretto.folder / "stopped/run/checkpoints").iterdir()) != [], "no checkpoint was saved")
+        require(not (stretto.folder / "stopped/config.json").exists(), "results of a run that has not finished")
+    stretto.run(*flags[:-2], "-N", "2")
+    require(stretto.json("stopped/run/summary.json")["resumed_after_step"] > 20, "the second run has not resumed")
+
+
+def check_errors(stretto):
+    """Thirty mistakes: each names its flag and leaves the run in --output_dir as it is."""
+    out = stretto.folder / "limited"
+    kept = lambda: {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.suffix != ".log"}
+    before = kept()
+    for flag, value, message in MISTAKES:
+        words = [flag, value] if value else [flag]
+        if flag == "--train_file":
+            flags = [value if word == "data/train.jsonl" else word for word in NER]
+        else:
+            flags = [*NER, *words]
+        stretto.require_error(f"{flag}{' ' + value if value else ''}{message}", "run-ner", *flags, "--do_train", "--overwrite_output_dir",
+                              "--output_dir", "limited")
+        require(kept() == before, f"{words} changed the folder")
+
+
 def main(program):
     with tempfile.TemporaryDirectory(prefix="stretto-scripts-") as temporary:
         folder = pathlib.Path(temporary)
@@ -103,6 +173,8 @@ def main(program):
         check_question_limits(stretto)
         check_recipe_settings(stretto)
         check_numbered_tags(stretto)
+        check_errors(stretto)
+        check_interruption(stretto)
 
 
 if __name__ == "__main__":

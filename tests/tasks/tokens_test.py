@@ -143,7 +143,7 @@ def check_refused_reruns(stretto, flags):
     # A command that was killed while the earlier run stood aside: the next one, which is refused too, brings it back.
     before = kept()
     (door / "run").rename(door / "previous.new")
-    stretto.require_error("not a number", "run-ner", *with_flag(flags, "--learning_rate", "abc"), "--overwrite_output_dir")
+    stretto.require_error("nope.jsonl", "run-ner", *with_flag(flags, "--train_file", "data/nope.jsonl"), "--overwrite_output_dir")
     require(kept() == before, "the run that stood aside was not brought back")
 
 

@@ -234,7 +234,7 @@ ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
   require_flag(state, "dataset_name", "to train on");
   set_flair_defaults(state);
   state.plan.output_dir = "resources/taggers/ner";
-  for (const auto& [name, value] : state.given) find_flag(flair_flags(), name).use(state, value);
+  state.use(flair_flags());
   state.recipe.set("data.max_length", max_length_of(state.plan.model));
   use_model(state);
   use_dataset(state);
@@ -246,9 +246,7 @@ ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
     plan.notes.emplace_back(
         "--batch_size is that of all ranks together: results do not depend on their number");
   plan.notes.emplace_back("the best model by f1 on the dev set is kept and tested, not the last one");
-  state.recipe.set("output", quoted(plan.run_folder().string()));
-  plan.recipe = state.recipe.text();
-  return std::move(state.plan);
+  return finish_plan(state);
 }
 
 }  // namespace stretto::foreign

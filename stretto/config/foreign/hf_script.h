@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "stretto/config/foreign/flag_places.h"
+
 namespace stretto::foreign {
 
 // Hugging Face's example scripts run_glue.py, run_ner.py and run_qa.py; Flair's custom_run_ner.py.
@@ -13,6 +15,7 @@ enum class Script { glue, ner, qa, flair_ner };
 // What the command line of a script asks for.
 struct ScriptPlan {
   std::string recipe;  // YAML: a complete recipe, whose output is run_folder()
+  FlagPlaces flags;    // of the lines of recipe_file()
   std::filesystem::path output_dir;
   bool overwrite = false;
   bool resume = false;  // the same command continues a run that has not finished, whatever overwrite is
@@ -20,8 +23,9 @@ struct ScriptPlan {
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
   std::string max_eval_samples = "null";  // of the validation file, as a setting: all, or the first so many
+  bool entity_level = false;              // run-ner: metrics of each type
   std::optional<int64_t> ranks = std::nullopt;  // on this host, if the flags say so
-  std::string glue_task;                        // --task_name in lower case, else empty
+  std::string glue_task;                        // as text_classification.glue_task, else empty
   std::vector<std::string> notes;               // flags without a meaning here, each with the reason
 
   // Evaluating a model leaves the run that trained one in the same output_dir as it is.

@@ -21,6 +21,19 @@ std::string script_error(Script script, const std::vector<std::string>& argument
   return "no error";
 }
 
+// The recipe of run-ner's least flags and more.
+Recipe recipe_with(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--model_name_or_path", "m", "--output_dir", "o", "--do_train", "--train_file",
+                             "t", "--validation_file", "v"});
+  return parse_recipe(translate_script(Script::ner, more).recipe, "run-ner");
+}
+
+std::string error_with(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--model_name_or_path", "m", "--output_dir", "o", "--do_train", "--train_file",
+                             "t", "--validation_file", "v"});
+  return script_error(Script::ner, more);
+}
+
 // The hyperparameters of a SageMaker job for question answering.
 TEST(HfScript, RunQaAsARecipe) {
   const ScriptPlan plan = translate_script(Script::qa, {"--model_name_or_path",
@@ -104,6 +117,216 @@ TEST(HfScript, LimitsOfSamples) {
   EXPECT_EQ(plan.max_eval_samples, "5");
 }
 
+// Every flag of transformers 4 and 5 is known.
+TEST(HfScript, EveryTrainingArgumentIsNamed) {
+  for (const char* flag : {"accelerator_config",
+                           "adafactor",
+                           "auto_find_batch_size",
+                           "average_tokens_across_devices",
+                           "batch_eval_metrics",
+                           "bf16_full_eval",
+                           "data_seed",
+                           "dataloader_drop_last",
+                           "dataloader_num_workers",
+                           "dataloader_persistent_workers",
+                           "dataloader_pin_memory",
+                           "dataloader_prefetch_factor",
+                           "ddp_backend",
+                           "ddp_broadcast_buffers",
+                           "ddp_bucket_cap_mb",
+                           "ddp_find_unused_parameters",
+                           "ddp_static_graph",
+                           "ddp_timeout",
+                           "debug",
+                           "deepspeed",
+                           "disable_tqdm",
+                           "enable_jit_checkpoint",
+                           "eval_accumulation_steps",
+                           "eval_delay",
+                           "eval_do_concat_batches",
+                           "eval_on_start",
+                           "eval_use_gather_object",
+                           "fp16_backend",
+                           "fp16_full_eval",
+                           "fp16_opt_level",
+                           "fsdp",
+                           "fsdp_config",
+                           "fsdp_min_num_params",
+                           "fsdp_transformer_layer_cls_to_wrap",
+                           "full_determinism",
+                           "gradient_checkpointing",
+                           "gradient_checkpointing_kwargs",
+                           "greater_is_better",
+                           "group_by_length",
+                           "half_precision_backend",
+                           "hub_always_push",
+                           "hub_model_id",
+                           "hub_private_repo",
+                           "hub_revision",
+                           "hub_strategy",
+                           "hub_token",
+                           "ignore_data_skip",
+                           "include_for_metrics",
+                           "include_inputs_for_metrics",
+                           "include_num_input_tokens_seen",
+                           "include_tokens_per_second",
+                           "jit_mode_eval",
+                           "label_names",
+                           "length_column_name",
+                           "liger_kernel_config",
+                           "local_rank",
+                           "log_level",
+                           "log_level_replica",
+                           "log_on_each_node",
+                           "logging_dir",
+                           "logging_first_step",
+                           "logging_nan_inf_filter",
+                           "mp_parameters",
+                           "neftune_noise_alpha",
+                           "no_cuda",
+                           "optim",
+                           "optim_args",
+                           "optim_target_modules",
+                           "parallelism_config",
+                           "past_index",
+                           "predict_with_generate",
+                           "prediction_loss_only",
+                           "push_to_hub",
+                           "push_to_hub_model_id",
+                           "push_to_hub_organization",
+                           "push_to_hub_token",
+                           "remove_unused_columns",
+                           "report_to",
+                           "restore_callback_states_from_checkpoint",
+                           "resume_from_checkpoint",
+                           "run_name",
+                           "save_on_each_node",
+                           "save_only_model",
+                           "save_safetensors",
+                           "skip_memory_metrics",
+                           "tf32",
+                           "token",
+                           "torch_compile",
+                           "torch_compile_backend",
+                           "torch_compile_mode",
+                           "torch_empty_cache_steps",
+                           "torchdynamo",
+                           "tpu_metrics_debug",
+                           "tpu_num_cores",
+                           "train_sampling_strategy",
+                           "trust_remote_code",
+                           "use_auth_token",
+                           "use_cache",
+                           "use_cpu",
+                           "use_ipex",
+                           "use_liger_kernel",
+                           "use_mps_device"}) {
+    EXPECT_EQ(error_with({"--" + std::string(flag) + "=None"}), "no error") << flag;
+  }
+}
+
+TEST(HfScript, Optimizers) {
+  for (const auto& [name, type] : {std::pair("adamw_torch", "AdamW"),
+                                   {"adamw_torch_fused", "AdamW"},
+                                   {"sgd", "SGD"},
+                                   {"adagrad", "Adagrad"},
+                                   {"rmsprop", "RMSprop"},
+                                   {"adafactor", "Adafactor"}}) {
+    const Recipe recipe = recipe_with({"--optim", name, "--adam_beta1", "0.8", "--weight_decay", "0.1"});
+    EXPECT_EQ(recipe.optimizer.type, type);
+    EXPECT_EQ(recipe.optimizer.value("weight_decay"), 0.1);
+  }
+  EXPECT_EQ(recipe_with({"--adafactor"}).optimizer.type, "Adafactor");
+  EXPECT_THAT(error_with({"--optim", "adamw_bnb_8bit"}),
+              HasSubstr("--optim adamw_bnb_8bit: it is not supported"));
+}
+
+TEST(HfScript, SchedulesAndTheirSettings) {
+  const Recipe lowest =
+      recipe_with({"--lr_scheduler_type", "cosine_with_min_lr", "--learning_rate", "1e-4",
+                   "--lr_scheduler_kwargs", R"({"min_lr": 1e-5})", "--warmup_steps", "0.1"});
+  EXPECT_EQ(lowest.scheduler.type, "CosineWithWarmup");
+  EXPECT_DOUBLE_EQ(lowest.scheduler.value("min_lr_rate").get<double>(), 0.1);
+  EXPECT_EQ(lowest.scheduler.value("warmup_ratio"), 0.1);
+  const Recipe plateau = recipe_with({"--lr_scheduler_type", "reduce_lr_on_plateau", "--eval_strategy",
+                                      "epoch", "--lr_scheduler_kwargs", R"({"patience": 2, "mode": "max"})"});
+  EXPECT_EQ(plateau.scheduler.value("patience"), 2);
+  EXPECT_EQ(plateau.scheduler.value("mode"), "max");
+  EXPECT_THAT(error_with({"--lr_scheduler_kwargs", R"({"num_cycle": 2})"}),
+              HasSubstr("--lr_scheduler_kwargs {\"num_cycle\": 2}: scheduler.num_cycle is not a setting"));
+  EXPECT_THAT(error_with({"--lr_scheduler_kwargs", "2"}), HasSubstr("expected a JSON object"));
+  EXPECT_THAT(error_with({"--lr_scheduler_type", "warmup_stable_decay"}),
+              HasSubstr("expected one of constant"));
+  EXPECT_THAT(error_with({"--warmup_steps", "1.5"}),
+              HasSubstr("--warmup_steps 1.5: expected a whole number"));
+}
+
+TEST(HfScript, IntervalsAndEpochs) {
+  const Recipe steps = recipe_with({"--max_steps", "250", "--logging_steps", "0.1", "--eval_strategy",
+                                    "steps", "--save_steps", "0.5", "--num_train_epochs", "2.5"});
+  EXPECT_EQ(steps.track.log_every, Interval(25));
+  EXPECT_EQ(steps.evaluate.every, Interval(25));  // as --logging_steps
+  EXPECT_EQ(steps.checkpoint.every, Interval(125));
+  EXPECT_EQ(steps.training.epochs, 2.5);
+  const Recipe epochs =
+      recipe_with({"--num_train_epochs", "4", "--save_steps", "0.25", "--logging_strategy", "no"});
+  EXPECT_EQ(epochs.checkpoint.every, Interval("1ep"));
+  EXPECT_TRUE(epochs.track.log_every.never());
+  const Recipe best = recipe_with({"--save_strategy", "best", "--eval_strategy", "epoch"});
+  EXPECT_EQ(best.checkpoint.every, Interval("eval"));
+  EXPECT_EQ(best.checkpoint.keep_best, 1);
+  EXPECT_THAT(error_with({"--save_strategy", "best"}), HasSubstr("nothing is evaluated"));
+  EXPECT_THAT(error_with({"--logging_steps", "1.5"}),
+              HasSubstr("--logging_steps 1.5: expected a whole number"));
+  EXPECT_THAT(error_with({"--eval_strategy", "often"}),
+              HasSubstr("--eval_strategy often: expected no, epoch or steps"));
+}
+
+TEST(HfScript, ValuesAsScriptsTakeThem) {
+  const Recipe recipe =
+      recipe_with({"--text_column_name", "\"words\"", "--seed=7", "--max_train_samples", "None",
+                   "--label_column_name=", "--fp16", "FALSE", "--no_dataloader_pin_memory", "--report_to",
+                   "wandb", "tensorboard", "--bf16", "true"});
+  EXPECT_EQ(recipe.data.text, "words");
+  EXPECT_EQ(recipe.training.seed, 7);
+  EXPECT_EQ(recipe.data.max_train_samples, std::nullopt);
+  EXPECT_EQ(recipe.data.label, std::nullopt);
+  EXPECT_EQ(recipe.training.precision, "bf16");
+  EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard"}));
+  EXPECT_EQ(recipe_with({"--fsdp", "full_shard", "auto_wrap"}).training.strategy, "fsdp");
+}
+
+TEST(HfScript, TasksOfGlueInAnySpelling) {
+  const auto task = [](const std::string& name) {
+    return translate_script(Script::glue, {"--model_name_or_path", "m", "--output_dir", "o", "--do_train",
+                                           "--train_file", "t", "--task_name", name})
+        .glue_task;
+  };
+  EXPECT_EQ(task("SST-2"), "sst2");
+  EXPECT_EQ(task("sst-2"), "sst2");
+  EXPECT_EQ(task("STS-B"), "stsb");
+  EXPECT_EQ(task("CoLA"), "cola");
+  EXPECT_EQ(task("mnli_mm"), "mnli-mm");
+  EXPECT_THAT(script_error(Script::glue, {"--model_name_or_path", "m", "--output_dir", "o", "--do_eval",
+                                          "--task_name", "stt2"}),
+              HasSubstr("--task_name stt2: it is no task of GLUE; did you mean"));
+}
+
+// Errors of settings name the flags that set them.
+TEST(HfScript, ErrorsNameTheFlag) {
+  EXPECT_EQ(error_with({"--max_seq_length", "1"}),
+            "--max_seq_length 1: data.max_length: 1 is out of range; it must be from 2 to 1000000");
+  EXPECT_THAT(error_with({"--num_train_epochs", "abc"}),
+              HasSubstr("--num_train_epochs abc: training.epochs"));
+  EXPECT_THAT(error_with({"--max_train_samples", "0"}),
+              HasSubstr("--max_train_samples 0: data.max_train_samples"));
+  EXPECT_THAT(error_with({"--doc_stride", "8"}), HasSubstr("--doc_stride 8: "));
+  FlagPlaces places;
+  places.add(3, "--seed 7");
+  EXPECT_EQ(places.in("out/recipe.yaml:3:9: a (out/recipe.yaml:4:1), out/recipe.yaml:3", "out/recipe.yaml"),
+            "--seed 7: a (out/recipe.yaml:4:1), --seed 7");
+}
+
 TEST(HfScript, Refusals) {
   const std::vector<std::string> least = {"--model_name_or_path", "m", "--output_dir", "o"};
   const auto with = [&](std::vector<std::string> more) {
@@ -117,7 +340,6 @@ TEST(HfScript, Refusals) {
               HasSubstr("stretto downloads nothing; export the data set"));
   EXPECT_THAT(with({"--seed"}), HasSubstr("--seed has no value"));
   EXPECT_THAT(with({"--do_eval", "maybe"}), HasSubstr("--do_eval: found \"maybe\""));
-  EXPECT_THAT(with({"--num_train_epochs", "1.5"}), HasSubstr("use --max_steps"));
   EXPECT_THAT(with({"--do_eval", "--max_steps", "abc"}),
               HasSubstr("--max_steps abc: expected a whole number"));
   EXPECT_THAT(with({"--do_eval", "--task_name", "pos"}), HasSubstr("--label_column_name pos_tags"));

@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/json.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/recipe.h"
 
 namespace stretto::foreign {
 
@@ -38,11 +40,11 @@ void RecipeText::set(const std::string& setting, const std::string& value) {
   const std::string key = dot == std::string::npos ? setting : setting.substr(dot + 1);
   auto found = std::ranges::find(sections_, section, &Section::name);
   if (found == sections_.end()) found = sections_.insert(found, {section, {}});
-  const auto line = std::ranges::find(found->lines, key, &std::pair<std::string, std::string>::first);
+  const auto line = std::ranges::find(found->lines, key, &Line::key);
   if (line != found->lines.end()) {
-    line->second = value;
+    *line = {key, value, flag_};
   } else {
-    found->lines.emplace_back(key, value);
+    found->lines.push_back({key, value, flag_});
   }
 }
 
@@ -50,15 +52,49 @@ std::string RecipeText::text() const {
   std::string yaml;
   for (const Section& section : sections_) {
     if (!section.name.empty()) yaml += section.name + ":\n";
-    for (const auto& [key, value] : section.lines)
-      yaml += fmt::format("{}{}: {}\n", section.name.empty() ? "" : "  ", key, value);
+    for (const Line& line : section.lines)
+      yaml += fmt::format("{}{}: {}\n", section.name.empty() ? "" : "  ", line.key, line.value);
   }
   return yaml;
 }
 
-std::string ScriptState::value(const char* flag, const std::string& unset) const {
+FlagPlaces RecipeText::places() const {
+  FlagPlaces places;
+  int64_t number = 0;
+  for (const Section& section : sections_) {
+    if (!section.name.empty()) {
+      ++number;
+      if (!section.lines.front().flag.empty()) places.add(number, section.lines.front().flag);
+    }
+    for (const Line& line : section.lines) {
+      ++number;
+      if (!line.flag.empty()) places.add(number, line.flag);
+    }
+  }
+  return places;
+}
+
+std::string ScriptState::value(const std::string& flag, const std::string& unset) const {
   const auto found = given.find(flag);
   return found == given.end() ? unset : found->second;
+}
+
+bool ScriptState::is_true(const std::string& flag, bool unset) const {
+  return has(flag) ? foreign::is_true(flag, given.at(flag)) : unset;
+}
+
+void ScriptState::set_for(const std::string& flag, const std::string& setting, const std::string& value) {
+  recipe.set_flag(text(flag));
+  recipe.set(setting, value);
+  recipe.set_flag("");
+}
+
+void ScriptState::use(const std::vector<Flag>& flags) {
+  for (const auto& [name, value] : given) {
+    recipe.set_flag(text(name));
+    find_flag(flags, name).use(*this, value);
+  }
+  recipe.set_flag("");
 }
 
 Flag setting(std::string name, const std::string& setting) {
@@ -73,8 +109,15 @@ Flag boolean(const std::string& name, const std::string& setting) {
           }};
 }
 
+Flag if_true(const std::string& name, const std::string& setting, const std::string& on) {
+  return {name, true, [=](ScriptState& state, const std::string& value) {
+            if (is_true(name, value)) state.recipe.set(setting, on);
+          }};
+}
+
 Flag ignored(const std::string& name, bool is_boolean, const std::string& reason) {
-  return {name, is_boolean, [name, reason](ScriptState& state, const std::string&) {
+  return {name, is_boolean, [=](ScriptState& state, const std::string& value) {
+            if (is_boolean && lower_case(value) == "false") return;
             state.plan.notes.push_back(fmt::format("--{} has no meaning here: {}", name, reason));
           }};
 }
@@ -82,13 +125,18 @@ Flag ignored(const std::string& name, bool is_boolean, const std::string& reason
 Flag refused(const std::string& name, bool is_boolean, const std::vector<std::string>& harmless,
              const std::string& reason) {
   return {name, is_boolean, [=](ScriptState&, const std::string& value) {
-            if (std::ranges::find(harmless, value) == harmless.end())
+            if (std::ranges::find(harmless, lower_case(value)) == harmless.end())
               throw ConfigError("--{} {}: {}", name, value, reason);
           }};
 }
 
 Flag read_later(const std::string& name, bool is_boolean) {
   return {name, is_boolean, [](ScriptState&, const std::string&) {}};
+}
+
+Flag as_list(Flag flag) {
+  flag.list = true;
+  return flag;
 }
 
 const Flag& find_flag(const std::vector<Flag>& flags, const std::string& name) {
@@ -101,6 +149,26 @@ const Flag& find_flag(const std::vector<Flag>& flags, const std::string& name) {
                     did_you_mean(name, known));
 }
 
+namespace {
+
+// "\"text\"" and "'text'" without these quotes.
+std::string without_quotes(const std::string& value) {
+  if (value.size() < 2 || value.front() != value.back()) return value;
+  if (value.front() == '\'') return value.substr(1, value.size() - 2);
+  if (value.front() != '"') return value;
+  const auto json = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
+  return json.is_string() ? json.get<std::string>() : value;
+}
+
+// "no_" of a boolean is its False.
+bool is_negated(const std::vector<Flag>& flags, const std::string& name) {
+  if (!name.starts_with("no_") || std::ranges::find(flags, name, &Flag::name) != flags.end()) return false;
+  const auto found = std::ranges::find(flags, name.substr(3), &Flag::name);
+  return found != flags.end() && found->boolean;
+}
+
+}  // namespace
+
 std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
                                                const std::vector<std::string>& arguments) {
   std::map<std::string, std::string> given;
@@ -110,23 +178,44 @@ std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
     const size_t equals = word.find('=');
     std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     std::ranges::replace(name, '-', '_');
+    if (equals == std::string::npos && is_negated(flags, name)) {
+      given[name.substr(3)] = "False";
+      continue;
+    }
     const Flag& flag = find_flag(flags, name);
-    const bool has_next = i + 1 < arguments.size() && !arguments[i + 1].starts_with("--");
-    std::string value = "true";
+    const auto has_next = [&] { return i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"); };
+    std::string value = "True";
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
-    } else if (has_next) {
+    } else if (has_next()) {
       value = arguments[++i];
+      while (flag.list && has_next()) value += " " + arguments[++i];
     } else if (!flag.boolean) {
       throw ConfigError("--{} has no value", name);
     }
+    value = without_quotes(value);
     given[name] = value;
+    if (value.empty() || lower_case(value) == "none") given.erase(name);
   }
   return given;
 }
 
 void require_flag(const ScriptState& state, const char* flag, const char* why) {
   if (!state.has(flag)) throw ConfigError("--{} is required {}", flag, why);
+}
+
+ScriptPlan finish_plan(ScriptState& state) {
+  ScriptPlan& plan = state.plan;
+  state.recipe.set("output", quoted(plan.run_folder().string()));
+  plan.recipe = state.recipe.text();
+  plan.flags = state.recipe.places();
+  const std::string name = plan.recipe_file().string();
+  try {
+    parse_recipe(plan.recipe, name);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}", plan.flags.in(error.what(), name));
+  }
+  return std::move(plan);
 }
 
 }  // namespace stretto::foreign
