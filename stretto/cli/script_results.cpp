@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <iostream>
 
-#include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
-#include "stretto/base/strings.h"
+#include "stretto/cli/run_records.h"
+#include "stretto/cli/trainer_state.h"
 #include "stretto/command/standard_output.h"
-#include "stretto/corpus/tags.h"
 #include "stretto/metrics/glue.h"
 
 namespace stretto::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 // h:mm:ss.cc, as the scripts print it.
 std::string clock_text(double seconds) {
@@ -30,138 +29,80 @@ std::string shown(const std::string& name, const Json& value) {
   return fmt::format("{:.4f}", value.get<double>());
 }
 
-// The lines of metrics.jsonl.
-std::vector<Json> records(const std::filesystem::path& file) {
-  std::vector<Json> lines;
-  const std::string text = read_file(file);
-  for (const std::string_view line : split(text, '\n'))
-    if (!trim(line).empty()) lines.emplace_back(parse_json(line, file.string()));
-  return lines;
-}
-
-// The metrics of run_ner: seqeval's overall ones by short names.
-Json ner_metrics(const nlohmann::json& results) {
+// seqeval's overall metrics by short names; with `entity_level` all by seqeval's names, those of types as TYPE_f1.
+Json ner_metrics(const Json& results, bool entity_level) {
   Json metrics = Json::object();
   for (const auto& [name, value] : results.items()) {
     if (name.ends_with(" avg")) continue;
-    if (name.starts_with("overall_")) {
-      metrics[name.substr(8)] = value;
-    } else if (value.is_object()) {
+    if (!value.is_object()) {
+      metrics[!entity_level && name.starts_with("overall_") ? name.substr(8) : name] = value;
+    } else if (entity_level) {
       for (const auto& [inner, number] : value.items()) metrics[name + "_" + inner] = number;
-    } else {
-      metrics[name] = value;
     }
   }
   return metrics;
 }
 
 // The metrics of run_glue: without the results by class.
-Json plain_metrics(const nlohmann::json& results) {
+Json plain_metrics(const Json& results) {
   Json metrics = Json::object();
   for (const auto& [name, value] : results.items())
     if (!value.is_structured()) metrics[name] = value;
   return metrics;
 }
 
-// A record of metrics.jsonl by the names of trainer_state.json's log_history.
-Json scripts_names(Json record) {
-  if (!record.contains("lr")) return record;
-  record["learning_rate"] = record["lr"];
-  record.erase("lr");
-  return record;
+void write_sorted(const std::filesystem::path& file, const Json& json) {
+  write_file_atomic(file, json.dump(4) + "\n");
 }
 
 }  // namespace
+
+// Of a run without training, all_results.json keeps what earlier commands have written, as the scripts do.
+ScriptResults::ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan)
+    : script_(script), plan_(plan), flair_(run(), plan.output_dir) {
+  const std::filesystem::path file = plan.output_dir / "all_results.json";
+  if (!plan.train && std::filesystem::exists(file)) all_ = read_json(file);
+}
 
 void ScriptResults::add_training() {
   for (const auto& entry : std::filesystem::directory_iterator(run() / "model"))
     std::filesystem::copy_file(entry.path(), plan_.output_dir / entry.path().filename(),
                                std::filesystem::copy_options::overwrite_existing);
-  const nlohmann::json summary = read_json(run() / "summary.json");
-  Json history = Json::array();
-  double loss = 0, steps = 0, last_step = 0, epoch = 0;
-  for (const Json& record : records(run() / "metrics.jsonl")) {
-    history.push_back(scripts_names(record));
-    if (!record.contains("loss") || !record["loss"].is_number() || record.contains("eval_loss")) continue;
-    const double step = record.value("step", 0.0);
-    loss += record["loss"].get<double>() * (step - last_step);
-    steps += step - last_step;
-    last_step = step;
-    epoch = record.value("epoch", epoch);
-  }
-  const double seconds = summary.at("seconds").get<double>();
-  Json metrics = {{"epoch", epoch}};
-  if (steps > 0) metrics["train_loss"] = loss / steps;
-  metrics["train_runtime"] = seconds;
-  metrics["train_samples"] = summary.at("samples");
-  metrics["train_samples_per_second"] = summary.at("samples_per_second");
-  metrics["train_steps_per_second"] = seconds > 0 ? summary.at("steps").get<double>() / seconds : 0;
-  Json state = {{"epoch", epoch}, {"global_step", summary.at("steps")}, {"log_history", history}};
-  state["best_metric"] = summary.contains("best") ? Json(summary.at("best")) : Json(nullptr);
-  write_file_atomic(plan_.output_dir / "trainer_state.json", state.dump(2) + "\n");
-  if (script_ == foreign::Script::flair_ner) add_flair_losses();
-  add("train", metrics);
+  const TrainerState training = read_trainer_state(plan_);
+  write_file_atomic(plan_.output_dir / "trainer_state.json", training.state.dump(2) + "\n");
+  epoch_ = training.metrics.at("epoch");
+  if (script_ == foreign::Script::flair_ner) flair_.write_training();
+  add("train", training.metrics);
 }
 
-// A row per epoch, as Flair's loss.tsv: the mean training loss of the epoch and the evaluation at its end.
-void ScriptResults::add_flair_losses() const {
-  std::string lines =
-      "EPOCH\tLEARNING_RATE\tTRAIN_LOSS\tDEV_LOSS\tDEV_PRECISION\tDEV_RECALL\tDEV_F1\tDEV_ACCURACY\n";
-  double loss = 0, steps = 0, last_step = 0, rate = 0;
-  int epoch = 0;
-  for (const Json& record : records(run() / "metrics.jsonl")) {
-    if (record.contains("loss") && record["loss"].is_number() && !record.contains("eval_loss")) {
-      const double step = record.value("step", 0.0);
-      loss += record["loss"].get<double>() * (step - last_step);
-      steps += step - last_step;
-      last_step = step;
-      rate = record.value("lr", rate);
-    }
-    if (!record.contains("eval_f1")) continue;
-    const auto value = [&](const char* name) { return record.value(std::string("eval_") + name, 0.0); };
-    lines += fmt::format("{}\t{:.6f}\t{}\t{}\t{:.4f}\t{:.4f}\t{:.4f}\t{:.4f}\n", ++epoch, rate,
-                         steps > 0 ? loss / steps : 0, value("loss"), value("precision"), value("recall"),
-                         value("f1"), value("accuracy"));
-    loss = steps = 0;
-  }
-  write_file_atomic(plan_.output_dir / "loss.tsv", lines);
-}
-
-// "token gold predicted" with spaces, in BIO whatever the model's scheme.
-void ScriptResults::add_flair_predictions(const std::string& stage) const {
-  std::string lines;
-  const auto in_bio = [](const Json& tags) {
-    const auto names = tags.get<std::vector<std::string>>();
-    return corpus::write_tags(corpus::lenient_spans(names), names.size(), corpus::TagScheme::iob2);
-  };
-  for (const Json& record : records(run() / "predictions.jsonl")) {
-    const auto predicted = in_bio(record.at("tags"));
-    const auto gold = record.contains("gold") ? in_bio(record["gold"]) : predicted;
-    size_t i = 0;
-    for (const Json& token : record.at("tokens")) {
-      lines += fmt::format("{} {} {}\n", token.get<std::string>(), gold[i], predicted[i]);
-      ++i;
-    }
-    lines += "\n";
-  }
-  write_file_atomic(plan_.output_dir / (stage == "eval" ? "dev.tsv" : "test.tsv"), lines);
+Json ScriptResults::task_metrics(const Json& results) const {
+  if (script_ == foreign::Script::qa) return results;
+  if (script_ == foreign::Script::glue) return plain_metrics(results);
+  return ner_metrics(results, plan_.entity_level);
 }
 
 void ScriptResults::add_test(const std::string& stage) {
   add_predictions(stage);
   if (!std::filesystem::exists(run() / "test_results.json")) return;  // no gold labels
-  const nlohmann::json results = read_json(run() / "test_results.json");
-  const bool ner = script_ == foreign::Script::ner || script_ == foreign::Script::flair_ner;
-  const Json named = ner                                ? ner_metrics(results)
-                     : script_ == foreign::Script::glue ? plain_metrics(results)
-                                                        : Json(results);
+  const Json results = read_json(run() / "test_results.json");
+  const Json named = task_metrics(results);
   Json metrics = Json::object();
-  if (all_.contains("epoch")) metrics["epoch"] = all_["epoch"];
   for (const auto& [name, value] : named.items()) {
     // run_qa does not prefix the metrics of the official scripts in what it prints.
     const bool bare = script_ == foreign::Script::qa && name != "loss";
     metrics[(bare ? "" : stage + "_") + name] = value;
   }
+  const Json summary = read_json(run() / "test_summary.json");
+  const double seconds = summary.at("seconds");
+  const auto per_second = [&](const char* name) {
+    return seconds > 0 ? summary.at(name).get<double>() / seconds : 0;
+  };
+  metrics[stage + "_runtime"] = seconds;
+  metrics[stage + "_samples"] = summary.at("samples");
+  metrics[stage + "_samples_per_second"] = per_second("samples");
+  metrics[stage + "_steps_per_second"] = per_second("steps");
+  if (!epoch_.is_null()) metrics["epoch"] = epoch_;
+  if (script_ == foreign::Script::flair_ner && stage == "predict") flair_.log_test(results);
   add(stage, metrics);
 }
 
@@ -178,8 +119,8 @@ void ScriptResults::add(const std::string& stage, const Json& metrics) {
     std::cout << "  " << name << std::string(width - name.size(), ' ') << " = " << shown(name, value) << "\n";
   command::flush_standard_output();
   all_.update(prefixed);
-  write_file_atomic(plan_.output_dir / (stage + "_results.json"), prefixed.dump(4) + "\n");
-  write_file_atomic(plan_.output_dir / "all_results.json", all_.dump(4) + "\n");
+  write_sorted(plan_.output_dir / (stage + "_results.json"), prefixed);
+  write_sorted(plan_.output_dir / "all_results.json", all_);
 }
 
 void ScriptResults::add_predictions(const std::string& stage) const {
@@ -191,11 +132,11 @@ void ScriptResults::add_predictions(const std::string& stage) const {
     }
     return;
   }
-  if (script_ == foreign::Script::flair_ner) return add_flair_predictions(stage);
+  if (script_ == foreign::Script::flair_ner) return flair_.write_predictions(stage);
   if (stage != "predict") return;
   std::string lines = script_ == foreign::Script::glue ? "index\tprediction\n" : "";
   size_t index = 0;
-  for (const Json& record : records(run() / "predictions.jsonl")) {
+  for (const auto& record : read_records(run() / "predictions.jsonl")) {
     if (script_ == foreign::Script::glue) {
       lines += record.contains("prediction")
                    ? fmt::format("{}\t{:3.3f}\n", index++, record["prediction"].get<double>())
@@ -204,7 +145,7 @@ void ScriptResults::add_predictions(const std::string& stage) const {
       continue;
     }
     std::string tags;
-    for (const Json& tag : record.at("tags")) tags += (tags.empty() ? "" : " ") + tag.get<std::string>();
+    for (const auto& tag : record.at("tags")) tags += (tags.empty() ? "" : " ") + tag.get<std::string>();
     lines += tags + "\n";
   }
   std::string name = "predictions.txt";

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/cli/flair_results.h"
 #include "stretto/config/foreign/hf_script.h"
 
 namespace stretto::cli {
@@ -11,10 +12,10 @@ namespace stretto::cli {
 // Writes into --output_dir what Hugging Face's example scripts write there, from the run folder in it: the model,
 // trainer_state.json, STAGE_results.json, all_results.json and predictions. Prints each stage's metrics as lines
 // "  name = value" below "***** STAGE metrics *****", which metric definitions of SageMaker jobs search for. For Flair's script also
-// loss.tsv, dev.tsv and test.tsv in Flair's form.
+// Flair's files.
 class ScriptResults {
  public:
-  ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan) : script_(script), plan_(plan) {}
+  ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan);
 
   void add_training();
 
@@ -22,15 +23,16 @@ class ScriptResults {
   void add_test(const std::string& stage);
 
  private:
-  void add(const std::string& stage, const nlohmann::ordered_json& metrics);
+  void add(const std::string& stage, const nlohmann::json& metrics);
   void add_predictions(const std::string& stage) const;
-  void add_flair_losses() const;
-  void add_flair_predictions(const std::string& stage) const;
+  nlohmann::json task_metrics(const nlohmann::json& results) const;
   std::filesystem::path run() const { return plan_.run_folder(); }
 
   foreign::Script script_;
   const foreign::ScriptPlan& plan_;
-  nlohmann::ordered_json all_ = nlohmann::ordered_json::object();
+  FlairResults flair_;
+  nlohmann::json all_ = nlohmann::json::object();
+  nlohmann::json epoch_ = nullptr;  // of a training in this command
 };
 
 }  // namespace stretto::cli

@@ -5,7 +5,10 @@
 """
 
 import json
+import math
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -164,6 +167,61 @@ def check_errors(stretto):
         require(kept() == before, f"{words} changed the folder")
 
 
+def check_files(stretto):
+    """The fields that the scripts write, and what they print."""
+    out = stretto.run("run-ner", *NER, "--do_train", "--do_eval", "--do_predict", "--num_train_epochs", "2.5", "--per_device_train_batch_size", 4,
+                      "--logging_steps", 10, "--eval_strategy", "epoch", "--learning_rate", "5e-3", "--output_dir", "files", "-N", 2)
+    require([line.split()[0] for line in out.splitlines() if " f1" in line or "_f1" in line] == ["eval_f1", "predict_f1"], out)
+    train, state = stretto.json("files/train_results.json"), stretto.json("files/trainer_state.json")
+    samples = len(read_lines(stretto.folder / "data/train.jsonl"))
+    steps = math.ceil(samples / 8)
+    require(train["train_samples"] == samples and train["epoch"] == 2.5 and train["train_steps_per_second"] > 0, f"{train}")
+    require((state["max_steps"], state["global_step"], state["num_train_epochs"]) == (steps * 5 // 2, steps * 5 // 2, 3), f"{state}")
+    entries = state["log_history"]
+    require([entry["step"] for entry in entries if "loss" in entry] == list(range(10, steps * 5 // 2 + 1, 10)), f"{entries}")
+    require(all(set(entry) == {"epoch", "step", "loss", "grad_norm", "learning_rate"} for entry in entries if "loss" in entry), f"{entries}")
+    best = max(entry["eval_f1"] for entry in entries if "eval_f1" in entry)
+    require(state["best_metric"] == best and (stretto.folder / state["best_model_checkpoint"] / "config.json").exists(), f"{state}")
+    require(entries[-1]["train_loss"] == train["train_loss"] and entries[-1]["step"] == state["global_step"], f"{entries[-1]}")
+    evaluation = stretto.json("files/eval_results.json")
+    require(set(evaluation) == {"epoch"} | {f"eval_{name}" for name in
+            ("accuracy", "f1", "loss", "precision", "recall", "runtime", "samples", "samples_per_second", "steps_per_second")}, f"{evaluation}")
+    require(evaluation["eval_samples"] == 26 and math.isclose(evaluation["eval_samples_per_second"] * evaluation["eval_runtime"], 26), f"{evaluation}")
+    merged = stretto.json("files/all_results.json")
+    require(merged == {**train, **evaluation, **stretto.json("files/predict_results.json")}, f"{merged}")
+    # An evaluation alone, with the metrics of each type; what was there before stays in all_results.json.
+    stretto.run("run-ner", *NER, "--model_name_or_path", "files", "--do_eval", "--return_entity_level_metrics", "--output_dir", "files")
+    types = stretto.json("files/eval_results.json")
+    require(types["eval_overall_f1"] == evaluation["eval_f1"] and "eval_f1" not in types and "epoch" not in types, f"{types}")
+    require(types["eval_PER_number"] + types["eval_LOC_number"] + types["eval_ORG_number"] > 0, f"{types}")
+    require(stretto.json("files/all_results.json") == {**merged, **types}, "all_results.json")
+
+
+def check_flair_files(stretto):
+    """loss.tsv and training.log of run-flair-ner, in Flair's form."""
+    (stretto.folder / "columns").mkdir()
+    for part in "train", "dev", "test":
+        shutil.copy(stretto.folder / f"data/{part}.conll", stretto.folder / f"columns/{part}.txt")
+    shutil.copytree(stretto.folder / "files/run/model", stretto.folder / "base")
+    config = stretto.json("base/config.json")  # an encoder with the head of another task
+    (stretto.folder / "base/config.json").write_text(json.dumps({**config, "architectures": ["BertForSequenceClassification"]}))
+    stretto.run("run-flair-ner", "--model_name_or_path", "base", "--dataset_name", "columns", "--num_epochs", 2, "--batch_size", 16,
+                "--learning_rate", "5e-3", "--devices", 2, "--accelerator", "cpu", "--output_dir", "flair")
+    header, *rows = [line.split("\t") for line in read_lines(stretto.folder / "flair/loss.tsv")]
+    require(header == ["EPOCH", "TIMESTAMP", "BAD_EPOCHS", "LEARNING_RATE", "TRAIN_LOSS", "DEV_LOSS", "DEV_PRECISION", "DEV_RECALL", "DEV_F1",
+                       "DEV_ACCURACY"], f"{header}")
+    require(len(rows) == 2 and all(re.fullmatch(r"\d\d:\d\d:\d\d", row[1]) for row in rows), f"{rows}")
+    log = (stretto.folder / "flair/training.log").read_text()
+    time = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} "
+    steps = re.findall(time + r"epoch (\d) - iter (\d+)/10 - loss \d+\.\d{8} - time \(sec\): \d+\.\d\d - samples/sec: .* - lr: \d\.\d{6} - momentum: 0.000000$",
+                       log, re.MULTILINE)
+    require(steps == [(str(epoch), str(step)) for epoch in (1, 2) for step in range(1, 11)], log)
+    require(re.findall(time + r"EPOCH (\d) done: loss \d+\.\d{4} - lr: ", log, re.MULTILINE) == ["1", "2"], log)
+    require(len(re.findall(time + r"DEV : loss .* - f1-score \(micro avg\)  ", log, re.MULTILINE)) == 2, log)
+    results = stretto.json("flair/predict_results.json")
+    require(f"- F-score (micro) {results['predict_f1']:.4f}\n" in log and "     micro avg" in log, log)
+
+
 def main(program):
     with tempfile.TemporaryDirectory(prefix="stretto-scripts-") as temporary:
         folder = pathlib.Path(temporary)
@@ -173,6 +231,8 @@ def main(program):
         check_question_limits(stretto)
         check_recipe_settings(stretto)
         check_numbered_tags(stretto)
+        check_files(stretto)
+        check_flair_files(stretto)
         check_errors(stretto)
         check_interruption(stretto)
 

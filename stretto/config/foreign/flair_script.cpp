@@ -78,6 +78,28 @@ void use_whole(ScriptState& state, const char* flag, const std::string& value, c
   state.recipe.set(setting, value);
 }
 
+// A flag without a meaning here, whose value is checked before that is noted.
+Flag checked(Flag ignored_flag, std::function<void(const std::string& value)> check) {
+  const auto note = ignored_flag.use;
+  ignored_flag.use = [note, check](ScriptState& state, const std::string& value) {
+    check(value);
+    note(state, value);
+  };
+  return ignored_flag;
+}
+
+std::function<void(const std::string&)> whole_from_1(const std::string& flag) {
+  return [flag](const std::string& value) {
+    if (parse_int(value).value_or(0) < 1)
+      throw ConfigError("--{} {}: expected a whole number from 1", flag, value);
+  };
+}
+
+void check_storage_mode(const std::string& value) {
+  if (value != "cpu" && value != "gpu")
+    throw ConfigError("--embeddings_storage_mode {}: expected none, cpu or gpu", value);
+}
+
 const std::vector<Flag>& flair_flags() {
   static const std::vector<Flag> table = {
       read_later("dataset_name"),
@@ -96,8 +118,9 @@ const std::vector<Flag>& flair_flags() {
        [](ScriptState& state, const std::string& value) {
          use_whole(state, "batch_size", value, "training.global_batch_size");
        }},
-      ignored("mini_batch_chunk_size", false,
-              "micro-batches do not change results; training.batch_size limits their memory"),
+      checked(ignored("mini_batch_chunk_size", false,
+                      "micro-batches do not change results; training.batch_size limits their memory"),
+              whole_from_1("mini_batch_chunk_size")),
       setting("learning_rate", "optimizer.lr"),
       setting("seed", "training.seed"),
       setting("weight_decay", "optimizer.weight_decay"),
@@ -108,14 +131,17 @@ const std::vector<Flag>& flair_flags() {
       refused("num_nodes", false, {"1"},
               "for several hosts pass --hosts to stretto train, with the recipe of --print-recipe"),
       {"precision", false, use_precision},
-      ignored("embeddings_storage_mode", false,
-              "embeddings that are fine-tuned change in every step; none are stored"),
-      ignored("hidden_size", false, "the script's tagger has no recurrent layer (use_rnn=False)"),
+      checked(ignored("embeddings_storage_mode", false,
+                      "embeddings that are fine-tuned change in every step; none are stored"),
+              check_storage_mode),
+      checked(ignored("hidden_size", false, "the script's tagger has no recurrent layer (use_rnn=False)"),
+              whole_from_1("hidden_size")),
       read_later("layers"),
       read_later("subtoken_pooling"),
       read_later("use_crf", true),
       refused("context_size", false, {"0"}, "context of neighbouring sentences is not supported; expected 0"),
-      ignored("respect_document_boundaries", true, "there is no context of neighbouring sentences"),
+      checked(ignored("respect_document_boundaries", true, "there is no context of neighbouring sentences"),
+              [](const std::string& value) { is_true("respect_document_boundaries", value); }),
   };
   return table;
 }
@@ -178,11 +204,11 @@ void use_dataset(ScriptState& state) {
                       folder.string(), found.size(),
                       fmt::join(std::vector<std::string>(parts.begin(), parts.end()), " or "), what);
   };
-  state.recipe.set("data.train", quoted(find("training", {"train"}, {}).string()));
+  state.set_for("dataset_name", "data.train", quoted(find("training", {"train"}, {}).string()));
   state.plan.validation = find("validation", {"dev", "testa", "valid"}, {});
   state.plan.test = find("test", {"test"}, {"testa"});
-  state.recipe.set("data.validation", quoted(state.plan.validation->string()));
-  state.recipe.set("data.test", quoted(state.plan.test->string()));
+  state.set_for("dataset_name", "data.validation", quoted(state.plan.validation->string()));
+  state.set_for("dataset_name", "data.test", quoted(state.plan.test->string()));
 }
 
 // With the script's defaults the model is the transformer with a head on each word's first token, in Hugging Face's form; else it is a
@@ -193,11 +219,12 @@ void use_model(ScriptState& state) {
   if (pooling != "first" && pooling != "last" && pooling != "first_last" && pooling != "mean")
     throw ConfigError("--subtoken_pooling {}: expected first, last, first_last or mean", pooling);
   const std::string model = quoted(state.plan.model.string());
-  if (layers == "-1" && pooling == "first" && !use_crf) return state.recipe.set("model.path", model);
+  if (layers == "-1" && pooling == "first" && !use_crf)
+    return state.set_for("model_name_or_path", "model.path", model);
   state.recipe.set("model.type", "sequence-tagger");
-  const std::map<std::string, std::string> settings = {{"transformer", model},
-                                                       {"layers", quoted(layers)},
-                                                       {"subtoken_pooling", quoted(pooling)},
+  state.set_for("model_name_or_path", "sequence_tagger.transformer", model);
+  if (state.has("layers")) state.set_for("layers", "sequence_tagger.layers", quoted(layers));
+  const std::map<std::string, std::string> settings = {{"subtoken_pooling", quoted(pooling)},
                                                        {"use_crf", use_crf ? "true" : "false"},
                                                        {"rnn_type", "none"},
                                                        {"reproject_embeddings", "false"},
@@ -220,12 +247,17 @@ void set_flair_defaults(ScriptState& state) {
   recipe.set("scheduler.type", "LinearWithWarmup");
   recipe.set("scheduler.warmup_ratio", "0.1");
   recipe.set("evaluate.every", "epoch");
+  recipe.set("track.log_every", "0.1ep");
 }
 
 }  // namespace
 
 ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
-  const bool is_file = arguments.size() == 1 && arguments[0].ends_with(".json");
+  const auto file = std::ranges::find_if(
+      arguments, [](const std::string& word) { return !word.starts_with("--") && word.ends_with(".json"); });
+  const bool is_file = file != arguments.end();
+  if (is_file && arguments.size() > 1)
+    throw ConfigError("{}: a .json file holds all flags and stands alone; add the other flags to it", *file);
   ScriptState state{.script = Script::flair_ner,
                     .plan = {},
                     .recipe = {},

@@ -127,6 +127,17 @@ TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
   EXPECT_THAT(error({"--subtoken_pooling", "max"}),
               HasSubstr("--subtoken_pooling max: expected first, last"));
   EXPECT_THAT(error({"--use_crf", "perhaps"}), HasSubstr("use_crf"));
+  EXPECT_THAT(error({"--hidden_size", "wide"}),
+              HasSubstr("--hidden_size wide: expected a whole number from 1"));
+  EXPECT_THAT(error({"--mini_batch_chunk_size", "0"}), HasSubstr("--mini_batch_chunk_size 0: expected"));
+  EXPECT_THAT(error({"--embeddings_storage_mode", "disk"}),
+              HasSubstr("--embeddings_storage_mode disk: expected none, cpu or gpu"));
+  EXPECT_THAT(error({"--respect_document_boundaries", "maybe"}), HasSubstr("found \"maybe\""));
+  EXPECT_THAT(error({"--learning_rate", "fast"}), HasSubstr("--learning_rate fast: optimizer.lr: \"fast\""));
+  EXPECT_THAT(error({"--layers", "first"}),
+              HasSubstr("--layers first: sequence_tagger.layers: \"first\" is not"));
+  EXPECT_THAT(error({"arguments.json"}),
+              HasSubstr("arguments.json: a .json file holds all flags and stands alone"));
   EXPECT_THAT(error({"--context_size", "64"}), HasSubstr("--context_size 64"));
   EXPECT_THAT(error({"--num_nodes", "2"}), HasSubstr("--hosts"));
   EXPECT_THAT(error({"--precision", "8"}), HasSubstr("--precision 8: expected 32, 16, bf16 or 64"));

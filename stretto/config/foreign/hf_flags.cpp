@@ -213,7 +213,7 @@ std::vector<Flag> make_flags() {
        [](ScriptState& state, const std::string& value) {
          state.recipe.set("checkpoint.mode", is_true("greater_is_better", value) ? "max" : "min");
        }},
-      as_list({"report_to", false, use_trackers}),
+      {"report_to", false, use_trackers, /*list=*/true, /*none_is_value=*/true},
       setting("logging_dir", "track.logging_dir"),
       setting("run_name", "track.run_name"),
       if_true("disable_tqdm", "track.progress", "line"),

@@ -293,6 +293,7 @@ TEST(HfScript, ValuesAsScriptsTakeThem) {
   EXPECT_EQ(recipe.data.label, std::nullopt);
   EXPECT_EQ(recipe.training.precision, "bf16");
   EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard"}));
+  EXPECT_EQ(recipe_with({"--report_to", "none"}).track.trackers, std::vector<std::string>{"jsonl"});
   EXPECT_EQ(recipe_with({"--fsdp", "full_shard", "auto_wrap"}).training.strategy, "fsdp");
 }
 

@@ -195,7 +195,7 @@ std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
     }
     value = without_quotes(value);
     given[name] = value;
-    if (value.empty() || lower_case(value) == "none") given.erase(name);
+    if (value.empty() || (lower_case(value) == "none" && !flag.none_is_value)) given.erase(name);
   }
   return given;
 }

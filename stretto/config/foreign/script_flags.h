@@ -63,7 +63,8 @@ struct Flag {
   std::string name;
   bool boolean = false;  // may stand without a value
   std::function<void(ScriptState&, const std::string& value)> use;
-  bool list = false;  // several words may follow; `value` joins them by spaces
+  bool list = false;           // several words may follow; `value` joins them by spaces
+  bool none_is_value = false;  // else None counts as not given
 };
 
 // The kinds of flags. Its value is that of a setting.

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/config/foreign/hf_script.h"
+
+namespace stretto::cli {
+
+// What transformers' Trainer reports of a training.
+struct TrainerState {
+  nlohmann::json metrics;  // train_results.json: epoch, train_loss, train_runtime, ...
+  nlohmann::json state;    // trainer_state.json
+};
+
+// From the finished run of `plan`. Throws IoError, DataError.
+TrainerState read_trainer_state(const foreign::ScriptPlan& plan);
+
+}  // namespace stretto::cli
