@@ -72,7 +72,9 @@ class TrainingFiles {
     loss_.add(record);
     const int64_t step = record.at("step"), done = step - (epoch_ - 1) * steps_per_epoch_;
     rate_ = record.value("lr", rate_);
-    const std::string time = time_of(times_.steps, step);
+    // On a terminal, the log has no lines of steps.
+    const bool logged = times_.steps.contains(step);
+    const std::string time = logged ? times_.steps.at(step) : time_of(times_.epochs, epoch_);
     if (begin_.empty()) begin_ = time;
     log(time,
         fmt::format(

@@ -21,7 +21,7 @@ std::vector<Flag> ignored_flags() {
   return {
       ignored("cache_dir", false, local),
       ignored("model_revision", false, local),
-      ignored("use_auth_token", true, local),
+      may_stand_alone(ignored("use_auth_token", false, local)),
       ignored("token", false, local),
       ignored("trust_remote_code", true, local),
       ignored("ignore_mismatched_sizes", true, "a head of another task is never loaded"),
@@ -83,7 +83,7 @@ std::vector<Flag> ignored_flags() {
               "a loss that is not finite ends the run (training.on_nonfinite)"),
       as_list(ignored("debug", false, "STRETTO_DEBUG=collectives compares the calls of all ranks")),
       ignored("skip_memory_metrics", true, "stretto plan predicts memory"),
-      ignored("include_num_input_tokens_seen", true, counted),
+      may_stand_alone(ignored("include_num_input_tokens_seen", false, counted)),
       ignored("include_tokens_per_second", true, counted),
       ignored("include_inputs_for_metrics", true, metrics),
       as_list(ignored("include_for_metrics", false, metrics)),

@@ -344,6 +344,9 @@ TEST(HfScript, Refusals) {
   EXPECT_THAT(with({"--do_eval", "--max_steps", "abc"}),
               HasSubstr("--max_steps abc: expected a whole number"));
   EXPECT_THAT(with({"--do_eval", "--task_name", "pos"}), HasSubstr("--label_column_name pos_tags"));
+  EXPECT_THAT(with({"--do_eval", "--tf32", "perhaps"}), HasSubstr("--tf32: found \"perhaps\""));
+  EXPECT_THAT(with({"--do_eval", "--bf16", "--fp16"}), HasSubstr("--fp16 True: --bf16 is given too"));
+  EXPECT_THAT(error_with({"--load_best_model_at_end"}), HasSubstr("nothing is evaluated"));
   EXPECT_THAT(with({"stray"}), HasSubstr("\"stray\" stands behind no flag"));
   EXPECT_THAT(script_error(Script::qa, {"--output_dir", "o", "--do_train"}),
               HasSubstr("--model_name_or_path is required"));

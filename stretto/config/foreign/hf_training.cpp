@@ -132,11 +132,8 @@ void use_optimizer(ScriptState& state) {
     type = "Adafactor";
     state.set_for("adafactor", "optimizer.type", type);
   }
-  if (type == "Adafactor") {
-    state.recipe.set("optimizer.eps", "[0, 1]");
-    state.plan.notes.emplace_back(
-        "Adafactor is torch.optim's, with steps of at least lr times the root mean square of the tensor or 1, as transformers' without scale_parameter");
-  }
+  // Steps of lr at least, whatever the size of the weights: transformers' scale_parameter=False.
+  if (type == "Adafactor") state.recipe.set("optimizer.eps", "[0, 1]");
   if (type == "AdamW") {
     const auto set = [&](const char* flag, const char* setting, const std::string& value) {
       if (state.has(flag)) state.set_for(flag, setting, value);
@@ -187,7 +184,11 @@ void use_intervals(ScriptState& state) {
     state.plan.notes.emplace_back(
         "--save_strategy best: each evaluation saves a checkpoint; the best and the newest are kept, and the best model");
   }
-  if (evaluates && !state.is_true("load_best_model_at_end"))
+  const bool loads_best = state.is_true("load_best_model_at_end");
+  if (loads_best && !evaluates)
+    throw ConfigError("{}: nothing is evaluated; pass --eval_strategy steps or epoch",
+                      state.text("load_best_model_at_end"));
+  if (evaluates && !loads_best)
     state.plan.notes.emplace_back(
         "the best model is kept, as with --load_best_model_at_end, not the last one");
 }

@@ -117,7 +117,7 @@ Flag if_true(const std::string& name, const std::string& setting, const std::str
 
 Flag ignored(const std::string& name, bool is_boolean, const std::string& reason) {
   return {name, is_boolean, [=](ScriptState& state, const std::string& value) {
-            if (is_boolean && lower_case(value) == "false") return;
+            if (is_boolean && !is_true(name, value)) return;
             state.plan.notes.push_back(fmt::format("--{} has no meaning here: {}", name, reason));
           }};
 }
@@ -132,6 +132,11 @@ Flag refused(const std::string& name, bool is_boolean, const std::vector<std::st
 
 Flag read_later(const std::string& name, bool is_boolean) {
   return {name, is_boolean, [](ScriptState&, const std::string&) {}};
+}
+
+Flag may_stand_alone(Flag flag) {
+  flag.boolean = true;
+  return flag;
 }
 
 Flag as_list(Flag flag) {

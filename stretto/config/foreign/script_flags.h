@@ -80,6 +80,8 @@ Flag refused(const std::string& name, bool is_boolean, const std::vector<std::st
 // It is read together with another flag.
 Flag read_later(const std::string& name, bool is_boolean = false);
 Flag as_list(Flag flag);
+// Not a boolean, but its value may be left out.
+Flag may_stand_alone(Flag flag);
 
 // Throws ConfigError with the closest name for an unknown one.
 const Flag& find_flag(const std::vector<Flag>& flags, const std::string& name);
