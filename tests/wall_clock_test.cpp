@@ -15,6 +15,7 @@ namespace {
 
 const std::set<std::string> shows_time = {
     "cli/checkpoints.cpp",            // when each was saved
+    "cli/flair_results.cpp",          // the times of log lines
     "launch/hosts/clocks.cpp",        // compared between hosts, for a warning
     "launch/output/rank_output.cpp",  // the times of log lines
     "launch/supervise.cpp",           // when a flight record was taken

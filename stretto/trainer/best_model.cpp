@@ -4,8 +4,8 @@
 
 namespace stretto {
 
-BestModel::BestModel(const CheckpointConfig& config)
-    : monitor_("checkpoint.monitor", config.monitor.value_or("loss"), config.mode) {}
+BestModel::BestModel(const CheckpointConfig& config, const std::string& setting)
+    : monitor_(setting, config.monitor.value_or("loss"), config.mode) {}
 
 bool BestModel::improves(const Metrics& metrics, int64_t step, int64_t epoch) {
   const double value = monitor_.value(metrics);

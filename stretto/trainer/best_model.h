@@ -12,8 +12,9 @@ namespace stretto {
 // Which evaluation was the best so far, by checkpoint.monitor.
 class BestModel {
  public:
-  // Throws ConfigError for a metric that is not built in if checkpoint.mode is auto.
-  explicit BestModel(const CheckpointConfig& config);
+  // `setting`: what errors call checkpoint.monitor, with the place where it was set. Throws ConfigError for a metric that is not
+  // built in if checkpoint.mode is auto.
+  BestModel(const CheckpointConfig& config, const std::string& setting);
 
   // Whether the monitored metric is better than in all evaluations before; NaN never is. Throws ConfigError if it is
   // missing.

@@ -86,8 +86,12 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
   std::string differences;
   std::vector<std::string> differing;
   for (const std::string& name : names) {
-    const std::string then = show(before.contains(name) ? before : defaults, name), here = show(now, name);
-    if (then == here || may_change_on_resume(name)) continue;
+    const nlohmann::json& earlier = before.contains(name) ? before : defaults;
+    const std::string then = show(earlier, name), here = show(now, name);
+    // A setting may be a whole number in older checkpoints, and another one since.
+    const bool same =
+        then == here || (earlier.contains(name) && now.contains(name) && earlier[name] == now[name]);
+    if (same || may_change_on_resume(name)) continue;
     if (std::ranges::find(accepted, name) != accepted.end()) {
       log::info("{} changed from {} to {}", name, then, here);
       continue;

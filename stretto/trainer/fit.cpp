@@ -68,7 +68,7 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
       folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
       run_(recipe, module, train, mesh, device),
       step_log_(recipe, world_, trackers),
-      best_(recipe.checkpoint),
+      best_(recipe.checkpoint, recipe.origins.label("checkpoint.monitor")),
       saved_models_(std::move(rules), folder_ ? &*folder_ : nullptr, module),
       evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
       checkpoints_(recipe, world_) {

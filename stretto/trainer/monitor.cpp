@@ -18,10 +18,10 @@ bool direction_of(const std::string& setting, const std::string& metric) {
   if (metric == "train_loss") return false;
   const auto& names = metrics::metric_names();
   if (std::ranges::find(names, metric.substr(metric.rfind('/') + 1)) == names.end()) {
-    const std::string advice =
-        setting.ends_with(".monitor")
-            ? fmt::format("set {}.mode to max or min", setting.substr(0, setting.find('.')))
-            : fmt::format("write best_{0}:max or best_{0}:min", metric);
+    const std::string name = setting.substr(setting.rfind(' ') + 1);  // without the place where it was set
+    const std::string advice = name.ends_with(".monitor")
+                                   ? fmt::format("set {}.mode to max or min", name.substr(0, name.find('.')))
+                                   : fmt::format("write best_{0}:max or best_{0}:min", metric);
     throw ConfigError("{}: \"{}\" is not a built-in metric{}; for a metric of your own, {}", setting, metric,
                       did_you_mean(metric, names), advice);
   }

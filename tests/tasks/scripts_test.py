@@ -41,6 +41,7 @@ MISTAKES = [
     ("--save_steps", "0", ": expected a whole number of steps"),
     ("--save_strategy", "best", ": nothing is evaluated"),
     ("--eval_strategy", "sometimes", ": expected no, epoch or steps"),
+    ("--metric_for_best_model", "nothing", ": checkpoint.monitor: \"nothing\" is not a built-in metric"),
     ("--text_column_name", "nope", ": data.text: data/train.jsonl:1 has no key \"nope\""),
     ("--train_file", "data/nope.jsonl", ": data.train: data/nope.jsonl does not exist"),
     ("--resume_from_checkpoint", "nowhere", ": resume: nowhere does not exist"),
@@ -158,6 +159,8 @@ def check_errors(stretto):
     before = kept()
     for flag, value, message in MISTAKES:
         words = [flag, value] if value else [flag]
+        if flag == "--metric_for_best_model":
+            words += ["--eval_strategy", "epoch"]
         if flag == "--train_file":
             flags = [value if word == "data/train.jsonl" else word for word in NER]
         else:

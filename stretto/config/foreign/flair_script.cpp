@@ -146,23 +146,6 @@ const std::vector<Flag>& flair_flags() {
   return table;
 }
 
-// {"num_epochs": 2, "strategy": null, ...} as flags.
-std::vector<std::string> flags_of_file(const std::filesystem::path& file) {
-  const nlohmann::json json = read_json(file);
-  if (!json.is_object()) throw ConfigError("{}: expected an object of flags and values", file.string());
-  std::vector<std::string> arguments;
-  for (const auto& [name, value] : json.items()) {
-    if (value.is_null()) continue;
-    const bool list = value.is_array() && name == "devices";
-    if (value.is_structured() && !list)
-      throw ConfigError("{}: {}: found {}; expected a text, a number or a boolean", file.string(), name,
-                        value.dump().substr(0, 60));
-    arguments.push_back(
-        fmt::format("--{}={}", name, value.is_string() ? value.get<std::string>() : value.dump()));
-  }
-  return arguments;
-}
-
 // Flair reads sentences of any length; here as many tokens as the model has positions, at most 512, and longer ones in windows.
 std::string max_length_of(const std::filesystem::path& model) {
   int64_t positions = 512;
@@ -253,15 +236,8 @@ void set_flair_defaults(ScriptState& state) {
 }  // namespace
 
 ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
-  const auto file = std::ranges::find_if(
-      arguments, [](const std::string& word) { return !word.starts_with("--") && word.ends_with(".json"); });
-  const bool is_file = file != arguments.end();
-  if (is_file && arguments.size() > 1)
-    throw ConfigError("{}: a .json file holds all flags and stands alone; add the other flags to it", *file);
-  ScriptState state{.script = Script::flair_ner,
-                    .plan = {},
-                    .recipe = {},
-                    .given = parse_flags(flair_flags(), is_file ? flags_of_file(arguments[0]) : arguments)};
+  ScriptState state{
+      .script = Script::flair_ner, .plan = {}, .recipe = {}, .given = parse_flags(flair_flags(), arguments)};
   require_flag(state, "model_name_or_path", "to start from");
   require_flag(state, "dataset_name", "to train on");
   set_flair_defaults(state);

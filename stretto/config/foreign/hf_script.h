@@ -35,7 +35,7 @@ struct ScriptPlan {
   }
 };
 
-// Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"). Defaults are the script's. Throws
+// Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"), or those in a .json file. Defaults are the script's. Throws
 // ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones. REQUIRES: not flair_ner,
 // for which there is flair_script.h.
 ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments);

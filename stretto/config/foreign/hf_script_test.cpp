@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
 
 namespace stretto::foreign {
@@ -295,6 +297,23 @@ TEST(HfScript, ValuesAsScriptsTakeThem) {
   EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard"}));
   EXPECT_EQ(recipe_with({"--report_to", "none"}).track.trackers, std::vector<std::string>{"jsonl"});
   EXPECT_EQ(recipe_with({"--fsdp", "full_shard", "auto_wrap"}).training.strategy, "fsdp");
+}
+
+TEST(HfScript, OneJsonFile) {
+  const TempFolder folder;
+  const std::filesystem::path file = folder.path() / "arguments.json";
+  write_file_atomic(file,
+                    R"({"model_name_or_path": "m", "output_dir": "o", "do_train": true, "do_eval": false,
+    "train_file": "t.json", "num_train_epochs": 2.5, "lr_scheduler_type": "polynomial", "tf32": null,
+    "lr_scheduler_kwargs": {"power": 2}, "report_to": ["tensorboard", "mlflow"]})");
+  const ScriptPlan plan = translate_script(Script::ner, {file});
+  const Recipe recipe = parse_recipe(plan.recipe, "run-ner");
+  EXPECT_TRUE(plan.train && !plan.evaluate);
+  EXPECT_EQ(recipe.training.epochs, 2.5);
+  EXPECT_EQ(recipe.scheduler.value("power"), 2);
+  EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard", "mlflow"}));
+  EXPECT_THAT(script_error(Script::ner, {file, "--do_eval"}),
+              HasSubstr("a .json file holds all flags and stands alone"));
 }
 
 TEST(HfScript, TasksOfGlueInAnySpelling) {

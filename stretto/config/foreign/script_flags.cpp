@@ -165,6 +165,27 @@ std::string without_quotes(const std::string& value) {
   return json.is_string() ? json.get<std::string>() : value;
 }
 
+// {"num_train_epochs": 2, "strategy": null, ...} as arguments.
+std::vector<std::string> arguments_of_file(const std::vector<Flag>& flags,
+                                           const std::filesystem::path& file) {
+  const nlohmann::json json = read_json(file);
+  if (!json.is_object()) throw ConfigError("{}: expected an object of flags and values", file.string());
+  const auto text = [](const nlohmann::json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_null()) continue;
+    std::string words = text(value);
+    if (value.is_array() && find_flag(flags, name).list) {
+      words.clear();
+      for (const nlohmann::json& word : value) words += (words.empty() ? "" : " ") + text(word);
+    }
+    arguments.push_back(fmt::format("--{}={}", name, words));
+  }
+  return arguments;
+}
+
 // "no_" of a boolean is its False.
 bool is_negated(const std::vector<Flag>& flags, const std::string& name) {
   if (!name.starts_with("no_") || std::ranges::find(flags, name, &Flag::name) != flags.end()) return false;
@@ -176,9 +197,13 @@ bool is_negated(const std::vector<Flag>& flags, const std::string& name) {
 
 std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
                                                const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && !arguments[0].starts_with("--") && arguments[0].ends_with(".json"))
+    return parse_flags(flags, arguments_of_file(flags, arguments[0]));
   std::map<std::string, std::string> given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
+    if (!word.starts_with("--") && word.ends_with(".json"))
+      throw ConfigError("{}: a .json file holds all flags and stands alone; add the other flags to it", word);
     if (!word.starts_with("--")) throw ConfigError("\"{}\" stands behind no flag; flags begin with --", word);
     const size_t equals = word.find('=');
     std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);

@@ -88,7 +88,8 @@ const Flag& find_flag(const std::vector<Flag>& flags, const std::string& name);
 
 // "--flag value", "--flag=value", "--flag" of a boolean, "--no_flag" for its False. Dashes within names may be written for
 // underscores. A value in quotes of its own, as SageMaker passes them, loses these; a flag with the value None or "" counts as
-// not given. Throws ConfigError for unknown flags and missing values.
+// not given. One argument that ends in .json is a file that holds all flags. Throws ConfigError for unknown flags and missing values,
+// IoError.
 std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
                                                const std::vector<std::string>& arguments);
 
