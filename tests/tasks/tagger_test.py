@@ -257,7 +257,7 @@ def check_flair_script(stretto):
     for part in ["train", "dev", "test"]:
         (stretto.folder / f"columns/{part}.txt").write_text((stretto.folder / f"data/{part}.conll").read_text())
     flags = ["run-flair-ner", "--model_name_or_path", "encoded/model", "--dataset_name", "columns", "--num_epochs", 2, "--accelerator", "cpu",
-             "--learning_rate", "1e-3", "--use_crf", "--layers", "-1,-2", "--subtoken_pooling", "mean", "--devices", 1]
+             "--learning_rate", "1e-3", "--use_crf", "--layers", "-1,-2", "--subtoken_pooling", "mean", "--context_size", 4, "--devices", 1]
     stretto.run(*flags, "--output_dir", "flair")
     recipe = stretto.run(*flags, "--output_dir", "stopped", "--print-recipe")
     (stretto.folder / "stopped").mkdir()

@@ -195,7 +195,7 @@ def check_flair_door(stretto):
     (stretto.folder / "flair.json").write_text(json.dumps(
         {"model_name_or_path": "base", "dataset_name": "columns", "num_epochs": 1, "output_dir": "tagger"}))
     require("epochs: 1" in stretto.run("run-flair-ner", "flair.json", "--print-recipe"), "a .json file of flags")
-    stretto.require_error("--context_size 64", "run-flair-ner", *flags, "--context_size", "64")
+    stretto.require_error("--context_size -1", "run-flair-ner", *flags, "--context_size", "-1")
     stretto.require_error("stretto downloads nothing", "run-flair-ner", "--model_name_or_path", "m", "--dataset_name", "WNUT_17")
 
 

@@ -139,9 +139,8 @@ const std::vector<Flag>& flair_flags() {
       read_later("layers"),
       read_later("subtoken_pooling"),
       read_later("use_crf", true),
-      refused("context_size", false, {"0"}, "context of neighbouring sentences is not supported; expected 0"),
-      checked(ignored("respect_document_boundaries", true, "there is no context of neighbouring sentences"),
-              [](const std::string& value) { is_true("respect_document_boundaries", value); }),
+      read_later("context_size"),
+      read_later("respect_document_boundaries", true),
   };
   return table;
 }
@@ -215,6 +214,22 @@ void use_model(ScriptState& state) {
   for (const auto& [name, value] : settings) state.recipe.set("sequence_tagger." + name, value);
 }
 
+// Words of neighbouring sentences on each side (FLERT).
+void use_context(ScriptState& state) {
+  const std::string size = state.value("context_size", "0"), flag = "respect_document_boundaries";
+  const bool respect = is_true(flag, state.value(flag, "False"));
+  const auto words = parse_int(size);
+  if (!words || *words < 0) throw ConfigError("--context_size {}: expected a whole number from 0", size);
+  if (*words == 0) {
+    if (state.has(flag))
+      state.plan.notes.push_back(
+          fmt::format("--{}: not used: without --context_size no words of other sentences are read", flag));
+    return;
+  }
+  state.set_for("context_size", "token_classification.context_size", size);
+  state.recipe.set("token_classification." + flag, respect ? "true" : "false");
+}
+
 void set_flair_defaults(ScriptState& state) {
   RecipeText& recipe = state.recipe;
   recipe.set("task", "token-classification");
@@ -245,6 +260,7 @@ ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
   state.use(flair_flags());
   state.recipe.set("data.max_length", max_length_of(state.plan.model));
   use_model(state);
+  use_context(state);
   use_dataset(state);
   ScriptPlan& plan = state.plan;
   plan.train = plan.evaluate = plan.predict = plan.overwrite = plan.resume = true;

@@ -123,6 +123,19 @@ TEST_F(FlairScript, OneJsonFile) {
   EXPECT_THROW(translate_flair_script({file}), ConfigError);
 }
 
+TEST_F(FlairScript, ContextOfNeighbouringSentences) {
+  const auto settings = [&](const std::vector<std::string>& flags) {
+    return parse_recipe(translate(flags).recipe, "").token_classification;
+  };
+  EXPECT_EQ(settings({"--context_size", "64"}).context_size, 64);
+  EXPECT_FALSE(settings({"--context_size", "64"}).respect_document_boundaries);
+  EXPECT_TRUE(settings({"--context_size", "64", "--respect_document_boundaries", "True"})
+                  .respect_document_boundaries);
+  EXPECT_EQ(settings({"--respect_document_boundaries", "True"}).context_size, 0);
+  EXPECT_THAT(translate({"--respect_document_boundaries", "True"}).notes,
+              ::testing::Contains(HasSubstr("without --context_size")));
+}
+
 TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
   EXPECT_THAT(error({"--subtoken_pooling", "max"}),
               HasSubstr("--subtoken_pooling max: expected first, last"));
@@ -138,7 +151,9 @@ TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
               HasSubstr("--layers first: sequence_tagger.layers: \"first\" is not"));
   EXPECT_THAT(error({"arguments.json"}),
               HasSubstr("arguments.json: a .json file holds all flags and stands alone"));
-  EXPECT_THAT(error({"--context_size", "64"}), HasSubstr("--context_size 64"));
+  EXPECT_THAT(error({"--context_size", "-1"}),
+              HasSubstr("--context_size -1: expected a whole number from 0"));
+  EXPECT_THAT(error({"--context_size", "wide"}), HasSubstr("--context_size wide: expected"));
   EXPECT_THAT(error({"--num_nodes", "2"}), HasSubstr("--hosts"));
   EXPECT_THAT(error({"--precision", "8"}), HasSubstr("--precision 8: expected 32, 16, bf16 or 64"));
   EXPECT_THAT(error({"--devices", "many"}), HasSubstr("--devices many"));
