@@ -80,7 +80,10 @@ class Stages {
     const bool first = !begun_;
     begun_ = true;
     code_ = run_in_child([&] { return run_stage(verb, overrides); });
-    first&& code_ == refused ? earlier_.restore() : earlier_.keep();
+    if (first && code_ == refused)
+      earlier_.restore();
+    else
+      earlier_.keep();
     if (code_ != stopped) return code_ == 0;
     log::info("{}: the run has not finished; the same command{} continues it", plan_.output_dir.string(),
               plan_.overwrite && !plan_.resume ? " without --overwrite_output_dir" : "");
