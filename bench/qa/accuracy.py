@@ -32,7 +32,8 @@ def stretto_run(options, seed):
     run = options.output / f"stretto-{seed}"
     command = [options.stretto, "train", measure.ROOT / "recipes/qa.yaml", "-N", options.ranks]
     for name, value in {"data.train": options.output / "train.json", "data.validation": options.output / "dev.json", "data.test": "null",
-                        "model.path": options.encoder, "training.seed": seed, "output": run}.items():
+                        "model.path": options.encoder, "training.seed": seed,
+                        "training.precision": options.precision, "output": run}.items():
         command += ["--set", f"{name}={value}"]
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL,
                    env={**os.environ, "STRETTO_DATA": str(options.output)})
@@ -42,7 +43,7 @@ def stretto_run(options, seed):
 def peer_run(options, seed):
     folder = options.output / f"transformers-{seed}"
     subprocess.run([options.python, PEER, "--train", options.output / "train.json", "--dev", options.output / "dev.json", "--encoder",
-                    options.encoder, "--seed", str(seed), "--output", folder], check=True)
+                    options.encoder, "--seed", str(seed), "--precision", options.precision, "--output", folder], check=True)
     return max((score(options, epoch / "predictions.json", epoch / "null_odds.json") for epoch in folder.iterdir()),
                key=lambda row: row["f1"])
 
@@ -56,6 +57,7 @@ def main():
     parser.add_argument("--encoder", help="default: STRETTO_ENCODER, else the demo's")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 42])
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--only", choices=["stretto", "transformers"])
     options = parser.parse_args()
     options.encoder = measure.encoder(options.encoder)

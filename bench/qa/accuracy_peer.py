@@ -25,6 +25,7 @@ parser.add_argument("--encoder", required=True)
 parser.add_argument("--output", required=True, type=pathlib.Path)
 parser.add_argument("--seed", type=int, default=42)
 parser.add_argument("--epochs", type=int, default=2)
+parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
 arguments = parser.parse_args()
 
 random.seed(arguments.seed)
@@ -34,7 +35,7 @@ questions, dev_questions = windows.read_questions(arguments.train), windows.read
 train, dev = (windows.windows_of(part, tokenizer, 384, 128) for part in (questions, dev_questions))
 model = AutoModelForQuestionAnswering.from_pretrained(arguments.encoder)
 lengths, dev_lengths = ([len(window["input_ids"]) for window in part] for part in (train, dev))
-stepper = fine_tuning.Stepper(model, 1e-4, arguments.epochs * -(-len(train) // 16), 0.1)
+stepper = fine_tuning.Stepper(model, 1e-4, arguments.epochs * -(-len(train) // 16), 0.1, arguments.precision)
 
 
 def answers_of(window, starts, ends):
