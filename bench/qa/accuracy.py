@@ -37,7 +37,8 @@ def stretto_run(options, seed):
         command += ["--set", f"{name}={value}"]
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL,
                    env={**os.environ, "STRETTO_DATA": str(options.output)})
-    return max((json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines() if '"f1"' in line), key=lambda row: row["f1"])
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return max(({"exact": row["eval_exact"], "f1": row["eval_f1"]} for row in rows if "eval_f1" in row), key=lambda row: row["f1"])
 
 
 def peer_run(options, seed):
