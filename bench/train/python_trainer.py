@@ -13,6 +13,7 @@ import json
 import os
 import random
 import statistics
+import tempfile
 import time
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -91,11 +92,12 @@ def with_trainer():
         def on_step_end(self, arguments, state, control, **unused):
             control.should_training_stop = not watch.step()
 
-    arguments = TrainingArguments(
-        output_dir="unused", per_device_train_batch_size=options.batch_size, bf16=options.precision == "bf16", use_cpu=True,
-        optim="adamw_torch_fused", learning_rate=5e-5, weight_decay=0.01, max_steps=100000, report_to=[],
-        save_strategy="no", logging_strategy="no", disable_tqdm=True)
-    Trainer(model=model, args=arguments, train_dataset=samples, data_collator=collate, callbacks=[Stop()]).train()
+    with tempfile.TemporaryDirectory(prefix="stretto-bench-") as folder:  # which the Trainer makes, but does not use
+        arguments = TrainingArguments(
+            output_dir=folder, per_device_train_batch_size=options.batch_size, bf16=options.precision == "bf16", use_cpu=True,
+            optim="adamw_torch_fused", learning_rate=5e-5, weight_decay=0.01, max_steps=100000, report_to=[],
+            save_strategy="no", logging_strategy="no", disable_tqdm=True)
+        Trainer(model=model, args=arguments, train_dataset=samples, data_collator=collate, callbacks=[Stop()]).train()
 
 
 def with_accelerate():
