@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/utf8.h"
 
 namespace stretto::archive {
 namespace {
@@ -88,11 +89,17 @@ class Machine {
     return value;
   }
 
+  // As pickle itself requires.
+  std::string_view require_utf8(std::string_view text) const {
+    if (!is_utf8(text)) fail("a text that is not UTF-8; the file is damaged, copy it again");
+    return text;
+  }
+
   std::string_view line() {
     const size_t end = bytes_.find('\n', at_);
     if (end == std::string_view::npos)
       fail("the pickle ends within a name; the file was cut short or is damaged");
-    const std::string_view text = take(end - at_);
+    const std::string_view text = require_utf8(take(end - at_));
     take(1);
     return text;
   }
@@ -103,7 +110,9 @@ class Machine {
     return values_.back();
   }
   void push_integer(int64_t integer) { push({.kind = Kind::integer, .integer = integer}); }
-  void push_text(std::string_view text) { push({.kind = Kind::text, .text = std::string(text)}); }
+  void push_text(std::string_view text) {
+    push({.kind = Kind::text, .text = std::string(require_utf8(text))});
+  }
 
   Value& pop() {
     if (stack_.empty() || stack_.back()->kind == Kind::mark) fail("a value is missing; the file is damaged");
@@ -143,7 +152,7 @@ class Machine {
     }
     fail(fmt::format(
         "it refers to \"{}\", which could run code and is refused; only tensors are read: convert the folder with transformers' save_pretrained, if you trust it",
-        name.substr(0, 80)));
+        cut_utf8(name, 80)));
   }
 
   void remember(uint64_t key) {

@@ -73,6 +73,16 @@ TEST(Pickle, CodeIsNeverReferredTo) {
   EXPECT_THAT(error_of("\x80\x02)\x81."), HasSubstr("opcode 0x81"));
 }
 
+TEST(Pickle, TextsAreUtf8) {
+  const std::string tensor = tensor_of(two_by_three, strides_of_rows, 6);
+  EXPECT_EQ(error_of(state_dict(text_of("\u00e9") + tensor)), "no error");
+  EXPECT_THAT(error_of(state_dict(text_of("\xff") + tensor)),
+              HasSubstr("model.bin: data.pkl, byte 30: a text that is not UTF-8"));
+  EXPECT_THAT(error_of("\x80\x02"
+                       "co\xffs\nsystem\n."),
+              HasSubstr("a text that is not UTF-8"));
+}
+
 TEST(Pickle, TensorsLieWithinTheirStorage) {
   const auto error = [](const std::string& tensor) { return error_of(state_dict(text_of("a") + tensor)); };
   EXPECT_EQ(error(tensor_of(two_by_three, strides_of_rows, 6)), "no error");

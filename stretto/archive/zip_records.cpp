@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
+#include "stretto/base/utf8.h"
 
 namespace stretto::archive {
 namespace {
@@ -34,15 +35,14 @@ class Zip {
     std::map<std::string, std::string_view> records;
     for (uint64_t i = 0; i < entries; ++i) {
       const auto [name, data] = take_entry(at);
-      const size_t slash = name.find('/');
-      records.emplace(name.substr(slash == std::string_view::npos ? 0 : slash + 1), data);
+      records.emplace(name, data);
     }
     return records;
   }
 
  private:
   struct Entry {
-    std::string_view name, data;
+    std::string_view name, data;  // the name within the archive's folder
   };
 
   void require(bool holds) const {
@@ -85,7 +85,10 @@ class Zip {
                extra_bytes = number<uint16_t>(at + 30), comment_bytes = number<uint16_t>(at + 32);
     uint64_t stored = number<uint32_t>(at + 20), size = number<uint32_t>(at + 24),
              local = number<uint32_t>(at + 42);
-    const std::string_view name = bytes(at + entry_bytes, name_bytes);
+    std::string_view name = bytes(at + entry_bytes, name_bytes);
+    const size_t slash = name.find('/');
+    name.remove_prefix(slash == std::string_view::npos ? 0 : slash + 1);
+    require(is_utf8(name));
     std::string_view wide = zip64_values(bytes(at + entry_bytes + name_bytes, extra_bytes));
     for (uint64_t* value : {&size, &stored, &local}) {
       if (*value != in_zip64) continue;

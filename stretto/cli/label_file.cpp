@@ -78,8 +78,7 @@ Choice choose(const std::vector<std::string>& columns, const std::filesystem::pa
 std::vector<std::string> read_label_file(const std::filesystem::path& path, LabelSide side,
                                          const std::string& column) {
   const MappedFile file(path);
-  std::string buffer;
-  const auto content = corpus::decode_text(file.text(), corpus::Encoding::utf8, path.string(), buffer);
+  const std::string_view content = corpus::utf8_text(file.text(), path.string());
   const auto reader = make_reader(content, path);
   corpus::Fields fields;
   if (!reader->next(fields))

@@ -7,6 +7,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/utf8.h"
 #include "stretto/cli/label_file.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/corpus/conll.h"
@@ -40,7 +41,7 @@ void warn_of_strange_tags(const std::string& file, metrics::TagSequences gold,
       if (strange == tags.end()) continue;
       log::warning(
           "{}: the {} tag \"{}\" is neither O nor a prefix and a type, such as B-PER; the last two columns are taken as gold and predicted tags",
-          file, side, strange->substr(0, 40));
+          file, side, cut_utf8(*strange, 40));
       break;
     }
   }
@@ -68,9 +69,7 @@ void score_seqeval(const SeqevalArguments& arguments) {
   if (arguments.table && conlleval)
     throw ConfigError("--table: it applies to --mode default and strict; remove one");
   const MappedFile file(arguments.file);
-  std::string buffer;
-  const std::string_view content =
-      corpus::decode_text(file.text(), corpus::Encoding::utf8, arguments.file, buffer);
+  const std::string_view content = corpus::utf8_text(file.text(), arguments.file);
   const corpus::ConllFile conll =
       corpus::parse_conll(content, arguments.file, /*document_markers=*/!conlleval);
   if (conll.columns < 2)
@@ -116,7 +115,7 @@ void warn_of_unanswered(const SquadArguments& arguments, const corpus::QuestionS
   }
   if (unanswered == 0) return;
   log::warning("{}: {} of {} questions have no prediction and count as wrong; the first is {}",
-               arguments.predictions, unanswered, questions.questions.size(), first.substr(0, 40));
+               arguments.predictions, unanswered, questions.questions.size(), cut_utf8(first, 40));
 }
 
 metrics::Predictions read_predictions(const std::string& path) {

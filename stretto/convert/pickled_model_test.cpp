@@ -136,6 +136,18 @@ TEST_F(ConvertPickled, NothingRemainsOfWhatCannotBeConverted) {
   EXPECT_THAT(refusal_of([&] { write(folder, "there"); }), HasSubstr("there exists already"));
 }
 
+TEST_F(ConvertPickled, ANameThatIsNotUtf8IsRefused) {
+  const auto folder = folder_with("whole");
+  const auto file = folder / "pytorch_model.bin";
+  std::string content = read_file(file);
+  content[content.find("encoder.layer.0")] = '\xff';
+  write_file_atomic(file, content);
+  EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }),
+              HasSubstr("pytorch_model.bin: data.pkl, byte "));
+  EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }), HasSubstr("a text that is not UTF-8"));
+  EXPECT_FALSE(std::filesystem::exists(path("refused")));
+}
+
 TEST_F(ConvertPickled, ADiskThatFillsUpLeavesNothing) {
   const auto folder = folder_with("whole");
   for (int64_t call = 1;; ++call) {

@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/utf8.h"
 #include "stretto/corpus/reader_format.h"
 #include "stretto/corpus/tsv.h"
 
@@ -58,7 +59,7 @@ class ConllParser {
     if (columns.size() != file_.columns) {
       throw DataError(
           "{}:{}: {} (\"{}\"); line {} has {}, separated by {}: every token needs the same columns", name_,
-          line, counted(std::ssize(columns), "column"), text.substr(0, 60), first_line_, file_.columns,
+          line, counted(std::ssize(columns), "column"), cut_utf8(text, 60), first_line_, file_.columns,
           tabs_ ? "tabs" : "spaces");
     }
     for (size_t i = 0; i < columns.size(); ++i) {

@@ -22,12 +22,18 @@ void require_text(std::string_view content, const std::string& name) {
       line_of(content, nul));
 }
 
-void require_utf8(std::string_view content, const std::string& name) {
+// `otherwise`: what else than UTF-8 could be read; "": nothing.
+void require_utf8(std::string_view content, const std::string& name, std::string_view otherwise) {
   const size_t invalid = text::find_invalid_utf8(content);
   if (invalid == content.size()) return;
   throw DataError(
-      "{}:{}: byte 0x{:02x} is not UTF-8; save the file as UTF-8, or set data.encoding: latin-1 if it is ISO 8859-1, or utf-8-replace to read such bytes as U+FFFD",
-      name, line_of(content, invalid), static_cast<unsigned char>(content[invalid]));
+      "{}:{}: byte 0x{:02x} is not UTF-8; save the file as UTF-8{}", name, line_of(content, invalid),
+      static_cast<unsigned char>(content[invalid]), otherwise);
+}
+
+std::string_view without_byte_order_mark(std::string_view content) {
+  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
+  return content;
 }
 
 }  // namespace
@@ -48,9 +54,18 @@ std::string_view decode_text(std::string_view content, Encoding encoding, const 
     for (const char c : content) text::append_utf8(buffer, static_cast<unsigned char>(c));
     return buffer;
   }
-  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
+  content = without_byte_order_mark(content);
   if (encoding == Encoding::utf8_replace) return text::replace_invalid_utf8(content, buffer);
-  require_utf8(content, name);
+  require_utf8(content, name,
+               ", or set data.encoding: latin-1 if it is ISO 8859-1, or utf-8-replace to read such bytes as "
+               "U+FFFD");
+  return content;
+}
+
+std::string_view utf8_text(std::string_view content, const std::string& name) {
+  require_text(content, name);
+  content = without_byte_order_mark(content);
+  require_utf8(content, name, "");
   return content;
 }
 

@@ -20,4 +20,7 @@ Encoding parse_encoding(std::string_view name);
 std::string_view decode_text(std::string_view content, Encoding encoding, const std::string& name,
                              std::string& buffer);
 
+// The same for files that are always UTF-8, whatever data.encoding says of the recipe's.
+std::string_view utf8_text(std::string_view content, const std::string& name);
+
 }  // namespace stretto::corpus

@@ -164,8 +164,7 @@ std::string QuestionSet::where(const Question& question) const {
 }
 
 QuestionSet parse_questions(std::string_view content, const std::string& name) {
-  std::string buffer;
-  content = decode_text(content, Encoding::utf8, name, buffer);
+  content = utf8_text(content, name);
   QuestionReader reader(name);
   if (!holds_rows(content)) {
     reader.read_document(parse_json(content, name));

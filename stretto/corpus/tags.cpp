@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/text/utf8.h"
 
 namespace stretto::corpus {
 namespace {
@@ -145,7 +146,9 @@ std::string_view name_of(TagScheme scheme) {
 }
 
 std::string_view type_of_tag(std::string_view tag) {
-  std::string_view rest = tag.substr(std::min<size_t>(1, tag.size()));
+  size_t prefix = std::min<size_t>(1, tag.size());  // bytes of the first character
+  while (prefix < tag.size() && !text::is_lead_byte(tag[prefix])) ++prefix;
+  std::string_view rest = tag.substr(prefix);
   if (const size_t dash = rest.find('-'); dash != std::string_view::npos) rest.remove_prefix(dash + 1);
   return rest.empty() ? "_" : rest;
 }

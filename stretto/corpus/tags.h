@@ -45,7 +45,8 @@ TagScheme detect_tag_scheme(std::span<const std::vector<std::string>> sentences)
 // The tags of `length` words: `spans`, which must not overlap, in `scheme`, and O.
 std::vector<std::string> write_tags(std::span<const Span> spans, size_t length, TagScheme scheme);
 
-// The type of a tag as seqeval splits it: "PER" for "B-PER", "A-B" for "I-A-B", "_" for "B" and "O".
+// The type of a tag as seqeval splits it, behind its first character: "PER" for "B-PER", "A-B" for "I-A-B", "_" for "B"
+// and "O", "X" for "ÉX".
 std::string_view type_of_tag(std::string_view tag);
 
 }  // namespace stretto::corpus

@@ -26,6 +26,14 @@ TEST(Tags, LenientSpansOfAnySequence) {
   EXPECT_THAT(lenient_spans(Tags{}), ElementsAre());
 }
 
+// As seqeval: a prefix is a character, of one or more bytes.
+TEST(Tags, PrefixesAreCharacters) {
+  EXPECT_THAT(lenient_spans(Tags{"\u00c9X", "\u00c9-Y", "O"}),
+              ElementsAre(Span{0, 1, "X"}, Span{1, 2, "Y"}));
+  EXPECT_EQ(type_of_tag("B\u00c9-Y"), "Y");
+  EXPECT_EQ(type_of_tag("\xc3"), "_");
+}
+
 TEST(Tags, StrictSpansAreWellFormed) {
   const Tags tags = {"I-PER", "B-PER", "I-PER", "I-LOC", "B-LOC"};
   EXPECT_THAT(strict_spans(tags, TagScheme::iob2), ElementsAre(Span{1, 3, "PER"}, Span{4, 5, "LOC"}));

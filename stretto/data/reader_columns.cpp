@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/utf8.h"
 
 namespace stretto::data {
 namespace {
@@ -197,7 +198,7 @@ std::string list_names(const std::vector<std::string>& names) {
   std::string list;
   for (size_t i = 0; i < names.size() && i < most_names; ++i) {
     if (i > 0) list += ", ";
-    list.append(names[i], 0, longest_name);
+    list += cut_utf8(names[i], longest_name);
     if (names[i].size() > longest_name) list += "...";
   }
   if (names.size() > most_names) list += fmt::format(", ... ({} in all)", names.size());

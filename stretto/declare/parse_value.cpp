@@ -4,11 +4,10 @@
 #include <cctype>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/utf8.h"
 #include "stretto/declare/variables.h"
 
 namespace stretto::declare {
@@ -98,16 +97,6 @@ std::string found(const YamlNode& node) {
   }
 }
 
-// What else is written to JSON or YAML, such as the resolved recipe, would be read as another value.
-bool is_utf8(const std::string& text) {
-  try {
-    nlohmann::json(text).dump();
-    return true;
-  } catch (const nlohmann::json::type_error&) {
-    return false;
-  }
-}
-
 template <class T>
 T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) {
   try {
@@ -116,7 +105,7 @@ T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) 
     }
     const std::string text = expand_variables(node.text);
     if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
-    if (!is_utf8(text))
+    if (!is_utf8(text))  // in JSON and YAML, such as the resolved recipe, it would be another value
       throw ConfigError("the value is not UTF-8 text; write it in UTF-8, and rename files with other names");
     return Scalar<T>::parse(text, rule);
   } catch (const UnsetVariableError& error) {

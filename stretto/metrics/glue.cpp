@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/base/utf8.h"
 #include "stretto/metrics/classification.h"
 #include "stretto/metrics/correlation.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 [[noreturn]] void refuse(const char* side, size_t row, const std::string& found,
                          const std::string& expected) {
-  throw DataError("{} label {}: found \"{}\"; expected {}", side, row + 1, found.substr(0, 60), expected);
+  throw DataError("{} label {}: found \"{}\"; expected {}", side, row + 1, cut_utf8(found, 60), expected);
 }
 
 std::vector<int64_t> class_ids(const GlueTask& task, const char* side, std::span<const std::string> texts) {

@@ -4,7 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "stretto/base/utf8.h"
+
 namespace stretto::text {
+
+using stretto::find_invalid_utf8;
+using stretto::replace_invalid_utf8;
 
 // The code point at `position`, which is moved behind it. REQUIRES: `text` is valid UTF-8, position <
 // text.size().
@@ -33,12 +38,5 @@ size_t count_code_points(std::string_view text);
 
 // REQUIRES: a code point up to U+10FFFF.
 void append_utf8(std::string& out, char32_t code_point);
-
-// The position of the first byte that does not begin a valid code point; text.size() where there is none.
-size_t find_invalid_utf8(std::string_view text);
-
-// `text` itself when it is valid UTF-8; else `buffer`, filled with a copy where each maximal invalid subpart
-// (Unicode 15, section 3.9, table 3-8) is U+FFFD, as Python's bytes.decode(errors="replace") does.
-std::string_view replace_invalid_utf8(std::string_view text, std::string& buffer);
 
 }  // namespace stretto::text

@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "stretto/archive/pickle.h"
+#include "stretto/base/utf8.h"
 
 // The pickle of a pytorch_model.bin, which may come from anywhere.
 namespace stretto::fuzz {
@@ -36,6 +37,7 @@ std::vector<std::string> seeds() {
 
 void run(const std::string& input) {
   for (const auto& [name, tensor] : archive::read_pickled_tensors(input, "fuzz.bin")) {
+    require(is_utf8(name), "names are UTF-8");
     require(tensor.shape.size() == tensor.strides.size(), "a stride per axis");
     int64_t last = tensor.offset;
     bool empty = false;

@@ -101,6 +101,39 @@ TEST_F(ScoreProgram, Mistakes) {
   EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
 }
 
+// Their types are what follows the first character, of one or more bytes.
+TEST_F(ScoreProgram, TagsThatBeginWithAnyCharacter) {
+  const std::string file =
+      write("french.conll", "a \u00c9X \u00c9-Y\nb B-\u00c9 B-\u00c9\nc \u00c9 O\nd B\u00c9-Z O\n");
+  for (const char* mode : {"default", "conlleval"}) {
+    const ShellResult result = score(std::string("seqeval --mode ") + mode + " " + file);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(nlohmann::json::parse(result.out).is_object());
+  }
+  const auto scores = nlohmann::json::parse(score("seqeval " + file).out);
+  for (const char* type : {"X", "Y", "\u00c9", "Z"}) EXPECT_TRUE(scores.contains(type)) << type;
+  EXPECT_THAT(score("seqeval --table " + file).out, HasSubstr("\nX "));
+  EXPECT_THAT(error("seqeval --mode strict " + file), HasSubstr("french.conll: \"\u00c9X\" is not a tag"));
+}
+
+TEST_F(ScoreProgram, FilesAreUtf8) {
+  const std::string bad = "byte 0xc3 is not UTF-8; save the file as UTF-8\n", good = write("good.txt", "1\n"),
+                    squad = R"({"data": [{"id": "1", "context": "c", "question": "q"}]})";
+  const auto is_refused = [&](const std::string& arguments, const std::string& place) {
+    const ShellResult result = score(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(place));
+  };
+  is_refused("seqeval " + write("a.conll", "a O O\nb \u00c9-\xc3 O\n"), "a.conll:2: " + bad);
+  is_refused("glue sst2 " + write("gold.tsv", "label\n1\n\xc3\n") + " " + good, "gold.tsv:3: " + bad);
+  is_refused("glue sst2 " + good + " " + write("guess.jsonl", "{\"label\": \"\xc3\"}\n"), "guess.jsonl:1: " + bad);
+  is_refused("squad " + write("data.json", "{\"data\":\n[\"\xc3\"]}") + " " + good, "data.json:2: " + bad);
+  const std::string questions = write("squad.json", squad), answers = write("answers.json", R"({"1": ""})"),
+                    not_utf8 = write("not_utf8.json", "{\"1\":\n \"\xc3\"}");
+  is_refused("squad " + questions + " " + not_utf8, "not_utf8.json:2:");
+  is_refused("squad --na-prob " + not_utf8 + " " + questions + " " + answers, "not_utf8.json:2:");
+}
+
 // The numbers are those of the reference tools, which warn of these files too.
 TEST_F(ScoreProgram, FilesThatMeanSomethingElseAreWarnedOf) {
   const ShellResult words = score("seqeval " + write("words.conll", "Vienna B-LOC\nis O\n"));
