@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/command/checks.h"
+#include "stretto/config/evaluation.h"
 #include "stretto/config/foreign/foreign.h"
 #include "stretto/declare/variables.h"
 
@@ -164,6 +165,7 @@ Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.strategy.empty()) overrides.push_back("training.strategy=" + arguments.strategy);
   Recipe recipe = load_with_flags(arguments, std::move(overrides), verb);
+  if (verb == Verb::train) resolve_evaluation(recipe);
   check_recipe(recipe, verb);
   return recipe;
 }

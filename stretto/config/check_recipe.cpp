@@ -6,7 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/model_rule.h"
+#include "stretto/config/evaluation.h"
 #include "stretto/config/new_tagger.h"
 #include "stretto/config/tracker_setup.h"
 #include "stretto/hub/cache.h"
@@ -213,63 +213,10 @@ void check_files(const Recipe& recipe) {
     throw ConfigError("{}: it limits data.validation, which is not set; remove this, or set data.validation",
                       recipe.origins.label("data.max_validation_samples"));
   }
-  if (recipe.evaluate.every.never() || recipe.data.validation_split) return;
-  require_path(recipe, "data.validation", recipe.data.validation,
-               "to evaluate while training (or evaluate.every: never)");
-}
-
-void check_early_stopping(const Recipe& recipe) {
-  const auto& origins = recipe.origins;
-  if (recipe.early_stopping.in_use() && recipe.evaluate.every.never()) {
-    throw ConfigError(
-        "{}: there are no evaluations with {}: never; set evaluate.every, or remove early_stopping",
-        origins.label("early_stopping.patience"), origins.mention("evaluate.every"));
-  }
-}
-
-void check_evaluation(const Recipe& recipe) {
-  const auto& origins = recipe.origins;
-  if (recipe.evaluate.every.unit() == Interval::Unit::evaluations) {
-    throw ConfigError(
-        "{}: \"{}\" counts evaluations; expected steps (500), epochs (0.5ep), a time (10m) or never",
-        origins.label("evaluate.every"), recipe.evaluate.every.text());
-  }
-  if (recipe.early_stopping.in_use() || recipe.evaluate.every.never()) check_early_stopping(recipe);
-  if (!recipe.evaluate.every.never()) return;
-  for (const char* monitor : {"checkpoint.monitor", "scheduler.monitor"}) {
-    if (!origins.given(monitor)) continue;
-    throw ConfigError("{}: no metric can be monitored with {}: never", origins.label(monitor),
-                      origins.mention("evaluate.every"));
-  }
-  if (recipe.scheduler.type == "ReduceLROnPlateau" || recipe.scheduler.type == "AnnealOnPlateau") {
-    throw ConfigError("{}: {} follows a metric of evaluations, but {} is never",
-                      origins.label("scheduler.type"), recipe.scheduler.type,
-                      origins.mention("evaluate.every"));
-  }
-  for (const auto& [name, every] : {std::pair("checkpoint.every", recipe.checkpoint.every),
-                                    {"track.log_every", recipe.track.log_every}}) {
-    if (every.unit() != Interval::Unit::evaluations) continue;
-    throw ConfigError(
-        "{}: there are no evaluations with {}: never; use steps (500), epochs (1ep) or a time (10m)",
-        origins.label(name), origins.mention("evaluate.every"));
-  }
-  if (recipe.evaluate.at_start) {
-    throw ConfigError("{}: there are no evaluations with {}: never; remove one",
-                      origins.label("evaluate.at_start"), origins.mention("evaluate.every"));
-  }
-}
-
-void check_saved_models(const Recipe& recipe) {
-  for (const std::string& text : recipe.checkpoint.save_models) {
-    if (!recipe.evaluate.every.never() || parse_model_rule(text).metric == "train_loss") continue;
-    throw ConfigError("{}: {} needs evaluations, but {} is never; only best_train_loss does not",
-                      recipe.origins.label("checkpoint.save_models"), text,
-                      recipe.origins.mention("evaluate.every"));
-  }
+  if (recipe.data.validation) require_file(recipe, "data.validation", *recipe.data.validation);
 }
 
 void check_checkpoint(const Recipe& recipe) {
-  check_saved_models(recipe);
   const TrainingConfig& training = recipe.training;
   for (const auto& [name, policy] :
        {std::pair("on_nonfinite", training.on_nonfinite), {"on_spike", training.on_spike}}) {
@@ -393,7 +340,10 @@ void check_recipe(const Recipe& recipe, Verb verb) {
     check_trained_model(recipe);
     return;
   }
-  if (verb == Verb::train) check_files(recipe);
+  if (verb == Verb::train) {
+    check_files(recipe);
+    require_evaluated_samples(recipe);
+  }
   check_offload(recipe);
   check_evaluation(recipe);
   check_average(recipe);

@@ -389,7 +389,8 @@ TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
   EXPECT_NO_THROW(
       check({"data.train=null", "data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
   refuses({"data.validation=null"},
-          "data.validation is required to evaluate while training (or evaluate.every: never)");
+          "evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split, or "
+          "evaluate.every: never");
 }
 
 TEST_F(CheckRecipe, AProgramOfOnesOwnFindsModelAndDataByItself) {
@@ -429,7 +430,7 @@ TEST_F(CheckRecipe, ContradictionsAreRefused) {
   refuses({"scheduler.num_warmup_steps=5", "training.max_steps=4"}, "a warm-up of 5 steps is longer than");
   refuses({"optimizer.type=SGD", "optimizer.nesterov=true"}, "needs a momentum above 0 and dampening 0");
   refuses({"evaluate.every=never", "checkpoint.monitor=loss"},
-          "no metric can be monitored with evaluate.every");
+          "checkpoint.monitor: it has no meaning without evaluations, and evaluate.every (--set");
 }
 
 }  // namespace

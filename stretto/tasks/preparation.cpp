@@ -9,6 +9,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/evaluation.h"
 #include "stretto/trainer/products.h"
 #include "stretto/trainer/run_folder.h"
 
@@ -51,6 +52,16 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
   const nlohmann::json config = model.config_json({});
   for (const auto& [key, value] : config.items()) inputs.push_back({"model config." + key, value.dump()});
   return inputs;
+}
+
+FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& train,
+                     const data::Dataset* validation, Group& group, at::Device device,
+                     const std::vector<std::shared_ptr<Callback>>& callbacks) {
+  if (recipe.evaluate.every.never())
+    log::info("evaluation none: {}; the model of the last step is kept", why_not_evaluated(recipe));
+  Trainer trainer(recipe, group, device);
+  for (const auto& callback : callbacks) trainer.add(callback);
+  return trainer.fit(module, train, validation);
 }
 
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,

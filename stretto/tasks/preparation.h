@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "stretto/text/tokenizer.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/same_inputs.h"
+#include "stretto/trainer/trainer.h"
 
 namespace stretto {
 
@@ -48,6 +50,11 @@ auto on_rank_0_first(Group& group, const Make& make) {
   group.rank_0_first("tokenising", [&] { made = make(); });
   return made ? std::move(made) : make();
 }
+
+// Trains `module` by the recipe. Logs it if nothing is evaluated, so that the model of the last step is kept. Collective.
+FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& train,
+                     const data::Dataset* validation, Group& group, at::Device device,
+                     const std::vector<std::shared_ptr<Callback>>& callbacks);
 
 // Evaluates `module` on `dataset` for `stretto test`; rank 0 writes the number of samples and the time into test_summary.json. Collective.
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,

@@ -164,9 +164,7 @@ FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>&
   const auto validation_set = validation ? tokenize(*validation, tokenizer) : nullptr;
   if (validation_set) module.evaluate_on(*validation, *validation_set);
   train_questions = {};  // frees the texts, which are no longer needed
-  Trainer trainer(recipe_, group_, device_);
-  for (const auto& callback : callbacks) trainer.add(callback);
-  return trainer.fit(module, *train_set, validation_set.get());
+  return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
 }
 
 void QuestionAnswering::test() {

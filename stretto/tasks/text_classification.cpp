@@ -134,9 +134,7 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
   train_table = {};  // frees the texts, which are no longer needed
   validation_table.reset();
-  Trainer trainer(recipe_, group_, device_);
-  for (const auto& callback : callbacks) trainer.add(callback);
-  return trainer.fit(module, *train_set, validation_set.get());
+  return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
 }
 
 void TextClassification::test() {

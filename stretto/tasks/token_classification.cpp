@@ -261,9 +261,7 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
   if (train_states && group_.rank() == 0) log::info("{}", describe(*train_states, validation_states.get()));
   train_corpus = {};  // frees the words, which are no longer needed
   validation_corpus.reset();
-  Trainer trainer(recipe_, group_, device_);
-  for (const auto& callback : callbacks) trainer.add(callback);
-  return trainer.fit(module, *train_set, validation_set.get());
+  return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
 }
 
 void TokenClassification::test() {

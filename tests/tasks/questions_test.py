@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, find_python, require, write_inputs
+from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, check_without_validation, find_python, require, write_inputs
 
 RECIPE = """
 task: question-answering
@@ -40,6 +40,7 @@ def check_results(stretto, run):
 
 
 def check_inputs(stretto):
+    check_without_validation(stretto, "qa.yaml", "unevaluated")
     steps = ["training.max_steps=4", "evaluate.every=never"]
     data = stretto.json("data/train.json")
     answerable = [{"id": qa["id"], "title": "t", "context": paragraph["context"], "question": qa["question"],

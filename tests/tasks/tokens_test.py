@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, find_python, require, spans_of, write_inputs
+from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, check_without_validation, find_python, require, spans_of, write_inputs
 
 RECIPE = """
 task: token-classification
@@ -51,6 +51,7 @@ def check_inputs(stretto):
     stretto.train("ner.yaml", "jsonl", 1, *steps, "data.train=data/train.jsonl")
     require((stretto.folder / "conll/model/model.safetensors").read_bytes() ==
             (stretto.folder / "jsonl/model/model.safetensors").read_bytes(), "CoNLL and JSON Lines give different models")
+    check_without_validation(stretto, "ner.yaml", "unevaluated")
     stretto.train("ner.yaml", "schemes", 1, *steps, "token_classification.tag_scheme=IOBES",
                   "token_classification.label_all_tokens=true")
     labels = stretto.json("schemes/model/config.json")["id2label"].values()

@@ -139,6 +139,24 @@ def check_ranks_strategies_and_resuming(stretto, recipe, prefix=""):
     return one
 
 
+def check_without_validation(stretto, recipe, output, *settings):
+    """With data.train alone a recipe trains, says that nothing is evaluated, and keeps the last model; in a folder with a run too."""
+    train = ["data.validation=null", "training.max_steps=2", *settings]
+    stretto.train(recipe, output, 1, *train)
+    log = (stretto.folder / output / "logger_logs/training_0.log").read_text()
+    require(log.count("evaluation none: data.validation is not set; the model of the last step is kept") == 1, log)
+    require((stretto.folder / output / "model/model.safetensors").exists(), "the model")
+    require(not (stretto.folder / output / "dev_results.json").exists() and "best" not in stretto.json(f"{output}/summary.json"),
+            "results of an evaluation")
+    kept = (stretto.folder / output / "model/model.safetensors").read_bytes()
+    for setting, key in (("early_stopping.patience=1", "early_stopping.patience"), ("checkpoint.monitor=loss", "checkpoint.monitor"),
+                         ("evaluate.every=epoch", "evaluate.every")):
+        stretto.require_error(f"{key}: ", "train", recipe, f"output={output}", *train, setting)
+    require((stretto.folder / output / "model/model.safetensors").read_bytes() == kept, "a refused run changed the folder")
+    stretto.train(f"{output}/config.yaml", f"{output}-again", 1)
+    require((stretto.folder / f"{output}-again/model/model.safetensors").read_bytes() == kept, "config.yaml gives another model")
+
+
 def find_python(candidates):
     for python in candidates:
         try:
