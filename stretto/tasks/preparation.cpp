@@ -81,6 +81,13 @@ Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::D
   return evaluation;
 }
 
+void warn_of_similar_labels(const Group& group, const std::string& file,
+                            const std::map<std::string, data::LabelUse>& uses) {
+  if (group.rank() != 0) return;
+  if (const std::string text = data::describe_similar_labels(file, uses); !text.empty())
+    log::warning("{}", text);
+}
+
 std::vector<double> label_weights(const Recipe& recipe, const std::string& setting,
                                   const std::vector<std::string>& given, const std::string& what,
                                   const std::vector<std::string>& labels) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
+#include "stretto/data/similar_labels.h"
 #include "stretto/models/text_model.h"
 #include "stretto/text/tokenizer.h"
 #include "stretto/trainer/evaluate.h"
@@ -33,6 +35,10 @@ void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
 
 // Throws ConfigError if the tokenizer's ids or data.max_length exceed what the model has.
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model);
+
+// Logs data::describe_similar_labels, once per job.
+void warn_of_similar_labels(const Group& group, const std::string& file,
+                            const std::map<std::string, data::LabelUse>& uses);
 
 // The factor of each label by the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`: label, tag. Empty
 // if `given` is. Throws ConfigError for other elements, unknown labels and those that occur twice.

@@ -109,6 +109,7 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   }
   data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
   data::check_training_labels(train_table);
+  warn_of_similar_labels(group_, train_table.name, data::label_uses(train_table));
   keep_first(train_table.rows, recipe_.data.max_train_samples);
   std::optional<data::Table> validation_table;
   if (recipe_.data.validation) {

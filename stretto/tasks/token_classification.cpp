@@ -237,6 +237,7 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
     keep_first(validation_corpus->sentences, recipe_.data.max_validation_samples);
   }
   warn_of_numbers(train_corpus);
+  warn_of_similar_labels(group_, train_corpus.name, data::label_uses(train_corpus));
   const data::LabelSet tags = tags_of(train_corpus);  // also of sentences that are left out now
   keep_first(train_corpus.sentences, recipe_.data.max_train_samples);
   const auto [model, tokenizer_folder] = start(train_corpus);

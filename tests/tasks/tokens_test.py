@@ -52,6 +52,10 @@ def check_inputs(stretto):
     require((stretto.folder / "conll/model/model.safetensors").read_bytes() ==
             (stretto.folder / "jsonl/model/model.safetensors").read_bytes(), "CoNLL and JSON Lines give different models")
     check_without_validation(stretto, "ner.yaml", "unevaluated")
+    (stretto.folder / "data/mixed.conll").write_text((stretto.folder / "data/train.conll").read_text() + "\n\nanna B-Per\n")
+    stretto.train("ner.yaml", "mixed", 1, *steps, "data.train=data/mixed.conll")
+    log = (stretto.folder / "mixed/logger_logs/training_0.log").read_text()
+    require(log.count('the label "B-Per" (1 time) differs from "B-PER" (') == 1, log)
     stretto.train("ner.yaml", "schemes", 1, *steps, "token_classification.tag_scheme=IOBES",
                   "token_classification.label_all_tokens=true")
     labels = stretto.json("schemes/model/config.json")["id2label"].values()
