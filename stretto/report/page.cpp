@@ -237,7 +237,7 @@ std::string samples_of(const RunData& run) {
       esc(run.name));
   for (const auto& sample : samples.shown) {
     text += fmt::format(
-        "<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td><td{}>{}{}</td><td class=\"number\">{:.3f}</td></tr>\n",
+        "<tr><td class=\"number\">{}</td><td class=\"text\">{}</td><td>{}</td><td{}>{}{}</td><td class=\"number\">{:.3f}</td></tr>\n",
         sample.line, esc(sample.text), esc(sample.gold), sample.wrong() ? " class=\"wrong\"" : "",
         esc(sample.label), sample.wrong() ? " (wrong)" : "", sample.score);
   }

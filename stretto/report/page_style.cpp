@@ -23,7 +23,7 @@ table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
 .scroll:focus-visible,svg:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 .scroll table{width:100%}.numbers{max-width:max-content}.numbers th,.numbers td{min-width:120px}
 th,td{padding:6px 12px;text-align:left;vertical-align:top;border-top:1px solid var(--line);overflow-wrap:anywhere;max-width:520px}
-thead th,thead td{border-top:0;background:var(--panel)}tbody th{font-weight:500}td.number,th.number{text-align:right;white-space:nowrap}
+thead th,thead td{border-top:0;background:var(--panel)}tbody th{font-weight:500}td.number,th.number{text-align:right;white-space:nowrap}td.text{white-space:pre-line}
 .swatch{display:inline-block;width:14px;height:4px;border-radius:2px;margin-right:8px;vertical-align:middle}
 .bar{display:flex;flex-wrap:wrap;gap:8px 20px;align-items:center;margin:8px 0 16px;padding:10px 14px;background:var(--panel);
 border:1px solid var(--line);border-radius:8px;font-size:14px}

@@ -39,7 +39,10 @@ Samples read_samples(const RunData& run, size_t most) {
     ++samples.count;
     Samples::Sample sample;
     if (record.contains("line") && record["line"].is_number_integer()) sample.line = record["line"];
-    sample.text = shorten(text_in(record, "text"), longest_text, false);
+    for (const char* part : {"text", "text_pair"}) {
+      const std::string text = shorten(text_in(record, part), longest_text, false);
+      if (!text.empty()) sample.text += (sample.text.empty() ? "" : "\n") + text;
+    }
     sample.label = text_in(record, "label");
     sample.gold = text_in(record, "gold");
     if (record.contains("score") && record["score"].is_number()) sample.score = record["score"];

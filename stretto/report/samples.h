@@ -12,7 +12,8 @@ namespace stretto::report {
 struct Samples {
   struct Sample {
     int64_t line = 0;  // of the data file
-    std::string text;  // the sample's text, or its line of the data file; empty if neither can be read
+    // The sample's text, or the two of a pair on a line each; else its line of the data file; empty if none can be read.
+    std::string text;
     std::string label, gold;
     double score = 0;
     bool wrong() const { return label != gold; }

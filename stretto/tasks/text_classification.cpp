@@ -221,6 +221,7 @@ void TextClassification::show_most_wrong(const data::Table& table,
     text += fmt::format("\n  line {}: gold {}, predicted {}\n    {}", row.line,
                         gold.is_string() ? gold.get<std::string>() : gold.dump(), predicted(record),
                         data::list_names({row.text}));
+    if (table.has_pairs) text += "\n    " + data::list_names({row.text_pair});
   }
   log::info("most wrong {}{}", (recipe_.output / "most_wrong.jsonl").string(), text);
 }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SKIPPED, Stretto, find_python, require, require_close
+from workspace import SKIPPED, Stretto, check_without_validation, find_python, require, require_close
 
 WORDS = {"good": ("praise", 1.5), "fine": ("praise", 1.0), "dull": ("blame", -1.5), "bad": ("blame", -1.0), "long": ("length", 0.2),
          "film": (None, 0.0), "story": (None, 0.0)}
@@ -122,6 +122,22 @@ def check_classes(stretto):
         stretto.require_error(message, *weights[:3], weights[3].format(value))
 
 
+def check_pairs(stretto):
+    """Both texts of a pair are shown; labels that differ in case only are named."""
+    words = list(WORDS)
+    rows = [f"{a} film,{b} story,{'Same' if a == b else 'other'}\n" for a in words for b in words]
+    (stretto.folder / "pairs.csv").write_text("sentence1,sentence2,label\n" + "".join(rows) + "good film,bad story,same\n")
+    data = ["data.train=pairs.csv", "data.test=pairs.csv", "text_classification.class_weights=[]", "text_classification.label_smoothing=0"]
+    check_without_validation(stretto, "one.yaml", "pairs", *data)
+    log = (stretto.folder / "pairs/logger_logs/training_0.log").read_text()
+    warning = f'pairs.csv:{len(rows) + 2}: the label "same" (1 time) differs from "Same" ({len(words)} times, line 2) in case or blanks only;'
+    require(log.count(warning) == 1, log)
+    shown = subprocess.run([stretto.program, "test", "one.yaml", "output=pairs", *data], cwd=stretto.folder, stderr=subprocess.PIPE,
+                           encoding="utf-8").stderr
+    wrong = records(stretto.folder / "pairs/most_wrong.jsonl")[0]
+    require(f"\n    {wrong['text']}\n    {wrong['text_pair']}\n" in shown, shown)
+
+
 def check_door(stretto):
     """run-glue writes what run_glue.py writes; `stretto score` reads its predictions."""
     for name in ("train", "dev"):
@@ -200,6 +216,7 @@ def main(program, candidates):
         check_regression(stretto)
         check_multi_label(stretto)
         check_classes(stretto)
+        check_pairs(stretto)
         check_door(stretto)
         check_errors(stretto)
         python = find_python(candidates)
