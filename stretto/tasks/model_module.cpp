@@ -22,7 +22,7 @@ ModelModule::ModelModule(const ModelConfig& config, Head head, const std::vector
                                  {.labels = labels, .dropout = config.dropout}));
   if (!config.path) {
     for (const auto& item : model_->named_parameters()) uninitialised_.insert(item.key());
-    log::info("random weights (model.config has no weights)");
+    log::info("random weights, initialised from the seed: the model is new");
     return;
   }
   model_->keep_file_types();

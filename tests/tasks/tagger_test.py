@@ -126,6 +126,8 @@ def check_section(stretto):
     for name in ["config.json", "tokenizer.json", "model.safetensors"]:
         require((stretto.folder / "by-section/model" / name).read_bytes() == (stretto.folder / "by-file/model" / name).read_bytes(),
                 f"{name}: a section and a file with the same settings differ")
+    log = (stretto.folder / "by-section/logger_logs/training_0.log").read_text()
+    require("random weights" in log and "model.config" not in log, log)
 
 
 def first_losses(stretto, run):
