@@ -1,4 +1,5 @@
-# What `cmake --install` writes below the prefix. The layout is relocatable:
+# What `cmake --install` writes below the prefix. The layout is relocatable. The build folder has the same layout, except that
+# headers are those of the sources, so that CMake finds either by the same stretto-config.cmake:
 #   bin/stretto  libexec/stretto/stretto-rank  include/stretto/  lib/libstretto_*.a  lib/cmake/stretto/  lib/pkgconfig/
 #   lib/stretto/libstretto_mpi.so  the back end mpi, if there was MPI
 #   lib/stretto/torch          the libtorch that stretto was built with: a symbolic link; in packages, its files
@@ -29,10 +30,17 @@ function(stretto_install_package)
   install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/stretto)
 
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/stretto-config.cmake.in ${CMAKE_BINARY_DIR}/stretto-config.cmake @ONLY)
-  write_basic_package_version_file(${CMAKE_BINARY_DIR}/stretto-config-version.cmake COMPATIBILITY SameMinorVersion)
-  install(FILES ${CMAKE_BINARY_DIR}/stretto-config.cmake ${CMAKE_BINARY_DIR}/stretto-config-version.cmake
-    DESTINATION ${STRETTO_INSTALL_CMAKE})
+  set(package ${CMAKE_BINARY_DIR}/${STRETTO_INSTALL_CMAKE})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/stretto-config.cmake.in ${package}/stretto-config.cmake @ONLY)
+  write_basic_package_version_file(${package}/stretto-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${package}/stretto-config.cmake ${package}/stretto-config-version.cmake DESTINATION ${STRETTO_INSTALL_CMAKE})
+  export(EXPORT stretto NAMESPACE stretto:: FILE ${package}/stretto-targets.cmake)
+  file(REMOVE ${CMAKE_BINARY_DIR}/stretto-config.cmake)  # CMake would find a package in the build folder itself first
+  set(private ${CMAKE_BINARY_DIR}/lib/stretto)
+  file(MAKE_DIRECTORY ${private})
+  file(REMOVE ${private}/torch ${private}/include_first)
+  file(CREATE_LINK ${STRETTO_TORCH_ROOT} ${private}/torch SYMBOLIC)
+  file(CREATE_LINK ${CMAKE_BINARY_DIR}/include_first ${private}/include_first SYMBOLIC)
 
   list(TRANSFORM layers PREPEND -lstretto_ OUTPUT_VARIABLE libraries)
   list(TRANSFORM STRETTO_TORCH_LIBRARIES PREPEND -l OUTPUT_VARIABLE torch_libraries)

@@ -41,7 +41,8 @@ void write_project(const std::string& name) {
   rename_folder(fresh, folder);
 }
 
-// The prefix in which this stretto is installed, for CMake; empty if it is not installed.
+// The prefix of this program with stretto's CMake package: that of an installation, or a build folder. Empty if it was moved
+// out of it.
 std::filesystem::path own_package() {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path prefix = program.parent_path().parent_path();
@@ -53,7 +54,8 @@ void print_next_steps(const std::string& name) {
   fmt::print("wrote {}/; places to change are marked CHANGE in train.cpp\n", name);
   if (prefix.empty()) {
     fmt::print(
-        "This stretto is not installed: run `cmake --install BUILD --prefix PREFIX` (docs/guide/install.md).\n");
+        "this program was moved out of its build folder or installation; PREFIX below is one of them, which CMake has to find "
+        "(docs/guide/install.md)\n");
   }
   fmt::print(
       "build it   cd {} && cmake -B build -DCMAKE_PREFIX_PATH={} && cmake --build build\n"

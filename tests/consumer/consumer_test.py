@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds programs against an installation of stretto (STRETTO_INSTALLED): one test case per way to do it.
+"""Builds programs against an installation of stretto (STRETTO_INSTALLED), and the project of `stretto new` against the build
+folder (STRETTO_BUILD): one test case per way to do it.
 
 Programs are compiled without optimisation, which takes half the time, and with ccache if it is installed.
 """
@@ -15,6 +16,7 @@ import tempfile
 import unittest
 
 PREFIX = pathlib.Path(os.environ["STRETTO_INSTALLED"])
+BUILD = pathlib.Path(os.environ["STRETTO_BUILD"])
 PROJECT = pathlib.Path(__file__).parent / "project"
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/extending"
 
@@ -33,9 +35,9 @@ def run(*command, folder, expect=0, **variables):
     return done.stdout
 
 
-def configure(source, folder, *options, **kwargs):
-    return run("cmake", "-S", source, "-B", "build", f"-DCMAKE_PREFIX_PATH={PREFIX}", "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
-               "-DCMAKE_BUILD_TYPE=Release", *options, folder=folder, **kwargs)
+def configure(source, folder, *options, prefix=PREFIX, **kwargs):
+    return run("cmake", "-S", source, "-B", "build", *([f"-DCMAKE_PREFIX_PATH={prefix}"] if prefix else []),
+               "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_BUILD_TYPE=Release", *options, folder=folder, **kwargs)
 
 
 def installed_headers():
@@ -188,17 +190,27 @@ class Extending(InFolder):
 
 
 class NewProject(InFolder):
-    def new(self, name, expect=0):
-        return run(PREFIX / "bin/stretto", "new", name, folder=self.folder, expect=expect)
+    def new(self, name, expect=0, prefix=BUILD):
+        return run(prefix / "bin/stretto", "new", name, folder=self.folder, expect=expect)
+
+    def test_the_prefix_is_that_of_the_program(self):
+        for prefix in BUILD, PREFIX:
+            said = self.new(f"of-{prefix.name}", prefix=prefix)
+            self.assertIn(f"cmake -B build -DCMAKE_PREFIX_PATH={prefix} && cmake --build build", said)
+            self.assertNotIn("PREFIX below", said)
+        (self.folder / "bin").mkdir()
+        shutil.copy(PREFIX / "bin/stretto", self.folder / "bin")
+        self.assertIn("this program was moved out of its build folder or installation", self.new("moved", prefix=self.folder))
 
     def test_it_builds_and_trains_alike_on_one_and_two_ranks(self):
-        said = self.new("spirals")
-        self.assertIn(f"cmake -B build -DCMAKE_PREFIX_PATH={PREFIX} && cmake --build build", said)
+        self.new("spirals")
         project = self.folder / "spirals"
         self.assertEqual(sorted(file.name for file in project.iterdir()),
                          [".gitignore", "CMakeLists.txt", "README.md", "recipe.yaml", "train.cpp"])
         self.assertFalse([file for file in project.iterdir() if re.search(r"@[A-Z]+@", file.read_text())])
-        configure(project, project)
+        # With `bin` on the PATH, nothing says where stretto is.
+        configure(project, project, prefix=None, PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}")
+        self.assertIn(f"stretto_DIR:PATH={BUILD}", (project / "build/CMakeCache.txt").read_text())
         run("cmake", "--build", "build", folder=project)
 
         summaries = []
@@ -225,7 +237,7 @@ class NewProject(InFolder):
         # The program refuses as `stretto train` does, and runs as the ranks of another launcher.
         self.assertIn("did you mean \"epochs\"?", run("build/train", "recipe.yaml", "--set", "training.epoch=1",
                                                        folder=project, expect=2))
-        said = run(PREFIX / "bin/stretto", "launch", "-N", "2", "--no-pin", "--", "build/train", "recipe.yaml", "--set",
+        said = run(BUILD / "bin/stretto", "launch", "-N", "2", "--no-pin", "--", "build/train", "recipe.yaml", "--set",
                    "output=runs/launched", "--set", "training.epochs=1", folder=project)
         self.assertIn("over 2 ranks", said)
 
@@ -239,7 +251,7 @@ class NewProject(InFolder):
 
     def test_bad_names_are_refused(self):
         for name in "", "3d", "a/b", "../up", "two words", "-x", ".hidden", "größe", "a" * 65:
-            said = run(PREFIX / "bin/stretto", "new", "--", name, folder=self.folder, expect=2)
+            said = run(BUILD / "bin/stretto", "new", "--", name, folder=self.folder, expect=2)
             self.assertIn(f'"{name}" is not a valid project name: expected a letter, followed by letters', said)
         self.assertEqual(list(self.folder.iterdir()), [])
 
