@@ -59,8 +59,8 @@ class Companions {
 
   // `dtype`: that of the weights, if it is not the checkpoint's.
   void write(const std::filesystem::path& folder, const std::optional<std::string>& dtype) const {
-    if (const auto text = config()) {
-      write_file_atomic(folder / "config.json", dtype ? with_dtype(*text, *dtype) : *text);
+    if (const auto [text, name] = config(); text) {
+      write_file_atomic(folder / "config.json", dtype ? with_dtype(*text, name, *dtype) : *text);
     } else {
       log::warning(
           "the checkpoint holds no config.json (its program has a model of its own): only the weights were written; --like FOLDER copies config.json and the tokenizer of a model folder");
@@ -69,12 +69,14 @@ class Companions {
   }
 
  private:
-  std::optional<std::string> config() const {
-    if (like_) return read_file(*like_ / "config.json");
+  // The text of config.json and where it is from.
+  std::pair<std::optional<std::string>, std::string> config() const {
     const auto stored = manifest_.scalars.find("exported_config");
-    if (stored != manifest_.scalars.end() && stored->is_object()) return stored->dump(2) + "\n";
-    if (run_model_) return read_file(*run_model_ / "config.json");
-    return std::nullopt;
+    const bool is_stored = stored != manifest_.scalars.end() && stored->is_object();
+    if (!like_ && is_stored) return {stored->dump(2) + "\n", "exported_config"};
+    if (!like_ && !run_model_) return {};
+    const auto file = (like_ ? *like_ : *run_model_) / "config.json";
+    return {read_file(file), file.string()};
   }
 
   std::optional<std::filesystem::path> tokenizer() const {

@@ -148,6 +148,18 @@ TEST_F(ConvertPickled, ANameThatIsNotUtf8IsRefused) {
   EXPECT_FALSE(std::filesystem::exists(path("refused")));
 }
 
+TEST_F(ConvertPickled, ConfigIsRead) {
+  const auto folder = folder_with("whole");
+  for (const auto& [text, message] :
+       {std::pair("{\n\"model_type\": bert}", "config.json:2:15: not valid JSON"),
+        {"{\"model_type\": \"b\xff\"}", "config.json:1:18: not valid JSON"},
+        {"[]", "config.json: a JSON array; expected an object"}}) {
+    write_file_atomic(folder / "config.json", text);
+    EXPECT_THAT(refusal_of([&] { write(folder, "refused", 1'000'000, "bfloat16"); }), HasSubstr(message));
+    EXPECT_FALSE(std::filesystem::exists(path("refused")));
+  }
+}
+
 TEST_F(ConvertPickled, ADiskThatFillsUpLeavesNothing) {
   const auto folder = folder_with("whole");
   for (int64_t call = 1;; ++call) {

@@ -4,7 +4,9 @@
 
 #include "stretto/archive/manifest.h"
 #include "stretto/archive/weight_files.h"
+#include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/json.h"
 #include "stretto/convert/float_types.h"
 #include "stretto/convert/shards.h"
 
@@ -62,7 +64,9 @@ void write_weights(const Weights& weights, const std::filesystem::path& folder, 
     write_file_atomic(folder / archive::weights_index_name, shard_index(shards).dump(2) + "\n");
 }
 
-std::string with_dtype(const std::string& config, const std::string& dtype) {
+std::string with_dtype(const std::string& config, const std::string& name, const std::string& dtype) {
+  const auto checked = parse_json(config, name);  // names the position of a mistake, but sorts the keys
+  if (!checked.is_object()) throw DataError("{}: a JSON {}; expected an object", name, checked.type_name());
   auto json = nlohmann::ordered_json::parse(config);
   json["torch_dtype"] = dtype;
   return json.dump(2) + "\n";

@@ -33,7 +33,7 @@ int64_t bytes_of(const std::vector<archive::SafetensorsTensor>& tensors);
 void write_weights(const Weights& weights, const std::filesystem::path& folder, int64_t max_shard_bytes,
                    const std::optional<std::string>& dtype, const Progress& progress);
 
-// The text of a config.json with another dtype of weights.
-std::string with_dtype(const std::string& config, const std::string& dtype);
+// The text of a config.json with another dtype of weights. `name` is the file. Throws DataError if it is not a JSON object.
+std::string with_dtype(const std::string& config, const std::string& name, const std::string& dtype);
 
 }  // namespace stretto::convert

@@ -64,6 +64,11 @@ TEST_F(Reports, RunsListsComparesAndDiffs) {
   EXPECT_EQ(stretto("runs diff runs/a runs/a").out, "all settings are equal\n");
 }
 
+TEST_F(Reports, AFolderWithANameThatIsNotUtf8) {
+  make_run("runs/\xff", 0.1);
+  EXPECT_EQ(nlohmann::json::parse(stretto("runs list --json runs").out).at(0).at("folder"), "runs/\ufffd");
+}
+
 TEST_F(Reports, RunsRefusesWhatIsNoRun) {
   EXPECT_THAT(refusal("runs list"), HasSubstr("there is no folder runs"));
   make_run("runs/a", 0.1);
