@@ -1,11 +1,9 @@
 #include "stretto/track/metrics_log.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stretto/base/number_text.h"
+#include "stretto/base/metric_value.h"
 #include "stretto/base/strings.h"
 
 namespace stretto {
@@ -23,11 +21,6 @@ std::string records_until(const std::filesystem::path& path, int64_t step) {
   return kept;
 }
 
-nlohmann::json as_json(double value) {
-  if (std::isfinite(value)) return value;
-  return number_text(value);
-}
-
 }  // namespace
 
 void MetricsLog::begin(const TrackedRun& run) {
@@ -40,7 +33,7 @@ void MetricsLog::begin(const TrackedRun& run) {
 void MetricsLog::write(const Record& record) {
   nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}};
   for (const auto& [name, value] : record.values)
-    line[(record.evaluation ? "eval_" : "") + name] = as_json(value);
+    line[(record.evaluation ? "eval_" : "") + name] = metric_json(name, value);
   if (!file_) begin(run_);  // retry: begin() has failed
   file_->write(line.dump() + "\n");
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stretto/base/log.h"
+#include "stretto/base/metric_value.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/terminal.h"
 
@@ -33,7 +34,7 @@ std::string shown(const std::string& name, double value) {
   if (name == "data_wait") return fmt::format("data {:.0f} %", value * 100);
   if (name == "memory_mib") return fmt::format("memory {:.0f} MiB", value);
   if (name == "rank_imbalance") return "";
-  return fmt::format("{} {:.4f}", name, value);
+  return metric_text(name, value);
 }
 
 bool is_timed(const Record& record) {

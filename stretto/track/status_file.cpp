@@ -1,7 +1,6 @@
 #include "stretto/track/status_file.h"
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -11,7 +10,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/fd.h"
 #include "stretto/base/log.h"
-#include "stretto/base/number_text.h"
+#include "stretto/base/metric_value.h"
 #include "stretto/base/process.h"
 #include "stretto/track/clock.h"
 
@@ -20,13 +19,7 @@ namespace {
 
 nlohmann::ordered_json values_of(const Record& record) {
   nlohmann::ordered_json values = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : record.values) {
-    if (std::isfinite(value)) {
-      values[name] = value;
-    } else {
-      values[name] = number_text(value);
-    }
-  }
+  for (const auto& [name, value] : record.values) values[name] = metric_json(name, value);
   return values;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/metric_value.h"
 #include "stretto/base/number_text.h"
 #include "stretto/trainer/evaluate.h"
 
@@ -11,7 +13,7 @@ namespace stretto {
 std::string one_line(const Metrics& metrics) {
   std::string line;
   for (const auto& [name, value] : metrics)
-    line += fmt::format("{}{} {:.4f}", line.empty() ? "" : " | ", name, value);
+    line += (line.empty() ? "" : " | ") + metric_text(name, value);
   return line;
 }
 

@@ -1,6 +1,7 @@
 #include "stretto/trainer/summary.h"
 
 #include "stretto/base/log.h"
+#include "stretto/base/metric_value.h"
 #include "stretto/base/strings.h"
 #include "stretto/trainer/run_folder.h"
 
@@ -20,8 +21,8 @@ void write_summary(const Recipe& recipe, const Group& group, const FitResult& re
   if (result.best) {
     summary["best_epoch"] = result.best_epoch;
     summary["best_step"] = result.best_step;
-    summary["best"] = *result.best;
-    folder.write_json("dev_results.json", nlohmann::ordered_json(*result.best));
+    summary["best"] = metrics_json(*result.best);
+    folder.write_json("dev_results.json", summary["best"]);
   }
   folder.write_json("summary.json", summary);
   log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
@@ -33,10 +34,16 @@ void write_summary(const Recipe& recipe, const Group& group, const FitResult& re
     log::info("metrics    {}", records.string());
 }
 
+nlohmann::ordered_json metrics_json(const Metrics& metrics) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : metrics) json[name] = metric_json(name, value);
+  return json;
+}
+
 std::string metrics_text(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics)
-    text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+    text += (text.empty() ? "" : ", ") + metric_text(name, value);
   return text;
 }
 

@@ -10,6 +10,9 @@ namespace stretto {
 // after fit().
 void write_summary(const Recipe& recipe, const Group& group, const FitResult& result);
 
+// Metrics for JSON, in which numbers of samples are integers.
+nlohmann::ordered_json metrics_json(const Metrics& metrics);
+
 // Metrics as a line: "accuracy 0.9312, loss 0.2044".
 std::string metrics_text(const Metrics& metrics);
 

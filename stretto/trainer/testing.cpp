@@ -3,6 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/trainer/evaluate.h"
 #include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/summary.h"
 #include "stretto/trainer/trainer.h"
 
 // What a Trainer does besides fit() of datasets.
@@ -70,7 +71,7 @@ Metrics Trainer::test(Module& module, const data::Dataset& samples, const TestOp
       module, evaluate_loaded(module, samples, options, EvaluationStep::test), mesh_.world());
   if (mesh_.world().rank() == 0) {
     const RunFolder folder(recipe_.output);
-    folder.write_json("test_results.json", nlohmann::ordered_json(metrics));
+    folder.write_json("test_results.json", metrics_json(metrics));
   }
   mesh_.world().barrier();
   return metrics;
