@@ -226,7 +226,7 @@ void check_checkpoint(const Recipe& recipe) {
     }
   }
   const nlohmann::json compared = computing_settings(recipe);
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"data.validation"};  // of which the contents are compared
   for (const auto& [name, value] : compared.items()) names.push_back(name);
   for (const std::string& name : recipe.checkpoint.accept_changes) {
     if (std::ranges::find(names, name) != names.end()) continue;

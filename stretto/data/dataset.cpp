@@ -1,11 +1,34 @@
 #include "stretto/data/dataset.h"
 
-#include "stretto/base/hash.h"
+#include "stretto/base/progress_bar.h"
+#include "stretto/base/stream_hash.h"
 
 namespace stretto::data {
+namespace {
+
+void add_tensor(StreamHash& hash, const std::string& name, const Tensor& tensor) {
+  if (!tensor.defined()) return;
+  const Tensor dense = tensor.layout() == at::kStrided ? tensor : tensor.to_dense();
+  const Tensor content = dense.cpu().contiguous();
+  hash.add(fmt::format("{} {}\n", name, describe(content)));
+  hash.add({static_cast<const char*>(content.const_data_ptr()), content.nbytes()});
+}
+
+std::string fingerprint_of_tensors(const Dataset& dataset) {
+  StreamHash hash;
+  ProgressBar bar("hashing the samples", dataset.size(), "samples");
+  for (int64_t sample = 0; sample < dataset.size(); ++sample) {
+    const Batch batch = dataset.pack({&sample, 1});
+    for (const auto& [name, tensor] : batch.tensors) add_tensor(hash, name, tensor);
+    bar.add();
+  }
+  return fmt::format("{}{:016x}", hash_of_tensors, hash.value());
+}
+
+}  // namespace
 
 std::string Dataset::fingerprint() const {
-  return hash128_hex({reinterpret_cast<const char*>(lengths().data()), lengths().size_bytes()});
+  return fingerprint_of_tensors_.get([this] { return fingerprint_of_tensors(*this); });
 }
 
 }  // namespace stretto::data

@@ -4,8 +4,10 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "stretto/base/lazy.h"
 #include "stretto/tensor/batch.h"
 
 namespace stretto::data {
@@ -25,7 +27,8 @@ class Dataset {
   virtual std::span<const int32_t> lengths() const = 0;  // tokens of each sample: what ranks are balanced by
 
   // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on data of the
-  // same fingerprint. By default of the lengths alone; a dataset that knows its contents at low cost includes them.
+  // same fingerprint. By default a hash of all tensors, for which every sample is packed once per process; a dataset
+  // that knows its contents at lower cost, or whose samples are drawn at random, overrides it.
   virtual std::string fingerprint() const;
 
   // Whether batches are padded to their longest sample: batches then consist of samples of similar length.
@@ -36,6 +39,12 @@ class Dataset {
 
   // As pack; a dataset of single samples makes the batch with `collate`.
   virtual Batch pack_with(std::span<const int64_t> samples, const Collate&) const { return pack(samples); }
+
+ private:
+  mutable Lazy<std::string> fingerprint_of_tensors_;
 };
+
+// The beginning of a fingerprint that is a hash of all tensors.
+inline constexpr std::string_view hash_of_tensors = "tensors-";
 
 }  // namespace stretto::data

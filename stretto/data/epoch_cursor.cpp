@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
-#include "stretto/base/hash.h"
 #include "stretto/base/json.h"
+#include "stretto/data/identity.h"
 
 namespace stretto::data {
 namespace {
@@ -98,37 +98,20 @@ void EpochCursor::advance() {
   rest_.reset();
 }
 
-nlohmann::json EpochCursor::describe_data() const {
-  const Dataset& dataset = batches_.dataset();
-  const auto lengths = dataset.lengths();
-  return {{"samples", dataset.size()},
-          {"lengths_hash", hash64({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()})},
-          {"fingerprint", dataset.fingerprint()}};
-}
-
 void EpochCursor::add_state(State& state) const {
-  state.scalars["data"] = describe_data();
+  state.scalars["data"] = identify(batches_.dataset());
   state.scalars["place"] = {{"epoch", epoch_},
                             {"batch", batch_},
                             {"samples", samples_taken_},
                             {"order", rest_ ? rest_->order : to_json(batches_.order())}};
 }
 
-void EpochCursor::require_same_data(const nlohmann::json& data) const {
-  const nlohmann::json here = describe_data();
-  const auto differs = [&](const char* name) {
-    return data.contains(name) && data.at(name) != here.at(name);
-  };
-  if (differs("samples")) {
-    throw ConfigError(
-        "data.train holds {} samples here and {} in the run to resume; a run can be resumed on the same data only. Restore the data, or choose another output to train on the new data",
-        here.at("samples").dump(), data.at("samples").dump());
-  }
-  const bool other_lengths = differs("lengths_hash");
-  if (!other_lengths && !differs("fingerprint")) return;
+void EpochCursor::require_same_data(const nlohmann::json& saved) const {
+  const std::string other = difference("data.train", saved, batches_.dataset());
+  if (other.empty()) return;
   throw ConfigError(
-      "data.train is not the data of the run to resume: as many samples ({}), but {}; a run can be resumed on the same data only. Restore the data and the model's tokenizer, or choose another output to train on the new data",
-      here.at("samples").dump(), other_lengths ? "of other lengths" : "with other texts, tokens or labels");
+      "{}; a run can be resumed on the same data only. Restore the data and the model's tokenizer, or choose another output to train on the new data",
+      other);
 }
 
 // Everything of the epoch's order that comes after the samples taken, cut from its start: batches of this run that were

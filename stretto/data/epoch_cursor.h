@@ -45,8 +45,7 @@ class EpochCursor {
     std::vector<int64_t> begins;  // of each batch, and the end
   };
 
-  nlohmann::json describe_data() const;
-  void require_same_data(const nlohmann::json& data) const;
+  void require_same_data(const nlohmann::json& saved) const;
   Rest rest_of_epoch(const nlohmann::json& order, int64_t epoch, int64_t samples_taken) const;
   int64_t batches_now() const;  // of the epoch under way
   std::vector<int64_t> next_samples() const;

@@ -7,6 +7,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/metric_value.h"
 #include "stretto/base/number_text.h"
+#include "stretto/data/identity.h"
 #include "stretto/trainer/evaluate.h"
 
 namespace stretto {
@@ -92,6 +93,36 @@ std::optional<Metrics> Evaluator::check() {
     metrics.merge(measure(samples.set, some));
   }
   return metrics;
+}
+
+// Sets that this run does not evaluate stay those that the best model so far was chosen by.
+void Evaluator::add_state(State& state) const {
+  state.scalars["evaluations"] = done_;
+  nlohmann::json validation = evaluated_before_;
+  for (const Samples& samples : sets_) validation[samples.set] = data::identify(samples.get());
+  state.scalars["validation"] = std::move(validation);
+}
+
+void Evaluator::require_same_data(const std::string& set, const nlohmann::json& saved) const {
+  const auto now = std::ranges::find(sets_, set, &Samples::set);
+  if (now == sets_.end()) return;
+  const std::string name = "the validation data" + (set.empty() ? "" : " \"" + set + "\"");
+  const std::string other = data::difference(name, saved, now->get());
+  if (other.empty()) return;
+  if (std::ranges::find(recipe_.checkpoint.accept_changes, "data.validation") !=
+      recipe_.checkpoint.accept_changes.end()) {
+    log::warning("{}; the best model, early stopping and schedules compare scores of both", other);
+    return;
+  }
+  throw ConfigError(
+      "{}; scores of the two would be compared to choose the best model. Restore the data, choose another output, or accept the change with --set 'checkpoint.accept_changes=[data.validation]'",
+      other);
+}
+
+void Evaluator::resume(const State& state) {
+  evaluated_before_ = state.scalar("validation");
+  for (const auto& [set, saved] : evaluated_before_.items()) require_same_data(set, saved);
+  state.scalar("evaluations").get_to(done_);
 }
 
 }  // namespace stretto

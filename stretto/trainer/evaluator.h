@@ -40,8 +40,10 @@ class Evaluator {
   // The metrics of the samples of evaluate.sanity_steps; nullopt if there are none. Collective.
   std::optional<Metrics> check();
 
-  void add_state(State& state) const { state.scalars["evaluations"] = done_; }
-  void resume(const State& state) { state.scalar("evaluations").get_to(done_); }
+  // Saves the number of evaluations, and under "validation" what identifies the samples of each set.
+  void add_state(State& state) const;
+  // Throws ConfigError if the samples are others, unless checkpoint.accept_changes has data.validation.
+  void resume(const State& state);
 
  private:
   // Samples that are evaluated: all of a set, or evaluate.max_samples of it.
@@ -52,6 +54,7 @@ class Evaluator {
     const data::Dataset& get() const { return limited ? *limited : *all; }
   };
   Samples limit(const std::string& set, const data::Dataset& all) const;
+  void require_same_data(const std::string& set, const nlohmann::json& saved) const;
   Metrics measure(const std::string& set, const data::Dataset& samples);
 
   const Recipe& recipe_;
@@ -62,6 +65,7 @@ class Evaluator {
   std::vector<Samples> sets_;  // the first has no name; empty without evaluation
   Recurrence every_;
   int64_t done_ = 0;
+  nlohmann::json evaluated_before_ = nlohmann::json::object();  // identifies the sets of the checkpoint
   std::string table_;
 };
 

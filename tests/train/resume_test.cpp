@@ -423,6 +423,22 @@ TEST_F(ResumeRefused, OtherLabelsOfEqualData) {
   expect_refusal(2, "", HasSubstr("as many samples (64), but with other texts, tokens or labels"));
 }
 
+TEST_F(ResumeRefused, OtherLabelsOfEqualValidationData) {
+  const std::string evaluated = settings_ + "evaluate.every=2 ";
+  workspace_.train("evaluated", 1, evaluated + "training.steps_this_run=2");
+  std::string rows = workspace_.read("dev.tsv");
+  const size_t label = rows.find('\n', rows.find('\n') + 1) - 1;
+  rows[label] = rows[label] == '0' ? '1' : '0';
+  workspace_.write("dev.tsv", rows);
+  const ShellResult refused = train("evaluated", 1, evaluated);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("the validation data is not the data of the run to resume: as many samples (23)"));
+  const ShellResult meant = train("evaluated", 1, evaluated + "checkpoint.accept_changes=[data.validation]");
+  EXPECT_EQ(meant.exit_code, 0) << meant.err;
+  EXPECT_THAT(meant.err, HasSubstr("compare scores of both"));
+}
+
 TEST_F(ResumeRefused, AnotherDropoutInConfigJson) {
   auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
   const std::string before = config.value("hidden_dropout_prob", nlohmann::json()).dump();

@@ -1,0 +1,73 @@
+#include "stretto/data/identity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/hash.h"
+#include "stretto/data/samples.h"
+#include "stretto/data/subset.h"
+
+namespace stretto::data {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Samples of equal lengths: a value and a label.
+class Labelled : public SampleDataset {
+ public:
+  explicit Labelled(std::vector<int64_t> labels)
+      : SampleDataset(std::ssize(labels)), labels_(std::move(labels)) {}
+  Sample sample(int64_t index) const override {
+    ++packed;
+    return {{"x", at::full({2}, index, at::kFloat)},
+            {"labels", at::scalar_tensor(labels_[static_cast<size_t>(index)], at::kLong)}};
+  }
+  mutable int64_t packed = 0;
+
+ private:
+  std::vector<int64_t> labels_;
+};
+
+TEST(Identity, OfSamplesOneByOneIsTheirContents) {
+  const Labelled dataset({0, 1, 0}), again({0, 1, 0}), flipped({0, 1, 1}), longer({0, 1, 0, 1});
+  const nlohmann::json saved = identify(dataset);
+  EXPECT_EQ(difference("data.train", saved, again), "");
+  EXPECT_EQ(difference("data.train", saved, flipped),
+            "data.train is not the data of the run to resume: as many samples (3), but with other texts, "
+            "tokens or labels");
+  EXPECT_EQ(difference("data.train", saved, longer),
+            "data.train holds 4 samples here and 3 in the run to resume");
+  EXPECT_NE(Subset(dataset, {0, 2}).fingerprint(), Subset(flipped, {0, 2}).fingerprint());
+}
+
+TEST(Identity, EachSampleIsPackedOnce) {
+  const Labelled dataset({0, 1, 0});
+  identify(dataset), identify(dataset), Subset(dataset, {1}).fingerprint();
+  EXPECT_EQ(dataset.packed, 3);
+}
+
+// A copy may be given other contents before it is used.
+TEST(Identity, OfACopyIsComputedAgain) {
+  const Labelled dataset({0, 1, 0});
+  const std::string fingerprint = dataset.fingerprint();
+  const Labelled copy = dataset;
+  EXPECT_EQ(copy.fingerprint(), fingerprint);
+  EXPECT_EQ(copy.packed, 6);
+}
+
+// Older checkpoints have no fingerprint, or that of samples one by one is a hash of their lengths.
+TEST(Identity, OlderCheckpointsSayLess) {
+  const Labelled dataset({0, 1, 0}), longer({0, 1, 0, 1});
+  nlohmann::json saved = identify(dataset);
+  const auto lengths = dataset.lengths();
+  saved["fingerprint"] =
+      hash128_hex({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()});
+  EXPECT_EQ(difference("data.train", saved, dataset), "");
+  EXPECT_EQ(difference("data.train", saved, Labelled({1, 1, 1})), "");
+  EXPECT_THAT(difference("data.train", saved, longer), HasSubstr("holds 4 samples here and 3"));
+  saved.erase("fingerprint");
+  EXPECT_EQ(difference("data.train", saved, dataset), "");
+}
+
+}  // namespace
+}  // namespace stretto::data
