@@ -154,7 +154,7 @@ void score_squad(const SquadArguments& arguments) {
     throw ConfigError("--na-prob-thresh: it applies to the values of --na-prob, which is not given");
   const corpus::QuestionSet questions = corpus::read_questions(arguments.data);
   const metrics::Predictions predictions = read_predictions(arguments.predictions);
-  const bool v1 = arguments.version == "1.1" || (arguments.version == "auto" && !questions.has_impossible);
+  const bool v1 = arguments.version == "auto" ? questions.count_unanswerable() == 0 : arguments.version == "1.1";
   if (v1 && !arguments.na_prob.empty())
     throw ConfigError(
         "--na-prob: {} is scored as SQuAD 1.1, whose questions all have answers; remove it, or add --version 2.0",
@@ -224,7 +224,7 @@ void add_squad(CLI::App& score) {
                    "Answers with a higher na-prob count as none (default: 1)")
       ->type_name("NUMBER");
   verb->add_option("--version", arguments->version,
-                   "Whose metrics; auto: 2.0 if questions may have no answer")
+                   "Whose metrics; auto: 2.0 if there are questions without an answer")
       ->check(CLI::IsMember({"auto", "1.1", "2.0"}))
       ->capture_default_str();
   verb->callback([arguments] { score_squad(*arguments); });

@@ -1,5 +1,8 @@
 #include "stretto/corpus/squad.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
@@ -24,7 +27,6 @@ class QuestionReader {
 
   void read_document(const nlohmann::json& document) {
     if (document.contains("version")) set_.version = plain(document["version"], "version");
-    set_.has_impossible = set_.version == "v2.0" || set_.version == "2.0";
     const nlohmann::json& data = list(document, "data", "the file");
     for (size_t i = 0; i < data.size(); ++i) {
       place_ = fmt::format("data[{}]", i);
@@ -70,12 +72,12 @@ class QuestionReader {
     question.title = title;
     question.context = set_.contexts.size() - 1;
     question.line = line_;
+    if (line_ == 0) question.entry = place_;
     place_ += fmt::format(" (question {})", question.id);
     const bool answered = row.contains("answers") && !row["answers"].is_null(),
                marked = row.contains("is_impossible");
     if (answered) read_answers(row["answers"], question);
     set_.has_gold |= answered || marked;
-    set_.has_impossible |= marked || question.answers.empty();
     set_.questions.push_back(std::move(question));
   }
 
@@ -156,7 +158,28 @@ bool holds_rows(std::string_view content) {
   return false;
 }
 
+// "line 14", "data[0].paragraphs[3].qas[1]"
+std::string place_in_file(const Question& question) {
+  return question.line > 0 ? fmt::format("line {}", question.line) : question.entry;
+}
+
 }  // namespace
+
+int64_t QuestionSet::count_unanswerable() const {
+  return std::ranges::count_if(questions, [](const Question& question) { return question.answers.empty(); });
+}
+
+void QuestionSet::require_distinct_ids() const {
+  std::unordered_map<std::string_view, const Question*> by_id;
+  for (const Question& question : questions) {
+    const auto [first, is_new] = by_id.emplace(question.id, &question);
+    if (is_new) continue;
+    throw DataError(
+        "{}{}: the id \"{}\" occurs a second time, after {}; predictions are found by id: give each question its own",
+        name, question.line > 0 ? fmt::format(":{}", question.line) : ": " + question.entry, question.id,
+        place_in_file(*first->second));
+  }
+}
 
 std::string QuestionSet::where(const Question& question) const {
   if (question.line > 0) return fmt::format("{}:{}: question {}", name, question.line, question.id);

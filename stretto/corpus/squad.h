@@ -18,18 +18,24 @@ struct Question {
   size_t context = 0;                // an index into QuestionSet::contexts
   std::vector<Answer> answers = {};  // empty: the context does not answer it
   int64_t line = 0;                  // in JSON Lines, from 1; else 0
+  std::string entry = {};            // in one JSON object: "data[0].paragraphs[3].qas[1]"; else ""
 };
 
 // Questions on contexts, in the order of the file.
 struct QuestionSet {
   std::string name;     // the file, for messages
   std::string version;  // as in the file: "1.1", "v2.0"; "" if it has none
-  // As in SQuAD 2.0: there are questions without an answer, is_impossible marks them, or the version is v2.0.
-  bool has_impossible = false;
   // The file has right answers, of which an empty list and is_impossible are some: it is no test set without them.
   bool has_gold = false;
   std::vector<std::string> contexts;
   std::vector<Question> questions;
+
+  // The number of questions without an answer. If there are any, the file is as SQuAD 2.0, else as 1.1: neither its
+  // version nor is_impossible decides it, which conversions leave in files of the other kind.
+  int64_t count_unanswerable() const;
+
+  // Throws DataError with both places if an id occurs twice: predictions are found by it.
+  void require_distinct_ids() const;
 
   // The beginning of an error message about a question: "dev.json: question 56be4db0", "dev.jsonl:14: question 7".
   std::string where(const Question& question) const;

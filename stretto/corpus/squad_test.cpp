@@ -26,7 +26,8 @@ std::string squad_failure(std::string_view content) {
 TEST(Questions, SquadsLayout) {
   const QuestionSet set = parse_questions(article, "d.json");
   EXPECT_EQ(set.version, "v2.0");
-  EXPECT_TRUE(set.has_impossible);
+  EXPECT_EQ(set.count_unanswerable(), 1);
+  EXPECT_EQ(set.questions[1].entry, "data[0].paragraphs[0].qas[1]");
   ASSERT_EQ(set.questions.size(), 2u);
   EXPECT_EQ(set.contexts.at(set.questions[1].context), "a b");
   EXPECT_EQ(set.questions[0].answers.at(0).start, 2);
@@ -42,20 +43,21 @@ TEST(Questions, FlatRows) {
     const QuestionSet set = parse_questions(content, "d.jsonl");
     EXPECT_EQ(set.contexts.size(), 1u);
     EXPECT_EQ(set.questions.back().answers.at(0).text, "b");
-    EXPECT_FALSE(set.has_impossible);
+    EXPECT_EQ(set.count_unanswerable(), 0);
   }
   EXPECT_EQ(parse_questions(row + "\n" + row, "d.jsonl").questions[1].line, 2);
 }
 
-TEST(Questions, WhetherTheFileHasRightAnswersAndOfWhichVersion) {
+// The questions decide which version they are of, not what a conversion has left in the file.
+TEST(Questions, WhetherTheFileHasRightAnswersAndToWhichQuestions) {
   struct Case {
     const char *row, *version;
-    bool gold, impossible;
+    bool gold, unanswerable;
   };
-  for (const auto& [row, version, gold, impossible] :
+  for (const auto& [row, version, gold, unanswerable] :
        {Case{R"("answers": [{"text": "b", "answer_start": 2}])", "1.1", true, false},
-        {R"("answers": [{"text": "b", "answer_start": 2}])", "v2.0", true, true},
-        {R"("answers": [{"text": "b", "answer_start": 2}], "is_impossible": false)", "1.1", true, true},
+        {R"("answers": [{"text": "b", "answer_start": 2}])", "v2.0", true, false},
+        {R"("answers": [{"text": "b", "answer_start": 2}], "is_impossible": false)", "1.1", true, false},
         {R"("answers": [])", "1.1", true, true},
         {R"("answers": {"text": [], "answer_start": []})", "1.1", true, true},
         {R"("is_impossible": true)", "v2.0", true, true},
@@ -66,8 +68,31 @@ TEST(Questions, WhetherTheFileHasRightAnswersAndOfWhichVersion) {
                     version, row);
     const QuestionSet set = parse_questions(flat, "d.json");
     EXPECT_EQ(set.has_gold, gold) << flat;
-    EXPECT_EQ(set.has_impossible, impossible) << flat;
+    EXPECT_EQ(set.count_unanswerable(), unanswerable ? 1 : 0) << flat;
   }
+}
+
+TEST(Questions, AnIdThatOccursTwiceIsNamedWithBothPlaces) {
+  const auto failure = [](const std::string& content, const char* name) -> std::string {
+    try {
+      parse_questions(content, name).require_distinct_ids();
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string row = R"({"id": "7", "context": "a b", "question": "q"})",
+                    other = R"({"id": "8", "context": "a b", "question": "q"})";
+  EXPECT_THAT(failure(row + "\n" + other + "\n\n" + row + "\n", "d.jsonl"),
+              HasSubstr("d.jsonl:4: the id \"7\" occurs a second time, after line 1; predictions are found"));
+  EXPECT_THAT(failure("{\"data\": [" + row + ", " + other + ", " + row + "]}", "d.json"),
+              HasSubstr("d.json: data[2]: the id \"7\" occurs a second time, after data[0];"));
+  EXPECT_THAT(failure(R"({"data": [{"paragraphs": [{"context": "c", "qas": [{"id": 7, "question": "q"}]},
+                          {"context": "d", "qas": [{"id": "7", "question": "p"}]}]}]})",
+                      "d.json"),
+              HasSubstr("data[0].paragraphs[1].qas[0]: the id \"7\" occurs a second time, after "
+                        "data[0].paragraphs[0].qas[0];"));
+  EXPECT_EQ(failure(row + "\n" + other + "\n", "d.jsonl"), "no error");
 }
 
 TEST(Questions, Refusals) {

@@ -150,7 +150,11 @@ QuestionDataset::QuestionDataset(const corpus::QuestionSet& set, const text::Tok
     }
     lengths_.push_back(static_cast<int32_t>(features_.row(sample, 0).size()));
   }
-  const std::vector<uint64_t> parts = {features_.checksum(), hash64(tokenizer.fingerprint())};
+  std::vector<uint64_t> parts = {features_.checksum(), hash64(tokenizer.fingerprint())};
+  if (options.is_scored) {
+    for (const corpus::Question& question : set.questions)
+      for (const corpus::Answer& answer : question.answers) parts.push_back(hash64(answer.text));
+  }
   fingerprint_ = hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 

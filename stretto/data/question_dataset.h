@@ -17,6 +17,7 @@ struct QuestionDatasetOptions {
   int64_t doc_stride = 128;  // tokens of the context that consecutive windows share
   std::filesystem::path cache = {};
   int64_t pad_to_multiple_of = 1;
+  bool is_scored = false;  // the fingerprint covers all answers, which predictions are compared with
 };
 
 // Where an answer is not in its context at its answer_start.

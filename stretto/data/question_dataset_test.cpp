@@ -89,6 +89,20 @@ TEST(QuestionDataset, TheCacheIsOfTheseQuestions) {
   EXPECT_NE(first.fingerprint(), other.fingerprint());
 }
 
+// Training uses the first answer of a question, scores all of them.
+TEST(QuestionDataset, OfScoredQuestionsTheFingerprintCoversAllAnswers) {
+  const Asking asking;
+  const auto fingerprint = [&](const std::string& second, bool is_scored) {
+    return asking
+        .dataset(one_question("q", "a b", {{"a", 0}, {second, 2}}),
+                 {.max_length = 16, .doc_stride = 2, .is_scored = is_scored})
+        .fingerprint();
+  };
+  EXPECT_EQ(fingerprint("b", false), fingerprint("c", false));
+  EXPECT_EQ(fingerprint("b", true), fingerprint("b", true));
+  EXPECT_NE(fingerprint("b", true), fingerprint("c", true));
+}
+
 TEST(QuestionDataset, QuestionsWithoutRoomForTheContextAreNamed) {
   const Asking asking;
   try {

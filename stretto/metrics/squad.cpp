@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
@@ -51,15 +50,6 @@ class Comparison {
   std::vector<std::string> words_;
   AnswerScore best_;
 };
-
-void require_distinct_ids(const corpus::QuestionSet& set) {
-  std::set<std::string_view> ids;
-  for (const corpus::Question& question : set.questions) {
-    if (ids.insert(question.id).second) continue;
-    throw DataError("{}: the id occurs twice; predictions are found by id, so each needs its own",
-                    set.where(question));
-  }
-}
 
 std::string first_ids(const std::vector<std::string>& ids) {
   std::string text;
@@ -129,7 +119,7 @@ AnswerScore answer_score(const corpus::Question& question, std::string_view pred
 
 nlohmann::ordered_json squad_v2(const corpus::QuestionSet& set, const Predictions& predictions,
                                 const NullOdds* na_probs, double na_prob_threshold) {
-  require_distinct_ids(set);
+  set.require_distinct_ids();
   std::map<std::string, double> prob_of;
   if (na_probs != nullptr) prob_of.insert(na_probs->begin(), na_probs->end());
   std::map<std::string_view, size_t> index_of;
@@ -178,6 +168,7 @@ nlohmann::ordered_json squad_v2(const corpus::QuestionSet& set, const Prediction
 }
 
 nlohmann::ordered_json squad_v1(const corpus::QuestionSet& set, const Predictions& predictions) {
+  set.require_distinct_ids();
   double exact = 0, f1 = 0;
   for (const corpus::Question& question : set.questions) {
     if (question.answers.empty())

@@ -37,7 +37,7 @@ nlohmann::ordered_json squad_v2(const corpus::QuestionSet& questions, const Pred
                                 const NullOdds* na_probs = nullptr, double na_prob_threshold = 1.0);
 
 // Those of SQuAD 1.1's evaluate-v1.1.py: exact_match and f1. Questions without a prediction count as wrong. Rajpurkar et
-// al. 2016. Throws DataError if questions have no gold answer.
+// al. 2016. Throws DataError if questions have no gold answer, or ids occur twice.
 nlohmann::ordered_json squad_v1(const corpus::QuestionSet& questions, const Predictions& predictions);
 
 }  // namespace stretto::metrics

@@ -62,8 +62,12 @@ TEST(Squad, Refusals) {
   const NullOdds odds = {{"1", 0.1}};
   EXPECT_THAT(message(set, {{"1", ""}, {"2", ""}}, &odds), HasSubstr("1 of 2 questions have no na_prob (2)"));
   EXPECT_THROW(squad_v1(set, {}), DataError);
+  set.questions[0].entry = "data[0]", set.questions[1].entry = "data[1]";
   set.questions[1].id = "1";
-  EXPECT_THAT(message(set, {}, nullptr), HasSubstr("d.json: question 1: the id occurs twice"));
+  EXPECT_THAT(message(set, {}, nullptr),
+              HasSubstr("d.json: data[1]: the id \"1\" occurs a second time, after data[0]"));
+  set.questions[1].answers = set.questions[0].answers;
+  EXPECT_THROW(squad_v1(set, {{"1", "cat"}}), DataError);
 }
 
 TEST(Correlation, EqualValuesShareTheirRank) {

@@ -34,11 +34,6 @@ std::string content_hash(const QuestionSet& set) {
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
-bool has_answers(const QuestionSet& set) {
-  return std::ranges::any_of(set.questions,
-                             [](const corpus::Question& question) { return !question.answers.empty(); });
-}
-
 class QuestionAnswering : public Task {
  public:
   explicit QuestionAnswering(const TaskContext& context)
@@ -49,10 +44,14 @@ class QuestionAnswering : public Task {
 
  private:
   static QuestionSet read(const std::filesystem::path& file, const std::optional<int64_t>& most);
-  std::unique_ptr<data::QuestionDataset> tokenize(const QuestionSet& set,
-                                                  const text::Tokenizer& tokenizer) const;
+  QuestionSet read_scored(const std::filesystem::path& file, const std::optional<int64_t>& most) const;
+  std::unique_ptr<data::QuestionDataset> tokenize(const QuestionSet& set, const text::Tokenizer& tokenizer,
+                                                  bool is_scored) const;
   void handle_misplaced(QuestionSet& set) const;
-  AnswerOptions answer_options(std::initializer_list<const QuestionSet*> sets) const;
+  void refuse_unanswerable(const QuestionSet& set) const;
+  bool may_have_no_answer(const QuestionSet& scored) const;
+  std::string describe_scoring(const QuestionSet& scored) const;
+  AnswerOptions answer_options(const QuestionSet* scored) const;
   void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
                       std::initializer_list<std::pair<const char*, const QuestionSet*>> sets) const;
   void write_predictions(const QuestionSet& set, std::span<const QuestionAnswers> answers,
@@ -64,20 +63,39 @@ class QuestionAnswering : public Task {
   const ModelRegistry& models_;
 };
 
-AnswerOptions QuestionAnswering::answer_options(std::initializer_list<const QuestionSet*> sets) const {
+// A file without right answers does not say which of its questions have none.
+void QuestionAnswering::refuse_unanswerable(const QuestionSet& set) const {
+  if (recipe_.question_answering.version_2_with_negative.value_or(true) || !set.has_gold) return;
+  const auto without =
+      std::ranges::find_if(set.questions, [](const auto& question) { return question.answers.empty(); });
+  if (without == set.questions.end()) return;
+  throw ConfigError("{}: it is false, but {} has no answer; set it to true, or remove such questions",
+                    recipe_.origins.label("question_answering.version_2_with_negative"), set.where(*without));
+}
+
+// Whether "" may be predicted, and so whether the metrics are SQuAD 2.0's or 1.1's. The questions that are scored
+// decide: evaluations in training and `stretto test` of a file agree, whatever file the model was trained on.
+bool QuestionAnswering::may_have_no_answer(const QuestionSet& scored) const {
+  return recipe_.question_answering.version_2_with_negative.value_or(scored.count_unanswerable() > 0);
+}
+
+std::string QuestionAnswering::describe_scoring(const QuestionSet& scored) const {
+  const bool no_answers = may_have_no_answer(scored);
+  const std::string version = no_answers ? "as SQuAD 2.0" : "as SQuAD 1.1";
+  if (recipe_.question_answering.version_2_with_negative)
+    return fmt::format("{}: {} is {}", version,
+                       recipe_.origins.mention("question_answering.version_2_with_negative"), no_answers);
+  if (!scored.has_gold)
+    return fmt::format("{}: {} does not say which questions have no answer", version, scored.name);
+  if (!no_answers) return fmt::format("{}: every question of {} has an answer", version, scored.name);
+  return fmt::format("{}: {} of {} of {} have no answer", version, scored.count_unanswerable(),
+                     counted(std::ssize(scored.questions), "question"), scored.name);
+}
+
+AnswerOptions QuestionAnswering::answer_options(const QuestionSet* scored) const {
   const QuestionAnsweringConfig& settings = recipe_.question_answering;
-  bool null_answers = false;
-  for (const QuestionSet* set : sets) {
-    if (set == nullptr) continue;
-    null_answers |= set->has_impossible;
-    const auto without =
-        std::ranges::find_if(set->questions, [](const auto& question) { return question.answers.empty(); });
-    if (without == set->questions.end() || settings.version_2_with_negative.value_or(true)) continue;
-    throw ConfigError("{}: it is false, but {} has no answer; set it to true, or remove such questions",
-                      recipe_.origins.label("question_answering.version_2_with_negative"),
-                      set->where(*without));
-  }
-  return {.null_answers = settings.version_2_with_negative.value_or(null_answers),
+  if (scored != nullptr && group_.rank() == 0) log::info("scoring    {}", describe_scoring(*scored));
+  return {.null_answers = scored != nullptr && may_have_no_answer(*scored),
           .n_best_size = settings.n_best_size,
           .max_answer_length = settings.max_answer_length,
           .null_score_diff_threshold = settings.null_score_diff_threshold};
@@ -91,21 +109,30 @@ QuestionSet QuestionAnswering::read(const std::filesystem::path& file, const std
   return set;
 }
 
+// Of a file that predictions are compared with.
+QuestionSet QuestionAnswering::read_scored(const std::filesystem::path& file,
+                                           const std::optional<int64_t>& most) const {
+  QuestionSet set = read(file, most);
+  set.require_distinct_ids();
+  refuse_unanswerable(set);
+  return set;
+}
+
 std::unique_ptr<data::QuestionDataset> QuestionAnswering::tokenize(const QuestionSet& set,
-                                                                   const text::Tokenizer& tokenizer) const {
+                                                                   const text::Tokenizer& tokenizer,
+                                                                   bool is_scored) const {
   const data::QuestionDatasetOptions options = {
       .max_length = recipe_.data.max_length,
       .doc_stride = recipe_.question_answering.doc_stride,
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
-      .pad_to_multiple_of = recipe_.data.pad_to_multiple_of};
+      .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
+      .is_scored = is_scored};
   auto dataset = on_rank_0_first(
       group_, [&] { return std::make_unique<data::QuestionDataset>(set, tokenizer, options); });
   if (group_.rank() != 0) return dataset;
-  const auto without =
-      std::ranges::count_if(set.questions, [](const auto& question) { return question.answers.empty(); });
   log::info("data       {}: {} on {}, {} without an answer; {} of up to {} tokens", set.name,
             counted(std::ssize(set.questions), "question"), counted(std::ssize(set.contexts), "context"),
-            without, counted(dataset->size(), "window"), recipe_.data.max_length);
+            set.count_unanswerable(), counted(dataset->size(), "window"), recipe_.data.max_length);
   return dataset;
 }
 
@@ -147,21 +174,22 @@ void QuestionAnswering::compare_inputs(
 FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
   QuestionSet train_questions = read(*recipe_.data.train, recipe_.data.max_train_samples);
-  if (!has_answers(train_questions))
+  if (train_questions.count_unanswerable() == std::ssize(train_questions.questions))
     throw DataError("{}: no question has an answer, from which nothing can be learned", train_questions.name);
   handle_misplaced(train_questions);
   std::optional<QuestionSet> validation;
+  refuse_unanswerable(train_questions);
   if (recipe_.data.validation)
-    validation = read(*recipe_.data.validation, recipe_.data.max_validation_samples);
-  const AnswerOptions options = answer_options({&train_questions, validation ? &*validation : nullptr});
+    validation = read_scored(*recipe_.data.validation, recipe_.data.max_validation_samples);
+  const AnswerOptions options = answer_options(validation ? &*validation : nullptr);
   ExtractiveQa module(recipe_.model, options, static_cast<uint64_t>(recipe_.training.seed), models_);
   compare_inputs(
       tokenizer, module.net(),
       {{"data.train", &train_questions}, {"data.validation", validation ? &*validation : nullptr}});
   check_fit(recipe_, tokenizer, module.net());
   module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), prefix_space(recipe_));
-  const auto train_set = tokenize(train_questions, tokenizer);
-  const auto validation_set = validation ? tokenize(*validation, tokenizer) : nullptr;
+  const auto train_set = tokenize(train_questions, tokenizer, /*is_scored=*/false);
+  const auto validation_set = validation ? tokenize(*validation, tokenizer, /*is_scored=*/true) : nullptr;
   if (validation_set) module.evaluate_on(*validation, *validation_set);
   train_questions = {};  // frees the texts, which are no longer needed
   return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
@@ -174,12 +202,12 @@ void QuestionAnswering::test() {
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
   if (!trained_labels(models_, Head::question_answering, folder.model()))
     throw DataError("{}: the model has no question answering head", folder.model().string());
-  const QuestionSet questions = read(*recipe_.data.test, recipe_.data.max_test_samples);
-  const AnswerOptions options = answer_options({&questions});
+  const QuestionSet questions = read_scored(*recipe_.data.test, recipe_.data.max_test_samples);
+  const AnswerOptions options = answer_options(&questions);
   ExtractiveQa module(trained, options, 0, models_);
   compare_inputs(tokenizer, module.net(), {{"data.test", &questions}});
   check_fit(recipe_, tokenizer, module.net());
-  const auto dataset = tokenize(questions, tokenizer);
+  const auto dataset = tokenize(questions, tokenizer, /*is_scored=*/true);
   module.evaluate_on(questions, *dataset);
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;

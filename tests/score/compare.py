@@ -267,7 +267,10 @@ def check_squad(folder):
         data = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "c", "qas": qas}]}]}
         for path, content in zip(paths, [data, predictions, odds]):
             path.write_text(json.dumps(content, ensure_ascii=draw.random() < 0.5), encoding="utf-8")
-        require_equal("squad 2.0", score("squad", data_path, predictions_path), squad_v2(data, predictions, None, 1.0))
+        require_equal("squad 2.0", score("squad", data_path, predictions_path, "--version", "2.0"),
+                      squad_v2(data, predictions, None, 1.0))
+        by_questions = squad_v1(data, predictions) if all(qa["answers"] for qa in qas) else squad_v2(data, predictions, None, 1.0)
+        require_equal("squad, by its questions", score("squad", data_path, predictions_path), by_questions)
         threshold = draw.choice([1.0, 0.25])
         require_equal("squad 2.0 with odds", score("squad", data_path, predictions_path, "--version", "2.0", "--na-prob", odds_path,
                                                    "--na-prob-thresh", threshold), squad_v2(data, predictions, odds, threshold))

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, check_without_validation, find_python, require, write_inputs
+from workspace import (SKIPPED, Stretto, check_ranks_strategies_and_resuming, check_without_validation, find_python, require,
+                       require_close, write_inputs)
 
 RECIPE = """
 task: question-answering
@@ -89,34 +90,67 @@ def check_one_kind(stretto, run):
                 for part in paragraphs for qa in part["qas"]]
         (stretto.folder / f"data/{kind}.json").write_text(json.dumps(data))
         (stretto.folder / f"data/{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        version_2 = "question_answering.version_2_with_negative=true"  # of HasAns files the questions themselves say 1.1
         wanted = {"exact", "f1", "total", "best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"}
         wanted |= {f"{kind}_{name}" for name in ("exact", "f1", "total")}
         for extension in ("json", "jsonl"):
             file = f"data/{kind}.{extension}"
-            stretto.run("test", "qa.yaml", f"output={run}", f"data.test={file}")
+            stretto.run("test", "qa.yaml", f"output={run}", f"data.test={file}", version_2)
             results = stretto.json(f"{run}/test_results.json")
             require(results.pop("loss") > 0 and set(results) == wanted, f"{file}: {results}")
             require(results["total"] == results[f"{kind}_total"] == len(rows), f"{file}: {results}")
             require(results["exact"] == results[f"{kind}_exact"], f"{file}: {results}")
-            scored = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json", "--na-prob", f"{run}/null_odds.json",
-                                            "--na-prob-thresh", "1e300"))
+            scored = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json", "--version", "2.0", "--na-prob",
+                                            f"{run}/null_odds.json", "--na-prob-thresh", "1e300"))
             require(scored == results, f"stretto score gives {scored}, stretto test {results}")
-            plain = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json"))
+            plain = json.loads(stretto.run("score", "squad", file, f"{run}/predictions.json", "--version", "2.0"))
             require(set(plain) == {name for name in wanted if not name.startswith("best_")}, f"{plain}")
         # As validation data, in training and in run-qa.
-        stretto.train("qa.yaml", f"one-{kind}", 1, f"data.validation=data/{kind}.json", "training.max_steps=3")
+        stretto.train("qa.yaml", f"one-{kind}", 1, f"data.validation=data/{kind}.json", "training.max_steps=3", version_2)
         require(set(stretto.json(f"one-{kind}/dev_results.json")) >= wanted, f"{stretto.json(f'one-{kind}/dev_results.json')}")
         stretto.run("run-qa", "--model_name_or_path", f"{run}/model", "--validation_file", f"data/{kind}.json", "--do_eval",
                     "--version_2_with_negative", "--max_seq_length", 32, "--doc_stride", 8, "--output_dir", f"eval-{kind}")
         found = {name for name in stretto.json(f"eval-{kind}/eval_results.json") if "Ans" in name or "best" in name}
         require(found == {f"eval_{name}" for name in wanted if "Ans" in name or "best" in name}, f"{found}")
-    # A test set without right answers has predictions alone.
+    # A test set without right answers has predictions alone, also where no question is to be unanswerable.
     (stretto.folder / "data/unlabelled.jsonl").write_text("".join(
         json.dumps({key: row[key] for key in ("id", "context", "question")}) + "\n" for row in rows))
     stretto.run("test", "qa.yaml", f"output={run}", "data.test=data/unlabelled.jsonl")
     require(not (stretto.folder / run / "test_results.json").exists(), "results without right answers")
     require(set(stretto.json(f"{run}/predictions.json")) == {row["id"] for row in rows}, "predictions without right answers")
+    stretto.run("test", "qa.yaml", f"output={run}", "data.test=data/unlabelled.jsonl", "question_answering.version_2_with_negative=false")
+    require("" not in stretto.json(f"{run}/predictions.json").values(), "an empty answer where all questions have one")
     stretto.run("test", "qa.yaml", f"output={run}")
+
+
+def check_version(stretto):
+    """The questions of the evaluated file decide how it is scored, the same in training and in `stretto test`."""
+    rows = [json.loads(line) for line in (stretto.folder / "data/flat.jsonl").read_text().splitlines()]
+    marked = {"version": "v2.0", "data": [{**row, "is_impossible": False} for row in rows]}
+    (stretto.folder / "data/marked.json").write_text(json.dumps(marked))
+    data = ["data.train=data/marked.json", "data.validation=data/flat.jsonl", "data.test=data/flat.jsonl"]
+    # Also where the model never gives an answer that beats the null answer, and where it was trained on questions without answers.
+    for output, settings in {"marked": data, "mixed": data[1:]}.items():
+        stretto.train("qa.yaml", output, 1, *settings, "training.max_steps=2",
+                      "question_answering.null_score_diff_threshold=-1000")
+        during = stretto.json(f"{output}/dev_results.json")
+        stretto.run("test", "qa.yaml", f"output={output}", *settings, "question_answering.null_score_diff_threshold=-1000")
+        after = stretto.json(f"{output}/test_results.json")
+        require(set(during) == set(after) == {"exact_match", "f1", "loss"}, f"{during}, {after}")
+        require_close("evaluation in training", during, after, 1e-5)
+        log = (stretto.folder / output / "logger_logs/training_0.log").read_text()
+        require("scoring    as SQuAD 1.1: every question of data/flat.jsonl has an answer" in log, log)
+    log = (stretto.folder / "one/logger_logs/training_0.log").read_text()
+    require(re.search(r"scoring    as SQuAD 2.0: \d+ of \d+ questions of data/dev.json have no answer", log), log)
+    # Counts are integers in all that is written and printed.
+    total = stretto.json("one/dev_results.json")["HasAns_total"]
+    require(isinstance(total, int) and f"HasAns_total {total} |" in log and f"HasAns_total {total}, " in log, f"{total}: {log}")
+    require(f'"eval_HasAns_total":{total},' in (stretto.folder / "one/metrics.jsonl").read_text(), "metrics.jsonl")
+    require(f'"HasAns_total": {total},' in (stretto.folder / "one/summary.json").read_text(), "summary.json")
+    (stretto.folder / "data/twice.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows[:3], rows[1]]))
+    twice = f'data/twice.jsonl:4: the id "{rows[1]["id"]}" occurs a second time, after line 2'
+    stretto.require_error(twice, "train", "qa.yaml", "output=x", "data.validation=data/twice.jsonl")
+    stretto.require_error(twice, "test", "qa.yaml", "output=one", "data.test=data/twice.jsonl")
 
 
 def check_door(stretto):
@@ -149,6 +183,7 @@ def main(program, candidates):
         check_results(stretto, run)
         check_inputs(stretto)
         check_one_kind(stretto, run)
+        check_version(stretto)
         check_door(stretto)
         python = find_python(candidates)
         if python is None:
