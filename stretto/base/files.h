@@ -15,7 +15,8 @@ namespace stretto {
 // All file writes of stretto. Functions throw IoError with the path and the system's reason. Their behaviour on
 // failures is tested with a fault at each system call: file_faults.h.
 
-// The content of a file.
+// The content of a file, or of a pipe, such as a recipe from another program. Files that belong to a model are
+// read with MappedFile, which refuses pipes: several processes read them, some more than once.
 std::string read_file(const std::filesystem::path& path);
 
 // Writes `content` atomically and durably: after any failure `path` has either its old or its new content. (A temporary
@@ -71,7 +72,8 @@ void replace_folder(const std::filesystem::path& fresh, const std::filesystem::p
 // Expands "~" and "~/x" to the home folder; other paths are unchanged.
 std::filesystem::path expand_home(const std::string& path);
 
-// A file mapped read-only. Movable; the bytes stay valid while the object lives.
+// A file mapped read-only. Movable; the bytes stay valid while the object lives. What is not a regular file is
+// refused, and a pipe without a writer is not waited for.
 class MappedFile {
  public:
   MappedFile() = default;

@@ -107,7 +107,7 @@ bool is_new_tagger(const ModelConfig& model) {
   if (model.type) return model.type == "sequence-tagger";
   if (!model.config) return false;
   try {
-    const auto json = nlohmann::json::parse(read_file(*model.config));
+    const auto json = nlohmann::json::parse(MappedFile(*model.config).text());
     return json.is_object() && json.value("model_type", "") == "sequence-tagger" &&
            !json.contains("vocab_size");
   } catch (const std::exception&) {

@@ -76,7 +76,7 @@ class Companions {
     if (!like_ && is_stored) return {stored->dump(2) + "\n", "exported_config"};
     if (!like_ && !run_model_) return {};
     const auto file = (like_ ? *like_ : *run_model_) / "config.json";
-    return {read_file(file), file.string()};
+    return {std::string(MappedFile(file).text()), file.string()};
   }
 
   std::optional<std::filesystem::path> tokenizer() const {

@@ -71,12 +71,12 @@ void PickledModel::write(const std::filesystem::path& target, int64_t max_shard_
   if (!std::filesystem::exists(config))
     throw DataError("{}: there is no config.json; expected a model folder", folder_.string());
   std::optional<std::string> changed;
-  if (dtype) changed = with_dtype(read_file(config), config.string(), *dtype);
+  if (dtype) changed = with_dtype(std::string(MappedFile(config).text()), config.string(), *dtype);
   NewFolder folder(target, "the model");
   write_weights(weights_, folder.path(), max_shard_bytes, dtype, progress);
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     if (!entry.is_regular_file() || !is_companion(entry.path())) continue;
-    write_file_atomic(folder.path() / entry.path().filename(), read_file(entry.path()));
+    write_file_atomic(folder.path() / entry.path().filename(), MappedFile(entry.path()).text());
   }
   if (changed) write_file_atomic(folder.path() / "config.json", *changed);
   folder.commit();

@@ -184,7 +184,7 @@ std::string content_key(TaggerSettings settings, const corpus::TaggedCorpus& tra
   std::string parts = declare::to_yaml(declare::fields_of(settings)) + corpus::content_hash(train);
   if (settings.word_vectors) parts += hash128_hex(MappedFile(*settings.word_vectors).text());
   if (settings.transformer) {
-    parts += read_file(*settings.transformer / "config.json");
+    parts += MappedFile(*settings.transformer / "config.json").text();
     parts += text::Tokenizer::load(*settings.transformer).fingerprint();
   }
   return hash128_hex(parts);

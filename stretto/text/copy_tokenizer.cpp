@@ -28,7 +28,7 @@ void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const s
     const bool wanted =
         !one_file || source.filename() == name || (source.filename() == "vocab.json" && name == "merges.txt");
     if (wanted && std::filesystem::exists(from / name))
-      write_file_atomic(folder / name, read_file(from / name));
+      write_file_atomic(folder / name, MappedFile(from / name).text());
   }
   const std::filesystem::path file = folder / "tokenizer_config.json";
   const bool exists = std::filesystem::exists(file);
@@ -46,7 +46,7 @@ void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const s
   const std::filesystem::path words = from / words_folder / "tokenizer.json";
   if (one_file || !std::filesystem::exists(words)) return;
   make_folders(folder / words_folder);
-  write_file_atomic(folder / words_folder / "tokenizer.json", read_file(words));
+  write_file_atomic(folder / words_folder / "tokenizer.json", MappedFile(words).text());
 }
 
 }  // namespace stretto::text

@@ -35,7 +35,7 @@ TokenizerParts read_tokenizer_json(const fs::path& file, const Settings& setting
 
 TokenizerParts read_vocabulary(const fs::path& file, const Settings& settings,
                                const TokenizerOptions& options) {
-  return parse_vocabulary(read_file(file), file.string(), settings.values, settings.name, options);
+  return parse_vocabulary(MappedFile(file).text(), file.string(), settings.values, settings.name, options);
 }
 
 TokenizerParts read_byte_level(const fs::path& file, const Settings& settings,
@@ -45,13 +45,13 @@ TokenizerParts read_byte_level(const fs::path& file, const Settings& settings,
     throw DataError("{}: there is no merges.txt beside it; expected both files of a byte-level BPE",
                     file.string());
   }
-  return parse_byte_level(read_json(file), file.string(), read_file(merges), merges.string(), settings.values,
-                          settings.name, options);
+  return parse_byte_level(read_json(file), file.string(), MappedFile(merges).text(), merges.string(),
+                          settings.values, settings.name, options);
 }
 
 TokenizerParts read_xlm_roberta(const fs::path& file, const Settings& settings,
                                 const TokenizerOptions& /*options*/) {
-  return parse_sentencepiece(read_file(file), file.string(), true, settings.values, settings.name);
+  return parse_sentencepiece(MappedFile(file).text(), file.string(), true, settings.values, settings.name);
 }
 
 // Of several in one folder the first is read.
@@ -109,7 +109,7 @@ TokenizerParts parts_of_file(const fs::path& path, const TokenizerOptions& optio
     if (path.filename() == format.file) return format.parse(path, {}, options);
   }
   if (path.extension() == ".model")
-    return parse_sentencepiece(read_file(path), path.string(), false, nlohmann::json::object(), "");
+    return parse_sentencepiece(MappedFile(path).text(), path.string(), false, nlohmann::json::object(), "");
   return path.extension() == ".json" ? read_tokenizer_json(path, {}, options)
                                      : read_vocabulary(path, {}, options);
 }

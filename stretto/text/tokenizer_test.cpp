@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -224,6 +226,32 @@ TEST(Tokenizer, FilesWithoutATokenizer) {
           "expected tokenizer.json, vocab.txt, vocab.json with merges.txt or sentencepiece.bpe.model")));
   EXPECT_THAT([&] { Tokenizer::load(folder.path() / "none"); },
               testing::ThrowsMessage<DataError>(HasSubstr("none: no such file or folder")));
+}
+
+// Nothing waits for what would be written into a pipe.
+TEST(Tokenizer, PipesAreRefusedByName) {
+  const auto failure = [](const std::filesystem::path& path) -> std::string {
+    try {
+      Tokenizer::load(path);
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  for (const char* name :
+       {"tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model",
+        "tokenizer_config.json", "special_tokens_map.json", "words.model", "words.txt"}) {
+    const TempFolder folder;
+    const std::filesystem::path pipe = folder.path() / name;
+    const std::string text = name;
+    if (text == "merges.txt") write_file_atomic(folder.path() / "vocab.json", "{}");
+    if (text == "vocab.json") write_file_atomic(folder.path() / "merges.txt", "#version: 0.2\n");
+    if (text.find("_") != std::string::npos) write_file_atomic(folder.path() / "vocab.txt", "[UNK]\n");
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const bool is_alone = text.starts_with("words");
+    EXPECT_THAT(failure(is_alone ? pipe : folder.path()),
+                HasSubstr(pipe.string() + ": it is a pipe; expected a file"));
+  }
 }
 
 TEST(Tokenizer, BadVocabularies) {
