@@ -141,6 +141,24 @@ std::string results_rows(const std::vector<RunData>& runs, nlohmann::json RunDat
   return rows;
 }
 
+// "epoch 2, by accuracy": other metrics may have been better in another evaluation.
+std::string best_model(const RunData& run) {
+  const std::string epoch = number_text_of(run.summary, "best_epoch");
+  if (epoch.empty()) return "";
+  const auto monitor = run.settings.find("checkpoint.monitor");
+  return fmt::format("epoch {}, by {}", epoch, monitor == run.settings.end() ? "loss" : monitor->second);
+}
+
+std::string smallest_evaluation_loss(const RunData& run) {
+  const auto losses = run.metrics.find("eval_loss");
+  if (losses == run.metrics.end()) return "";
+  const RunData::Point* least = nullptr;
+  for (const RunData::Point& point : losses->second)
+    if (std::isfinite(point.value) && (least == nullptr || point.value < least->value)) least = &point;
+  if (least == nullptr) return "";
+  return fmt::format("{} (epoch {:.4g})", value_text(least->value), least->epoch);
+}
+
 std::string summary_section(const std::vector<RunData>& runs) {
   std::string rows =
       row_of(runs, "state", true, [](const RunData& run) { return std::string(state_name(run.state)); });
@@ -158,7 +176,9 @@ std::string summary_section(const std::vector<RunData>& runs) {
     const auto loss = run.last("loss");
     return loss ? value_text(*loss) : "";
   });
-  rows += results_rows(runs, &RunData::dev_results, "best evaluation: ");
+  rows += row_of(runs, "best model", true, best_model);
+  rows += results_rows(runs, &RunData::dev_results, "best model: ");
+  rows += row_of(runs, "smallest evaluation loss", true, smallest_evaluation_loss);
   rows += results_rows(runs, &RunData::test_results, "test: ");
   return "<section><h2>Results</h2>\n" + table(runs, "Results", rows, true) + "</section>\n";
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,6 +87,23 @@ TEST(PageTest, LongCurvesAreThinnedWithTheirSpikes) {
   const std::string page = html_page({run}, "1");
   EXPECT_LT(page.size(), 200u << 10);
   EXPECT_THAT(page, HasSubstr("9.5"));
+}
+
+TEST(PageTest, TheResultsOfTheBestModelSayByWhichMetricItIsTheBest) {
+  RunData run = run_named("a"), by_loss = run_named("b");
+  run.settings["checkpoint.monitor"] = "f1";
+  run.summary = {{"best_epoch", 2}};
+  run.dev_results = {{"f1", 0.75}, {"loss", 0.5}};
+  run.metrics["eval_loss"] = {{2, 1, 0.25}, {4, 2, 0.5}, {6, 3, NAN}};
+  by_loss.summary = {{"best_epoch", 1}};
+  const std::string page = html_page({run, by_loss}, "1");
+  const auto row = [](const std::string& name, const std::string& first, const std::string& second) {
+    return fmt::format("<th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{}</td>",
+                       name, first, second);
+  };
+  EXPECT_THAT(page, HasSubstr(row("best model", "epoch 2, by f1", "epoch 1, by loss")));
+  EXPECT_THAT(page, HasSubstr(row("best model: loss", "0.5", "–")));
+  EXPECT_THAT(page, HasSubstr(row("smallest evaluation loss", "0.25 (epoch 1)", "–")));
 }
 
 TEST(PageTest, ARunWithoutValuesHasAPage) {
