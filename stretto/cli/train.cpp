@@ -23,7 +23,8 @@ int run_recipe(command::RecipeArguments& arguments, Verb verb) {
 void add_recipe_verb(CLI::App& app, int& exit_code, const char* name, const char* help, Verb verb) {
   CLI::App* sub = app.add_subcommand(name, help);
   auto arguments = std::make_shared<command::RecipeArguments>();
-  command::add_recipe_arguments(*sub, *arguments);
+  verb == Verb::test ? command::add_test_arguments(*sub, *arguments)
+                     : command::add_recipe_arguments(*sub, *arguments);
   sub->callback([arguments, verb, &exit_code] { exit_code = run_recipe(*arguments, verb); });
 }
 

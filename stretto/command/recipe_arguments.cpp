@@ -151,6 +151,13 @@ void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments) {
   });
 }
 
+void add_test_arguments(CLI::App& verb, RecipeArguments& arguments) {
+  add_recipe_arguments(verb, arguments);
+  verb.add_flag("--allow-nonfinite", arguments.allow_nonfinite,
+                "Test a model even if its weights or loss are NaN or infinity: short for --set "
+                "checkpoint.allow_nonfinite=true");
+}
+
 Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
   std::error_code failed;
   const auto status = std::filesystem::status(arguments.recipe, failed);
@@ -164,6 +171,7 @@ Recipe load_checked(const RecipeArguments& arguments, Verb verb) {
   }
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.strategy.empty()) overrides.push_back("training.strategy=" + arguments.strategy);
+  if (arguments.allow_nonfinite) overrides.emplace_back("checkpoint.allow_nonfinite=true");
   Recipe recipe = load_with_flags(arguments, std::move(overrides), verb);
   if (verb == Verb::train) resolve_evaluation(recipe);
   check_recipe(recipe, verb);

@@ -20,6 +20,7 @@ struct RecipeArguments {
   std::string strategy;
   std::filesystem::path deepspeed, accelerate, parameters,
       hps;                         // configuration files of other tools; empty: none
+  bool allow_nonfinite = false;    // of `stretto test`
   foreign::FlagPlaces flags = {};  // of the lines of a recipe that a script's flags became
   LaunchArguments launch;
   std::vector<declare::Field> program = {};  // settings declared by the program: see load_recipe
@@ -27,6 +28,9 @@ struct RecipeArguments {
 
 // REQUIRES: `arguments` outlives the verb.
 void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments);
+
+// Those of `stretto test`: the same, and what applies to a finished model.
+void add_test_arguments(CLI::App& verb, RecipeArguments& arguments);
 
 // Called once per job, before its recipe is loaded: logs what in the files of other tools has no meaning here, and sets the
 // number of ranks that they name if none is given. Throws ConfigError where both are given and differ.

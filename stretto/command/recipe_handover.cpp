@@ -14,7 +14,7 @@ constexpr const char* variable = "STRETTO_RECIPE";  // the number of the descrip
 nlohmann::json describe(const RecipeArguments& arguments) {
   return {arguments.recipe.string(),    arguments.overrides,           arguments.strategy,
           arguments.deepspeed.string(), arguments.accelerate.string(), arguments.parameters.string(),
-          arguments.hps.string()};
+          arguments.hps.string(),       arguments.allow_nonfinite};
 }
 
 // nullopt if there is none from stretto's launcher, or if it belongs to another command line (in a program started by a

@@ -333,7 +333,7 @@ void CheckpointConfig::fields(declare::Fields& field) {
   field("accept_changes", accept_changes,
         "settings that may differ from those of the resumed run, such as [optimizer.lr, training.epochs]");
   field("allow_nonfinite", allow_nonfinite,
-        "save models and checkpoints even if their weights hold NaN or infinity");
+        "save models and checkpoints, and test models, even if their weights hold NaN or infinity");
   field(
       "save_models", save_models,
       "models to keep besides model/, in models/: the best by each of these metrics, as in best_accuracy, best_f1>0.5, best_valid_loss<0.7, best_train_loss (the mean since the last evaluation); best_NAME:max for a metric of your own",

@@ -22,7 +22,7 @@ int run_command(int argc, char** argv) {
   CLI::App* doctor = app.add_subcommand("doctor");
   doctor->allow_extras();  // -N, which the launcher handles
   command::add_recipe_arguments(*train, recipe);
-  command::add_recipe_arguments(*test, recipe);
+  command::add_test_arguments(*test, recipe);
   command::add_predict_arguments(*predict, prediction);
   command::add_profile_arguments(*profile, profiling);
   command::add_plan_arguments(*plan, planning);

@@ -67,8 +67,10 @@ FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& 
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
                              at::Device device) {
   load_all_parameters(module);
+  const std::string model = (recipe.output / "model").string();
   const auto start = std::chrono::steady_clock::now();
-  Evaluation evaluation = evaluate_alone(recipe, module, dataset, group, device, EvaluationStep::validation);
+  Evaluation evaluation =
+      evaluate_alone(recipe, model, module, dataset, group, device, EvaluationStep::validation);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const int64_t batch = evaluation_batch_size(recipe) * group.size();
   if (group.rank() == 0) {
@@ -86,6 +88,14 @@ void warn_of_similar_labels(const Group& group, const std::string& file,
   if (group.rank() != 0) return;
   if (const std::string text = data::describe_similar_labels(file, uses); !text.empty())
     log::warning("{}", text);
+}
+
+void require_finite_loss(const Recipe& recipe, const Metrics& metrics) {
+  const auto loss = metrics.find("loss");
+  if (recipe.checkpoint.allow_nonfinite || loss == metrics.end() || std::isfinite(loss->second)) return;
+  throw DataError(
+      "{}: the loss is not finite on this data: the model's activations overflow; train the model again, or test it anyway with --allow-nonfinite",
+      (recipe.output / "model").string());
 }
 
 std::vector<double> label_weights(const Recipe& recipe, const std::string& setting,

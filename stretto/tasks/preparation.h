@@ -62,6 +62,10 @@ FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& 
                      const data::Dataset* validation, Group& group, at::Device device,
                      const std::vector<std::shared_ptr<Callback>>& callbacks);
 
+// Throws DataError for a loss that is not finite, unless checkpoint.allow_nonfinite is set: activations may
+// overflow although all weights are finite.
+void require_finite_loss(const Recipe& recipe, const Metrics& metrics);
+
 // Evaluates `module` on `dataset` for `stretto test`; rank 0 writes the number of samples and the time into test_summary.json. Collective.
 Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
                              at::Device device);

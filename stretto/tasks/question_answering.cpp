@@ -212,12 +212,13 @@ void QuestionAnswering::test() {
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;
   const auto answers = module.answers(evaluation.rows);
+  const Metrics metrics = questions.has_gold ? module.metrics(evaluation.rows) : Metrics();
+  require_finite_loss(recipe_, metrics);
   write_predictions(questions, answers, options.null_answers);
   if (!questions.has_gold) {
     log::info("{} does not say which answers are right: predictions only", questions.name);
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data
   } else {
-    const Metrics metrics = module.metrics(evaluation.rows);
     nlohmann::ordered_json results = squad_scores(questions, answers, options.null_answers);
     results["loss"] = metrics.at("loss");
     folder.write_json("test_results.json", results);

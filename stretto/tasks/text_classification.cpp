@@ -156,8 +156,9 @@ void TextClassification::test() {
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;
   const ClassificationResults results = module.results(evaluation.rows);
-  write_predictions(table, results);
   const Metrics metrics = results.metrics();
+  require_finite_loss(recipe_, metrics);
+  write_predictions(table, results);
   if (metrics.empty()) {
     log::info("{} has no labels: predictions only", table.name);
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data

@@ -283,12 +283,13 @@ void TokenClassification::test() {
   const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
   if (group_.rank() != 0) return;
   const auto predicted = module.predicted(evaluation.rows);
+  const Metrics metrics = corpus.has_tags ? module.metrics(evaluation.rows) : Metrics();
+  require_finite_loss(recipe_, metrics);
   write_predictions(corpus, predicted);
   if (!corpus.has_tags) {
     log::info("{} has no tags: predictions only", corpus.name);
     std::filesystem::remove(folder.path() / "test_results.json");  // from other data
   } else {
-    const Metrics metrics = module.metrics(evaluation.rows);
     const metrics::SpanScores scores(module.gold(), predicted);
     nlohmann::ordered_json results = scores.to_json();
     results["loss"] = metrics.at("loss");

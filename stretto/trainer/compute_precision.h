@@ -1,6 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 
@@ -17,5 +20,22 @@ struct ComputePrecision {
 // Layers of stretto::nn compute in the dtype of their parameters: bf16 gives them a bf16 copy. Modules without such layers
 // keep fp32 parameters and compute under autocast; modules with both kinds have both.
 ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision);
+
+// The same for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the instructions.
+// `precision`: training.precision.
+std::string describe_precision(const std::string& precision, const ComputePrecision& compute,
+                               at::Device device);
+
+// While it lives, the parameters and buffers of `module` are copies in the type that forward reads in training.
+class ComputeCopies {
+ public:
+  ComputeCopies(torch::nn::Module& module, const ComputePrecision& compute);
+  ~ComputeCopies();
+  ComputeCopies(const ComputeCopies&) = delete;
+  ComputeCopies& operator=(const ComputeCopies&) = delete;
+
+ private:
+  std::vector<std::pair<Tensor, Tensor>> originals_;  // tensors of the module, and what they were
+};
 
 }  // namespace stretto

@@ -6,6 +6,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/data/global_batches.h"
+#include "stretto/tensor/finite.h"
 #include "stretto/trainer/products.h"
 
 namespace stretto {
@@ -47,6 +48,16 @@ Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext
   if (step == EvaluationStep::predict) return module.predict_step(batch, context);
   return step == EvaluationStep::test ? module.test_step(batch, context)
                                       : module.validation_step(batch, context);
+}
+
+// Of buffers infinity is common, as in attention masks.
+void require_finite_parameters(const std::string& place, const Module& module) {
+  for (const auto& parameter : module.root().named_parameters()) {
+    if (is_finite(parameter.value())) continue;
+    throw DataError(
+        "{}: {} holds NaN or infinity, so results would be meaningless; train the model again, or evaluate it anyway with --allow-nonfinite (checkpoint.allow_nonfinite: true)",
+        place, parameter.key());
+  }
 }
 
 }  // namespace
@@ -111,17 +122,23 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
   return evaluation;
 }
 
-Evaluation evaluate_alone(const Recipe& recipe, Module& module, const data::Dataset& dataset,
-                          Group& data_parallel, at::Device device, EvaluationStep step) {
-  const bool fp64 = recipe.training.precision == "fp64";
-  module.root().to(device, fp64 ? at::kDouble : at::kFloat);
+Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module& module,
+                          const data::Dataset& dataset, Group& data_parallel, at::Device device,
+                          EvaluationStep step) {
+  if (!recipe.checkpoint.allow_nonfinite) require_finite_parameters(place, module);
+  const Precision precision = parse_precision(recipe.training.precision);
+  module.root().to(device, master_dtype(precision));
+  const ComputePrecision compute = compute_precision(module.root(), precision);
+  const ComputeCopies copies(module.root(), compute);
+  log::info("precision  {}", describe_precision(recipe.training.precision, compute, device));
   const auto products = choose_products(recipe, module.root(), dataset, evaluation_batch_size(recipe),
-                                        fp64 ? Precision::fp64 : Precision::fp32, data_parallel, device);
+                                        compute.parameters, data_parallel, device);
   if (products) log::info("products   {}", products->describe());
   return evaluate(module, dataset, data_parallel,
                   {.batch_size = evaluation_batch_size(recipe),
                    .device = device,
                    .kernels = nn::parse_kernels(recipe.training.kernels),
+                   .autocast = compute.autocast,
                    .step = step});
 }
 

@@ -53,8 +53,8 @@ FitResult Trainer::fit(Module& module, DataModule& data) {
 
 Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples, const TestOptions& options,
                                     EvaluationStep step) const {
+  const std::filesystem::path folder = options.model.empty() ? recipe_.output / "model" : options.model;
   if (options.load) {
-    const std::filesystem::path folder = options.model.empty() ? recipe_.output / "model" : options.model;
     if (!std::filesystem::is_directory(folder)) {
       throw ConfigError("{}: there is no such folder; train the module first, or pass the folder of a model",
                         folder.string());
@@ -63,7 +63,8 @@ Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples
   } else {
     load_all_parameters(module);
   }
-  return evaluate_alone(recipe_, module, samples, mesh_.group("dp"), device_, step);
+  return evaluate_alone(recipe_, options.load ? folder.string() : "the module", module, samples,
+                        mesh_.group("dp"), device_, step);
 }
 
 Metrics Trainer::test(Module& module, const data::Dataset& samples, const TestOptions& options) {

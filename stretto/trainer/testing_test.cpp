@@ -1,4 +1,8 @@
+#include <cmath>
 #include <fstream>
+#include <type_traits>
+
+#include <torch/nn/modules/linear.h>
 
 #include "stretto/trainer/loop_fixture.h"
 
@@ -18,7 +22,21 @@ struct Predicting : Line {
   }
 };
 
-using TestingTest = LoopTest;
+class TestingTest : public LoopTest {
+ protected:
+  template <class M>
+  double loss_by_test(const data::Dataset& samples) {
+    double loss = 0;
+    run_rank_threads(1, [&](Group& group) {
+      M module;
+      loss = Trainer(recipe_, group, at::kCPU).test(module, samples).at("loss");
+      const NamedTensors saved = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
+      for (const auto& parameter : module.root().named_parameters())
+        EXPECT_TRUE(parameter.value().equal(saved.at(parameter.key()))) << "fp32, as it was loaded";
+    });
+    return loss;
+  }
+};
 
 TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
   recipe_.training.epochs = 2;
@@ -48,6 +66,65 @@ TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
   }
   for (const auto& [ranks, strategy] : {std::pair(2, "ddp"), std::pair(3, "ddp"), std::pair(2, "fsdp")})
     EXPECT_TRUE(alone.allclose(outcome(ranks, strategy), 1e-9, 1e-12)) << ranks << strategy;
+}
+
+// Computes in the type of its parameters.
+struct OwnLayers : Line {
+  Loss training_step(const Batch& batch, StepContext&) override {
+    const Tensor predicted = layer->forward(batch.at("x").to(layer->weight.scalar_type())).to(at::kDouble);
+    return loss_of_mean(at::mse_loss(predicted, batch.at("y")), batch.count);
+  }
+  Tensor validation_step(const Batch& batch, StepContext& context) override {
+    return Module::validation_step(batch, context);
+  }
+};
+
+// Computes under autocast.
+struct TorchLayers : Module {
+  TorchLayers() : layer(model(torch::nn::Linear(4, 1).ptr())) {
+    at::NoGradGuard no_grad;
+    for (Tensor& parameter : root().parameters()) parameter.fill_(0.25);
+  }
+  Loss training_step(const Batch& batch, StepContext&) override {
+    const Tensor predicted = layer->forward(batch.at("x").to(at::kFloat)).to(at::kDouble);
+    return loss_of_mean(at::mse_loss(predicted, batch.at("y")), batch.count);
+  }
+  std::shared_ptr<torch::nn::LinearImpl> layer;
+  int64_t samples = 0;
+};
+
+TEST_F(TestingTest, ComputesInThePrecisionOfTheRun) {
+  const Points validation(10);
+  recipe_.training.precision = "bf16";
+  recipe_.training.products = "aten";
+  recipe_.optimizer.as<optim::AdamwOptions>().lr = 0.03;
+  const auto check = [&]<class M>(std::type_identity<M>) {
+    recipe_.training.precision = "bf16";
+    const double in_training = fit<M>().best->at("loss");
+    EXPECT_EQ(loss_by_test<M>(validation), in_training);
+    recipe_.training.precision = "fp32";
+    EXPECT_NE(loss_by_test<M>(validation), in_training);
+  };
+  recipe_.output = folder_.path() / "own";
+  check(std::type_identity<OwnLayers>());
+  recipe_.output = folder_.path() / "torch";
+  check(std::type_identity<TorchLayers>());
+}
+
+TEST_F(TestingTest, WeightsThatAreNotFiniteAreRefused) {
+  const Points samples(5);
+  run_rank_threads(1, [&](Group& group) {
+    Line module;
+    {
+      const at::NoGradGuard no_grad;
+      module.layer->bias.fill_(NAN);
+    }
+    EXPECT_THAT([&] { Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}); },
+                ThrowsMessage<DataError>(HasSubstr("the module: bias holds NaN or infinity")));
+    recipe_.checkpoint.allow_nonfinite = true;
+    EXPECT_TRUE(std::isnan(
+        Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}).at("loss")));
+  });
 }
 
 TEST_F(TestingTest, FollowsAFitOfTheSameModule) {

@@ -342,10 +342,6 @@ std::string TrainingRun::describe_order() const {
 }
 
 std::string TrainingRun::describe() {
-  const bool widened = training_.precision == "bf16" && device_.is_cpu() && !nn::cpu_has_bf16();
-  const std::string compute =
-      training_.precision + (compute_.autocast ? " (autocast)" : "") +
-      (widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "");
   return fmt::format(
       "{}\n"
       "{}comm       {}\n"
@@ -353,7 +349,8 @@ std::string TrainingRun::describe() {
       "{}{}{}"
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
-      engine_.describe("model", compute), products_ ? "products   " + products_->describe() + "\n" : "",
+      engine_.describe("model", describe_precision(training_.precision, compute_, device_)),
+      products_ ? "products   " + products_->describe() + "\n" : "",
       data_parallel_.transport(), describe_batch(plan_, training_), describe_order(),
       describe_teachers(module_), describe_lr_scale(),
       manual_ ? manual_->describe()
