@@ -181,6 +181,26 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
   EXPECT_EQ(left[1].step, 3);
 }
 
+TEST(Checkpoint, AFolderThatCannotBeMadeIsTriedAgain) {
+  const TempFolder temporary;
+  const auto folder = temporary.path() / "checkpoints";
+  run_rank_threads(2, [&](Group& group) {
+    std::optional<file_faults::Injection> full;  // of the process: for both ranks
+    if (group.rank() == 0) full.emplace(file_faults::Fault{.call = 1, .error = ENOSPC, .sticky = true});
+    group.barrier();
+    Writer writer(group, {.folder = folder});
+    writer.save(replicated_state(1), 1);
+    EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 0: cannot create the folder " + folder.string()),
+                                       HasSubstr("No space left")));
+    group.barrier();
+    full.reset();
+    group.barrier();
+    writer.save(replicated_state(2), 2);
+    EXPECT_EQ(writer.finish(), "");
+  });
+  EXPECT_EQ(archive::newest_good(folder).value().step, 2);
+}
+
 TEST(Checkpoint, AnotherModelIsNamed) {
   const TempFolder folder;
   save(folder.path(), 1, [](int) { return replicated_state(1); });

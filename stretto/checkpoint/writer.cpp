@@ -87,20 +87,33 @@ struct Writer::Job {
 };
 
 Writer::Writer(Group& group, WriterOptions options) : group_(group), options_(std::move(options)) {
-  if (group.rank() == 0) {
-    make_folders(options_.folder);
-    archive::remove_partial(options_.folder);
-  }
-  group.barrier();
   std::vector<int> all(static_cast<size_t>(group.size()));
   std::iota(all.begin(), all.end(), 0);
   background_group_ = group.subgroup(all, "checkpoint");
-  shared_.emplace(group, options_.folder);
-  if (!shared_->by_all() && group.rank() == 0) {
+  prepare();
+}
+
+// Collective. Returns why rank 0 cannot use the folder, else "".
+std::string Writer::prepare() {
+  if (shared_) return "";
+  std::string failure;
+  if (group_.rank() == 0) {
+    try {
+      make_folders(options_.folder);
+      archive::remove_partial(options_.folder);
+    } catch (const std::exception& error) {
+      failure = fmt::format("rank 0: {}", error.what());
+    }
+  }
+  failure = group_.broadcast_bytes(failure, 0);
+  if (!failure.empty()) return failure;
+  shared_.emplace(group_, options_.folder);
+  if (!shared_->by_all() && group_.rank() == 0) {
     log::info("checkpoints are kept in {}; ranks that do not see it, such as rank {} ({}), send theirs there",
               shared_->place(0), shared_->apart()[0], shared_->place(shared_->apart()[0]));
   }
-  if (!shared_->sees(group.rank())) remove_own_leftovers(options_.folder, group.rank());
+  if (!shared_->sees(group_.rank())) remove_own_leftovers(options_.folder, group_.rank());
+  return "";
 }
 
 Writer::~Writer() {
@@ -122,6 +135,12 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
     }
   }
   finish();
+  last_step_ = step;
+  error_ = prepare();
+  if (!error_.empty()) {
+    log_failure(step);
+    return true;
+  }
   at::NoGradGuard no_grad;
   auto job = std::make_shared<Job>();
   job->pieces = owned_pieces(state, group_.rank(), group_.size());
@@ -131,7 +150,6 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
   job->manifest.scalars = state.scalars;
   job->partial = shared_->sees(group_.rank()) ? archive::partial_path(options_.folder, step)
                                               : folder_apart(options_.folder, step, group_.rank());
-  last_step_ = step;
   if (!options_.background) {
     write(*job);
     return true;
@@ -153,7 +171,11 @@ void Writer::write(Job& job) {
   } catch (const std::exception& error) {  // a peer has failed
     error_ = error.what();
   }
-  if (!error_.empty()) log::error("the checkpoint of step {} was not saved: {}", job.manifest.step, error_);
+  if (!error_.empty()) log_failure(job.manifest.step);
+}
+
+void Writer::log_failure(int64_t step) const {
+  log::error("the checkpoint of step {} was not saved: {}", step, error_);
 }
 
 std::string Writer::write_and_commit(Job& job) {

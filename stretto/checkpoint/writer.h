@@ -29,7 +29,8 @@ struct WriterOptions {
 // and earlier checkpoints stay.
 class Writer {
  public:
-  // Collective. Removes what interrupted saves left in the folder. Ranks that do not share it send their files to rank 0's.
+  // Collective. Makes the folder and removes what interrupted saves left in it; if that fails, the next save tries again. Ranks
+  // that do not share it send their files to rank 0's.
   Writer(Group& group, WriterOptions options);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -45,7 +46,9 @@ class Writer {
 
  private:
   struct Job;
+  std::string prepare();
   void write(Job& job);
+  void log_failure(int64_t step) const;
   std::string write_and_commit(Job& job);
   std::string collect(Job& job, const std::vector<std::string>& parts);
   std::string commit(Job& job, const std::vector<std::string>& parts);
@@ -58,7 +61,7 @@ class Writer {
   bool snapshot_in_file_ = false;
   std::thread thread_;
   std::atomic<bool> busy_ = false;
-  std::optional<SharedFolder> shared_;
+  std::optional<SharedFolder> shared_;  // none until the folder is there
   std::string error_;  // of the last save; read after joining the thread
   int64_t last_step_ = -1;
 };

@@ -178,10 +178,9 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
   every_.restart();
 }
 
-void Checkpoints::finish() {
-  if (!writer_) return;
-  const std::string error = writer_->finish();
-  if (!error.empty()) throw IoError("the last checkpoint was not saved: {}", error);
+std::string Checkpoints::finish() {
+  const std::string error = writer_ ? writer_->finish() : "";
+  return error.empty() ? "" : "the last checkpoint was not saved: " + error;
 }
 
 }  // namespace stretto

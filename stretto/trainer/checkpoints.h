@@ -44,8 +44,8 @@ class Checkpoints {
   // `last`: the final save, which waits for a save in progress regardless of when_busy.
   void save(State state, const StepReport& report, bool last, std::optional<archive::Score> score);
 
-  // Waits for the save in progress. Throws IoError if the last save failed.
-  void finish();
+  // Waits for the save in progress. Returns the reason if the last save failed, else "".
+  std::string finish();
 
  private:
   std::optional<archive::Checkpoint> choose() const;

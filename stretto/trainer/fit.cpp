@@ -245,6 +245,30 @@ void Fit::save_models(bool model, bool others) {
   if (main_rank() && others) saved_models_.save(weights);
 }
 
+// The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint, in case the disk
+// has room for one of them only.
+void Fit::save_last_weights() {
+  if (best_.metrics() || saved_last_weights_) return;
+  saved_last_weights_ = true;
+  save_models(true, false);
+}
+
+// After the last checkpoint, so that a model that found no room is tried again once a failed checkpoint has been removed. All
+// ranks throw if any of them could not write something.
+void Fit::finish_files() {
+  const std::string checkpoint = checkpoints_.finish();
+  std::vector<std::string> failures;
+  if (main_rank()) failures = {saver_->finish(), saved_models_.finish()};
+  const bool is_model_there = main_rank() && failures[0].empty() && std::filesystem::exists(folder_->model());
+  failures.push_back(checkpoint.empty() || !is_model_there
+                         ? checkpoint
+                         : fmt::format("{}; the model is in {}", checkpoint, folder_->model().string()));
+  std::erase(failures, "");
+  for (const std::string& of_rank : world_.all_gather_bytes(fmt::format("{}", fmt::join(failures, "; ")))) {
+    if (!of_rank.empty()) throw IoError("{}", of_rank);
+  }
+}
+
 void Fit::evaluate_model(const StepReport& report) {
   step_log_.pause();
   const Metrics metrics = evaluator_.evaluate(report.step, may_be_nonfinite());
@@ -310,6 +334,7 @@ void Fit::after(const StepReport& report) {
   const auto& limit = recipe_.training.steps_this_run;
   const bool pauses = limit && run_.steps_done() - result_.resumed_after >= *limit;
   result_.stopped = (report.requests.stop || pauses) && !over();
+  if (over()) save_last_weights();
   if (!checkpoints_.due(report, evaluation, over(), result_.stopped)) return;
   save_models(false, false);
   run_.engine().compare_replicas();
@@ -349,13 +374,8 @@ FitResult Fit::run() {
   }
   claim_folder();
   step_log_.pause();
-  checkpoints_.finish();
-  // Also if no evaluation had a finite metric.
-  if (!best_.metrics() && !result_.stopped) save_models(true, false);
-  if (main_rank()) {
-    saver_->finish();
-    saved_models_.finish();
-  }
+  if (!result_.stopped) save_last_weights();
+  finish_files();
   run_.engine().catch_up();
   callbacks_.notify("fit_end", &Callback::fit_end);
   result_.steps = run_.steps_done();

@@ -56,6 +56,8 @@ class Fit {
   void evaluate_model(const StepReport& report);
   void require_finite();
   void save_models(bool model, bool others);
+  void save_last_weights();
+  void finish_files();
   void resume_saved_models(const State& state);
   std::string may_be_nonfinite() const;
   void write_record(const StepReport& report) { step_log_.write(report, run_.take_logged()); }
@@ -77,6 +79,7 @@ class Fit {
   Checkpoints checkpoints_;
   FitResult result_;
   bool claimed_folder_ = false;
+  bool saved_last_weights_ = false;
 };
 
 }  // namespace stretto

@@ -48,12 +48,12 @@ void ModelSaver::retry() {
   if (failure_.empty()) log::info("saved the model after an earlier failure");
 }
 
-void ModelSaver::finish() {
+std::string ModelSaver::finish() {
   retry();
-  if (!failure_.empty()) throw IoError("the model was not saved: {}", failure_);
+  if (!failure_.empty()) return "the model was not saved: " + failure_;
   std::error_code none;
-  if (!saved_ || std::filesystem::exists(folder_.path() / name_, none)) return;
-  throw IoError(
+  if (!saved_ || std::filesystem::exists(folder_.path() / name_, none)) return "";
+  return fmt::format(
       "{}: the saved model was removed or renamed during the run, and its weights are no longer in memory; restore the folder, or train again",
       (folder_.path() / name_).string());
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/nn/layers.h"
@@ -12,7 +11,6 @@ namespace stretto {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 struct Nothing : Module {
   Loss training_step(const Batch&, StepContext&) override { return {}; }
@@ -39,23 +37,22 @@ TEST_F(ModelSaverTest, AFullDiskIsTriedAgainWithTheWeightsOfThen) {
     const file_faults::Injection full({.call = 1, .error = ENOSPC, .sticky = true, .path = "model"});
     saver_.save(weights_);
     weight_.fill_(3);  // training goes on
-    EXPECT_THAT([&] { saver_.finish(); }, ThrowsMessage<IoError>(HasSubstr("the model was not saved: ")));
+    EXPECT_THAT(saver_.finish(), HasSubstr("the model was not saved: "));
   }
   EXPECT_EQ(saved(), 1);
   saver_.retry();
   EXPECT_EQ(saved(), 2);
-  EXPECT_NO_THROW(saver_.finish());
+  EXPECT_EQ(saver_.finish(), "");
 }
 
 TEST_F(ModelSaverTest, AFolderThatIsGoneIsNamed) {
-  EXPECT_NO_THROW(saver_.finish());  // nothing was saved
+  EXPECT_EQ(saver_.finish(), "");  // nothing was saved
   saver_.save(weights_);
   std::filesystem::rename(folder_.path(), temp_.path() / "elsewhere");
-  EXPECT_THAT([&] { saver_.finish(); },
-              ThrowsMessage<IoError>(HasSubstr("was removed or renamed during the run")));
+  EXPECT_THAT(saver_.finish(), HasSubstr("was removed or renamed during the run"));
   saver_.save(weights_);
   EXPECT_EQ(saved(), 1);
-  EXPECT_NO_THROW(saver_.finish());
+  EXPECT_EQ(saver_.finish(), "");
 }
 
 }  // namespace

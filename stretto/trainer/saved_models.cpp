@@ -56,8 +56,12 @@ void SavedModels::retry() {
   for (ModelSaver& saver : savers_) saver.retry();
 }
 
-void SavedModels::finish() {
-  for (ModelSaver& saver : savers_) saver.finish();
+std::string SavedModels::finish() {
+  std::vector<std::string> failures;
+  for (ModelSaver& saver : savers_) {
+    if (std::string failure = saver.finish(); !failure.empty()) failures.push_back(std::move(failure));
+  }
+  return fmt::format("{}", fmt::join(failures, "; "));
 }
 
 void SavedModels::add_state(State& state) const {

@@ -28,8 +28,8 @@ class SavedModels {
 
   // On rank 0: what could not be written before.
   void retry();
-  // On rank 0, at the end; as ModelSaver::finish().
-  void finish();
+  // On rank 0, at the end; as ModelSaver::finish(), with the reasons of all models.
+  std::string finish();
 
   void add_state(State& state) const;
   // `on_disk`: of each rule, whether its model is; those without begin again.

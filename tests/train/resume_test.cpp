@@ -565,14 +565,17 @@ TEST_F(Resume, AFullDiskOfOneRankIsToldByAllAndTrainingGoesOn) {
   EXPECT_THAT(archive::list_checkpoints(path("run/checkpoints")), SizeIs(2));
 }
 
-TEST_F(Resume, ALastCheckpointThatFailsFailsTheRun) {
-  const std::string settings =
-      "training.max_steps=4 checkpoint.every=2 evaluate.every=never output=" + path("run");
-  const ShellResult result =
-      shell(with_file_fault("enospc@1+:path=step-00000004") + workspace_.command("train", 2, settings));
+TEST_F(Resume, ALastCheckpointThatFailsFailsTheRunAndLeavesTheModel) {
+  const std::string settings = "training.max_steps=4 checkpoint.every=2 evaluate.every=never output=";
+  ASSERT_EQ(workspace_.run("train", 2, settings + path("whole")).exit_code, 0);
+  const ShellResult result = shell(with_file_fault("enospc@1+:path=step-00000004") +
+                                   workspace_.command("train", 2, settings + path("run")));
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("the last checkpoint was not saved: "));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the last checkpoint was not saved: "),
+                                HasSubstr("; the model is in " + path("run/model"))));
   EXPECT_EQ(newest("run"), 2);
+  EXPECT_TRUE(workspace_.read("run/model/model.safetensors") ==
+              workspace_.read("whole/model/model.safetensors"));
 }
 
 // ---- the end
