@@ -360,15 +360,18 @@ FitResult Fit::run() {
     return result_;
   }
   const auto start = Clock::now();
+  Requests postponed;  // from a step that was rolled back to the next one: signals are read only once
   while (!over() && !result_.stopped) {
     callbacks_.set_position(run_);
     if (run_.epoch_begins()) callbacks_.notify("epoch_start", &Callback::epoch_start);
     callbacks_.notify("step_start", &Callback::step_start);
-    const StepReport report = run_.step(requests());
+    const StepReport report = run_.step(requests() | postponed);
     claim_folder();
     if (report.rollback.empty()) {
+      postponed = {};
       after(report);
     } else {
+      postponed = report.requests;
       roll_back(report.rollback);
     }
   }

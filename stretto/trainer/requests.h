@@ -20,6 +20,11 @@ struct Requests {
   static Requests of(const double* flags) {
     return {flags[0] > 0, flags[1] > 0, flags[2] > 0, flags[3] > 0, flags[4] > 0};
   }
+
+  Requests operator|(const Requests& other) const {
+    return {save || other.save, stop || other.stop, end || other.end, evaluate || other.evaluate,
+            record || other.record};
+  }
 };
 
 // While an object lives, SIGUSR1 requests a save; SIGINT, SIGTERM and SIGHUP request a stop (SIGHUP unless it is

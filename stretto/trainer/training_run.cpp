@@ -259,6 +259,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   optim::StepRates rates = schedule_->rates(steps_done());
   rates.lr *= guard_.lr_scale();
+  report.requests = of_any_rank(Requests::of(&totals[4]));
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1,
                        finite ? "" : find_culprit(mine, batch))) {
     case StepGuard::Verdict::take: {
@@ -285,7 +286,6 @@ StepReport TrainingRun::step(const Requests& requests) {
       report.rollback = guard_.reason();
       return report;
   }
-  report.requests = of_any_rank(Requests::of(&totals[4]));
   report.loss = loss_sum / count;
   if (!report.taken) report.grad_norm = norm / count;
   report.lr = rates.lr;

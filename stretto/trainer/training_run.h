@@ -36,7 +36,7 @@ struct StepReport {
   double communication = 0;  // s of these that this rank spent in communication only
   double data_wait = 0;      // s of these that this rank spent on making its batches
   bool epoch_ends = false;
-  Requests requests;     // by any rank, before this step's reduction
+  Requests requests;     // by any rank, before this step's reduction; of a rollback too
   bool taken = true;     // false: it was skipped, and its loss may not be finite
   std::string rollback;  // the reason if the run must roll back; else empty
 };
