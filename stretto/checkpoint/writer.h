@@ -29,8 +29,8 @@ struct WriterOptions {
 // and earlier checkpoints stay.
 class Writer {
  public:
-  // Collective. Makes the folder and removes what interrupted saves left in it; if that fails, the next save tries again. Ranks
-  // that do not share it send their files to rank 0's.
+  // Collective. Makes the folder and removes what interrupted saves left in it; if that fails, the next save
+  // tries again. Ranks that do not share it send their files to rank 0's.
   Writer(Group& group, WriterOptions options);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;

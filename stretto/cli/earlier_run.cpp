@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/numbered_name.h"
 
 namespace stretto::cli {
 
@@ -95,9 +96,9 @@ void EarlierRun::restore() {
 void EarlierRun::keep() {
   std::filesystem::remove(done_aside_);
   if (!std::filesystem::exists(aside_)) return;
-  const std::filesystem::path previous = aside_.parent_path() / "previous";
-  replace_folder(aside_, previous);
-  log::info("the earlier run is in {}", previous.string());
+  const std::filesystem::path previous = next_numbered(plan_.output_dir / "previous");
+  rename_folder(aside_, previous);
+  log::info("the earlier run was moved to {}", previous.string());
 }
 
 bool EarlierRun::new_run_has_begun() const {

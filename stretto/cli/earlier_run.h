@@ -13,8 +13,9 @@ namespace stretto::cli {
 // there; an interrupted one is continued. Throws ConfigError.
 bool replaces_earlier_run(const foreign::ScriptPlan& plan);
 
-// An earlier run of a script in --output_dir, which stands aside while a new one starts, and then is previous/. If the new one is
-// refused before its first step, everything is as it was.
+// An earlier run of a script in --output_dir, which stands aside while a new one starts, and then is kept as
+// previous-1/, previous-2/ and so on. If the new one is refused before its first step, everything is as it
+// was.
 class EarlierRun {
  public:
   // Completes what a command that was killed has left.

@@ -149,6 +149,18 @@ RunData read_run(const std::filesystem::path& folder) {
   return run;
 }
 
+namespace {
+
+// previous-1 and so on; "previous" of earlier versions.
+bool holds_earlier_runs(const std::filesystem::path& run) {
+  std::error_code ignored;
+  return std::ranges::any_of(std::filesystem::directory_iterator(run, ignored), [](const auto& entry) {
+    return entry.path().filename().string().starts_with("previous");
+  });
+}
+
+}  // namespace
+
 std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder) {
   require_folder(folder);
   constexpr int deepest = 3;
@@ -161,7 +173,7 @@ std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder
     if (entry->is_directory(failed) && !failed) {
       const bool found = is_run(entry->path());
       if (found) runs.push_back(entry->path());
-      if (entry.depth() + 1 >= deepest || (found && !std::filesystem::exists(entry->path() / "previous")))
+      if (entry.depth() + 1 >= deepest || (found && !holds_earlier_runs(entry->path())))
         entry.disable_recursion_pending();
     }
     entry.increment(failed);

@@ -64,10 +64,11 @@ TEST_F(RunDataTest, DifferencesNameUnsetSettings) {
 TEST_F(RunDataTest, FindsRunsBelowAFolder) {
   make_run("b/c", "x: 1\n");
   make_run("a", "x: 1\n");
-  make_run("a/previous", "x: 1\n");
+  for (const char* earlier : {"a/previous", "b/c/previous-1", "b/c/previous-2"}) make_run(earlier, "x: 1\n");
   make_folders(temp_.path() / "empty");
   EXPECT_THAT(find_runs(temp_.path()),
-              ElementsAre(temp_.path() / "a", temp_.path() / "a/previous", temp_.path() / "b/c"));
+              ElementsAre(temp_.path() / "a", temp_.path() / "a/previous", temp_.path() / "b/c",
+                          temp_.path() / "b/c/previous-1", temp_.path() / "b/c/previous-2"));
 }
 
 TEST_F(RunDataTest, RefusesOtherFolders) {

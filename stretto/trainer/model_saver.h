@@ -21,9 +21,9 @@ class ModelSaver {
   // Writes the weights that could not be written before, if any.
   void retry();
 
-  // At the end of the run: writes what is left to write. Returns the reason if the folder does not hold the model that was
-  // saved last, because it could not be written, or because the folder was removed, renamed or replaced during the run;
-  // else "".
+  // At the end of the run: writes what is left to write. Returns the reason if the folder does not hold the
+  // model that was saved last, because it could not be written, or because the folder was removed, renamed or
+  // replaced during the run; else "".
   std::string finish();
 
  private:

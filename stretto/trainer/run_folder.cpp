@@ -1,11 +1,14 @@
 #include "stretto/trainer/run_folder.h"
 
+#include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/numbered_name.h"
 
 namespace stretto {
 
-RunFolder::RunFolder(std::filesystem::path path) : path_(std::move(path)) {
+RunFolder::RunFolder(std::filesystem::path path)
+    : path_(std::move(path)), previous_(path_ / "previous.new") {
   make_folders(path_);
   write_text(".writable", "");
   std::filesystem::remove(path_ / ".writable");
@@ -13,33 +16,38 @@ RunFolder::RunFolder(std::filesystem::path path) : path_(std::move(path)) {
 
 void RunFolder::begin_run(const std::string& config, bool continues) const {
   if (!continues) set_aside();
+  name_previous();
   write_text("config.yaml", config);
 }
 
-// If a call fails or the process dies, the next call completes this. previous.new is never exchanged with previous: after a
-// failure nobody could tell which is the newer.
+// The earlier run goes to previous.new until it is there as a whole. If a call fails or the process dies, the
+// next call completes this: checkpoints are moved first, so that no run can continue with a part of the
+// files.
 void RunFolder::set_aside() const {
-  const bool keep = std::filesystem::exists(model());
-  const std::filesystem::path fresh = path_ / "previous.new";
+  const bool keep = std::filesystem::exists(previous_) || std::filesystem::exists(model()) ||
+                    std::filesystem::exists(path_ / "models") ||
+                    !archive::list_checkpoints(path_ / "checkpoints").empty();
   for (const char* name :
-       {"metrics.jsonl", "metrics.csv", "progress.json", "tensorboard", "mlflow", "dev_results.json",
-        "test_results.json", "test_summary.json", "predictions.jsonl", "most_wrong.jsonl", "report.html",
-        "summary.json", "config.yaml", "model", "models"}) {
+       {"checkpoints", "metrics.jsonl", "metrics.csv", "progress.json", "tensorboard", "mlflow",
+        "dev_results.json", "test_results.json", "test_summary.json", "predictions.jsonl", "most_wrong.jsonl",
+        "report.html", "summary.json", "config.yaml", "model", "models"}) {
     const std::filesystem::path file = path_ / name;
     if (!std::filesystem::exists(file)) continue;
     if (!keep) {
       remove_folder(file);  // these functions take files too
       continue;
     }
-    make_folders(fresh);
-    remove_folder(fresh / name);
-    rename_folder(file, fresh / name);
+    make_folders(previous_);
+    remove_folder(previous_ / name);
+    rename_folder(file, previous_ / name);
   }
-  if (std::filesystem::exists(fresh)) {
-    remove_folder(path_ / "previous");
-    rename_folder(fresh, path_ / "previous");
-  }
-  if (keep) log::info("the earlier run in {} was moved to {}", path_.string(), (path_ / "previous").string());
+}
+
+void RunFolder::name_previous() const {
+  if (!std::filesystem::exists(previous_)) return;
+  const std::filesystem::path named = next_numbered(path_ / "previous");
+  rename_folder(previous_, named);
+  log::info("the earlier run in {} was moved to {}", path_.string(), named.string());
 }
 
 void RunFolder::write_text(const std::string& name, const std::string& content) const {

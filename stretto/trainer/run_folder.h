@@ -16,9 +16,10 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path model() const { return path_ / "model"; }
 
-  // Called when the run takes its first step; before, nothing in the folder changes. Writes config.yaml. Unless the run
-  // `continues` the earlier run in the folder, the files of that run (config.yaml, metrics, results, model) are moved
-  // to previous/, replacing its content, or removed if they do not include a model.
+  // Called when the run takes its first step; before, nothing in the folder changes. Writes config.yaml.
+  // Unless the run `continues` the earlier run in the folder, the files of that run (config.yaml, metrics,
+  // results, models, checkpoints) are moved to previous-1/, previous-2/ and so on, or removed if they include
+  // neither a model nor a checkpoint.
   void begin_run(const std::string& config, bool continues) const;
 
   void write_text(const std::string& name, const std::string& content) const;
@@ -30,8 +31,10 @@ class RunFolder {
 
  private:
   void set_aside() const;
+  void name_previous() const;
 
   std::filesystem::path path_;
+  std::filesystem::path previous_;  // the earlier run, while it is being moved
 };
 
 }  // namespace stretto

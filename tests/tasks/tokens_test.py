@@ -136,8 +136,8 @@ def check_refused_reruns(stretto, flags):
     model, checkpoints = (door / "run/model/model.safetensors").read_bytes(), sorted(path.name for path in (door / "run/checkpoints").iterdir())
     require(checkpoints != [], "the run has no checkpoint to stand aside")
     stretto.run("run-ner", *with_flag(flags, "--learning_rate", "1e-3"), "--overwrite_output_dir", "-N", 2)
-    require((door / "previous/model/model.safetensors").read_bytes() == model, "previous/ does not hold the earlier model")
-    require(sorted(path.name for path in (door / "previous/checkpoints").iterdir()) == checkpoints, "previous/ lacks checkpoints")
+    require((door / "previous-1/model/model.safetensors").read_bytes() == model, "previous-1/ does not hold the earlier model")
+    require(sorted(path.name for path in (door / "previous-1/checkpoints").iterdir()) == checkpoints, "previous-1/ lacks checkpoints")
     require((door / "model.safetensors").read_bytes() == (door / "run/model/model.safetensors").read_bytes() != model, "the new model")
     require(not (door / "previous.new").exists(), "the earlier run still stands aside")
     # While another run writes there, it is left alone.

@@ -267,25 +267,34 @@ TEST(RunFolder, ARunThatIsRefusedChangesNothing) {
   }
 }
 
-TEST(RunFolder, ANewRunMovesTheEarlierOneAside) {
+TEST(RunFolder, NewRunsMoveEarlierOnesAside) {
   const Workspace workspace;
   workspace.train("run", 2, "training.epochs=1");
   auto before = contents_of(workspace, "run");
-  workspace.train("run", 2, "training.epochs=1 evaluate.every=never optimizer.lr=0.5");
-  for (const auto& [name, content] : before) {
-    if (name == "run/.lock") continue;
-    EXPECT_TRUE(workspace.read("run/previous" + name.substr(3)) == content) << name;
-  }
+  const ShellResult second =
+      workspace.run("train", 2, "training.epochs=1 evaluate.every=never optimizer.lr=0.5");
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("the earlier run in " + workspace.path("run") + " was moved to " +
+                                    workspace.path("run/previous-1")));
+  const auto expect_first_kept = [&] {
+    for (const auto& [name, content] : before) {
+      if (name == "run/.lock") continue;
+      EXPECT_TRUE(workspace.read("run/previous-1" + name.substr(3)) == content) << name;
+    }
+  };
+  expect_first_kept();
   EXPECT_FALSE(workspace.has("run/dev_results.json")) << "the new run evaluates nothing";
   EXPECT_THAT(workspace.read("run/config.yaml"), HasSubstr("lr: 0.5\n"));
 
-  // A run that fails has no model, so that it does not take the place of a good one.
+  // A run that fails has no model, and is not kept.
   EXPECT_EQ(workspace.run("train", 2, "optimizer.lr=1e30 scheduler.warmup_ratio=0 training.precision=fp32")
                 .exit_code,
             1);
   EXPECT_FALSE(workspace.has("run/model"));
   workspace.train("run", 2, "training.epochs=1 optimizer.lr=0.25");
-  EXPECT_THAT(workspace.read("run/previous/config.yaml"), HasSubstr("lr: 0.5\n"));
+  EXPECT_THAT(workspace.read("run/previous-2/config.yaml"), HasSubstr("lr: 0.5\n"));
+  EXPECT_FALSE(workspace.has("run/previous-3"));
+  expect_first_kept();
 }
 
 TEST(RunFolder, TestOfUnlabelledDataLeavesNoOldResults) {
