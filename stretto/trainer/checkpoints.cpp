@@ -108,15 +108,15 @@ void Checkpoints::require_same_settings(const archive::Manifest& manifest,
 std::optional<State> Checkpoints::load(const Describe& describe) {
   const auto chosen = checkpoint::choose(group_, [&] { return choose(); });
   if (!chosen) return std::nullopt;
-  holds_state_ = continues_folder();
+  continues_ = !group_.broadcast_bytes(is_in_folder(*chosen) ? "yes" : "", 0).empty();
+  holds_state_ = continues_;
   return load_from(*chosen, describe);
 }
 
-bool Checkpoints::continues_folder() const {
-  if (recipe_.resume == "auto" || recipe_.resume == "true") return true;
+bool Checkpoints::is_in_folder(const std::filesystem::path& checkpoint) const {
   std::error_code failed;
-  return recipe_.resume != "false" &&
-         std::filesystem::equivalent(std::filesystem::path(recipe_.resume).parent_path(), folder_, failed);
+  const auto real = std::filesystem::canonical(checkpoint, failed);  // without links and a slash at its end
+  return std::filesystem::equivalent(real.parent_path(), folder_, failed);
 }
 
 State Checkpoints::roll_back(const Describe& describe, const std::string& reason) {

@@ -27,8 +27,9 @@ class Checkpoints {
   // valid.
   std::optional<State> load(const Describe& describe);
 
-  // Whether the checkpoint that load() finds belongs to the run in this output folder.
-  bool continues_folder() const;
+  // Whether the checkpoint that load() has loaded belongs to the run in this output folder. The same on all
+  // ranks.
+  bool continues_folder() const { return continues_; }
 
   // Waits for the save in progress, then loads the newest checkpoint of this run. Throws Error with `reason` if there
   // is none.
@@ -49,6 +50,7 @@ class Checkpoints {
 
  private:
   std::optional<archive::Checkpoint> choose() const;
+  bool is_in_folder(const std::filesystem::path& checkpoint) const;
   State load_from(const std::filesystem::path& checkpoint, const Describe& describe);
   void require_same_settings(const archive::Manifest& manifest,
                              const std::filesystem::path& checkpoint) const;
@@ -59,6 +61,7 @@ class Checkpoints {
   Recurrence every_;
   RequestSignals signals_;
   std::unique_ptr<checkpoint::Writer> writer_;  // created at the first save
+  bool continues_ = false;
   bool holds_state_ = false;  // the folder has a checkpoint of this run; the same on all ranks
 };
 

@@ -121,10 +121,7 @@ void Fit::begin() {
   if (const auto loaded = checkpoints_.load(describe)) {
     const State& state = *loaded;
     resume(state);
-    const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
-    if (!world_.broadcast_bytes(has_model, 0).empty())
-      best_.resume(state);  // else the best model is not on disk
-    resume_saved_models(state);
+    if (checkpoints_.continues_folder()) resume_models(state);
     result_.resumed_after = run_.steps_done();
     if (was_finished()) return;
   }
@@ -156,8 +153,10 @@ void Fit::begin() {
   if (result_.resumed_after == 0 && !over()) evaluate_at_start();
 }
 
-// Those whose folder is gone begin again.
-void Fit::resume_saved_models(const State& state) {
+// The best values so far, of models that are still on disk. Those whose folder is gone begin again.
+void Fit::resume_models(const State& state) {
+  const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
+  if (!world_.broadcast_bytes(has_model, 0).empty()) best_.resume(state);
   if (saved_models_.empty()) return;
   std::string found;
   if (main_rank()) {
@@ -245,16 +244,16 @@ void Fit::save_models(bool model, bool others) {
   if (main_rank() && others) saved_models_.save(weights);
 }
 
-// The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint, in case the disk
-// has room for one of them only.
+// The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint,
+// in case the disk has room for one of them only.
 void Fit::save_last_weights() {
   if (best_.metrics() || saved_last_weights_) return;
   saved_last_weights_ = true;
   save_models(true, false);
 }
 
-// After the last checkpoint, so that a model that found no room is tried again once a failed checkpoint has been removed. All
-// ranks throw if any of them could not write something.
+// After the last checkpoint, so that a model that found no room is tried again once a failed checkpoint has
+// been removed. All ranks throw if any of them could not write something.
 void Fit::finish_files() {
   const std::string checkpoint = checkpoints_.finish();
   std::vector<std::string> failures;

@@ -58,7 +58,7 @@ class Fit {
   void save_models(bool model, bool others);
   void save_last_weights();
   void finish_files();
-  void resume_saved_models(const State& state);
+  void resume_models(const State& state);
   std::string may_be_nonfinite() const;
   void write_record(const StepReport& report) { step_log_.write(report, run_.take_logged()); }
   void end_if_requested();
