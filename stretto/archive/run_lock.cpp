@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::archive {
@@ -47,13 +46,15 @@ Fd inherited(const std::filesystem::path& run) {
 
 }  // namespace
 
-RunLock::RunLock(const std::filesystem::path& run) {
-  make_folders(run);
-  folder_ = inherited(run);
+RunLock::RunLock(const std::filesystem::path& run)
+    : run_(std::filesystem::absolute(run)), folder_(inherited(run)) {
   if (folder_) return;
   for (const auto deadline = Clock::now() + patience; Clock::now() < deadline;) {
+    auto made = std::make_unique<NewFolder>(run);
     if (auto taken = try_take(run)) {
-      *this = std::move(*taken);
+      folder_ = std::move(taken->folder_);
+      file_ = std::move(taken->file_);
+      made_ = std::move(made);
       return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -62,15 +63,25 @@ RunLock::RunLock(const std::filesystem::path& run) {
                     run.string());
 }
 
+// All of it under the lock: who waits for it finds that the folder is gone, and makes it again.
+RunLock::~RunLock() {
+  std::error_code ignored;
+  if (made_ == nullptr || std::filesystem::exists(run_ / "config.yaml", ignored)) return;
+  if (is_same_file(folder_.get(), run_)) std::filesystem::remove(run_ / file_name, ignored);
+  made_.reset();
+}
+
 std::optional<RunLock> RunLock::try_take(const std::filesystem::path& run) {
   // Both stay open in the processes that this one starts.
   Fd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!folder && errno == ENOENT) return std::nullopt;
   if (!folder) throw IoError("cannot open {}: {}", run.string(), std::strerror(errno));
-  if (!lock_folder(folder.get())) return std::nullopt;
+  if (!lock_folder(folder.get()) || !is_same_file(folder.get(), run)) return std::nullopt;
   const std::filesystem::path path = run / file_name;
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0644));
+  if (!file && errno == ENOENT) return std::nullopt;  // the folder was removed at this moment
   if (!file) throw IoError("cannot write {}: {}", path.string(), std::strerror(errno));
-  if (!lock(file.get(), path)) return std::nullopt;
+  if (!lock(file.get(), path) || !is_same_file(file.get(), path)) return std::nullopt;
   return RunLock(std::move(folder), std::move(file));
 }
 

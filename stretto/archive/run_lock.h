@@ -1,11 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "stretto/base/fd.h"
+#include "stretto/base/new_folder.h"
 
 namespace stretto::archive {
 
@@ -15,12 +17,17 @@ namespace stretto::archive {
 // was killed for a moment.
 class RunLock {
  public:
-  // Makes the folder. A process that was started under the lock, and finds `variable` in its environment, takes it over.
-  // Throws ConfigError where another run holds it, in whatever process, and does not release it within seconds, as one
-  // that was killed a moment ago does.
+  // Makes the folder. A process that was started under the lock, and finds `variable` in its environment,
+  // takes it over. Otherwise .lock is removed with this object if no run has taken a step in the folder (it
+  // holds no config.yaml), and then the folder too if it was made here and is empty. Throws ConfigError where
+  // another run holds it, in whatever process, and does not release it within seconds, as one that was killed
+  // a moment ago does.
   explicit RunLock(const std::filesystem::path& run);
+  RunLock(RunLock&&) = default;
+  RunLock& operator=(RunLock&&) = default;
+  ~RunLock();
 
-  // Nothing where a run holds the folder now. REQUIRES: the folder exists.
+  // Nothing where a run holds the folder now, or where there is no folder.
   static std::optional<RunLock> try_take(const std::filesystem::path& run);
 
   // Whether there ever was a run in the folder: only then is there anything to lock.
@@ -33,7 +40,9 @@ class RunLock {
  private:
   RunLock(Fd folder, Fd file) : folder_(std::move(folder)), file_(std::move(file)) {}
 
+  std::filesystem::path run_;
   Fd folder_, file_;
+  std::unique_ptr<NewFolder> made_;  // by the process that has locked the folder itself
 };
 
 }  // namespace stretto::archive

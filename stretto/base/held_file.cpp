@@ -21,6 +21,7 @@ void HeldFile::write(std::string_view bytes) {
 
 void HeldFile::release() {
   if (file_) return;
+  make_folders(path_.parent_path());
   file_.emplace(path_);
   const std::string text = std::exchange(held_, {});
   if (!text.empty()) file_->write(text);

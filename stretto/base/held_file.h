@@ -9,8 +9,9 @@
 
 namespace stretto {
 
-// A log file that may be held: nothing is written, and no file is made, until release(). A run that is refused before
-// that leaves the log of an earlier run as it was. What is held is lost with this object; beyond 1 MiB it is released.
+// A log file that may be held: nothing is written, and neither it nor its folder is made, until release(). A
+// run that is refused before that leaves the log of an earlier run as it was. What is held is lost with this
+// object; beyond 1 MiB it is released.
 class HeldFile {
  public:
   // Unless it is held, throws IoError where the file cannot be opened.

@@ -9,12 +9,12 @@ namespace {
 
 TEST(HeldFile, ChangesNothingUntilItIsReleased) {
   const TempFolder folder;
-  const auto path = folder.path() / "a.log";
+  const auto path = folder.path() / "logs/a.log";
   {
     HeldFile file(path, /*hold=*/true);
     file.write("refused\n");
   }
-  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 
   HeldFile file(path, /*hold=*/true);
   file.write("one\n");

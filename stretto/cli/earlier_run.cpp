@@ -67,7 +67,7 @@ EarlierRun::EarlierRun(const ScriptPlan& plan)
 }
 
 void EarlierRun::begin(bool replaced) {
-  make_folders(plan_.output_dir);
+  made_.emplace(plan_.output_dir);
   if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
   if (replaced) {
     const archive::RunLock lock(run_);  // refuses while a run writes there

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stretto/archive/run_lock.h"
+#include "stretto/base/new_folder.h"
 #include "stretto/config/foreign/hf_script.h"
 
 namespace stretto::cli {
@@ -35,6 +36,7 @@ class EarlierRun {
   const foreign::ScriptPlan& plan_;
   std::filesystem::path run_, aside_, recipe_, done_, done_aside_;
   std::optional<std::string> earlier_recipe_;
+  std::optional<NewFolder> made_;  // --output_dir
   std::optional<archive::RunLock> lock_;
 };
 

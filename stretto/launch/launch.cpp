@@ -7,6 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/base/new_folder.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/secret.h"
@@ -39,6 +40,10 @@ struct Plan {
   int gpus;
   bool has_earlier_logs;                     // of a program of stretto's, in the log folder
   std::vector<std::vector<int>> cores = {};  // of each rank; empty: not pinned
+
+  bool has_new_logs() const {
+    return options.own_program && !options.log_folder.empty() && !has_earlier_logs;
+  }
 };
 
 // Empty: not pinned. Nor with GPUs, where the host's threads are many and short-lived.
@@ -61,6 +66,20 @@ std::vector<std::vector<int>> place(const Plan& plan) {
 std::filesystem::path log_file(const LaunchOptions& options, int rank) {
   if (options.log_folder.empty()) return {};
   return std::filesystem::absolute(options.log_folder) / fmt::format("training_{}.log", rank);
+}
+
+bool holds_files(const std::filesystem::path& folder) {
+  std::error_code none;
+  return std::filesystem::exists(folder, none) && !std::filesystem::is_empty(folder, none);
+}
+
+// Those of a run that was refused, where there were none before. The last host to do so also removes a shared
+// folder.
+void remove_logs(const LaunchOptions& options, int first_rank, int ranks) {
+  std::error_code ignored;
+  for (int rank = first_rank; rank < first_rank + ranks; ++rank)
+    std::filesystem::remove(log_file(options, rank), ignored);
+  ::rmdir(options.log_folder.c_str());
 }
 
 void set_collective_timeout(const LaunchOptions& options, Environment& environment) {
@@ -86,7 +105,7 @@ Plan make_plan(const LaunchOptions& options) {
       .program = find_program(options.program.empty() ? options.command[0] : options.program.string(), path),
       .ranks = options.ranks > 0 ? options.ranks : default_ranks(),
       .gpus = gpus,
-      .has_earlier_logs = options.own_program && std::filesystem::exists(options.log_folder)};
+      .has_earlier_logs = options.own_program && holds_files(options.log_folder)};
   plan.cores = place(plan);
   return plan;
 }
@@ -177,6 +196,7 @@ Outcome run_group(const Plan& plan, HostLink* link, int restart_count, bool hold
                                .hang_timeout = plan.options.hang_timeout,
                                .own_program = plan.options.own_program,
                                .logs_held = hold_logs,
+                               .logs_are_new = plan.has_new_logs() && restart_count == 0,
                                .restart_count = restart_count,
                                .max_restarts = plan.options.restart.max_restarts},
                               link);
@@ -187,6 +207,8 @@ Outcome run_group(const Plan& plan, HostLink* link, int restart_count, bool hold
       outcome.exit_code == usage_error || (outcome.logs_held && outcome.exit_code < hang_exit_code);
   if (outcome.record && !is_explained && job.node_rank == 0)
     save(*outcome.record, plan.options.flight_record);
+  if (outcome.refused && plan.has_new_logs() && restart_count == 0)
+    remove_logs(plan.options, job.first_rank, plan.ranks);
   return outcome;
 }
 
@@ -253,12 +275,13 @@ int run(const LaunchOptions& options) {
   fill_standard_descriptors();
   const SignalGuard signals;
   const Plan plan = make_plan(options);
-  if (!options.log_folder.empty()) make_folders(options.log_folder);
   Console console({.shared = plan.ranks > 1, .log_files = !options.log_folder.empty()});
   std::optional<StdinWatch> watch;
   if (options.hosts.joined) watch.emplace();
   std::unique_ptr<RemoteLaunchers> remote;
   auto link = meet_other_hosts(plan, signals, console, remote);
+  std::optional<NewFolder> log_folder;  // not before: this host may be refused
+  if (!options.log_folder.empty()) log_folder.emplace(options.log_folder);
   const int exit_code = run_with_restarts(plan, link.get(), signals, console);
   link.reset();
   remote.reset();

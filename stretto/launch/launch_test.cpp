@@ -75,6 +75,25 @@ TEST_F(Launch, ALogOfAnEarlierRunIsKeptWhenARunFailsBeforeItsFirstStep) {
   EXPECT_THAT(text("logs/training_0.log"), AllOf(StartsWith(before), HasSubstr(" start of rank 0 ")));
 }
 
+TEST_F(Launch, ARunThatIsRefusedLeavesNoLogs) {
+  LaunchOptions options = shell("echo $RANK; [ $RANK = 0 ] || exit $CODE", 2);
+  options.log_folder = here("run/logs");
+  const auto launch_with = [&](int code) {
+    options.environment["CODE"] = std::to_string(code);
+    EXPECT_EQ(launch(options), code);
+  };
+  options.own_program = true;
+  launch_with(usage_error);
+  EXPECT_FALSE(has("run"));
+  launch_with(3);  // a failure that its log may explain
+  EXPECT_TRUE(has("run/logs/training_1.log"));
+  EXPECT_THAT(text("err"), HasSubstr("its log is " + here("run/logs/training_1.log")));
+  std::filesystem::remove_all(here("run"));
+  options.own_program = false;  // 2 may mean anything
+  launch_with(usage_error);
+  EXPECT_TRUE(has("run/logs/training_1.log"));
+}
+
 TEST_F(Launch, ASignalEndsTheStartOfManyRanks) {
   LaunchOptions options = shell("touch started; exec sleep 1000", 400);
   start(options, [&] { EXPECT_EQ(::chdir(folder_.path().c_str()), 0); });

@@ -57,12 +57,21 @@ class Supervisor {
     if (job_) conclude_the_job();
     if (outcome_.exit_code == 0) release_logs();
     outcome_.logs_held = logs_held_;
+    outcome_.refused = is_refusal(outcome_.exit_code);
     return outcome_;
   }
 
  private:
   bool any_alive() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.process.alive(); });
+  }
+
+  bool is_refusal(int exit_code) const {
+    return exit_code == usage_error && options_.own_program && !board_.first_step_taken();
+  }
+
+  bool keeps_log(const Ending& ending) const {
+    return !logs_held_ && !(options_.logs_are_new && is_refusal(ending.exit_code()));
   }
 
   void release_logs() {
@@ -153,7 +162,8 @@ class Supervisor {
     if (asked_for) return;
     if (!outcome_.failure.empty() && !explains) return note_later_failure(rank, ending);
     // Rank 0's last lines are on this host's terminal already.
-    report_ = describe_end(rank, name(rank), ending, /*with_lines=*/rank.rank != 0, /*with_log=*/!logs_held_);
+    report_ = describe_end(rank, name(rank), ending, /*with_lines=*/rank.rank != 0,
+                           /*with_log=*/keeps_log(ending));
     report_at_ = Clock::now() + report_delay;
     note_failure(take_record(fmt::format("{} {}", name(rank), ending.text())));
     if (job_) announce_failure(rank, ending);
@@ -235,7 +245,7 @@ class Supervisor {
     own_failures_.push_back(outcome_.failure);
     const bool is_cause = ending.signal != 0 || ending.code == usage_error;
     const std::chrono::milliseconds delay(is_cause ? 0 : 700);
-    const std::string text = describe_end(rank, name(rank), ending, /*with_lines=*/true, !logs_held_);
+    const std::string text = describe_end(rank, name(rank), ending, /*with_lines=*/true, keeps_log(ending));
     job_->report(ending.exit_code(), text, *outcome_.record, delay);
     *report_at_ += delay;
   }

@@ -29,6 +29,7 @@ struct SuperviseOptions {
   bool own_program = false;                         // see LaunchOptions
   // The ranks' log files are not changed before the run takes its first step (cluster::note_first_step) or ends with success.
   bool logs_held = false;
+  bool logs_are_new = false;  // the caller removes them if the run is refused
   int restart_count = 0;  // how often the group was restarted before, for the record
   int max_restarts = 0;
 };
@@ -41,6 +42,7 @@ struct Outcome {
   std::optional<FlightRecord> record = {};  // taken at that moment
   bool host_lost = false;                   // the job cannot be restarted without it
   bool logs_held = false;                   // still: the run took no step and failed
+  bool refused = false;                     // stretto's own program: usage_error before its first step
 };
 
 inline constexpr int hang_exit_code = 124;  // as timeout(1)

@@ -6,7 +6,6 @@
 #include "stretto/archive/folder.h"
 #include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
-#include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/log_setup.h"
 #include "stretto/base/process.h"
@@ -24,12 +23,9 @@ namespace {
 
 bool launcher_keeps_log() { return std::getenv("STRETTO_LOG_FILE") != nullptr; }
 
+// Held until the run takes its first step: before, it may be refused.
 void open_own_log(const Recipe& recipe, int rank) {
-  const std::filesystem::path folder = recipe.output / "logger_logs";
-  const std::filesystem::path file = folder / fmt::format("training_{}.log", rank);
-  const bool has_earlier_logs = std::filesystem::exists(folder);
-  make_folders(folder);
-  has_earlier_logs ? log::open_held_file(file) : log::open_file(file);
+  log::open_held_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
 }
 
 // `resume` applies to the first start of a job; after a restart, the job resumes from its own checkpoints.

@@ -8,8 +8,7 @@
 namespace stretto {
 
 RunFolder::RunFolder(std::filesystem::path path)
-    : path_(std::move(path)), previous_(path_ / "previous.new") {
-  make_folders(path_);
+    : path_(std::move(path)), made_(path_), previous_(path_ / "previous.new") {
   write_text(".writable", "");
   std::filesystem::remove(path_ / ".writable");
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "stretto/base/new_folder.h"
 #include "stretto/trainer/module.h"
 
 namespace stretto {
@@ -10,7 +11,8 @@ namespace stretto {
 // The folder with a run's results; written by rank 0 only, each file atomically.
 class RunFolder {
  public:
-  // Creates the folder; throws IoError if it cannot be written to.
+  // Creates the folder; throws IoError if it cannot be written to. A new folder is removed with this object
+  // if it is empty.
   explicit RunFolder(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -34,6 +36,7 @@ class RunFolder {
   void name_previous() const;
 
   std::filesystem::path path_;
+  NewFolder made_;
   std::filesystem::path previous_;  // the earlier run, while it is being moved
 };
 

@@ -108,7 +108,14 @@ TEST_F(TrainHosts, RecipesThatDifferAreNamedBeforeARankStarts) {
             HasSubstr("recipe.yaml:17:7)"), HasSubstr("\n  training.seed: 7 on host0 (node rank 0)"),
             HasSubstr("8 on host1 (node rank 1)")));
   }
-  EXPECT_FALSE(workspace_.has("run/config.yaml"));
+  EXPECT_FALSE(workspace_.has("run"));
+}
+
+TEST_F(TrainHosts, ARunThatRanksRefuseLeavesNothing) {
+  const std::string bad = "data.max_length=33";
+  for (const HostResult& result : run({on_host(0, 2, 2, bad), on_host(1, 2, 2, bad)}))
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_FALSE(workspace_.has("run"));
 }
 
 TEST_F(TrainHosts, DataThatDifferAreNamedByHost) {
