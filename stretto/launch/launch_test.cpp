@@ -276,7 +276,7 @@ TEST_F(Launch, MoreRanksThanDescriptorsAreSaid) {
   });
   EXPECT_EQ(exit_code(), 1);
   EXPECT_THAT(text("err"),
-              HasSubstr("Too many open files; the launcher needs two per rank, and the limit is 50"));
+              HasSubstr("Too many open files; the launcher needs up to three per rank, and the limit is 50"));
 }
 
 TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {

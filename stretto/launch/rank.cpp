@@ -16,7 +16,7 @@ std::string describe_end(const Rank& rank, const std::string& name, const Ending
                          bool with_log) {
   std::string text = fmt::format("{} {}", name, ending.text());
   if (ending.signal == SIGKILL) text += "; the kernel does that when memory runs out";
-  if (!rank.output.log().empty() && with_log)
+  if (!rank.output.log().empty() && with_log && ending.start_error.empty())
     text += fmt::format("; its log is {}", rank.output.log().string());
   const std::string lines = with_lines ? rank.output.last_lines() : "";
   if (!lines.empty()) text += "\n  its last lines:\n" + lines.substr(0, lines.size() - 1);

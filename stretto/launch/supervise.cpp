@@ -49,7 +49,7 @@ class Supervisor {
       if (report_at_ && (Clock::now() >= *report_at_ || (!any_alive() && !job_))) report_failure();
       console_.show_due_messages();
       if (logs_held_ && board_.first_step_taken()) release_logs();
-      if (kill_at_ && Clock::now() >= *kill_at_) kill_the_rest();
+      if (kill_at_ && Clock::now() >= *kill_at_) was_killed_ ? leave_the_rest() : kill_the_rest();
       if (!stopping() && !report_at_ && Clock::now() >= hang_watch_.next_look()) watch_for_a_hang();
     }
     if (job_) follow_the_job();
@@ -151,8 +151,9 @@ class Supervisor {
     rank.output.finish();
     endings_[index(rank)] = ending.text();
     if (ending.good()) return;
-    exit_codes_[index(rank)] = ending.exit_code();
-    const bool asked_for = was_asked_for(ending);
+    // A program that could not be started has reported nothing itself.
+    if (ending.start_error.empty()) exit_codes_[index(rank)] = ending.exit_code();
+    const bool asked_for = was_asked_for(rank, ending);
     // A usage error is the cause of the other failures, in whatever order they were noticed.
     const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
     if (outcome_.exit_code == 0 || explains) {
@@ -315,17 +316,18 @@ class Supervisor {
   int first_rank() const { return ranks_.empty() ? 0 : ranks_.front().rank; }
   std::string name(const Rank& rank) const { return name_of(rank, /*with_host=*/job_.has_value()); }
 
-  FlightRecord take_record(const std::string& reason) const {
+  FlightRecord take_record(const std::string& reason) {
     FlightRecord record{.host = host_name(),
                         .time = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))),
                         .reason = reason,
                         .restart_count = options_.restart_count,
                         .max_restarts = options_.max_restarts};
-    for (const Rank& rank : ranks_) {
+    for (Rank& rank : ranks_) {
       RankRecord& kept = record.ranks.emplace_back(RankRecord{.rank = rank.rank, .pid = rank.process.pid()});
       if (job_) kept.host = record.host;
       kept.ending = endings_[index(rank)];
       if (rank.process.alive()) kept.state = process_state(rank.process.pid());
+      if (rank.process.starting()) kept.program = rank.process.program().string();
       read_board(board_, rank.local_rank, kept);
       const auto stopped_since = stopped_since_[index(rank)];
       if (!kept.recorded) {
@@ -338,14 +340,18 @@ class Supervisor {
 
   bool stopping() const { return kill_at_.has_value(); }
 
-  bool was_asked_for(const Ending& ending) const {
-    return stopping() && (ending.signal == SIGTERM || (killed_ && ending.signal == SIGKILL));
+  bool was_asked_for(const Rank& rank, const Ending& ending) const {
+    return stopping() &&
+           (ending.signal == SIGTERM || (ending.signal == SIGKILL && rank.process.was_killed()));
   }
 
   // Sends SIGTERM once; of several deadlines the earliest counts.
   void stop_within(std::chrono::milliseconds patience) {
+    if (was_killed_) return;
     const auto kill_at = Clock::now() + patience;
-    if (!stopping()) send(SIGTERM);
+    if (!stopping()) {
+      for (Rank& rank : ranks_) rank.process.terminate();
+    }
     if (!kill_at_ || kill_at < *kill_at_) {
       kill_at_ = kill_at;
       patience_ = patience;
@@ -361,13 +367,29 @@ class Supervisor {
   }
 
   void kill_all() {
-    killed_ = true;
-    kill_at_ = Clock::time_point::max();
+    if (!was_killed_) kill_at_ = Clock::now() + options_.stop.death_patience;
+    was_killed_ = true;
     send(SIGKILL);
   }
 
-  void send(int signal) const {
-    for (const Rank& rank : ranks_) rank.process.signal(signal);
+  // SIGKILL ends every process at once, except while the kernel waits in it for a device, or a debugger holds it.
+  void leave_the_rest() {
+    for (Rank& rank : ranks_) {
+      if (!rank.process.alive()) continue;
+      log::error(
+          "{} did not end within {} of SIGKILL: it is {}; it is left behind, check the disk or device that it uses",
+          name(rank), seconds_text(options_.stop.death_patience),
+          state_text(process_state(rank.process.pid())));
+      rank.process.abandon();
+      rank.output.finish();
+      endings_[index(rank)] = "did not end after SIGKILL";
+      if (outcome_.exit_code == 0) outcome_.exit_code = 128 + outcome_.user_signal.value_or(SIGKILL);
+    }
+    kill_at_ = Clock::time_point::max();
+  }
+
+  void send(int signal) {
+    for (Rank& rank : ranks_) rank.process.signal(signal);
   }
 
   std::vector<Rank>& ranks_;
@@ -395,7 +417,7 @@ class Supervisor {
   std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
   std::optional<Clock::time_point> kill_at_;  // set when the ranks have been asked to end: the deadline
   std::chrono::milliseconds patience_{};      // the time that they were given
-  bool killed_ = false;
+  bool was_killed_ = false;  // the deadline is that of leave_the_rest()
   Outcome outcome_;
 };
 

@@ -15,11 +15,12 @@ namespace stretto::launch {
 // "0.5 s", "60 s".
 std::string seconds_text(std::chrono::milliseconds duration);
 
-// The time between SIGTERM and SIGKILL.
+// The time between SIGTERM and SIGKILL, and after that.
 struct StopOptions {
   std::chrono::milliseconds grace{60'000};  // when the user ends the job: to finish the step and save
   std::chrono::milliseconds failure_grace{
-      500};           // when a rank has failed: the others cannot continue without it
+      500};  // when a rank has failed: the others cannot continue without it
+  std::chrono::milliseconds death_patience{60'000};  // after SIGKILL, before a rank is left behind
   int exit_code = 0;  // of the launcher when a signal ended the job and all ranks exited with 0
 };
 
@@ -46,7 +47,6 @@ struct Outcome {
 };
 
 inline constexpr int hang_exit_code = 124;  // as timeout(1)
-inline constexpr int usage_error = 2;       // for a command line, a configuration or data that cannot work
 
 // Forwards the ranks' output and waits until all have ended. The exit code is 0 if every rank exited with 0, else that
 // of the first rank that failed (128 + n if signal n killed it), or hang_exit_code (see diagnosis.h).
@@ -57,7 +57,10 @@ inline constexpr int usage_error = 2;       // for a command line, a configurati
 // handles it.
 //
 // A rank that exits with usage_error has reported the reason itself: the errors of other ranks that follow from it are
-// not shown, and for stretto's own programs the exit itself is not either.
+// not shown, and for stretto's own programs the exit itself is not either. A program that cannot be started is a usage
+// error, too; one whose start does not end (a stopped process, a dead disk) is a hang.
+//
+// A rank that has not ended some seconds after SIGKILL is reported and left behind.
 //
 // `link`: to the launchers of a job on several hosts; null on one host. Then a failure, a hang or a signal on one host ends the
 // ranks of all, the outcome is the same on all, and the call returns when the ranks of all hosts have ended or their hosts are

@@ -80,17 +80,6 @@ std::string in_group(const FlightCall& call) {
   return fmt::format("{} of group {}", call.call(), call.group);
 }
 
-std::string state_text(const std::string& state) {
-  const std::map<std::string, std::string> words = {{"R", "running"},
-                                                    {"S", "sleeping"},
-                                                    {"D", "waiting for a disk or a device"},
-                                                    {"T", "stopped by a signal"},
-                                                    {"t", "stopped by a debugger"},
-                                                    {"Z", "ended"}};
-  const auto found = words.find(state);
-  return fmt::format("{} (state {})", found == words.end() ? "alive" : found->second, state);
-}
-
 std::string not_moved(const FlightRecord& record, const RankRecord& rank) {
   return fmt::format("rank {} on {} has not moved for {:.1f} s: ", rank.rank, host_of(record, rank),
                      rank.progress_ago);
@@ -122,6 +111,28 @@ std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
                      host_of(record, rank), rank.progress_ago, state_text(rank.state));
 }
 
+// "ranks 0, 1 on node7 have not started /mnt/bin/prog in 66.0 s: sleeping (state S); check ...", once for all ranks that
+// the same thing holds up.
+std::vector<std::string> not_started(const FlightRecord& record, const std::vector<const RankRecord*>& late) {
+  std::map<std::string, std::vector<const RankRecord*>> alike;
+  for (const RankRecord* rank : late)
+    alike[fmt::format("{} {} {}", host_of(record, *rank), rank->state, rank->program)].push_back(rank);
+  std::vector<std::string> texts;
+  for (const auto& [key, ranks] : alike) {
+    const RankRecord& first = *ranks.front();
+    std::vector<int> numbers;
+    for (const RankRecord* rank : ranks) numbers.push_back(rank->rank);
+    const std::string advice =
+        first.state == stopped
+            ? "it was stopped before the program ran; find out what sends SIGSTOP, and start the job again"
+            : fmt::format("check that the file and its disk can be read (head -c 1 {})", first.program);
+    texts.push_back(fmt::format("{} on {} {} not started {} in {:.1f} s: {}; {}", rank_list(numbers),
+                                host_of(record, first), numbers.size() == 1 ? "has" : "have", first.program,
+                                first.progress_ago, state_text(first.state), advice));
+  }
+  return texts;
+}
+
 std::string call_line(const FlightCall& call) {
   std::string text = fmt::format("  {} of group {}, {}: ", call.call(), call.group,
                                  human_bytes(static_cast<double>(call.bytes)));
@@ -150,6 +161,17 @@ std::string rank_report(const RankRecord& rank, size_t calls) {
 }
 
 }  // namespace
+
+std::string state_text(const std::string& state) {
+  const std::map<std::string, std::string> words = {{"R", "running"},
+                                                    {"S", "sleeping"},
+                                                    {"D", "waiting for a disk or a device"},
+                                                    {"T", "stopped by a signal"},
+                                                    {"t", "stopped by a debugger"},
+                                                    {"Z", "ended"}};
+  const auto found = words.find(state);
+  return fmt::format("{} (state {})", found == words.end() ? "alive" : found->second, state);
+}
 
 std::vector<std::string> waits(const FlightRecord& record) {
   std::map<std::string, std::vector<int>> by_call;
@@ -190,13 +212,15 @@ std::optional<std::string> diagnose_hang(const FlightRecord& record, double limi
   const bool judged = own_program || std::ranges::any_of(record.ranks, &RankRecord::recorded);
   bool hangs = false;
   std::vector<std::string> clauses;
+  std::vector<const RankRecord*> late;  // to start their programs
   const FlightCall* longest = nullptr;
   for (const RankRecord& rank : record.ranks) {
     if (rank.state.empty()) continue;
     if (!rank.recorded) {
       const double patience = rank.state == stopped ? limit : std::max(limit, start_up);
-      if (!judged || rank.progress_ago <= patience) continue;
-      clauses.push_back(not_joined(record, rank));
+      const bool starting = !rank.program.empty();
+      if ((!judged && !starting) || rank.progress_ago <= patience) continue;
+      starting ? late.push_back(&rank) : clauses.push_back(not_joined(record, rank));
       hangs = true;
     } else if (rank.state == stopped) {
       clauses.push_back(not_moved(record, rank) + blame_stopped(rank));
@@ -207,6 +231,7 @@ std::optional<std::string> diagnose_hang(const FlightRecord& record, double limi
   }
   hangs |= longest != nullptr && *longest->waiting_for > limit;
   if (!hangs) return std::nullopt;
+  std::ranges::move(not_started(record, late), std::back_inserter(clauses));
 
   if (clauses.empty()) {
     for (const RankRecord& rank : record.ranks) {

@@ -143,6 +143,27 @@ TEST(Hang, ARankThatHasNotJoinedIsNamedWhereTheProgramKeepsRecords) {
               ::testing::Optional(HasSubstr("rank 1 on node7")));
 }
 
+// Whatever the program is: until then its process is the launcher's.
+TEST(Hang, RanksWhoseProgramsDoNotStartAreNamedTogether) {
+  FlightRecord record{.host = "node7"};
+  for (const int rank : {0, 1, 2})
+    record.ranks.push_back({.rank = rank, .state = "D", .program = "/mnt/train", .progress_ago = 66});
+  EXPECT_EQ(
+      diagnose_hang(record, 5),
+      "ranks 0, 1, 2 on node7 have not started /mnt/train in 66.0 s: waiting for a disk or a device (state D); check that the file and its disk can be read (head -c 1 /mnt/train)");
+  EXPECT_EQ(diagnose_hang(record, 70), std::nullopt);
+  record.ranks[1].state = "T";
+  record.ranks[1].progress_ago = 7;
+  EXPECT_THAT(
+      diagnose_hang(record, 5).value(),
+      AllOf(
+          HasSubstr("ranks 0, 2 on node7 have not started"),
+          HasSubstr(
+              "rank 1 on node7 has not started /mnt/train in 7.0 s: stopped by a signal (state T); it was stopped before the program ran; find out what sends SIGSTOP, and start the job again")));
+  const FlightRecord read = parse_flight_record(to_json(record), "record");
+  EXPECT_EQ(diagnose_hang(read, 5), diagnose_hang(record, 5));
+}
+
 TEST(Hang, WorkOfRankZeroIsNoneAndIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].last_calls.clear();

@@ -38,6 +38,7 @@ Json rank_json(const RankRecord& rank) {
                {"progress_ago", rank.progress_ago},
                {"calls", rank.calls},
                {"last_calls", std::move(calls)}});
+  if (!rank.program.empty()) json["program"] = rank.program;
   return json;
 }
 
@@ -108,6 +109,7 @@ RankRecord parse_rank(const nlohmann::json& json, const std::string& where) {
   members.read("recorded", rank.recorded);
   members.read("state", rank.state);
   members.read("ending", rank.ending);
+  members.read_if_there("program", rank.program);
   members.read("progress_ago", rank.progress_ago);
   members.read("calls", rank.calls);
   for (const nlohmann::json& call : members.array("last_calls")) {

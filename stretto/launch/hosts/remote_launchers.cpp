@@ -116,7 +116,7 @@ void RemoteLaunchers::check() const {
         fmt::format("the launcher on {} (node rank {}) {} before it joined the job{}", launcher.host,
                     launcher.node, launcher.ending->text(), hint(rsh_, launcher.host, *launcher.ending));
     for (std::string_view line : launcher.first_lines) text += fmt::format("\n  {}", line);
-    constexpr int usage_error = 2, not_executable = 126, not_found = 127;
+    constexpr int not_executable = 126, not_found = 127;
     const int code = launcher.ending->exit_code();
     if (code == usage_error || code == not_executable || code == not_found) throw ConfigError("{}", text);
     throw DistributedError("{}", text);

@@ -1,6 +1,7 @@
 #include "stretto/launch/process/signals.h"
 
 #include <gmock/gmock.h>
+#include <sys/ptrace.h>
 
 #include "stretto/base/process.h"
 #include "stretto/launch/launch_fixture.h"
@@ -138,6 +139,20 @@ TEST_F(Signals, OthersProgramsStartWithTheUsualMask) {
   start(shell("kill -USR1 $$; echo lives", 1), [] { hold_save_requests(); });
   EXPECT_EQ(exit_code(), 128 + SIGUSR1);
   EXPECT_EQ(text("out"), "");
+}
+
+// A process that a debugger holds stays after SIGKILL, as one does whose disk does not answer.
+TEST_F(Signals, ARankThatSigkillDoesNotEndIsLeftBehind) {
+  LaunchOptions options;
+  options.stop.death_patience = 300ms;
+  start_ranks("trap 'echo no' TERM", options);
+  if (::ptrace(PTRACE_SEIZE, first_, nullptr, nullptr) != 0) GTEST_SKIP() << "ptrace is not permitted";
+  ::kill(launcher_, SIGINT);
+  EXPECT_TRUE(told("[rank 1] no\n"));
+  ::kill(launcher_, SIGINT);
+  EXPECT_EQ(exit_code(), 128 + SIGINT);
+  EXPECT_THAT(text("err"), ::testing::ContainsRegex("error: rank 0 \\(process [0-9]+\\) did not end within 0.3 s of SIGKILL"));
+  ::waitpid(first_, nullptr, 0);
 }
 
 }  // namespace

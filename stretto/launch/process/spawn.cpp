@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -19,7 +20,7 @@ namespace stretto::launch {
 namespace {
 
 // The limit on open descriptors at the start of this process, which the ranks get. The launcher needs two descriptors
-// per rank and raises its own limit as far as permitted.
+// per rank, three until its program runs, and raises its own limit as far as permitted.
 rlimit descriptor_limit() {
   static const rlimit first = [] {
     rlimit limit{};
@@ -36,7 +37,7 @@ std::string no_descriptor() {
   const int error = errno;
   if (error != EMFILE) return std::strerror(error);
   return fmt::format(
-      "Too many open files; the launcher needs two per rank, and the limit is {} (ulimit -Hn): start fewer ranks, or raise the limit",
+      "Too many open files; the launcher needs up to three per rank, and the limit is {} (ulimit -Hn): start fewer ranks, or raise the limit",
       descriptor_limit().rlim_max);
 }
 
@@ -134,11 +135,13 @@ std::string process_state(pid_t pid) {
 }
 
 std::string Ending::text() const {
+  if (!start_error.empty()) return start_error;
   if (signal == 0) return fmt::format("ended with exit code {}", code);
   return fmt::format("was killed by {}", signal_text(signal));
 }
 
-Process::Process(const SpawnOptions& options, const SignalGuard& signals) : hold_save_(options.hold_save) {
+Process::Process(const SpawnOptions& options, const SignalGuard& signals)
+    : program_(options.program), hold_save_(options.hold_save) {
   descriptor_limit();
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -172,37 +175,42 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals) : hold
   err_ = std::move(err.read);
   ::fcntl(out_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(err_.get(), F_SETFL, O_NONBLOCK);
-
-  // exec closes the write end; data is the errno of an exec that failed.
-  failure.write.reset();
-  int error = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(failure.read.get(), &error, sizeof error);
-  } while (got < 0 && errno == EINTR);
-  if (got == sizeof error) {
-    ::waitpid(pid_, nullptr, 0);
-    alive_ = false;
-    throw ConfigError("cannot start {}: {}", options.program.string(), std::strerror(error));
-  }
+  starting_ = std::move(failure.read);
+  ::fcntl(starting_.get(), F_SETFL, O_NONBLOCK);
 }
 
 Process::Process(Process&& other) noexcept
-    : pid_(other.pid_),
+    : program_(std::move(other.program_)),
+      pid_(other.pid_),
       alive_(std::exchange(other.alive_, false)),
       hold_save_(other.hold_save_),
+      was_killed_(other.was_killed_),
+      starting_(std::move(other.starting_)),
+      start_error_(other.start_error_),
       out_(std::move(other.out_)),
       err_(std::move(other.err_)) {}
 
 Process::~Process() {
+  constexpr int patience_ms = 2000, look_ms = 5;  // the kernel may wait in it for a disk that never answers
   if (!alive_) return;
   ::kill(-pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  for (int waited = 0; waited < patience_ms && ::waitpid(pid_, nullptr, WNOHANG) == 0; waited += look_ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(look_ms));
   }
 }
 
-void Process::signal(int signal) const {
-  if (alive_) ::kill(-pid_, signal);
+bool Process::starting() {
+  if (!starting_) return false;
+  const ssize_t got = ::read(starting_.get(), &start_error_, sizeof start_error_);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  starting_.reset();
+  return false;
+}
+
+void Process::signal(int signal) {
+  if (!alive_) return;
+  was_killed_ |= signal == SIGKILL;
+  ::kill(-pid_, signal);
 }
 
 bool Process::handles(int signal) const {
@@ -221,6 +229,12 @@ std::optional<Ending> Process::reap() {
   ::kill(-pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   alive_ = false;
+  starting();  // its last news
+  if (start_error_ != 0) {
+    return Ending{
+        .code = usage_error,
+        .start_error = fmt::format("could not start {}: {}", program_.string(), std::strerror(start_error_))};
+  }
   const bool exited = info.si_code == CLD_EXITED;
   return Ending{.code = exited ? info.si_status : 0, .signal = exited ? 0 : info.si_status};
 }

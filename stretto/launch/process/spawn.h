@@ -34,13 +34,17 @@ struct SpawnOptions {
   int inherited = -1;                    // a descriptor that stays open in it; -1: none
 };
 
-// How a process ended: by a signal, or with an exit code.
+inline constexpr int usage_error = 2;  // the exit code for a command line, a configuration or data that cannot work
+
+// How a process ended: by a signal, or with an exit code; or why it could not become its program.
 struct Ending {
   int code = 0;
-  int signal = 0;  // 0: none
+  int signal = 0;                // 0: none
+  std::string start_error = {};  // "could not start notes.txt: Exec format error"; then `code` is usage_error
   bool good() const { return code == 0 && signal == 0; }
   int exit_code() const { return signal != 0 ? 128 + signal : code; }  // as in shells
-  std::string text() const;  // "was killed by SIGSEGV (Segmentation fault)", "ended with exit code 3"
+  // "was killed by SIGSEGV (Segmentation fault)", "ended with exit code 3", or start_error.
+  std::string text() const;
 };
 
 // The state of a process as in proc(5): "R" running, "S" sleeping, "T" stopped by a signal, "Z" zombie; empty if there
@@ -51,19 +55,29 @@ std::string process_state(pid_t pid);
 // however it dies (PR_SET_PDEATHSIG); the whole group is killed when this object is destroyed.
 class Process {
  public:
-  // Starts it. Throws ConfigError if the program cannot be run, IoError if no process can be created.
+  // Forks it. The child becomes the program later: exec may take any time (a slow disk) or fail, which reap() returns. No
+  // call of this class waits for that. Throws IoError if no process can be created.
   Process(const SpawnOptions& options, const SignalGuard& signals);
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
-  ~Process();
+  ~Process();  // waits a moment for the end of a child that is killed
 
   pid_t pid() const { return pid_; }
   bool alive() const { return alive_; }
   Fd& out() { return out_; }  // the read end of its standard output; non-blocking
   Fd& err() { return err_; }
 
+  // Whether the child has not become the program yet: it is between fork and exec.
+  bool starting();
+  const std::filesystem::path& program() const { return program_; }
+
   // Sends a signal to the whole group; does nothing after the process has ended.
-  void signal(int signal) const;
+  void signal(int signal);
+
+  // Asks the program to end, by SIGTERM. A child that is still starting has nothing to save and may be unable to act on
+  // SIGTERM: it is killed.
+  void terminate() { signal(starting() ? SIGKILL : SIGTERM); }
+  bool was_killed() const { return was_killed_; }  // by SIGKILL from signal() or terminate()
 
   // Whether the program has a handler for it, or, of a program started with hold_save, blocks it until it has one.
   bool handles(int signal) const;
@@ -71,10 +85,17 @@ class Process {
   // If the process has ended: kills the rest of its group, reaps it and returns how it ended.
   std::optional<Ending> reap();
 
+  // Gives up a process that SIGKILL does not end because the kernel waits in it for a disk or a device.
+  void abandon() { alive_ = false; }
+
  private:
+  std::filesystem::path program_;
   pid_t pid_ = -1;
   bool alive_ = false;
   bool hold_save_ = false;
+  bool was_killed_ = false;
+  Fd starting_;          // exec closes the other end; data is the errno of an exec that failed
+  int start_error_ = 0;  // that errno
   Fd out_, err_;
 };
 
