@@ -42,8 +42,8 @@ int default_ranks();
 // With several hosts (hosts.nodes), it first meets their launchers (hosts/meeting.h); the store is in that with node rank 0, and
 // the exit code is the same on all hosts.
 // The environment of a rank is listed in README.md. No process of a rank outlives the call. REQUIRES: called on the
-// main thread while no other thread runs. Throws ConfigError if the program is not found, IoError if the system
-// refuses a socket, a process or the log folder, and what meet_hosts() throws.
+// main thread while no other thread runs. Throws ConfigError if the program is not found, IoError if the
+// system refuses a socket, a process or the log folder, and what meet_hosts() throws.
 int run(const LaunchOptions& options);
 
 }  // namespace stretto::launch

@@ -34,7 +34,8 @@ class Supervisor {
         logs_held_(options.logs_held),
         endings_(ranks.size()),
         exit_codes_(ranks.size()),
-        stopped_since_(ranks.size()) {
+        stopped_since_(ranks.size()),
+        stop_(ranks, options.stop) {
     if (link_ != nullptr) job_.emplace(*link_, options.hang_timeout, options.own_program);
   }
 
@@ -49,8 +50,8 @@ class Supervisor {
       if (report_at_ && (Clock::now() >= *report_at_ || (!any_alive() && !job_))) report_failure();
       console_.show_due_messages();
       if (logs_held_ && board_.first_step_taken()) release_logs();
-      if (kill_at_ && Clock::now() >= *kill_at_) was_killed_ ? leave_the_rest() : kill_the_rest();
-      if (!stopping() && !report_at_ && Clock::now() >= hang_watch_.next_look()) watch_for_a_hang();
+      for (const int left : stop_.next_stage()) note_left_behind(ranks_[static_cast<size_t>(left)]);
+      if (!stop_.begun() && !report_at_ && Clock::now() >= hang_watch_.next_look()) watch_for_a_hang();
     }
     if (job_) follow_the_job();
     if (report_at_) report_failure();
@@ -80,14 +81,14 @@ class Supervisor {
   }
 
   void wait_and_carry_output() {
-    auto until = kill_at_.value_or(hang_watch_.next_look());
+    auto until = stop_.deadline().value_or(hang_watch_.next_look());
     for (const auto& due : {report_at_, console_.next_due()}) until = std::min(until, due.value_or(until));
     if (job_) until = std::min(until, Clock::now() + std::chrono::milliseconds(250));
     std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0},
                                    {link_ == nullptr ? -1 : link_->fd(), POLLIN, 0}};
     for (const Rank& rank : ranks_) {
       for (const int stream : {0, 1}) {
-        const bool later = !stopping() && rank.output.must_wait(stream);
+        const bool later = !stop_.begun() && rank.output.must_wait(stream);
         watched.push_back({later ? -1 : rank.output.fd(stream), POLLIN, 0});
         if (later) until = std::min(until, Clock::now() + std::chrono::milliseconds(5));
       }
@@ -99,7 +100,7 @@ class Supervisor {
     for (size_t i = 2; i < watched.size(); ++i) {
       if (watched[i].revents != 0) ranks_[(i - 2) / 2].output.read(static_cast<int>(i % 2));
     }
-    if (stopping()) return;
+    if (stop_.begun()) return;
     for (Rank& rank : ranks_) rank.output.close_unread();
   }
 
@@ -118,11 +119,11 @@ class Supervisor {
   void ask_to_end(int signal, int node) {
     const bool is_first_of_node = nodes_that_asked_.insert(node).second;
     const bool is_repeated = signal == SIGINT && Clock::now() - asked_at_ > same_wish;
-    if (stopping() && outcome_.user_signal && is_first_of_node && !is_repeated) return;
-    if (stopping()) {
+    if (stop_.begun() && outcome_.user_signal && is_first_of_node && !is_repeated) return;
+    if (stop_.begun()) {
       if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
       outcome_.user_signal = signal;
-      return kill_all();
+      return stop_.kill();
     }
     outcome_.user_signal = signal;
     asked_at_ = Clock::now();
@@ -131,7 +132,7 @@ class Supervisor {
         "{}{}: stopping; ranks have {} to finish their step and save; a second Ctrl-C kills them at once",
         here ? "" : link_->plan().hosts[static_cast<size_t>(node)].name + ": ", signal_text(signal),
         seconds_text(options_.stop.grace));
-    stop_within(options_.stop.grace);
+    stop_.within(options_.stop.grace);
   }
 
   // Only to processes that handle it: it would kill the others.
@@ -153,7 +154,7 @@ class Supervisor {
     if (ending.good()) return;
     // A program that could not be started has reported nothing itself.
     if (ending.start_error.empty()) exit_codes_[index(rank)] = ending.exit_code();
-    const bool asked_for = was_asked_for(rank, ending);
+    const bool asked_for = stop_.explains(rank, ending);
     // A usage error is the cause of the other failures, in whatever order they were noticed.
     const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
     if (outcome_.exit_code == 0 || explains) {
@@ -170,6 +171,11 @@ class Supervisor {
     if (job_) announce_failure(rank, ending);
   }
 
+  void note_left_behind(const Rank& rank) {
+    endings_[index(rank)] = "did not end after SIGKILL";
+    if (outcome_.exit_code == 0) outcome_.exit_code = 128 + outcome_.user_signal.value_or(SIGKILL);
+  }
+
   // Usually a consequence of the first failure.
   void note_later_failure(const Rank& rank, const Ending& ending) {
     const std::string text = fmt::format("{} {}, after the first failure", name(rank), ending.text());
@@ -181,7 +187,7 @@ class Supervisor {
   void report_failure() {
     report_at_.reset();
     const bool others_live = any_alive();
-    if (others_live) stop_within(options_.stop.failure_grace);
+    if (others_live) stop_.within(options_.stop.failure_grace);
     const bool usage = outcome_.exit_code == usage_error;
     if (usage) {
       console_.show_messages_of(
@@ -210,7 +216,7 @@ class Supervisor {
     log::error("{}", *hang);
     log::info("stopping all ranks");
     note_failure(std::move(record));
-    stop_within(options_.stop.failure_grace);
+    stop_.within(options_.stop.failure_grace);
   }
 
   // From time to time, so that a long start does not look like a hang.
@@ -261,7 +267,7 @@ class Supervisor {
         ask_to_end(event->code, event->node);
       }
     }
-    if (any_alive() && !stopping() && !report_at_) end_stopped_ranks();
+    if (any_alive() && !stop_.begun() && !report_at_) end_stopped_ranks();
     job_->send_due();
     if (!any_alive()) job_->stopped(outcome_.exit_code);
   }
@@ -338,60 +344,6 @@ class Supervisor {
     return record;
   }
 
-  bool stopping() const { return kill_at_.has_value(); }
-
-  bool was_asked_for(const Rank& rank, const Ending& ending) const {
-    return stopping() &&
-           (ending.signal == SIGTERM || (ending.signal == SIGKILL && rank.process.was_killed()));
-  }
-
-  // Sends SIGTERM once; of several deadlines the earliest counts.
-  void stop_within(std::chrono::milliseconds patience) {
-    if (was_killed_) return;
-    const auto kill_at = Clock::now() + patience;
-    if (!stopping()) {
-      for (Rank& rank : ranks_) rank.process.terminate();
-    }
-    if (!kill_at_ || kill_at < *kill_at_) {
-      kill_at_ = kill_at;
-      patience_ = patience;
-    }
-  }
-
-  void kill_the_rest() {
-    for (const Rank& rank : ranks_) {
-      if (!rank.process.alive()) continue;
-      log::info("rank {} did not exit within {} of SIGTERM: killed", rank.rank, seconds_text(patience_));
-    }
-    kill_all();
-  }
-
-  void kill_all() {
-    if (!was_killed_) kill_at_ = Clock::now() + options_.stop.death_patience;
-    was_killed_ = true;
-    send(SIGKILL);
-  }
-
-  // SIGKILL ends every process at once, except while the kernel waits in it for a device, or a debugger holds it.
-  void leave_the_rest() {
-    for (Rank& rank : ranks_) {
-      if (!rank.process.alive()) continue;
-      log::error(
-          "{} did not end within {} of SIGKILL: it is {}; it is left behind, check the disk or device that it uses",
-          name(rank), seconds_text(options_.stop.death_patience),
-          state_text(process_state(rank.process.pid())));
-      rank.process.abandon();
-      rank.output.finish();
-      endings_[index(rank)] = "did not end after SIGKILL";
-      if (outcome_.exit_code == 0) outcome_.exit_code = 128 + outcome_.user_signal.value_or(SIGKILL);
-    }
-    kill_at_ = Clock::time_point::max();
-  }
-
-  void send(int signal) {
-    for (Rank& rank : ranks_) rank.process.signal(signal);
-  }
-
   std::vector<Rank>& ranks_;
   const SignalGuard& signals_;
   const cluster::FlightBoard& board_;
@@ -415,17 +367,11 @@ class Supervisor {
   std::vector<std::string> later_failures_;
   const Clock::time_point start_ = Clock::now();
   std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
-  std::optional<Clock::time_point> kill_at_;  // set when the ranks have been asked to end: the deadline
-  std::chrono::milliseconds patience_{};      // the time that they were given
-  bool was_killed_ = false;  // the deadline is that of leave_the_rest()
+  GroupStop stop_;
   Outcome outcome_;
 };
 
 }  // namespace
-
-std::string seconds_text(std::chrono::milliseconds duration) {
-  return fmt::format("{} s", std::chrono::duration<double>(duration).count());
-}
 
 Outcome supervise(std::vector<Rank>& ranks, const SignalGuard& signals, const cluster::FlightBoard& board,
                   Console& console, const SuperviseOptions& options, HostLink* link) {

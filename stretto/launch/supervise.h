@@ -6,23 +6,12 @@
 #include <vector>
 
 #include "stretto/launch/diagnosis/flight_record.h"
+#include "stretto/launch/group_stop.h"
 #include "stretto/launch/hosts/link.h"
 #include "stretto/launch/process/signals.h"
 #include "stretto/launch/rank.h"
 
 namespace stretto::launch {
-
-// "0.5 s", "60 s".
-std::string seconds_text(std::chrono::milliseconds duration);
-
-// The time between SIGTERM and SIGKILL, and after that.
-struct StopOptions {
-  std::chrono::milliseconds grace{60'000};  // when the user ends the job: to finish the step and save
-  std::chrono::milliseconds failure_grace{
-      500};  // when a rank has failed: the others cannot continue without it
-  std::chrono::milliseconds death_patience{60'000};  // after SIGKILL, before a rank is left behind
-  int exit_code = 0;  // of the launcher when a signal ended the job and all ranks exited with 0
-};
 
 struct SuperviseOptions {
   StopOptions stop = {};
@@ -57,8 +46,8 @@ inline constexpr int hang_exit_code = 124;  // as timeout(1)
 // handles it.
 //
 // A rank that exits with usage_error has reported the reason itself: the errors of other ranks that follow from it are
-// not shown, and for stretto's own programs the exit itself is not either. A program that cannot be started is a usage
-// error, too; one whose start does not end (a stopped process, a dead disk) is a hang.
+// not shown, and for stretto's own programs the exit itself is not either. A program that cannot be started
+// is a usage error, too; one whose start does not end (a stopped process, a dead disk) is a hang.
 //
 // A rank that has not ended some seconds after SIGKILL is reported and left behind.
 //

@@ -111,8 +111,8 @@ std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
                      host_of(record, rank), rank.progress_ago, state_text(rank.state));
 }
 
-// "ranks 0, 1 on node7 have not started /mnt/bin/prog in 66.0 s: sleeping (state S); check ...", once for all ranks that
-// the same thing holds up.
+// "ranks 0, 1 on node7 have not started /mnt/bin/prog in 66.0 s: sleeping (state S); check ...", once for all
+// ranks that the same thing holds up.
 std::vector<std::string> not_started(const FlightRecord& record, const std::vector<const RankRecord*>& late) {
   std::map<std::string, std::vector<const RankRecord*>> alike;
   for (const RankRecord* rank : late)

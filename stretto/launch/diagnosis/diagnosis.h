@@ -16,8 +16,8 @@ std::vector<std::string> differences(const FlightRecord& record);
 // Which rank holds up the others, if a rank has waited for a collective, or has been stopped by a signal, for more than
 // `limit` seconds; nullopt if no rank hangs. A rank that computes is at fault only if another has waited for it that
 // long. A rank without a record is judged if the program is known to keep one (`own_program`, or another rank has one):
-// it is at fault if it has been stopped for that long, or has not joined after that long and at least a minute. In the same
-// way any rank is whose process has not started its program.
+// it is at fault if it has been stopped for that long, or has not joined after that long and at least a
+// minute. In the same way any rank is whose process has not started its program.
 std::optional<std::string> diagnose_hang(const FlightRecord& record, double limit, bool own_program = false);
 
 // "stopped by a signal (state T)", for the state of a process as in proc(5).

@@ -34,7 +34,8 @@ struct SpawnOptions {
   int inherited = -1;                    // a descriptor that stays open in it; -1: none
 };
 
-inline constexpr int usage_error = 2;  // the exit code for a command line, a configuration or data that cannot work
+// The exit code for a command line, a configuration or data that cannot work.
+inline constexpr int usage_error = 2;
 
 // How a process ended: by a signal, or with an exit code; or why it could not become its program.
 struct Ending {
@@ -55,8 +56,8 @@ std::string process_state(pid_t pid);
 // however it dies (PR_SET_PDEATHSIG); the whole group is killed when this object is destroyed.
 class Process {
  public:
-  // Forks it. The child becomes the program later: exec may take any time (a slow disk) or fail, which reap() returns. No
-  // call of this class waits for that. Throws IoError if no process can be created.
+  // Forks it. The child becomes the program later: exec may take any time (a slow disk) or fail, which reap()
+  // returns. No call of this class waits for that. Throws IoError if no process can be created.
   Process(const SpawnOptions& options, const SignalGuard& signals);
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
@@ -74,8 +75,8 @@ class Process {
   // Sends a signal to the whole group; does nothing after the process has ended.
   void signal(int signal);
 
-  // Asks the program to end, by SIGTERM. A child that is still starting has nothing to save and may be unable to act on
-  // SIGTERM: it is killed.
+  // Asks the program to end, by SIGTERM. A child that is still starting has nothing to save and may be unable
+  // to act on SIGTERM: it is killed.
   void terminate() { signal(starting() ? SIGKILL : SIGTERM); }
   bool was_killed() const { return was_killed_; }  // by SIGKILL from signal() or terminate()
 

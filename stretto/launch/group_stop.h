@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "stretto/cluster/socket.h"
+#include "stretto/launch/rank.h"
+
+namespace stretto::launch {
+
+// The time between SIGTERM and SIGKILL, and after that.
+struct StopOptions {
+  std::chrono::milliseconds grace{60'000};  // when the user ends the job: to finish the step and save
+  std::chrono::milliseconds failure_grace{
+      500};  // when a rank has failed: the others cannot continue without it
+  std::chrono::milliseconds death_patience{60'000};  // after SIGKILL, before a rank is left behind
+  int exit_code = 0;  // of the launcher when a signal ended the job and all ranks exited with 0
+};
+
+// "0.5 s", "60 s".
+std::string seconds_text(std::chrono::milliseconds duration);
+
+// Ends the ranks of this host: SIGTERM, at a deadline SIGKILL, and in the end without those that SIGKILL does
+// not end.
+class GroupStop {
+ public:
+  using Clock = cluster::Clock;
+
+  // REQUIRES: `ranks` outlives it.
+  GroupStop(std::vector<Rank>& ranks, const StopOptions& options) : ranks_(ranks), options_(options) {}
+
+  bool begun() const { return deadline_.has_value(); }
+  std::optional<Clock::time_point> deadline() const { return deadline_; }  // of the next stage
+  void postpone(Clock::duration time);
+
+  // Sends SIGTERM once; of several deadlines the earliest counts.
+  void within(std::chrono::milliseconds patience);
+
+  // Sends SIGKILL to all.
+  void kill();
+
+  // At the deadline: kills the ranks that are left, or reports and gives up those that SIGKILL has not ended,
+  // and returns their numbers on this host.
+  std::vector<int> next_stage();
+
+  void send(int signal);
+
+  // Whether the rank died of what this class sent.
+  bool explains(const Rank& rank, const Ending& ending) const;
+
+ private:
+  std::vector<int> give_up();
+
+  std::vector<Rank>& ranks_;
+  StopOptions options_;
+  std::optional<Clock::time_point> deadline_;
+  std::chrono::milliseconds patience_{};  // the time that the ranks were given
+  bool killed_ = false;
+};
+
+}  // namespace stretto::launch
