@@ -201,6 +201,17 @@ TEST_F(Launch, WhatARankStartedEndsWithIt) {
   EXPECT_TRUE(comes_true([&] { return !runs(grandchild); }));
 }
 
+// It has left the rank's process group and holds the rank's standard output.
+TEST_F(Launch, AProcessThatOutlivesItsRankDoesNotKeepTheLauncher) {
+  start(shell("setsid yes & echo $! > " + here("daemon") + "; sleep 0.2", 1), [] {
+    const int nowhere = ::open("/dev/null", O_WRONLY);
+    ::dup2(nowhere, STDOUT_FILENO);
+  });
+  const pid_t daemon = number_in("daemon");
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_TRUE(comes_true([&] { return !runs(daemon); })) << "it writes to a closed pipe";
+}
+
 TEST_F(Launch, RanksDieWithAKilledLauncher) {
   start(shell("trap '' TERM INT HUP; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.1; done", 2));
   const pid_t first = number_in("pid0"), second = number_in("pid1");

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include <fmt/chrono.h>
+#include <sys/ioctl.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
@@ -40,7 +41,12 @@ void RankOutput::read(int stream) { read_some(stream); }
 
 void RankOutput::finish() {
   for (const int stream : {0, 1}) {
-    while (read_some(stream)) {
+    int left = 0;
+    ::ioctl(fd(stream), FIONREAD, &left);
+    while (left > 0) {
+      const size_t got = read_some(stream);
+      if (got == 0) break;
+      left -= static_cast<int>(got);
     }
     streams_[static_cast<size_t>(stream)].lines.finish(
         [&](std::string_view line) { take_line(stream, line); });
@@ -60,20 +66,21 @@ void RankOutput::close_unread() {
   }
 }
 
-bool RankOutput::read_some(int stream) {
+// The number of bytes, 0 where there are none.
+size_t RankOutput::read_some(int stream) {
   Stream& from = streams_[static_cast<size_t>(stream)];
-  if (!from.fd) return false;
+  if (!from.fd) return 0;
   char chunk[size_t{64} << 10];
   const ssize_t got = ::read(from.fd.get(), chunk, sizeof chunk);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   if (got <= 0) {
     from.fd.reset();
-    return false;
+    return 0;
   }
   const std::string_view bytes(chunk, static_cast<size_t>(got));
   if (rank_ == 0) console_->pass(stream, bytes);
   from.lines.feed(bytes, [&](std::string_view line) { take_line(stream, line); });
-  return true;
+  return bytes.size();
 }
 
 void RankOutput::take_line(int stream, std::string_view line) {

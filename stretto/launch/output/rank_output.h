@@ -25,7 +25,7 @@ class RankOutput {
 
   int fd(int stream) const { return streams_[static_cast<size_t>(stream)].fd.get(); }  // -1 after its end
   void read(int stream);  // what is available; never blocks
-  void finish();          // all that is left, after the rank's end
+  void finish();  // what the rank left, after its end; not what a process that outlives it goes on writing
 
   // The console must catch up before more is read.
   bool must_wait(int stream) const;
@@ -44,7 +44,7 @@ class RankOutput {
     Fd fd;
     Lines lines = {};
   };
-  bool read_some(int stream);
+  size_t read_some(int stream);
   void take_line(int stream, std::string_view line);
   bool is_message(int stream, std::string_view line) const;
   bool log_line(std::string_view line);
