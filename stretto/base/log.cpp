@@ -155,9 +155,14 @@ void release_file() {
   }
 }
 
-void buffer_stderr() {
+void buffer_stderr(bool to_launcher) {
+  StreamWriter::Limits limits;
+  if (to_launcher) {
+    limits.capacity = size_t{64} << 20;
+    limits.reader_returns = true;
+  }
   const std::lock_guard lock(state().mutex);
-  if (!state().writer) state().writer = std::make_unique<StreamWriter>(STDERR_FILENO);
+  if (!state().writer) state().writer = std::make_unique<StreamWriter>(STDERR_FILENO, limits);
 }
 
 void set_output(Output output) {
@@ -168,7 +173,7 @@ void set_output(Output output) {
 void flush() {
   const std::lock_guard lock(state().mutex);
   std::fflush(nullptr);
-  if (state().writer && !state().writer->stalled()) state().writer->wait_idle(std::chrono::seconds(1));
+  if (state().writer) state().writer->finish();
 }
 
 void write(Level level, std::string_view line) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "stretto/base/strings.h"
@@ -34,6 +35,13 @@ bool write_all(int fd, std::string_view bytes) {
     }
   }
   return true;
+}
+
+// How many bytes the descriptor takes without a wait; 0 where the system cannot tell.
+size_t write_at_once(int fd, std::string_view bytes) {
+  const iovec piece{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  const ssize_t written = ::pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);
+  return written > 0 ? static_cast<size_t>(written) : 0;
 }
 
 }  // namespace
@@ -125,7 +133,7 @@ StreamWriter::StreamWriter(int fd, Limits limits) : state_(std::make_shared<Stat
 }
 
 StreamWriter::~StreamWriter() {
-  if (!stalled()) wait_idle(std::chrono::seconds(1));
+  finish();
   const std::lock_guard lock(state_->mutex);
   state_->stop = true;
   state_->changed.notify_all();
@@ -135,7 +143,13 @@ void StreamWriter::write(std::string_view bytes) {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
   if (bytes.empty() || state.broken) return;
-  if (state.idle()) state.progress = Clock::now();
+  if (state.idle()) {
+    const size_t written = state.limits.reader_returns ? write_at_once(state.fd, bytes) : 0;
+    if (written > 0) state.line_start = bytes[written - 1] == '\n';
+    bytes.remove_prefix(written);
+    if (bytes.empty()) return;
+    state.progress = Clock::now();
+  }
   state.waiting += bytes;
   const size_t limit = state.limits.capacity * (state.stalled() ? 1 : overshoot);
   if (state.size() > limit) state.shrink();
@@ -160,6 +174,15 @@ bool StreamWriter::broken() const {
 bool StreamWriter::idle() const {
   const std::lock_guard lock(state_->mutex);
   return state_->idle();
+}
+
+void StreamWriter::finish() const {
+  if (state_->limits.reader_returns) {
+    while (!wait_idle(std::chrono::minutes(1))) {
+    }
+  } else if (!stalled()) {
+    wait_idle(std::chrono::seconds(1));
+  }
 }
 
 bool StreamWriter::wait_idle(std::chrono::milliseconds duration) const {

@@ -18,6 +18,10 @@ class StreamWriter {
   struct Limits {
     size_t capacity = size_t{1} << 20;
     std::chrono::milliseconds patience{10'000};
+    // The reader may be stopped for a time, but reads all in the end: finish() waits for it, and what a pipe
+    // takes at once is written by the caller's thread (Linux 6.5), so that it is not lost if this process
+    // crashes. REQUIRES: SIGPIPE is ignored.
+    bool reader_returns = false;
   };
 
   // REQUIRES: `fd` stays open until the process ends.
@@ -25,7 +29,7 @@ class StreamWriter {
   StreamWriter(int fd, Limits limits);
   StreamWriter(const StreamWriter&) = delete;
   StreamWriter& operator=(const StreamWriter&) = delete;
-  ~StreamWriter();  // waits up to one second for a reader that is not stalled
+  ~StreamWriter();  // after finish()
 
   void write(std::string_view bytes);
 
@@ -33,6 +37,10 @@ class StreamWriter {
   bool stalled() const;  // bytes wait, and none were taken for `patience`
   bool broken() const;   // writing failed, or the reader has exited: output is discarded
   bool idle() const;     // all is written
+
+  // Waits until all is written: up to one second for a reader that is not stalled, without limit for one that
+  // returns.
+  void finish() const;
 
   // Waits for idle() or broken(), at most for `duration`.
   bool wait_idle(std::chrono::milliseconds duration) const;

@@ -70,6 +70,19 @@ TEST_F(StreamWriterOnPipe, ASlowReaderGetsEverything) {
   EXPECT_FALSE(writer.full());
 }
 
+TEST_F(StreamWriterOnPipe, AReaderThatReturnsIsWaitedForAtTheEnd) {
+  std::thread reader([this] {
+    std::this_thread::sleep_for(1500ms);  // longer than for any other reader
+    EXPECT_EQ(read_all(), lines(0, 3000));
+  });
+  {
+    StreamWriter writer(write_.get(), {.patience = 100ms, .reader_returns = true});
+    for (int i = 0; i < 3000; ++i) writer.write(lines(i, i + 1));  // more than a pipe holds
+  }
+  write_.reset();
+  reader.join();
+}
+
 TEST_F(StreamWriterOnPipe, AStalledReaderLosesTheOldestLinesAndIsToldHowMany) {
   StreamWriter writer(write_.get(), {.capacity = 10'000, .patience = 100ms});
   writer.write(lines(0, 1000));

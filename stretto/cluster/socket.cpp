@@ -18,6 +18,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/pause_watch.h"
 
 namespace stretto::cluster {
 namespace {
@@ -89,10 +90,10 @@ void require_own_user(const Fd& socket, const Endpoint& peer) {
 }
 
 // Waits until `events` are possible. False at the deadline.
-bool wait_for(const Fd& socket, short events, Clock::time_point deadline) {
+bool wait_for(const Fd& socket, short events, Clock::time_point& deadline) {
   while (true) {
     pollfd watched{socket.get(), events, 0};
-    const int ready = ::poll(&watched, 1, poll_timeout(deadline));
+    const int ready = poll_awake({&watched, 1}, deadline);
     if (ready > 0) return true;
     if (ready == 0 && Clock::now() >= deadline) return false;
     if (ready < 0 && errno != EINTR)
@@ -277,6 +278,16 @@ void set_no_delay(const Fd& socket) {
 int poll_timeout(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
+}
+
+int poll_awake(std::span<pollfd> watched, Clock::time_point& deadline) {
+  PauseWatch pauses;
+  const auto until = std::min(deadline, Clock::now() + PauseWatch::longest_sleep);
+  const int ready = ::poll(watched.data(), watched.size(), poll_timeout(until));
+  const int error = errno;
+  deadline += pauses.look();
+  errno = error;
+  return ready;
 }
 
 }  // namespace stretto::cluster

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include "stretto/base/fd.h"
@@ -66,5 +68,9 @@ void set_no_delay(const Fd& socket);
 
 // Milliseconds until `deadline` for poll(), rounded up; 0 when it has passed.
 int poll_timeout(Clock::time_point deadline);
+
+// poll(2) until `deadline`, but for at most PauseWatch::longest_sleep. Moves `deadline` by the time in which
+// this process was stopped, so that whether it has passed is to be asked afterwards.
+int poll_awake(std::span<pollfd> watched, Clock::time_point& deadline);
 
 }  // namespace stretto::cluster

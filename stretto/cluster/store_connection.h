@@ -26,6 +26,7 @@ class StoreConnection {
   bool proved() const { return phase_ != Phase::greeting; }
   short events() const;                // the events for poll()
   Clock::time_point deadline() const;  // when retry() is due without an event
+  void postpone(Clock::duration time) { deadline_ += time; }
 
   // To be called with the events that poll() returned.
   void serve(short events, StoreTable& table);

@@ -13,6 +13,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/pause_watch.h"
 #include "stretto/cluster/store_connection.h"
 
 namespace stretto::cluster {
@@ -37,6 +38,7 @@ class StoreServer::Loop {
   }
 
   void run() {
+    PauseWatch pauses;
     while (true) {
       std::vector<pollfd> watched = {{stop_.get(), POLLIN, 0},
                                      {accepting() ? listener_.get() : -1, POLLIN, 0}};
@@ -44,6 +46,8 @@ class StoreServer::Loop {
         watched.push_back({connection->fd(), connection->events(), 0});
       ::poll(watched.data(), watched.size(), timeout());
       if (watched[0].revents != 0) return;
+      const auto away = pauses.look();  // means nothing where no connection had a deadline, and changes none
+      for (const auto& connection : connections_) connection->postpone(away);
 
       for (size_t i = 2; i < watched.size(); ++i) {
         if (watched[i].revents != 0) connections_[i - 2]->serve(watched[i].revents, table_);
@@ -80,7 +84,8 @@ class StoreServer::Loop {
     auto first = Clock::time_point::max();
     for (const auto& connection : connections_) first = std::min(first, connection->deadline());
     if (accept_from_ > Clock::now()) first = std::min(first, accept_from_);
-    return first == Clock::time_point::max() ? -1 : poll_timeout(first);
+    if (first == Clock::time_point::max()) return -1;
+    return poll_timeout(std::min(first, Clock::now() + PauseWatch::longest_sleep));
   }
 
   void accept_one() {

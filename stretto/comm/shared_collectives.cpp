@@ -10,6 +10,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/pause_watch.h"
 #include "stretto/comm/backends.h"
 #include "stretto/kernels/reduce.h"
 
@@ -79,8 +80,9 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
   if (finished()) return;
   if (!failure_.empty()) throw DistributedError("{}", failure_);
   const auto spin = team_->crowded() ? crowded_spin_time : spin_time;
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
   auto moved = begin;
+  cluster::PauseWatch pauses;
   for (int idle = 0; !finished(); ++idle) {
     if (advance()) {
       idle = -1;
@@ -91,6 +93,7 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
       continue;
     }
     const auto now = Clock::now();
+    begin += pauses.look(now);
     if (idle == 63) moved = now;  // or a little earlier
     if (now - moved < spin) continue;
     if (now - begin > deadline) {

@@ -204,7 +204,7 @@ void transfer(const SocketTransfer& what, cluster::Clock::time_point deadline, i
     std::array<pollfd, 3> watched = {{{abort, POLLIN, 0},
                                       {streams.receives() ? what.from.fd : -1, POLLIN, 0},
                                       {streams.can_send() ? what.to.fd : -1, POLLOUT, 0}}};
-    const int ready = ::poll(watched.data(), watched.size(), cluster::poll_timeout(deadline));
+    const int ready = cluster::poll_awake(watched, deadline);
     if (ready < 0 && errno != EINTR)
       throw DistributedError("cannot wait for sockets: {}", std::strerror(errno));
     if (watched[0].revents != 0) throw DistributedError("the group was closed");

@@ -228,7 +228,7 @@ int run_with_restarts(const Plan& plan, HostLink* link, const SignalGuard& signa
     const auto delay = restart_delay(restart, count + 1);
     log::warning("restart {} of {} in {}, because {}", count + 1, restart.max_restarts, seconds_text(delay),
                  outcome.failure);
-    if (const auto signal = wait_for_restart(delay, signals)) {
+    if (const auto signal = wait_for_restart(delay, signals, link)) {
       if (link != nullptr) end_before_start(*link, count + 1, *signal);
       return 128 + *signal;
     }

@@ -19,13 +19,22 @@ bool is_restartable(const Outcome& outcome) {
          !outcome.host_lost;
 }
 
-std::optional<int> wait_for_restart(std::chrono::milliseconds delay, const SignalGuard& signals) {
-  const auto until = cluster::Clock::now() + delay;
+std::optional<int> wait_for_restart(std::chrono::milliseconds delay, const SignalGuard& signals,
+                                    const HostLink* link) {
+  auto until = cluster::Clock::now() + delay;
   while (cluster::Clock::now() < until) {
     pollfd watched{signals.fd(), POLLIN, 0};
     ::poll(&watched, 1, cluster::poll_timeout(until));
     while (const auto signal = signals.next()) {
       if (asks_to_end(*signal)) return signal;
+      if (*signal != SIGTSTP) continue;
+      if (link != nullptr) {
+        link->refuse_pause();
+        continue;
+      }
+      const auto begin = cluster::Clock::now();
+      signals.stop_this_process();
+      until += cluster::Clock::now() - begin;
     }
   }
   return std::nullopt;

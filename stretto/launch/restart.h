@@ -20,7 +20,8 @@ std::chrono::milliseconds restart_delay(const RestartOptions& options, int resta
 // usage_error, which a restart would only repeat.
 bool is_restartable(const Outcome& outcome);
 
-// Waits for `delay`. Returns early with a signal that asks the launcher to end.
-std::optional<int> wait_for_restart(std::chrono::milliseconds delay, const SignalGuard& signals);
+// Waits for `delay`. Returns early with a signal that asks the launcher to end. `link`: null on one host.
+std::optional<int> wait_for_restart(std::chrono::milliseconds delay, const SignalGuard& signals,
+                                    const HostLink* link = nullptr);
 
 }  // namespace stretto::launch

@@ -10,6 +10,7 @@
 
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
+#include "stretto/base/strings.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/launch/diagnosis/diagnosis.h"
 #include "stretto/launch/diagnosis/hang_watch.h"
@@ -106,6 +107,7 @@ class Supervisor {
 
   void take_signals() {
     while (const auto signal = signals_.next()) {
+      if (*signal == SIGTSTP) pause_job();
       if (asks_to_end(*signal)) {
         if (link_ != nullptr) link_->post({.kind = HostEvent::Kind::stop, .code = *signal});
         ask_to_end(*signal, link_ == nullptr ? 0 : link_->node());
@@ -133,6 +135,21 @@ class Supervisor {
         here ? "" : link_->plan().hosts[static_cast<size_t>(node)].name + ": ", signal_text(signal),
         seconds_text(options_.stop.grace));
     stop_.within(options_.stop.grace);
+  }
+
+  // Ranks have process groups of their own, so that a terminal stops the launcher alone.
+  void pause_job() {
+    if (link_ != nullptr) return link_->refuse_pause();
+    const auto begin = Clock::now();
+    stop_.send(SIGSTOP);
+    signals_.stop_this_process();
+    stop_.send(SIGCONT);
+    const auto away = Clock::now() - begin;
+    start_ += away;
+    asked_at_ += away;
+    stop_.postpone(away);
+    log::info("the job was paused for {} and continues",
+              human_duration(std::chrono::duration<double>(away).count()));
   }
 
   // Only to processes that handle it: it would kill the others.
@@ -365,7 +382,7 @@ class Supervisor {
   std::optional<Clock::time_point> report_at_;  // when the first failure is to be reported
   std::string report_;
   std::vector<std::string> later_failures_;
-  const Clock::time_point start_ = Clock::now();
+  Clock::time_point start_ = Clock::now();  // without the time of pauses
   std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
   GroupStop stop_;
   Outcome outcome_;

@@ -51,6 +51,10 @@ inline constexpr int hang_exit_code = 124;  // as timeout(1)
 //
 // A rank that has not ended some seconds after SIGKILL is reported and left behind.
 //
+// SIGTSTP (Ctrl-Z) stops the ranks and then the launcher, as it would a job of one process; SIGCONT to the
+// launcher (fg, bg) continues all, and no deadline counts the time in between. With a link it is refused: the
+// other hosts would lose this one.
+//
 // `link`: to the launchers of a job on several hosts; null on one host. Then a failure, a hang or a signal on one host ends the
 // ranks of all, the outcome is the same on all, and the call returns when the ranks of all hosts have ended or their hosts are
 // lost. A rank that is stopped by a signal for the link's host_timeout counts as failed.

@@ -60,7 +60,7 @@ std::string canonical(const std::string& option, const std::string& value,
 void outlive_output(const cluster::RankInfo& info) {
   fill_standard_descriptors();
   ignore_write_signals();
-  if (info.heartbeat.empty()) log::buffer_stderr();
+  log::buffer_stderr(/*to_launcher=*/!info.heartbeat.empty());
 }
 
 std::atomic<bool> lite_exists = false;

@@ -43,7 +43,7 @@ void run_rank(const std::string& program, const command::RecipeArguments& argume
   const cluster::RankInfo info = cluster::read_rank_info();
   resolve_batch(recipe.training, info.world_size, recipe.origins);
   require_whole_copies(recipe.training, info.world_size, recipe.origins);
-  if (!launcher_keeps_log()) log::buffer_stderr();
+  log::buffer_stderr(/*to_launcher=*/!info.heartbeat.empty());
   // If the launcher writes a log file per rank, every rank prints info lines; else only rank 0.
   log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
   std::optional<archive::RunLock> lock;

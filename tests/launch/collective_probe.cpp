@@ -81,6 +81,10 @@ void run(Group& group, std::string_view mode, bool first_life) {
     (odd_one ? group.all_gather(output, at::ones({4})) : group.all_reduce(output)).wait();
   } else if (mode == "compute" && odd_one) {
     std::this_thread::sleep_for(3s);
+  } else if (mode == "late" && odd_one) {
+    fmt::print("is late\n");
+    std::fflush(stdout);
+    std::this_thread::sleep_for(12s);
   }
   all_reduce(group, 1);
 }

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
 #include "tests/support/shell.h"
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,6 +94,31 @@ TEST(SharedMemoryRun, ARankThatFailsAndEndsLaterIsNamed) {
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("probe: the first mistake"), ContainsRegex("rank 1 \\(process [0-9]+\\) ")));
   EXPECT_THAT(result.err, Not(ContainsRegex("error: rank 0 \\(process")));
+}
+
+// Rank 0 waits for rank 1 for 12 s, longer than the deadline of collectives, but for 8 s of these the job is
+// paused.
+TEST(PausedJob, GoesOnThoughThePauseIsLongerThanTheDeadlineOfCollectives) {
+  for (const std::string backend : {"shm", "tcp"}) {
+    BackgroundShell run("exec " + stretto + " launch -N 2 --no-pin --hang-timeout 9 --collective-timeout 9 -- " +
+                        probe + " late " + backend);
+    ASSERT_TRUE(eventually([&] { return run.out().find("[rank 1] is late\n") != std::string::npos; }));
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // rank 0 has begun to wait
+    std::vector<pid_t> all = children_of(run.pid());
+    ASSERT_EQ(all.size(), 2u);
+    all.push_back(run.pid());
+    ::kill(run.pid(), SIGTSTP);
+    EXPECT_TRUE(eventually([&] {
+      return std::ranges::all_of(all, [](pid_t pid) {
+        return read_file(fmt::format("/proc/{}/status", pid)).find("State:\tT") != std::string::npos;
+      });
+    })) << backend;
+    std::this_thread::sleep_for(std::chrono::seconds(8));
+    ::kill(run.pid(), SIGCONT);
+    const ShellResult result = run.wait();
+    EXPECT_EQ(result.exit_code, 0) << backend << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr("the job was paused for "));
+  }
 }
 
 TEST_P(HangingRun, ADeadRankLeavesItsRecord) {

@@ -176,6 +176,16 @@ TEST_F(HostFailure, ASignalToOneLauncherEndsAll) {
   EXPECT_THAT(results[0].err, HasSubstr("host1: SIGTERM (Terminated): stopping"));
 }
 
+TEST_F(HostFailure, APauseOfOneLauncherIsRefused) {
+  const auto results =
+      run(running + "kill -TSTP $job; await err.0 SIGTSTP; sleep 4; fault kill -TERM $job", ":");
+  for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_THAT(
+      results[0].err,
+      HasSubstr("warning: SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one "
+                "as lost after 3 s without a sign of life; Ctrl-C ends the job and saves its state"));
+}
+
 TEST_F(HostFailure, AUsageErrorExplainsOtherFailures) {
   const auto results = run(":", ":", "--max-restarts 3", "refuse");
   for (const HostResult& result : results) {

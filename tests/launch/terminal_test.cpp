@@ -270,6 +270,43 @@ TEST_F(EndlessRun, GoesOnWhileItsTerminalIsNotRead) {
   EXPECT_EQ(terminal.exit_code(), 0);
 }
 
+// Ctrl-Z and fg in a shell with job control.
+TEST_F(EndlessRun, IsPausedByCtrlZAndGoesOnWithFg) {
+  Terminal terminal("exec bash -c 'set -m; (" + command() + "); echo suspended; read -r go; fg; echo \"ended $?\"'");
+  ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
+  terminal.type("\x1a");
+  ASSERT_TRUE(terminal.shows("suspended")) << terminal.text();
+  const size_t before = workspace_.losses("run").size();
+  std::this_thread::sleep_for(1s);
+  EXPECT_EQ(workspace_.losses("run").size(), before);
+  terminal.type("go\n");
+  EXPECT_TRUE(steps_go_on());
+  terminal.type("\x03");
+  EXPECT_TRUE(terminal.shows("ended 0")) << terminal.text();
+  EXPECT_TRUE(saved());
+  EXPECT_THAT(terminal.text(), HasSubstr("the job was paused for "));
+}
+
+// SIGSTOP cannot be passed on: the ranks take all their steps, with more lines than a pipe holds, and the
+// launcher logs them later.
+TEST(StoppedLauncher, StopsNoRankAndLosesNoLine) {
+  const Workspace workspace;
+  const std::string settings = "training.epochs=250 training.max_steps=1000 evaluate.every=never";
+  workspace.train("undisturbed", 2, settings);
+  BackgroundShell run(workspace.command("train", 2, settings) + " --collective-timeout 3");
+  ASSERT_TRUE(eventually([&] { return workspace.has("run/metrics.jsonl") && !workspace.losses("run").empty(); }));
+  ::kill(run.pid(), SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return workspace.losses("run").size() == 1000; }));
+  std::this_thread::sleep_for(4s);
+  ::kill(run.pid(), SIGCONT);
+  const ShellResult result = run.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(workspace.losses("run"), workspace.losses("undisturbed"));
+  const std::string log = workspace.read("run/logger_logs/training_0.log");
+  for (int step = 1; step <= 1000; ++step)
+    ASSERT_THAT(log, HasSubstr(fmt::format("step {}/1000 ", step)));
+}
+
 // 100,000 lines are 10 MB: many times what pipe and buffer hold.
 const std::string many_lines =
     "i=0; while [ $i -lt 100000 ]; do echo \"line $i " + std::string(90, 'x') + "\"; i=$((i+1)); done";

@@ -34,6 +34,7 @@ std::optional<Outcome> await_hosts(HostLink& link, const SignalGuard& signals) {
   while (ready < link.plan().hosts.size()) {
     wait_for_news(link, &signals);
     while (const auto signal = signals.next()) {
+      if (*signal == SIGTSTP) link.refuse_pause();
       if (!asks_to_end(*signal)) continue;
       link.post({.kind = Kind::stop, .code = *signal});
       outcome.user_signal = signal;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/log.h"
 #include "stretto/cluster/store_client.h"
 
 namespace stretto::launch {
@@ -78,6 +79,12 @@ void HostLink::begin(int life) {
   reader_ = std::thread([this, life] { read_log(life); });
   leave("record", "");
   post({.kind = Kind::ready});
+}
+
+void HostLink::refuse_pause() const {
+  log::warning(
+      "SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one as lost after {} s without a sign of life; Ctrl-C ends the job and saves its state",
+      std::chrono::duration<double>(host_timeout_).count());
 }
 
 std::optional<HostEvent> HostLink::next() {

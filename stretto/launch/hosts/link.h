@@ -52,6 +52,9 @@ class HostLink {
   // one is over().
   void begin(int life);
 
+  // Logs that SIGTSTP has no effect on a job of several hosts: the others would lose this host.
+  void refuse_pause() const;
+
   int fd() const { return wake_.get(); }  // readable when next() returns an event
   std::optional<HostEvent> next();
   void post(HostEvent event);  // `node` is filled in

@@ -90,6 +90,7 @@ void Console::finish(const SignalGuard& signals) {
       if (options_.log_files && stream.writer->stalled()) break;
       const auto signal = signals.next();
       if (signal && asks_to_end(*signal)) return;
+      if (signal == SIGTSTP) signals.stop_this_process();
     }
   }
 }

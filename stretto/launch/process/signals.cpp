@@ -24,7 +24,7 @@ bool asks_to_end(int signal) {
 SignalGuard::SignalGuard() {
   ::sigemptyset(&watched_);
   ::sigaddset(&watched_, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGTSTP}) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&watched_, signal);
@@ -60,6 +60,15 @@ bool SignalGuard::end_pending() const {
     if (::sigismember(&pending, signal) == 1 && ::sigismember(&watched_, signal) == 1) return true;
   }
   return false;
+}
+
+void SignalGuard::stop_this_process() const {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGTSTP);
+  ::raise(SIGTSTP);  // blocked, so delivered by the next call
+  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
 void SignalGuard::restore_for_child(bool hold_save) const {

@@ -141,6 +141,45 @@ TEST_F(Signals, OthersProgramsStartWithTheUsualMask) {
   EXPECT_EQ(text("out"), "");
 }
 
+// Its own process group, since SIGTSTP stops none whose members' parents are all in the group.
+TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
+  LaunchOptions options = shell("trap 'echo saved; exit 0' TERM; echo $$ > " + here("pid$RANK") +
+                                    "; while :; do sleep 0.05; done",
+                                2);
+  options.stop.grace = 2s;
+  start(options, [] { ::setpgid(0, 0); });
+  const std::vector<pid_t> all = {launcher_, number_in("pid0"), number_in("pid1")};
+  const auto stopped = [&](pid_t pid) { return process_state(pid) == "T"; };
+  for (int i = 0; i < 2; ++i) {
+    ::kill(launcher_, SIGTSTP);
+    EXPECT_TRUE(comes_true([&] { return std::ranges::all_of(all, stopped); }));
+    ::kill(launcher_, SIGCONT);
+    EXPECT_TRUE(comes_true([&] { return std::ranges::none_of(all, stopped); }));
+  }
+  ::kill(launcher_, SIGTERM);
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_THAT(text("out"), AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n")));
+  EXPECT_THAT(text("err"), HasSubstr("the job was paused for "));
+}
+
+// Ranks that save have the rest of their time after a pause that is longer than that.
+TEST_F(Signals, APauseDoesNotCountAsGrace) {
+  LaunchOptions options = shell("trap 'echo saving; sleep 0.5; sleep 0.5; echo saved; exit 0' TERM; echo $$ > " +
+                                    here("pid$RANK") + "; while :; do sleep 0.05; done",
+                                1);
+  options.stop.grace = 3s;
+  start(options, [] { ::setpgid(0, 0); });
+  number_in("pid0");
+  ::kill(launcher_, SIGTERM);
+  EXPECT_TRUE(told("saving\n"));
+  ::kill(launcher_, SIGTSTP);
+  EXPECT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
+  std::this_thread::sleep_for(4s);
+  ::kill(launcher_, SIGCONT);
+  EXPECT_EQ(exit_code(), 0);
+  EXPECT_EQ(text("out"), "saving\nsaved\n");
+}
+
 // A process that a debugger holds stays after SIGKILL, as one does whose disk does not answer.
 TEST_F(Signals, ARankThatSigkillDoesNotEndIsLeftBehind) {
   LaunchOptions options;
