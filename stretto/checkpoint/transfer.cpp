@@ -17,7 +17,10 @@
 namespace stretto::checkpoint {
 namespace {
 
-constexpr int64_t chunk_bytes = int64_t{8} << 20;
+constexpr int64_t broadcast_chunk = int64_t{8} << 20;
+
+// Several of them are on their way while rank 0 writes one.
+constexpr int64_t message_chunk = int64_t{1} << 20;
 
 // A file that is read in chunks; one that cannot be read has none, and says why.
 class Source {
@@ -74,15 +77,14 @@ class Target {
 
 // Calls `move(begin, bytes)` for the chunks of a file.
 template <class Move>
-void each_chunk(int64_t size, const Move& move) {
-  for (int64_t begin = 0; begin < size; begin += chunk_bytes)
-    move(begin, std::min(chunk_bytes, size - begin));
+void each_chunk(int64_t size, int64_t chunk, const Move& move) {
+  for (int64_t begin = 0; begin < size; begin += chunk) move(begin, std::min(chunk, size - begin));
 }
 
 void send_file(Group& group, const std::filesystem::path& path) {
   const Source file(path);
   group.send(at::full({1}, file.failure().empty() ? file.size() : -1, at::kLong), 0).wait();
-  each_chunk(file.size(),
+  each_chunk(file.size(), message_chunk,
              [&](int64_t begin, int64_t bytes) { group.send(file.chunk(begin, bytes), 0).wait(); });
 }
 
@@ -91,7 +93,7 @@ std::string receive_file(Group& group, int from, const std::filesystem::path& pa
   group.recv(size, from).wait();
   if (size.item<int64_t>() < 0) return fmt::format("rank {} cannot read {}", from, path.filename().string());
   Target file(path);
-  each_chunk(size.item<int64_t>(), [&](int64_t, int64_t bytes) {
+  each_chunk(size.item<int64_t>(), message_chunk, [&](int64_t, int64_t bytes) {
     const Tensor chunk = at::empty({bytes}, at::kByte);
     group.recv(chunk, from).wait();
     file.add(chunk);
@@ -108,7 +110,7 @@ std::string broadcast_file(Group& group, const std::filesystem::path& source,
   if (!target.empty()) copy.emplace(target);
   Tensor size = at::full({1}, file ? file->size() : 0, at::kLong);
   group.broadcast(size, 0).wait();
-  each_chunk(size.item<int64_t>(), [&](int64_t begin, int64_t bytes) {
+  each_chunk(size.item<int64_t>(), broadcast_chunk, [&](int64_t begin, int64_t bytes) {
     const Tensor chunk = file ? file->chunk(begin, bytes) : at::empty({bytes}, at::kByte);
     group.broadcast(chunk, 0).wait();
     if (copy) copy->add(chunk);

@@ -99,6 +99,9 @@ class Group {
   Work all_to_all(Tensor output, const Tensor& input);               // equal pieces along dimension 0
   Work gather(Tensor output, const Tensor& input, int destination);  // output read at the destination only
   Work scatter(Tensor output, const Tensor& input, int source);      // input read at the source only
+  // Messages of one sender and one tag arrive in their order. The work of a send is complete when the tensor may
+  // change, which may be only once the destination has called recv: two ranks that send to each other must not both
+  // wait for that before they call recv.
   Work send(const Tensor& tensor, int destination, int tag = 0);
   Work recv(Tensor tensor, int source, int tag = 0);
   void barrier();

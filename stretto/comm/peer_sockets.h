@@ -14,7 +14,7 @@ namespace stretto {
 
 // Which connection of which ranks a new one is to be.
 struct PeerIntroduction {
-  std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '1'};
+  std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '2'};
   int32_t from = 0, to = 0;
   int32_t channel = 0;
   int32_t size = 0;  // of the group

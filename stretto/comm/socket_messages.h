@@ -3,74 +3,119 @@
 #include <condition_variable>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "stretto/comm/peer_sockets.h"
+#include "stretto/comm/send_window.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
 
-// Messages between two ranks of a group, by sockets of their own, so that they overtake collectives. Those with one sender and one
-// tag arrive in their order. A thread moves them, from the first message on. One that arrives before it is asked for is kept in
-// memory.
+// Messages between two ranks of a group, by sockets of their own, so that they overtake collectives. Those
+// with one sender and one tag arrive in their order. Each is moved by the call that begins it or by a thread.
+// Those that arrive before they are asked for are kept in memory, up to SendWindow::limit per sender; the
+// rest stays with the sender until it is asked for.
 class SocketMessages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
+  // What goes over a connection: a message, followed by its bytes, or the announcement of receives.
+  struct Frame {
+    enum class Kind : int32_t { message = 1, asked };
+
+    Kind kind;
+    int32_t tag;
+    int32_t dtype;  // of a message; else 0
+    int32_t zero;
+    uint64_t size;  // of a message, in bytes; or the number of receives
+  };
+
   SocketMessages(std::shared_ptr<PeerSockets> sockets, std::chrono::milliseconds deadline);
-  // Waits up to a second for messages that are being sent.
+  // Waits up to a second until the others have received what was sent.
   ~SocketMessages();
   SocketMessages(const SocketMessages&) = delete;
   SocketMessages& operator=(const SocketMessages&) = delete;
 
-  // Done when the tensor may be changed.
+  // Done when the tensor may be changed, which may be once the destination asks for the message.
   WorkPtr send(const Tensor& tensor, int destination, int tag);
   // Throws DistributedError, when it is waited for, if the message is of another size or type.
   WorkPtr receive(const Tensor& tensor, int source, int tag);
 
  private:
-  struct Header {
-    int32_t tag;
-    int32_t dtype;
-    uint64_t bytes;
-  };
   struct Transfer;
   class MessageWork;
+  using TransferPtr = std::shared_ptr<Transfer>;
+  using Sends = std::map<int, std::deque<TransferPtr>>;  // by tag; none is empty
+  using Receives = std::list<TransferPtr>;
+
+  struct Outgoing {
+    Frame frame;
+    TransferPtr message;  // null: an announcement
+    size_t moved = 0;     // bytes, with the frame
+  };
+  struct Incoming {
+    Frame frame{};
+    size_t frame_bytes = 0, content_bytes = 0;  // of these, received
+    TransferPtr asked = {};                     // null: the message had not been asked for when it began
+    Tensor content = {};                        // undefined: it is dropped
+  };
+  struct Announcement {
+    int tag;
+    uint64_t receives;
+  };
   struct Peer {
-    std::list<std::shared_ptr<Transfer>> sends;     // the first is being sent
-    std::list<std::shared_ptr<Transfer>> receives;  // asked for and not begun
-    std::deque<std::pair<Header, Tensor>> early;    // arrived and not asked for
-    Header header{};                                // of the message that is arriving
-    size_t header_bytes = 0;                        // of these, received
-    std::shared_ptr<Transfer> arriving = {};        // null: it has not been asked for, or is not whole
-    Tensor content = {};                            // of that message
-    size_t content_bytes = 0;
+    Sends sends = {};                            // not begun
+    SendWindow window = {};                      // for these
+    std::deque<Announcement> announcements = {};
+    bool announce = false;                       // these, now
+    uint64_t taken = 0;                          // costs of messages whose receives are not announced yet
+    std::optional<Outgoing> outgoing = {};       // is being sent
+    Receives receives = {};                      // asked for and not begun
+    std::deque<std::pair<Frame, Tensor>> early;  // arrived and not asked for
+    uint64_t early_cost = 0;                     // of these, and of such a one that is arriving
+    Incoming incoming = {};                      // is arriving
     std::string failure = {};
   };
 
-  WorkPtr start(std::shared_ptr<Transfer> transfer);
+  WorkPtr start(TransferPtr transfer);
+  static void start_receive(Peer& peer, TransferPtr transfer);
   void work();
-  void send_some(int rank, Peer& peer);
-  void receive_some(int rank, Peer& peer);
-  void begin_content(Peer& peer);
-  void finish(Transfer& transfer, const std::string& error = "");
-  void end_transfers(Peer& peer, const std::string& why);
+  static bool has_output(Peer& peer);
+  static Sends::iterator next_send(Peer& peer);
+  static void announce(Peer& peer, int tag);
+  static bool begin_frame(Peer& peer);
+  bool send_some(int rank, Peer& peer);
+  void end_connection(int rank, Peer& peer);
+  bool receive_some(int rank, Peer& peer);
+  bool receive(int rank, Peer& peer, std::byte* to, size_t wanted, size_t& received);
+  static void take_frame(Peer& peer);
+  static void end_message(Peer& peer);
+  static void take_early(Peer& peer, const Frame& frame, const Tensor& content, Transfer& receive);
+  static Receives::iterator find_receive(Peer& peer, int tag);
+  static void finish(Transfer& transfer, const std::string& error = "");
+  static void end_transfers(Peer& peer, const std::string& why);
   void fail(int rank, Peer& peer, const std::string& why);
-  static std::string difference(const Header& header, const Tensor& tensor);
+  static Frame frame_of(const Tensor& tensor, int tag);
+  static std::string difference(const Frame& frame, const Tensor& tensor);
 
   const std::shared_ptr<PeerSockets> sockets_;
   const std::chrono::milliseconds deadline_;
   const Fd wake_;
+  std::vector<std::byte> dropped_;  // bytes of messages that do not fit; the thread's
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Peer> peers_;
-  bool closing_ = false;
+  uint64_t sends_ = 0;  // so far
+  bool leaving_ = false, closing_ = false;
   std::thread thread_;
 };
 

@@ -71,7 +71,7 @@ TEST(Tcp, StrangersGetNothingAndTheGroupIsMadeAllTheSame) {
   const Fd silent = cluster::connect_socket(where, deadline);
   { const Fd gone = cluster::connect_socket(where, deadline); }
   EXPECT_EQ(as_stranger(where, std::string(88, 'x')), "");
-  const std::string rank_1 = std::string("stretto1") + std::string("\1\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0", 16);
+  const std::string rank_1 = std::string("stretto2") + std::string("\1\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0", 16);
   EXPECT_EQ(as_stranger(where, rank_1 + std::string(64, 'x')), "");
   std::vector<Fd> flood;
   for (int i = 0; i < 100; ++i) flood.push_back(cluster::connect_socket(where, deadline));
