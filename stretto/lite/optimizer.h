@@ -1,11 +1,13 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
 
 #include <torch/optim/optimizer.h>
+#include <torch/serialize/archive.h>
 
 #include "stretto/lite/model.h"
 #include "stretto/optim/optim.h"
@@ -67,5 +69,24 @@ class LiteOptimizer {
  private:
   lite::OptimizerBackend* backend_;
 };
+
+// What torch::save and torch::load of an optimizer call. Its state may be divided among the ranks, and every rank would write
+// the file.
+template <class Archive>
+requires std::derived_from<Archive, torch::serialize::OutputArchive>
+Archive& operator<<(Archive& archive, const LiteOptimizer&) {
+  static_assert(
+      !std::same_as<Archive, Archive>,
+      "torch::save of a LiteOptimizer is not supported: call lite.save(folder, {.step = step}) on every rank, which saves the state of all ranks, models and optimizers");
+  return archive;
+}
+template <class Archive>
+requires std::derived_from<Archive, torch::serialize::InputArchive>
+Archive& operator>>(Archive& archive, LiteOptimizer&) {
+  static_assert(
+      !std::same_as<Archive, Archive>,
+      "torch::load of a LiteOptimizer is not supported: call lite.load(folder) on every rank, which loads what lite.save has saved");
+  return archive;
+}
 
 }  // namespace stretto

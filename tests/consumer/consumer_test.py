@@ -135,6 +135,26 @@ class PkgConfig(InFolder):
         run("c++", PROJECT / "consumer.cpp", *flags, "-o", "consumer", folder=self.folder)
         self.assertIn("200 steps", run("./consumer", "out", folder=self.folder))
 
+    def test_saving_lites_optimizer_with_torch_is_refused_in_one_sentence(self):
+        flags = run("pkg-config", "--cflags", "stretto", folder=self.folder,
+                    PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")).split()
+        (self.folder / "program.cpp").write_text("""
+            #include <torch/torch.h>
+            #include <stretto/stretto.h>
+            int main() {
+              stretto::Lite lite;
+              torch::nn::Linear net(2, 1);
+              auto [model, optimizer] = lite.setup(net, torch::optim::Adam(net->parameters(), 1e-3));
+              torch::save(model, "model.pt");
+              torch::save(optimizer, "optimizer.pt");
+              torch::load(optimizer, "optimizer.pt");
+            }""")
+        said = run("c++", "-fsyntax-only", *flags, "program.cpp", folder=self.folder, expect=1)
+        errors = re.findall("error: (.*)", said)
+        self.assertEqual(len(errors), 2, said)
+        self.assertIn("torch::save of a LiteOptimizer is not supported: call lite.save(folder", errors[0])
+        self.assertIn("torch::load of a LiteOptimizer is not supported: call lite.load(folder) on every rank", errors[1])
+
 
 class Extending(InFolder):
     """The programs of examples/extending, built outside of the tree: a model family and a task of one's own."""
