@@ -37,19 +37,24 @@ class RowTable : public nn::RowObserver {
   // After a reduction: the rows that have a gradient on any rank, ascending, and the sum of squares of those gradients
   // that this rank holds.
   std::span<const int64_t> rows() const { return rows_; }
-  double sum_of_squares() const { return sum_of_squares_; }
+  double sum_of_squares() const;
 
-  void zero_gradient();  // of rows()
+  void zero_gradient();  // of all rows that have one, reduced or not
   void forget_rows();    // the optimizer has zeroed them
 
  private:
-  Tensor row_index();
+  // Some of rows(), and the columns of them that this rank holds.
+  struct HeldRows {
+    Tensor gradients;  // [R, columns] consecutive rows of the table
+    Tensor index;      // of the rows among these R
+    Range rows;        // of rows(): the same
+    Range columns;
+  };
+  void find_rows();
+  Tensor row_index() const;
   // Whether the gradient is this rank's alone to keep and lies in the arena; else it is added to what is held there.
   bool is_in_place() const;
-  Tensor held_gradients(const Range& elements) const;
-  double add_held(const Tensor& sums);
-  double add_whole_rows(int64_t first, int64_t end, const Tensor& sums);
-  double add_part_of_row(const Range& elements, const Tensor& sums);
+  std::vector<HeldRows> held_rows() const;
 
   const Arena& arena_;
   const Arena::Parameter& parameter_;
@@ -60,7 +65,6 @@ class RowTable : public nn::RowObserver {
   Group& group_;
   Work touched_mask_work_;
   std::vector<int64_t> rows_;
-  double sum_of_squares_ = 0;
   std::function<void(std::span<const int64_t>)> on_read_;
 };
 
