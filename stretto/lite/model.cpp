@@ -170,10 +170,7 @@ void Model::zero_grad() {
 void Model::zero_grad(const std::set<size_t>& parameters) {
   engine_->arena().rebind_dropped_gradients();
   for (const size_t index : parameters) {
-    const auto& parameter = engine_->arena().parameters()[index];
-    const stretto::Range held =
-        stretto::Range{parameter.begin, parameter.end} & engine_->arena().gradient_range();
-    engine_->arena().gradients(held).zero_();
+    engine_->reducer().zero_gradient(index);
     used_[index] = 0;
   }
 }

@@ -253,6 +253,12 @@ void Engine::step(const optim::StepRates& rates, double grad_scale) {
 void Engine::step(const optim::StepRates& rates, const optim::Evaluation& first,
                   const optim::Reevaluate& again) {
   if (optimizer_ == nullptr) throw Error("step: this engine has no optimizer");
+void Engine::keep_gradients(const std::function<bool(const std::string&)>& keeps) {
+  for (size_t i = 0; i < arena_.parameters().size(); ++i) {
+    if (!keeps(arena_.parameters()[i].info.name)) reducer_.zero_gradient(i);
+  }
+}
+
   optimizer_->step(rates, first, [&] {
     reducer_.gradients_were_zeroed();
     return again();

@@ -107,6 +107,8 @@ class Engine {
   void clamp_gradients(double limit);  // each element to [-limit, limit]
   void zero_gradients() { reducer_.zero_gradients(); }
 
+  // Zeroes the gradients of all parameters but those for whose name `keeps` returns true, on every rank that has them.
+  void keep_gradients(const std::function<bool(const std::string& parameter)>& keeps);
   // --- the step
 
   // Updates the parameters with gradients multiplied by `grad_scale`, zeroes the gradients, and gathers the parameters

@@ -319,6 +319,15 @@ void Reducer::zero_gradients() {
   for (const auto& table : tables_) table->zero_gradient();
 }
 
+void Reducer::zero_gradient(size_t parameter) {
+  const auto table = std::ranges::find(parameter_of_table_, parameter);
+  if (table != parameter_of_table_.end())
+    return tables_[static_cast<size_t>(table - parameter_of_table_.begin())]->zero_gradient();
+  const Arena::Parameter& of = arena_.parameters()[parameter];
+  const Range part = Range{of.begin, of.end} & arena_.gradient_range();
+  if (part.size() > 0) arena_.gradients(part).zero_();
+}
+
 void Reducer::gradients_were_zeroed() {
   for (const auto& table : tables_) table->forget_rows();
 }

@@ -90,6 +90,8 @@ class Reducer {
   // After a step: zeroes the gradients; or: the optimizer has zeroed them in the pass that used them.
   void zero_gradients();
   void gradients_were_zeroed();
+  // Zeroes that of one parameter, by its index. REQUIRES: phase idle.
+  void zero_gradient(size_t parameter);
 
   // Sparse tables in the order of parameters, and their rows with gradients.
   const std::vector<std::unique_ptr<RowTable>>& tables() const { return tables_; }

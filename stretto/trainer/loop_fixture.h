@@ -67,7 +67,7 @@ class LoopTest : public ::testing::Test {
     FitResult result;
     samples_ = 0;
     std::mutex mutex;
-    run_rank_threads(ranks, [&](Group& group) {
+    const auto run_rank = [&](Group& group) {
       Task module;
       Trainer trainer(recipe_, group, at::kCPU);
       if (prepare) prepare(trainer);
@@ -76,7 +76,10 @@ class LoopTest : public ::testing::Test {
       const std::lock_guard lock(mutex);
       samples_ += module.samples;
       if (group.rank() == 0) result = mine;
-    });
+    };
+    GroupOptions options;
+    options.deadline = std::chrono::seconds(20);
+    run_rank_threads(ranks, options, run_rank, backend_);
     return result;
   }
   std::vector<nlohmann::json> records() const {
@@ -108,6 +111,7 @@ class LoopTest : public ::testing::Test {
 
   TempFolder folder_;
   Recipe recipe_;
+  std::string backend_ = "shm";  // "tcp": ranks without shared memory, as on several hosts
   int64_t samples_ = 0;  // evaluated, over all ranks
 };
 

@@ -89,6 +89,7 @@ double ManualOptimization::step(const std::string& optimizer) {
   if (count <= 0)
     throw DataError("step(\"{}\"): the losses of the global batch count {} samples", optimizer, count);
   optimizers_.select(index);
+  engine_.keep_gradients([this](const std::string& name) { return optimizers_.selected_has(name); });
   double norm = engine_.gradient_norm();
   if (!std::isfinite(loss_sum) || !std::isfinite(norm)) {
     const std::string parameter = engine_.first_nonfinite();

@@ -69,6 +69,9 @@ struct GanTask : Module {
   int64_t samples = 0;  // of the fixture
 };
 
+constexpr std::pair<const char*, const char*> strategies_and_backends[] = {
+    {"ddp", "shm"}, {"ddp", "tcp"}, {"zero1", "shm"}, {"zero1", "tcp"}};
+
 class ManualTest : public LoopTest {
  protected:
   ManualTest() {
@@ -134,6 +137,7 @@ TEST_F(ManualTest, AGanTrainsAsInALoopOfTorch) {
 
 TEST_F(ManualTest, IsTheSameForAnyNumberOfRanks) {
   recipe_.evaluate.every = "epoch";
+  recipe_.training.max_grad_norm = 0.1;
   const NamedTensors alone = train(1, "alone");
   const auto means = [&](const char* name) {
     std::vector<double> values;
@@ -146,16 +150,40 @@ TEST_F(ManualTest, IsTheSameForAnyNumberOfRanks) {
   ASSERT_EQ(losses.size(), 14U);
   EXPECT_DOUBLE_EQ(rates.front(), 0.05);
   EXPECT_DOUBLE_EQ(rates.back(), 0.0125) << "the schedule counts its optimizer's steps";
-  for (const char* strategy : {"ddp", "zero1"}) {
+  for (const auto& [strategy, backend] : strategies_and_backends) {
     recipe_.training.strategy = strategy;
+    backend_ = backend;
     for (const int ranks : {2, 3}) {  // the last batch of an epoch has 3 samples; of 4 divided by 3
-      const NamedTensors several = train(ranks, strategy + std::to_string(ranks));
+      const std::string which = fmt::format("{}-{}-{}", strategy, backend, ranks);
+      const NamedTensors several = train(ranks, which);
       for (const auto& [name, tensor] : alone)
-        EXPECT_TRUE(tensor.allclose(several.at(name), 1e-9, 1e-12)) << name << ranks << strategy;
+        EXPECT_TRUE(tensor.allclose(several.at(name), 1e-9, 1e-12)) << name << " " << which;
       const auto found = means("loss_generator");
       ASSERT_EQ(found.size(), losses.size());
-      for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(found[i], losses[i], 1e-9) << i;
+      for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(found[i], losses[i], 1e-9) << which << " " << i;
     }
+  }
+}
+
+// The generator's loss also gives the discriminator a gradient, which its own step does not use.
+struct OtherGradientsAreNotFinite : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor &weight = net->generator->weight, &other = net->discriminator->weight;
+    const Tensor sum = weight.square().sum() * batch.count + (other - other.detach()).abs().sqrt().sum();
+    context.manual().backward({sum, batch.count});
+    context.manual().step("generator");
+    return {sum.detach(), batch.count};
+  }
+};
+
+TEST_F(ManualTest, AStepUsesNoGradientsOfOtherOptimizers) {
+  const NamedTensors alone = train<OtherGradientsAreNotFinite>(1, "alone");
+  for (const auto& [strategy, backend] : strategies_and_backends) {
+    recipe_.training.strategy = strategy;
+    backend_ = backend;
+    const NamedTensors two = train<OtherGradientsAreNotFinite>(2, fmt::format("{}-{}", strategy, backend));
+    for (const auto& [name, tensor] : alone)
+      EXPECT_TRUE(tensor.allclose(two.at(name), 1e-9, 1e-12)) << name << " " << strategy << " " << backend;
   }
 }
 

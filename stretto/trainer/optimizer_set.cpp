@@ -91,13 +91,6 @@ void OptimizerSet::make_state(const Allocator& allocator) {
   }
 }
 
-void OptimizerSet::select(size_t index) {
-  selected_ = index;
-  const auto [begin, end] = ranges_[index];
-  buffers().grad.slice(0, 0, begin).zero_();
-  buffers().grad.slice(0, end).zero_();
-}
-
 void OptimizerSet::update(const optim::StepRates& rates, double grad_scale, int64_t /*step*/,
                           const optim::TouchedRows& /*touched*/) {
   parts_[selected_].optimizer->step(rates, grad_scale);

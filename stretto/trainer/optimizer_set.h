@@ -26,8 +26,10 @@ class OptimizerSet : public optim::Optimizer {
   optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
   size_t size() const { return parts_.size(); }
 
-  // The optimizer that the next steps are of. Zeroes the gradients of all parameters but its own.
-  void select(size_t index);
+  // The optimizer that the next steps are of, and whether it has a parameter. Before a step the gradients of all others must
+  // be zeroed.
+  void select(size_t index) { selected_ = index; }
+  bool selected_has(const std::string& parameter) const { return owner_of(parameter) == selected_; }
 
   // The state of each optimizer and schedule, as "<prefix>.<name>". add_state() and resume() are of the set as a whole.
   void add_part_states(State& state, const std::string& prefix) const;
