@@ -70,8 +70,8 @@ class LiteOptimizer {
   lite::OptimizerBackend* backend_;
 };
 
-// What torch::save and torch::load of an optimizer call. Its state may be divided among the ranks, and every rank would write
-// the file.
+// What torch::save and torch::load of an optimizer call. Its state may be divided among the ranks, and every
+// rank would write the file.
 template <class Archive>
 requires std::derived_from<Archive, torch::serialize::OutputArchive>
 Archive& operator<<(Archive& archive, const LiteOptimizer&) {

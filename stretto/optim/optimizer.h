@@ -76,6 +76,10 @@ class Optimizer {
 
   // Whether it can leave rows without gradients for later. If not, step() steps them with the rest.
   virtual bool steps_rows() const { return false; }
+  // Whether rows without a gradient stay as they are, which makes it part of the rule which rows have one: those
+  // with a value other than zero. Every strategy then gives its pieces of tables their row_width. REQUIRES: a
+  // placement() of whole rows.
+  virtual bool keeps_idle_rows() const { return false; }
   virtual void catch_up(size_t /*table*/, std::span<const int64_t> /*rows*/) {}
   virtual void catch_up() {}  // all rows of all tables
 

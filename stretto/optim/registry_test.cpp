@@ -182,6 +182,26 @@ TEST(Optimizers, SparseAdamStepsRowsWithGradientsAsTorch) {
   EXPECT_EQ(compared, 2);
 }
 
+TEST(Optimizers, SparseAdamLeavesATouchedRowWhoseGradientIsZero) {
+  for (const bool by_rows : {true, false}) {
+    const Buffers buffers = {at::ones({12}), at::zeros({12}), {}};
+    auto optimizer = from_yaml("{type: SparseAdam}");
+    optimizer->bind(buffers, {{.name = "w", .shape = {4, 3}, .end = 12, .row_width = 3}}, plain_memory());
+    const std::vector<int64_t> rows = {0, 2};
+    const TouchedRows touched = by_rows ? TouchedRows{rows} : TouchedRows{};
+    buffers.grad.slice(0, 0, 3).fill_(1);
+    buffers.grad[7] = 1;
+    optimizer->step({.lr = 0.1}, 1, touched);
+    const Tensor after = buffers.master.clone();
+    EXPECT_TRUE(after.slice(0, 0, 3).lt(1).all().item<bool>());
+    EXPECT_LT(after[7].item<float>(), 1);
+    buffers.grad.slice(0, 0, 3).fill_(1);  // and row 2 has zeros
+    optimizer->step({.lr = 0.1}, 1, touched);
+    EXPECT_TRUE(buffers.master.slice(0, 3).equal(after.slice(0, 3)));
+    EXPECT_TRUE(buffers.master.slice(0, 0, 3).lt(after.slice(0, 0, 3)).all().item<bool>());
+  }
+}
+
 // The loss of the script's rosenbrock(), and its gradient / scale in the buffers.
 Evaluation rosenbrock(const Run& run) {
   constexpr double scale = 0.25;

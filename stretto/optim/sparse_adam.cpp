@@ -16,16 +16,15 @@ class SparseAdam : public ElementwiseOptimizer, private RowRule {
   std::string name() const override { return "SparseAdam"; }
   Placement placement() const override { return Placement::rows; }
   bool steps_rows() const override { return true; }
+  bool keeps_idle_rows() const override { return true; }
 
  private:
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_avg_sq"}; }
 
   void step_range(const Range& range, const StepRates& rates, double grad_scale, int64_t step) override {
     if (range.row_width > 0) {
-      const Tensor gradient = range.buffers.grad.view({-1, range.row_width});
-      const Tensor rows = gradient.ne(0).any(1).nonzero().flatten().contiguous();
-      return step_rows_of(range, {rows.const_data_ptr<int64_t>(), static_cast<size_t>(rows.numel())}, rates,
-                          grad_scale, step);
+      const Tensor rows = has_gradient(rows_of(range)).nonzero().flatten();
+      return step_rows_of(range, rows, rates, grad_scale, step);
     }
     kernels::adamw(tensors(range), range.state[0], range.state[1],
                    settings(rates.lr, rates.momentum, options_.eps, grad_scale, step));
@@ -35,8 +34,12 @@ class SparseAdam : public ElementwiseOptimizer, private RowRule {
 
   void step_rows(size_t index, std::span<const int64_t> rows, const StepRates& rates, double grad_scale,
                  int64_t step) override {
+    if (rows.empty()) return;
     const Range& range = table(index);
-    step_rows_of(range, rows, {rates.lr * range.lr_factor, rates.momentum}, grad_scale, step);
+    const Tensor touched =
+        at::from_blob(const_cast<int64_t*>(rows.data()), {std::ssize(rows)}, at::kLong);
+    const Tensor with_gradient = touched.masked_select(has_gradient(rows_of(range).index_select(0, touched)));
+    step_rows_of(range, with_gradient, {rates.lr * range.lr_factor, rates.momentum}, grad_scale, step);
   }
 
   // Idle rows stay as they are.
@@ -47,12 +50,17 @@ class SparseAdam : public ElementwiseOptimizer, private RowRule {
   }
 
   // torch's SparseAdam adds eps to the root of exp_avg_sq before the correction of its bias, Adam after it.
-  void step_rows_of(const Range& range, std::span<const int64_t> rows, const StepRates& rates,
-                    double grad_scale, int64_t step) const {
+  void step_rows_of(const Range& range, const Tensor& rows, const StepRates& rates, double grad_scale,
+                    int64_t step) const {
     const double correction = std::sqrt(1 - std::pow(options_.betas[1], static_cast<double>(step)));
-    kernels::adamw_rows(tensors(range), range.state[0], range.state[1], range.row_width, rows,
+    const Tensor index = rows.contiguous();
+    kernels::adamw_rows(tensors(range), range.state[0], range.state[1], range.row_width,
+                        {index.const_data_ptr<int64_t>(), static_cast<size_t>(index.numel())},
                         settings(rates.lr, rates.momentum, options_.eps / correction, grad_scale, step));
   }
+
+  static Tensor rows_of(const Range& range) { return range.buffers.grad.view({-1, range.row_width}); }
+  static Tensor has_gradient(const Tensor& rows) { return rows.ne(0).any(1); }
 
   static kernels::OptimizerRange tensors(const Range& range) {
     return {range.buffers.master, range.buffers.grad, range.buffers.compute};

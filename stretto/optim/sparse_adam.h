@@ -7,9 +7,10 @@
 
 namespace stretto::optim {
 
-// Adam that leaves rows without a gradient as they are: torch.optim.SparseAdam for tables whose gradients are rows (nn::Embedding,
-// sparse), where neither the averages nor the weights of other rows change; Adam for all other parameters, which torch's refuses.
-// Where a strategy does not pass on which rows have gradients, they are those with a value other than zero.
+// Adam that leaves rows without a gradient as they are: torch.optim.SparseAdam for tables whose gradients are
+// rows (nn::Embedding, sparse), where neither the averages nor the weights of other rows change; Adam for all
+// other parameters, which torch's refuses. A row has a gradient if one of its values is not zero, so that the
+// steps are the same under every strategy; torch also steps a row that was looked up with a gradient of zeros.
 std::unique_ptr<Optimizer> sparse_adam(const SparseAdamOptions& options);
 
 }  // namespace stretto::optim

@@ -199,7 +199,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
                       .end = mine.end - owned_.begin,
                       .weight_decay = info.weight_decay,
                       .lr_factor = info.lr_factor,
-                      .row_width = info.sparse && shards_.size() == 1 ? info.tensor.size(1) : 0,
+                      .row_width = info.steps_rows ? info.tensor.size(1) : 0,
                       .replicated = shards_.size() == 1});
   }
   return pieces;

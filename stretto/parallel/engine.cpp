@@ -34,20 +34,34 @@ PrepareParameters load_some(Group& group, const EngineOptions& options) {
   };
 }
 
-// Whether sparse tables are reduced by rows; if shards are stepped, whole. Sums over copies are of whole shards.
+bool steps_shards(const DataParallel& ranks, const Sharding& sharding) {
+  return sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
+}
+
+// Whether sparse tables are reduced by rows. Sums over copies are of whole shards.
 bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sharding& sharding,
               const optim::Optimizer* optimizer) {
   if (!options.lazy_rows || options.fixed_order > 0 || optimizer == nullptr || ranks.replicas != nullptr)
     return false;
-  const bool shards = sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
-  return shards || optimizer->steps_rows();
+  return steps_shards(ranks, sharding) || optimizer->steps_rows();
 }
 
 ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
                       const Sharding& sharding, const optim::Optimizer* optimizer) {
   ModuleTensors tensors = collect_tensors(module, options.groups, options.min_unit_elements);
   const bool rows = use_rows(ranks, options, sharding, optimizer);
-  for (NamedParameter& parameter : tensors.trainable) parameter.sparse = parameter.sparse && rows;
+  for (NamedParameter& parameter : tensors.trainable) {
+    if (!parameter.sparse) continue;
+    const bool on_cpu = parameter.tensor.device().is_cpu();
+    const bool keeps_idle = optimizer != nullptr && optimizer->keeps_idle_rows();
+    if (keeps_idle && !on_cpu) {
+      throw ConfigError(
+          "{} steps the rows of sparse tables on the CPU only, and {} is on {}; choose Adam, or the CPU as the device",
+          optimizer->name(), parameter.name, parameter.tensor.device().str());
+    }
+    parameter.sparse = rows && on_cpu;
+    parameter.steps_rows = keeps_idle || (parameter.sparse && !steps_shards(ranks, sharding));
+  }
   load_equal(ranks.all, options, tensors.frozen);
   broadcast_tensors(ranks.all, tensors.buffers);
   return tensors;
@@ -239,13 +253,18 @@ Tensor Engine::gradients() const { return arena_.gradients(reducer_.held()); }
 
 void Engine::scale_gradients(double factor) { gradients().mul_(factor); }
 
+void Engine::keep_gradients(const std::function<bool(const std::string&)>& keeps) {
+  for (size_t i = 0; i < arena_.parameters().size(); ++i) {
+    if (!keeps(arena_.parameters()[i].info.name)) reducer_.zero_gradient(i);
+  }
+}
+
 void Engine::clamp_gradients(double limit) { gradients().clamp_(-limit, limit); }
 
 void Engine::step(const optim::StepRates& rates, double grad_scale) {
   if (optimizer_ == nullptr) throw Error("step: this engine has no optimizer");
   if (arena_.parameters_are_shared()) ranks_.shard.barrier();  // others may still compute with them
-  const bool steps_rows = arena_.shards().size() == 1;
-  optimizer_->step(rates, grad_scale, steps_rows ? reducer_.touched_rows() : optim::TouchedRows());
+  optimizer_->step(rates, grad_scale, reducer_.touched_rows());
   follow_step();
 }
 
@@ -253,12 +272,6 @@ void Engine::step(const optim::StepRates& rates, double grad_scale) {
 void Engine::step(const optim::StepRates& rates, const optim::Evaluation& first,
                   const optim::Reevaluate& again) {
   if (optimizer_ == nullptr) throw Error("step: this engine has no optimizer");
-void Engine::keep_gradients(const std::function<bool(const std::string&)>& keeps) {
-  for (size_t i = 0; i < arena_.parameters().size(); ++i) {
-    if (!keeps(arena_.parameters()[i].info.name)) reducer_.zero_gradient(i);
-  }
-}
-
   optimizer_->step(rates, first, [&] {
     reducer_.gradients_were_zeroed();
     return again();

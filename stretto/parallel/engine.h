@@ -33,7 +33,8 @@ struct EngineOptions {
   bool shared_parameters = true;
   std::vector<ParameterGroup> groups = {};  // settings of parameters by name pattern
   // The gradients of sparse embedding tables are reduced row by row, and the rows stepped one by one if strategy and
-  // optimizer support it. Off: weights are up to date after every step, without catch_up().
+  // optimizer support it. Off: weights are up to date after every step, without catch_up(). An optimizer that
+  // keeps_idle_rows() steps rows in any case.
   bool lazy_rows = true;
   // > 0: micro-batches of this rank per step, the same on all ranks, which are 1, 2, 4, ...: all sums over micro-batches and
   // ranks are taken in an order that depends on all their number only. REQUIRES gradients that no strategy shards.
@@ -106,9 +107,9 @@ class Engine {
   void scale_gradients(double factor);
   void clamp_gradients(double limit);  // each element to [-limit, limit]
   void zero_gradients() { reducer_.zero_gradients(); }
-
-  // Zeroes the gradients of all parameters but those for whose name `keeps` returns true, on every rank that has them.
+  // Zeroes the gradients of all parameters but those for whose name `keeps` returns true, on every rank.
   void keep_gradients(const std::function<bool(const std::string& parameter)>& keeps);
+
   // --- the step
 
   // Updates the parameters with gradients multiplied by `grad_scale`, zeroes the gradients, and gathers the parameters

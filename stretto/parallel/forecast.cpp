@@ -45,7 +45,7 @@ ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Op
   int64_t end = 0;
   std::string unit;
   for (const NamedParameter& parameter : tensors.trainable) {
-    if (parameter.sparse) sizes.tables += parameter.tensor.numel();
+    if (parameter.sparse && parameter.tensor.device().is_cpu()) sizes.tables += parameter.tensor.numel();
     const int64_t begin = end, size = parameter.tensor.numel();
     end += Arena::padded(size);
     if (sizes.units.empty() || parameter.unit != unit) sizes.units.push_back(0);

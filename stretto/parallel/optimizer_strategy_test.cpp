@@ -10,7 +10,8 @@
 #include "stretto/optim/registry.h"
 #include "stretto/parallel/engine.h"
 
-// Every optimizer under every strategy takes the steps that it takes on one rank.
+// Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a table
+// of which each step uses few rows.
 namespace stretto {
 namespace {
 
@@ -23,16 +24,22 @@ struct TwoBlocks : torch::nn::Module {
     at::Generator random = at::detail::createCPUGenerator(5);
     for (Tensor& parameter : parameters()) parameter.normal_(0, 0.5, random);
   }
-  Tensor forward(const Tensor& x) {
-    return last->forward(at::tanh(block->forward(at::tanh(first->forward(x))))).square().sum();
+  Tensor forward(const Tensor& x, const Tensor& ids) {
+    const Tensor input = at::tanh(first->forward(x) + words->forward(ids));
+    return last->forward(at::tanh(block->forward(input))).square().sum();
   }
+  std::shared_ptr<nn::Embedding> words =
+      register_module("words", std::make_shared<nn::Embedding>(20, 9, /*sparse=*/true));
   std::shared_ptr<nn::Linear> first = register_module("first", std::make_shared<nn::Linear>(6, 9));
   std::shared_ptr<nn::Sharded<nn::Linear>> block =
       register_module("block", nn::make_sharded<nn::Linear>(9, 9));
   std::shared_ptr<nn::Linear> last = register_module("last", std::make_shared<nn::Linear>(9, 4));
 };
 
-NamedTensors twenty_steps(const DataParallel& ranks, const std::string& strategy, const std::string& type) {
+// Of each ten rows of the table, a step uses two; and none of the last ten.
+constexpr int64_t used_rows = 10;
+
+NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, const std::string& type) {
   TwoBlocks net;
   net.to(at::kDouble);
   declare::Choice choice(optim::optimizer_kinds(), type, "");
@@ -40,13 +47,16 @@ NamedTensors twenty_steps(const DataParallel& ranks, const std::string& strategy
   if (type == "LBFGS") choice.as<optim::LbfgsOptions>() = {.max_iter = 5, .line_search_fn = "strong_wolfe"};
   auto optimizer = optim::make_optimizer(choice);
   optim::StepRates rates = optimizer->base_rates();
-  Engine engine(net, ranks, {.strategy = strategy, .precision = Precision::fp64, .bucket_bytes = 200},
-                std::move(optimizer));
+  options.precision = Precision::fp64;
+  options.bucket_bytes = 200;
+  Engine engine(net, ranks, options, std::move(optimizer));
   for (int64_t step = 0; step < 20; ++step) {
     const Tensor x = at::sin(at::arange(72, at::kDouble).view({12, 6}) + step);
-    const auto parts = x.tensor_split(ranks.all.size());
+    const Tensor ids = (at::arange(12, at::kLong) * 5 + step * 3).remainder(used_rows);
+    const auto parts = x.tensor_split(ranks.all.size()), ids_of = ids.tensor_split(ranks.all.size());
+    const auto mine = static_cast<size_t>(ranks.all.rank());
     const auto evaluate = [&]() -> optim::Evaluation {
-      const Tensor loss = net.forward(parts[static_cast<size_t>(ranks.all.rank())]);
+      const Tensor loss = net.forward(parts[mine], ids_of[mine]);
       engine.backward(loss, /*last_micro_batch=*/true);
       std::array<double, 1> total = {loss.item<double>()};
       engine.finish_reduction(total);
@@ -76,25 +86,41 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
     const TwoBlocks net;
     for (const auto& item : net.named_parameters()) before[item.key()] = item.value().detach().clone();
   }
-  run_rank_threads(1, [&](Group& group) { alone = twenty_steps(group, "ddp", GetParam()); });
+  run_rank_threads(1, [&](Group& group) { alone = twenty_steps(group, {}, GetParam()); });
   for (const auto& [name, tensor] : alone)
     EXPECT_FALSE(at::allclose(tensor, before.at(name).to(at::kDouble), 1e-6, 1e-9))
         << name << " did not move";
+  if (GetParam() == "SparseAdam") {
+    const Tensor words = alone.at("words.weight"), words_before = before.at("words.weight").to(at::kDouble);
+    EXPECT_TRUE(words.slice(0, used_rows).equal(words_before.slice(0, used_rows)));
+    EXPECT_TRUE(words.ne(words_before).slice(0, 0, used_rows).all().item<bool>());
+  }
   for (const int ranks : {2, 3, 4}) {
     for (const Sharding& row : shardings()) {
       if (row.hybrid && ranks != 4) continue;
       run_rank_threads(ranks, [&](Group& group) {
         const Mesh mesh(group, data_parallel_shape(group, row, row.hybrid ? 2 : 0));
         if (GetParam() == "LBFGS" && row.optimizer == Held::sharded) {
-          EXPECT_THAT([&] { twenty_steps(DataParallel(mesh, row), row.name, GetParam()); },
+          EXPECT_THAT([&] { twenty_steps(DataParallel(mesh, row), {.strategy = row.name}, GetParam()); },
                       ThrowsMessage<ConfigError>(
                           HasSubstr("but LBFGS needs all of them on each; choose strategy ddp")));
           return;
         }
-        const NamedTensors together = twenty_steps(DataParallel(mesh, row), row.name, GetParam());
-        for (const auto& [name, expected] : alone) {
-          EXPECT_TRUE(at::allclose(together.at(name), expected, 1e-9, 1e-10))
-              << row.name << " on " << ranks << " ranks: " << name;
+        // As the Trainer and Lite set an engine up, as between hosts, and as training.deterministic does.
+        std::vector<EngineOptions> all = {
+            {.strategy = row.name},
+            {.strategy = row.name, .gradients_to_owners = false, .lazy_rows = false},
+            {.strategy = row.name, .shared_parameters = false}};
+        if (row.gradients == Held::replicated && ranks != 3)
+          all.push_back({.strategy = row.name, .fixed_order = 1});
+        for (const EngineOptions& options : all) {
+          const NamedTensors together = twenty_steps(DataParallel(mesh, row), options, GetParam());
+          for (const auto& [name, expected] : alone) {
+            EXPECT_TRUE(at::allclose(together.at(name), expected, 1e-9, 1e-10))
+                << row.name << " on " << ranks << " ranks, lazy_rows " << options.lazy_rows
+                << ", shared_parameters " << options.shared_parameters << ", fixed_order "
+                << options.fixed_order << ": " << name;
+          }
         }
       });
     }

@@ -75,8 +75,7 @@ class Collector {
                                 .unit = unit,
                                 .tensor = tensor,
                                 .weight_decay = nn::has_weight_decay(owner, name),
-                                .sparse = table != nullptr && table->sparse &&
-                                          tensor.is_same(table->weight) && tensor.device().is_cpu(),
+                                .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight),
                                 .row_hook = table == nullptr ? nullptr : table->hook});
   }
 

@@ -334,7 +334,11 @@ void Reducer::gradients_were_zeroed() {
 
 optim::TouchedRows Reducer::touched_rows() const {
   optim::TouchedRows rows;
-  for (const auto& table : tables_) rows.push_back(table->rows());
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    const Arena::Parameter& parameter = arena_.parameters()[parameter_of_table_[table]];
+    const bool is_stepped_here = (arena_.owned() & Range{parameter.begin, parameter.end}).size() > 0;
+    if (parameter.info.steps_rows && is_stepped_here) rows.push_back(tables_[table]->rows());
+  }
   return rows;
 }
 

@@ -93,8 +93,9 @@ class Reducer {
   // Zeroes that of one parameter, by its index. REQUIRES: phase idle.
   void zero_gradient(size_t parameter);
 
-  // Sparse tables in the order of parameters, and their rows with gradients.
+  // Sparse tables in the order of parameters.
   const std::vector<std::unique_ptr<RowTable>>& tables() const { return tables_; }
+  // The rows with gradients of those tables whose rows the optimizer of this rank steps.
   optim::TouchedRows touched_rows() const;
 
   size_t buckets() const { return buckets_.size(); }

@@ -187,6 +187,58 @@ TEST_F(ManualTest, AStepUsesNoGradientsOfOtherOptimizers) {
   }
 }
 
+// The second epoch uses other rows of the table than the first, which are then left as they are.
+struct TableTask : Module {
+  struct Net : torch::nn::Module {
+    Net() {
+      table = register_module("table", std::make_shared<nn::Embedding>(30, 4, /*sparse=*/true));
+      head = register_module("head", std::make_shared<nn::Linear>(4, 1));
+      at::NoGradGuard no_grad;
+      for (Tensor& parameter : parameters()) parameter.fill_(0.25);
+    }
+    std::shared_ptr<nn::Embedding> table;
+    std::shared_ptr<nn::Linear> head;
+  };
+  TableTask() : net(model(std::make_shared<Net>())) {}
+  bool automatic_optimization() const override { return false; }
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor ids = at::tensor(batch.sample_ids, at::kLong).remainder(10) + 10 * context.epoch;
+    const Tensor of_first_epoch = net->table->weight.detach().slice(0, 0, 10);
+    if (context.epoch == 1 && !after_first_epoch.defined()) after_first_epoch = of_first_epoch.clone();
+    EXPECT_TRUE(context.epoch == 0 || of_first_epoch.equal(after_first_epoch)) << "step " << context.step;
+    const Tensor x = batch.at("x") + net->table->forward(ids);
+    const Loss loss(at::mse_loss(net->head->forward(x), batch.at("y"), at::Reduction::Sum), batch.count);
+    context.manual().backward(loss);
+    context.manual().step(context.step % 2 == 0 ? "table" : "head");
+    return loss;
+  }
+  Tensor validation_step(const Batch&, StepContext&) override { return {}; }
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan.several.push_back({"table", "table.*", optim::sparse_adam({.lr = 0.01}), optim::constant()});
+    plan.several.push_back({"head", "head.*", optim::sgd({.lr = 0.01}), optim::constant()});
+    return plan;
+  }
+  std::shared_ptr<Net> net;
+  Tensor after_first_epoch;
+  int64_t samples = 0;  // of the fixture
+};
+
+TEST_F(ManualTest, SparseAdamLeavesRowsThatWereNotUsed) {
+  recipe_.training.max_grad_value = 0.5;
+  recipe_.checkpoint.monitor = std::nullopt;
+  const NamedTensors alone = train<TableTask>(1, "alone");
+  const Tensor table = alone.at("table.weight");
+  EXPECT_TRUE(table.slice(0, 20).eq(0.25).all().item<bool>());
+  EXPECT_TRUE(table.slice(0, 0, 20).ne(0.25).any(1).sum().item<int64_t>() > 10) << "of both epochs";
+  for (const auto& [strategy, backend] : strategies_and_backends) {
+    recipe_.training.strategy = strategy;
+    backend_ = backend;
+    const NamedTensors two = train<TableTask>(2, fmt::format("{}-{}", strategy, backend));
+    for (const auto& [name, tensor] : alone)
+      EXPECT_TRUE(tensor.allclose(two.at(name), 1e-9, 1e-12)) << name << " " << strategy << " " << backend;
+  }
+}
+
 TEST_F(ManualTest, RanksWithoutSamplesTakePart) {
   recipe_.training.global_batch_size = 2;
   const NamedTensors alone = train(1, "alone");

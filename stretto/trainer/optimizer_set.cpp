@@ -45,6 +45,11 @@ int64_t OptimizerSet::state_bytes() const {
   return bytes;
 }
 
+bool OptimizerSet::keeps_idle_rows() const {
+  return std::ranges::any_of(parts_,
+                             [](const NamedOptimizer& part) { return part.optimizer->keeps_idle_rows(); });
+}
+
 size_t OptimizerSet::index(const std::string& name) const {
   const auto found = std::ranges::find(parts_, name, &NamedOptimizer::name);
   if (found != parts_.end()) return static_cast<size_t>(found - parts_.begin());
@@ -82,7 +87,7 @@ void OptimizerSet::make_state(const Allocator& allocator) {
     own.push_back(piece);
     own.back().begin -= begin;
     own.back().end -= begin;
-    own.back().row_width = 0;
+    if (!parts_[owner].optimizer->keeps_idle_rows()) own.back().row_width = 0;
     previous = owner;
   }
   for (size_t i = 0; i < parts_.size(); ++i) {

@@ -19,6 +19,7 @@ class OptimizerSet : public optim::Optimizer {
   std::string name() const override;
   optim::Placement placement() const override;  // the strictest of all
   int64_t state_bytes() const override;
+  bool keeps_idle_rows() const override;  // if one of them does
 
   // The number of the optimizer `name`. Throws ConfigError with the names if there is none.
   size_t index(const std::string& name) const;
@@ -26,8 +27,8 @@ class OptimizerSet : public optim::Optimizer {
   optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
   size_t size() const { return parts_.size(); }
 
-  // The optimizer that the next steps are of, and whether it has a parameter. Before a step the gradients of all others must
-  // be zeroed.
+  // The optimizer that the next steps are of, and whether it has a parameter. The caller zeroes the gradients of
+  // all other parameters before a step.
   void select(size_t index) { selected_ = index; }
   bool selected_has(const std::string& parameter) const { return owner_of(parameter) == selected_; }
 

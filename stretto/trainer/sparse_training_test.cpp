@@ -26,8 +26,8 @@ class Words : public data::SampleDataset {
 // Zero, with a gradient of NaN for each element of `x`.
 Tensor zero_with_nan_gradient(const Tensor& x) { return (x - x.detach()).abs().sqrt().sum(); }
 
-// Of every 40 steps, three are not finite when they are first computed: by the loss, by the gradients of all parameters, and by
-// that of the bias alone, in which case those of the table are finite.
+// Of every 40 steps, three are not finite when they are first computed: by the loss, by the gradients of all
+// parameters, and by that of the bias alone, in which case those of the table are finite.
 template <bool sparse>
 struct WordRegression : Module {
   struct Net : torch::nn::Module {
