@@ -185,7 +185,9 @@ void Fit::claim_folder() {
   if (claimed_folder_) return;
   claimed_folder_ = true;
   const bool continues = result_.resumed_after > 0 && checkpoints_.continues_folder();
-  if (main_rank()) folder_->begin_run(dump_recipe(recipe_), continues);
+  const EarlierFiles fresh = recipe_.training.fast_dev_run ? EarlierFiles::removed : EarlierFiles::kept;
+  const EarlierFiles earlier = continues ? EarlierFiles::continued : fresh;
+  if (main_rank()) folder_->begin_run(dump_recipe(recipe_), earlier);
   log::release_file();
   const cluster::RankInfo info = cluster::read_rank_info();
   if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);

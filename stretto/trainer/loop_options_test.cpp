@@ -103,6 +103,8 @@ TEST_F(LoopTest, AFastDevRunLeavesTheRunAlone) {
   EXPECT_TRUE(std::filesystem::exists(run / "fast_dev_run/model"));
   EXPECT_FALSE(std::filesystem::exists(run / "fast_dev_run/metrics.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(run / "fast_dev_run/checkpoints"));
+  fit();
+  EXPECT_FALSE(std::filesystem::exists(run / "fast_dev_run/previous-1")) << "there is nothing to keep";
 }
 
 TEST_F(LoopTest, RecordsTheTimeSpentOnData) {

@@ -13,19 +13,23 @@ RunFolder::RunFolder(std::filesystem::path path)
   std::filesystem::remove(path_ / ".writable");
 }
 
-void RunFolder::begin_run(const std::string& config, bool continues) const {
-  if (!continues) set_aside();
+void RunFolder::begin_run(const std::string& config, EarlierFiles earlier) const {
+  if (earlier != EarlierFiles::continued) set_aside(earlier == EarlierFiles::kept && holds_results());
   name_previous();
   write_text("config.yaml", config);
+}
+
+// previous.new: of a set_aside() that was interrupted.
+bool RunFolder::holds_results() const {
+  return std::filesystem::exists(previous_) || std::filesystem::exists(model()) ||
+         std::filesystem::exists(path_ / "models") ||
+         !archive::list_checkpoints(path_ / "checkpoints").empty();
 }
 
 // The earlier run goes to previous.new until it is there as a whole. If a call fails or the process dies, the
 // next call completes this: checkpoints are moved first, so that no run can continue with a part of the
 // files.
-void RunFolder::set_aside() const {
-  const bool keep = std::filesystem::exists(previous_) || std::filesystem::exists(model()) ||
-                    std::filesystem::exists(path_ / "models") ||
-                    !archive::list_checkpoints(path_ / "checkpoints").empty();
+void RunFolder::set_aside(bool keep) const {
   for (const char* name :
        {"checkpoints", "metrics.jsonl", "metrics.csv", "progress.json", "tensorboard", "mlflow",
         "dev_results.json", "test_results.json", "test_summary.json", "predictions.jsonl", "most_wrong.jsonl",

@@ -8,6 +8,13 @@
 
 namespace stretto {
 
+// What becomes of the files of an earlier run in the folder of a new one.
+enum class EarlierFiles {
+  continued,  // they are of the same run
+  kept,       // in previous-1/, previous-2/ and so on
+  removed     // training.fast_dev_run
+};
+
 // The folder with a run's results; written by rank 0 only, each file atomically.
 class RunFolder {
  public:
@@ -18,11 +25,10 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path model() const { return path_ / "model"; }
 
-  // Called when the run takes its first step; before, nothing in the folder changes. Writes config.yaml.
-  // Unless the run `continues` the earlier run in the folder, the files of that run (config.yaml, metrics,
-  // results, models, checkpoints) are moved to previous-1/, previous-2/ and so on, or removed if they include
-  // neither a model nor a checkpoint.
-  void begin_run(const std::string& config, bool continues) const;
+  // Called when the run takes its first step; before, nothing in the folder changes. Writes config.yaml. The
+  // files of an earlier run are config.yaml, metrics, results, models and checkpoints; where they include
+  // neither a model nor a checkpoint, they are removed instead of kept.
+  void begin_run(const std::string& config, EarlierFiles earlier) const;
 
   void write_text(const std::string& name, const std::string& content) const;
   void write_json(const std::string& name, const nlohmann::ordered_json& content) const;
@@ -32,7 +38,8 @@ class RunFolder {
                   const nlohmann::ordered_json& state = nullptr) const;
 
  private:
-  void set_aside() const;
+  bool holds_results() const;
+  void set_aside(bool keep) const;
   void name_previous() const;
 
   std::filesystem::path path_;

@@ -47,7 +47,7 @@ void expect_earlier_run_kept(const std::function<void(const RunFolder&)>& begin)
   const RunFolder folder(path);
   begin(folder);
   for (const char* name : run_files) EXPECT_NE(places_of(path, name), "") << name;
-  folder.begin_run("a: 1\n", /*continues=*/false);
+  folder.begin_run("a: 1\n", EarlierFiles::kept);
   for (const char* name : run_files) {
     EXPECT_EQ(places_of(path, name), " previous-2") << name;
     EXPECT_EQ(read_file(path / "previous-1" / name), "before that");
@@ -62,7 +62,7 @@ TEST(RunFolder, AnEarlierRunIsSetAsideWhole) {
     expect_earlier_run_kept([&](const RunFolder& folder) {
       const file_faults::Injection injection({.call = faults + 1, .error = EIO});
       try {
-        folder.begin_run("a: 1\n", /*continues=*/false);
+        folder.begin_run("a: 1\n", EarlierFiles::kept);
       } catch (const IoError& error) {
         EXPECT_THAT(error.what(), ::testing::HasSubstr(folder.path().string())) << injection.hit();
       }
@@ -82,7 +82,7 @@ TEST(RunFolderDeathTest, AnEarlierRunIsSetAsideWhole) {
         const pid_t child = ::fork();
         if (child == 0) {
           const file_faults::Injection injection({.call = call, .effect = effect});
-          folder.begin_run("a: 1\n", /*continues=*/false);
+          folder.begin_run("a: 1\n", EarlierFiles::kept);
           ::_exit(0);
         }
         int status = 0;
@@ -101,7 +101,7 @@ TEST(RunFolder, ARunWithAModelOrCheckpointsIsKept) {
     const std::filesystem::path file = temporary.path() / name;
     make_folders(file.parent_path());
     write_file_atomic(file, "earlier");
-    RunFolder(temporary.path()).begin_run("a: 1\n", /*continues=*/false);
+    RunFolder(temporary.path()).begin_run("a: 1\n", EarlierFiles::kept);
     const bool is_kept = std::string_view(name) != "metrics.jsonl";
     EXPECT_EQ(places_of(temporary.path(), name), is_kept ? " previous-1" : "");
   }
@@ -111,7 +111,7 @@ TEST(RunFolder, ARunWithAModelOrCheckpointsIsKept) {
 TEST(RunFolder, ARunThatContinuesKeepsWhatWasBeingSetAside) {
   const TempFolder temporary;
   make_run(temporary.path() / "previous.new", "earlier");
-  RunFolder(temporary.path()).begin_run("a: 1\n", /*continues=*/true);
+  RunFolder(temporary.path()).begin_run("a: 1\n", EarlierFiles::continued);
   for (const char* name : run_files) EXPECT_EQ(places_of(temporary.path(), name), " previous-1") << name;
 }
 
