@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "stretto/base/error.h"
+#include "stretto/cluster/pause_watch.h"
 
 namespace stretto {
 namespace {
@@ -39,7 +40,14 @@ class SocketMessages::MessageWork : public c10d::Work {
       : transfer_(std::move(transfer)), done_(transfer_->done.get_future()), deadline_(deadline) {}
   bool isCompleted() override { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
   bool wait(std::chrono::milliseconds) override {
-    if (done_.wait_for(deadline_) == std::future_status::timeout) {
+    using cluster::PauseWatch;
+    using Clock = PauseWatch::Clock;
+    PauseWatch pauses;
+    auto until = Clock::now() + deadline_;
+    while (done_.wait_until(std::min(until, Clock::now() + PauseWatch::longest_sleep)) ==
+           std::future_status::timeout) {
+      until += pauses.look();
+      if (Clock::now() < until) continue;
       throw DistributedError("rank {} has {} until the deadline", transfer_->peer,
                              transfer_->sends ? "not taken the message" : "sent no such message");
     }

@@ -81,10 +81,14 @@ void run(Group& group, std::string_view mode, bool first_life) {
     (odd_one ? group.all_gather(output, at::ones({4})) : group.all_reduce(output)).wait();
   } else if (mode == "compute" && odd_one) {
     std::this_thread::sleep_for(3s);
-  } else if (mode == "late" && odd_one) {
+  } else if (mode.starts_with("late") && odd_one) {
     fmt::print("is late\n");
     std::fflush(stdout);
     std::this_thread::sleep_for(12s);
+  }
+  if (mode == "late-message") {
+    at::Tensor message = at::ones({8});
+    (odd_one ? group.send(message, 0) : group.recv(message, 1)).wait();
   }
   all_reduce(group, 1);
 }

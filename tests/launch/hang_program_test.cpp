@@ -99,9 +99,9 @@ TEST(SharedMemoryRun, ARankThatFailsAndEndsLaterIsNamed) {
 // Rank 0 waits for rank 1 for 12 s, longer than the deadline of collectives, but for 8 s of these the job is
 // paused.
 TEST(PausedJob, GoesOnThoughThePauseIsLongerThanTheDeadlineOfCollectives) {
-  for (const std::string backend : {"shm", "tcp"}) {
+  for (const std::string what : {"late shm", "late tcp", "late-message tcp"}) {
     BackgroundShell run("exec " + stretto + " launch -N 2 --no-pin --hang-timeout 9 --collective-timeout 9 -- " +
-                        probe + " late " + backend);
+                        probe + " " + what);
     ASSERT_TRUE(eventually([&] { return run.out().find("[rank 1] is late\n") != std::string::npos; }));
     std::this_thread::sleep_for(std::chrono::seconds(1));  // rank 0 has begun to wait
     std::vector<pid_t> all = children_of(run.pid());
@@ -112,11 +112,11 @@ TEST(PausedJob, GoesOnThoughThePauseIsLongerThanTheDeadlineOfCollectives) {
       return std::ranges::all_of(all, [](pid_t pid) {
         return read_file(fmt::format("/proc/{}/status", pid)).find("State:\tT") != std::string::npos;
       });
-    })) << backend;
+    })) << what;
     std::this_thread::sleep_for(std::chrono::seconds(8));
     ::kill(run.pid(), SIGCONT);
     const ShellResult result = run.wait();
-    EXPECT_EQ(result.exit_code, 0) << backend << ": " << result.err;
+    EXPECT_EQ(result.exit_code, 0) << what << ": " << result.err;
     EXPECT_THAT(result.err, HasSubstr("the job was paused for "));
   }
 }
