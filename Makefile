@@ -7,7 +7,7 @@ DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build package test test-mlflow test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
+.PHONY: help setup build build-all package test test-mlflow test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -15,7 +15,11 @@ help:  ## list these targets
 setup:  ## install what a build needs (packages, a private libtorch)
 	@$(SETUP)
 
-build: setup  ## build/release/bin/stretto
+build: setup  ## build/release/bin/stretto and the library, without tests and examples
+	@cmake --preset release >/dev/null
+	@cmake --build build/release --target product
+
+build-all: setup  ## all that the tests need too
 	@cmake --preset release >/dev/null
 	@cmake --build build/release
 
@@ -26,19 +30,19 @@ package: build  ## build/package/: a relocatable .tar.gz and a .deb, both unpack
 
 test:  ## build and run every test that needs no external data
 	@$(SETUP) tests
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build-all
 	@env -u STRETTO_DATA scripts/test.sh build/release
 
 test-mlflow:  ## train against a real `mlflow server`, in a venv of its own
 	@$(SETUP) mlflow
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build-all
 	@"$(DEPS)/mlflow/bin/python" tests/mlflow/mlflow_test.py build/release/bin/stretto build/release/examples/module_waves \
 	  examples/module/waves.yaml
 
 test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@test -n "$(STRETTO_DATA)" || { echo "STRETTO_DATA is not set: set it to the folder that holds the data sets" >&2; exit 1; }
 	@$(SETUP) tests demo
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build-all
 	@scripts/test.sh build/release
 
 test-asan: setup  ## the tests with address and undefined-behaviour sanitizers
@@ -59,12 +63,16 @@ fuzz: setup  ## mutated inputs for every parser, FUZZ_SECONDS=60 each, or ONLY="
 	@cmake --build build/fuzz --target fuzz_targets
 	@scripts/fuzz.sh build/fuzz/fuzz $(or $(FUZZ_SECONDS),60) $(ONLY)
 
-chaos: build  ## kill a training run 1,000 times (KILLS=n); the weights must equal those of an uninterrupted run
+chaos: build-all  ## kill a training run 1,000 times (KILLS=n); the weights must equal those of an uninterrupted run
 	@STRETTO_KILLS=$(or $(KILLS),1000) build/release/tests/train_program_test --gtest_filter='Kills.*'
 
-demo:  ## fine-tune a small BERT on two ranks and print its accuracy
+demo:  ## build the programs, fine-tune a small BERT on two ranks and print its accuracy
+	@echo "demo: step 1 of 3, installing what a build needs: about 2 minutes on a new machine, then nothing"
 	@$(SETUP) demo
-	@$(MAKE) --no-print-directory build
+	@echo "demo: step 2 of 3, building the programs: 5 to 10 minutes on 2 cores, then nothing"
+	@cmake --preset release >/dev/null
+	@NINJA_STATUS="[%f of %t, %e s] " cmake --build build/release --target programs
+	@echo "demo: step 3 of 3, training on 2 ranks: about 1 minute"
 	@scripts/demo.sh
 
 bench:  ## compare stretto with its peers and print the table (half an hour; ONLY="start train"; QUICK=1: one round each)

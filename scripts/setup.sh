@@ -137,7 +137,8 @@ make_venv() {
 }
 
 site_packages() { echo "$venv"/lib/python3.*/site-packages; }
-pip_quietly() { "$venv/bin/python" -m pip -q --disable-pip-version-check "$@"; }
+# Errors only: pip warns of root, caches and constraints, which are right in a private venv.
+pip_quietly() { "$venv/bin/python" -m pip -qq --disable-pip-version-check "$@"; }
 
 # --- libtorch
 
@@ -196,7 +197,7 @@ install_test_peers() {
   lock_deps
   [[ ! -e $stamp ]] || return 0
   say "installing transformers and tensorboard into $venv for the tests (about 100 MB)"
-  if pip_quietly -q install --no-compile 'setuptools>=77' 'transformers>=5,<6' 'tensorboard>=2.18,<3' numpy sympy networkx jinja2; then
+  if pip_quietly install --no-compile 'setuptools>=77' 'transformers>=5,<6' 'tensorboard>=2.18,<3' numpy sympy networkx jinja2; then
     touch "$stamp"
   else
     say "transformers and tensorboard cannot be installed (pip's message is above); their tests will be skipped"
@@ -210,7 +211,7 @@ install_seqeval() {
   [[ ! -e $stamp ]] || return 0
   lock_deps
   [[ ! -e $stamp ]] || return 0
-  if pip_quietly -q install --no-compile --no-deps seqeval==1.2.2; then
+  if pip_quietly install --no-compile --no-deps seqeval==1.2.2; then
     touch "$stamp"
   else
     say "seqeval cannot be installed (pip's message is above); the test that compares with it will be skipped"
