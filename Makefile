@@ -7,7 +7,7 @@ DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build build-all package test test-mlflow test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
+.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -27,6 +27,11 @@ package: build  ## build/package/: a relocatable .tar.gz and a .deb, both unpack
 	@rm -rf build/package
 	@scripts/package.sh build/release build/package
 	@python3 tests/package/check_package.py build/package/*
+
+wheel: build  ## build/wheel/: a pip wheel that runs on the libtorch of `pip install torch`, installed and tested
+	@rm -rf build/wheel
+	@scripts/wheel.py build/release build/wheel
+	@python3 tests/package/check_wheel.py build/wheel/*.whl
 
 test:  ## build and run every test that needs no external data
 	@$(SETUP) tests

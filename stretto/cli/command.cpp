@@ -2,6 +2,7 @@
 
 #include "stretto/base/log.h"
 #include "stretto/cli/known_verb.h"
+#include "stretto/cli/own_prefix.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/command/failure.h"
 #include "stretto/command/parse.h"
@@ -13,6 +14,13 @@ int run_command(int argc, char** argv) {
   CLI::App app("stretto: distributed training of language models", "stretto");
   app.require_subcommand(1);
   app.set_version_flag("--version", STRETTO_VERSION);
+  app.add_flag_callback(
+      "--cmake-prefix",
+      [] {
+        fmt::print("{}\n", own_prefix().string());
+        throw CLI::Success();
+      },
+      "Print the folder for CMAKE_PREFIX_PATH of programs that use stretto's library, and end");
   int exit_code = 0;
   try {
     add_train(app, exit_code);

@@ -4,6 +4,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/cli/own_prefix.h"
 #include "stretto/cli/project_files.h"
 #include "stretto/cli/verbs.h"
 
@@ -41,16 +42,8 @@ void write_project(const std::string& name) {
   rename_folder(fresh, folder);
 }
 
-// The prefix of this program with stretto's CMake package: that of an installation, or a build folder. Empty if it was moved
-// out of it.
-std::filesystem::path own_package() {
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path prefix = program.parent_path().parent_path();
-  return std::filesystem::exists(prefix / "lib/cmake/stretto") ? prefix : std::filesystem::path();
-}
-
 void print_next_steps(const std::string& name) {
-  const std::filesystem::path prefix = own_package();
+  const std::filesystem::path prefix = cmake_prefix();
   fmt::print("wrote {}/; places to change are marked CHANGE in train.cpp\n", name);
   if (prefix.empty()) {
     fmt::print(

@@ -7,18 +7,19 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/cli/own_prefix.h"
 #include "stretto/launch/process/command_line.h"
 
 namespace stretto::cli {
 
 std::vector<std::string> rank_command(std::vector<std::string> arguments) {
-  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path program = here.parent_path().parent_path() / "libexec/stretto/stretto-rank";
+  const std::filesystem::path program = own_prefix() / "libexec/stretto/stretto-rank";
   if (!std::filesystem::exists(program)) {
     throw ConfigError(
         "{} is missing; it is part of stretto and runs the computation: build or install all of stretto",
         program.string());
   }
+  require_torch(own_prefix());
   arguments.insert(arguments.begin(), program.string());
   return arguments;
 }

@@ -39,7 +39,7 @@ def require(condition, message):
         raise AssertionError(message)
 
 
-def run(*command, folder, **variables):
+def run_program(*command, folder, **variables):
     """Output of a command, in an environment without another stretto or libtorch."""
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
@@ -50,12 +50,12 @@ def run(*command, folder, **variables):
 
 def libraries(program, folder):
     """(name, path) of each shared library that a program loads."""
-    return re.findall(r"^\t(\S+) => (.*?)(?: \(0x\w+\))?$", run("ldd", program, folder=folder), re.MULTILINE)
+    return re.findall(r"^\t(\S+) => (.*?)(?: \(0x\w+\))?$", run_program("ldd", program, folder=folder), re.MULTILINE)
 
 
 def check_libraries(root, brings_all):
     for program in root / "bin/stretto", root / "libexec/stretto/stretto-rank":
-        path = re.search(r"R(?:UN)?PATH.*\[(.*)\]", run("readelf", "-d", program, folder=root))
+        path = re.search(r"R(?:UN)?PATH.*\[(.*)\]", run_program("readelf", "-d", program, folder=root))
         require(path and all(part.startswith("$ORIGIN/") for part in path[1].split(":")),
                 f"{program} searches for libraries in {path and path[1]}; expected only folders relative to itself")
         for name, found in libraries(program, root):
@@ -78,18 +78,20 @@ def check_texts(root, build_paths):
                 f"{link} points to {os.readlink(link)}, outside the package")
 
 
-def check_training(root, folder):
+def check_training(root, folder, run=None):
+    """`run(*words)` runs stretto in `folder`; default: the program in `root`."""
+    run = run or (lambda *words: run_program(root / "bin/stretto", *words, folder=folder))
     run_readme.make_encoder(SOURCE, folder / "encoder")
     rows = ["sentence\tlabel"] + ["a good film\t1", "a bad film\t0"] * 4
     (folder / "train.tsv").write_text("\n".join(rows) + "\n")
     (folder / "recipe.yaml").write_text(RECIPE)
-    require("Usage" in run(root / "bin/stretto", "--help", folder=folder), "stretto --help explains nothing")
-    said = run(root / "bin/stretto", "train", "recipe.yaml", "-N", "2", "--no-pin", folder=folder)
+    require("Usage" in run("--help"), "stretto --help explains nothing")
+    said = run("train", "recipe.yaml", "-N", "2", "--no-pin")
     require("over 2 ranks" in said and (folder / "run/model/model.safetensors").exists(), f"no model was trained:\n{said}")
-    said = run(root / "bin/stretto", "predict", "--model", "run/model", "--text", "a film", folder=folder)
+    said = run("predict", "--model", "run/model", "--text", "a film")
     require('"label"' in said, f"predict said {said}")
     require((root / "bin/stretto").stat().st_mode & 0o111 == 0o111, "bin/stretto is not executable for all")
-    said = run(root / "bin/stretto", "new", "project", folder=folder)
+    said = run("new", "project")
     require(f"-DCMAKE_PREFIX_PATH={shlex.quote(str(root))}" in said, f"stretto new does not name this installation:\n{said}")
 
 
