@@ -89,7 +89,7 @@ class Machine {
     return value;
   }
 
-  // As pickle itself requires.
+  // Python's pickle refuses other bytes too.
   std::string_view require_utf8(std::string_view text) const {
     if (!is_utf8(text)) fail("a text that is not UTF-8; the file is damaged, copy it again");
     return text;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto channel = PeerSockets::Channel::messages;
 
-// Of one connection, before the others are served.
+// The number of packets that one connection may send or receive before the others are served.
 constexpr int packets_per_turn = 64;
 
 }  // namespace
@@ -294,7 +294,7 @@ bool SocketMessages::receive_some(int rank, Peer& peer) {
   return true;
 }
 
-// Of an announcement, or where the content goes of the message that begins.
+// Handles an announcement, or chooses where the content of the message that begins goes.
 void SocketMessages::take_frame(Peer& peer) {
   Incoming& in = peer.incoming;
   const bool announces = in.frame.kind == Frame::Kind::asked && in.frame.size > 0 &&

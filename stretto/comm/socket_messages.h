@@ -21,7 +21,7 @@ namespace stretto {
 
 // Messages between two ranks of a group, by sockets of their own, so that they overtake collectives. Those
 // with one sender and one tag arrive in their order. Each is moved by the call that begins it or by a thread.
-// Those that arrive before they are asked for are kept in memory, up to SendWindow::limit per sender; the
+// Messages that arrive before they are asked for are kept in memory, up to SendWindow::limit per sender; the
 // rest stays with the sender until it is asked for.
 class SocketMessages {
  public:

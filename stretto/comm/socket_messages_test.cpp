@@ -152,7 +152,7 @@ TEST(SocketMessages, ThatAreNeverAskedForFailAtTheDeadline) {
       "tcp");
 }
 
-// Also while announcements are under way to the group that ends.
+// Messages arrive although announcements are under way to the group that ends.
 TEST(SocketMessages, OutliveTheirSendersGroup) {
   for (int turn = 0; turn < 20; ++turn) {
     const bool ask_late = turn % 2 == 0;

@@ -29,7 +29,7 @@ struct RecipeArguments {
 // REQUIRES: `arguments` outlives the verb.
 void add_recipe_arguments(CLI::App& verb, RecipeArguments& arguments);
 
-// Those of `stretto test`: the same, and what applies to a finished model.
+// Adds the arguments of `stretto test`: those of a recipe, and what applies to a finished model.
 void add_test_arguments(CLI::App& verb, RecipeArguments& arguments);
 
 // Called once per job, before its recipe is loaded: logs what in the files of other tools has no meaning here, and sets the

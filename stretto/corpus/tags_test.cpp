@@ -26,7 +26,7 @@ TEST(Tags, LenientSpansOfAnySequence) {
   EXPECT_THAT(lenient_spans(Tags{}), ElementsAre());
 }
 
-// As seqeval: a prefix is a character, of one or more bytes.
+// A prefix is one character of one or more bytes, as in seqeval.
 TEST(Tags, PrefixesAreCharacters) {
   EXPECT_THAT(lenient_spans(Tags{"\u00c9X", "\u00c9-Y", "O"}),
               ElementsAre(Span{0, 1, "X"}, Span{1, 2, "Y"}));

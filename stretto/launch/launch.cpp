@@ -73,8 +73,7 @@ bool holds_files(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder, none) && !std::filesystem::is_empty(folder, none);
 }
 
-// Those of a run that was refused, where there were none before. The last host to do so also removes a shared
-// folder.
+// Removes the logs of a run that was refused, if there were none before. The last host also removes a shared folder.
 void remove_logs(const LaunchOptions& options, int first_rank, int ranks) {
   std::error_code ignored;
   for (int rank = first_rank; rank < first_rank + ranks; ++rank)
