@@ -62,7 +62,7 @@ class Writer {
   std::thread thread_;
   std::atomic<bool> busy_ = false;
   std::optional<SharedFolder> shared_;  // none until the folder is there
-  std::string error_;  // of the last save; read after joining the thread
+  std::string error_;                   // of the last save; read after joining the thread
   int64_t last_step_ = -1;
 };
 

@@ -21,17 +21,20 @@ void require_torch(const std::filesystem::path& prefix) {
   const std::filesystem::path version_file = prefix.parent_path() / "torch/version.py";
   const std::string expected = STRETTO_TORCH_VERSION;
   if (!std::filesystem::exists(version_file)) {
-    throw ConfigError("{}: there is no Python package torch, whose libtorch stretto computes with; pip install torch=={}",
-                      prefix.parent_path().string(), expected);
+    throw ConfigError(
+        "{}: there is no Python package torch, whose libtorch stretto computes with; pip install torch=={}",
+        prefix.parent_path().string(), expected);
   }
   std::smatch found;
   const std::string text = read_file(version_file);
   if (!std::regex_search(text, found, std::regex("__version__ *= *'([0-9.]+)"))) {
-    throw ConfigError("{}: no line __version__ = '...'; pip install torch=={}", version_file.string(), expected);
+    throw ConfigError("{}: no line __version__ = '...'; pip install torch=={}", version_file.string(),
+                      expected);
   }
   if (found[1] == expected) return;
-  throw ConfigError("{}: this is torch {}, but this stretto was built for torch {}; pip install torch=={}, or a stretto for torch {}",
-                    version_file.parent_path().string(), found[1].str(), expected, expected, found[1].str());
+  throw ConfigError(
+      "{}: this is torch {}, but this stretto was built for torch {}; pip install torch=={}, or a stretto for torch {}",
+      version_file.parent_path().string(), found[1].str(), expected, expected, found[1].str());
 }
 
 }  // namespace stretto::cli

@@ -154,7 +154,8 @@ void score_squad(const SquadArguments& arguments) {
     throw ConfigError("--na-prob-thresh: it applies to the values of --na-prob, which is not given");
   const corpus::QuestionSet questions = corpus::read_questions(arguments.data);
   const metrics::Predictions predictions = read_predictions(arguments.predictions);
-  const bool v1 = arguments.version == "auto" ? questions.count_unanswerable() == 0 : arguments.version == "1.1";
+  const bool v1 =
+      arguments.version == "auto" ? questions.count_unanswerable() == 0 : arguments.version == "1.1";
   if (v1 && !arguments.na_prob.empty())
     throw ConfigError(
         "--na-prob: {} is scored as SQuAD 1.1, whose questions all have answers; remove it, or add --version 2.0",

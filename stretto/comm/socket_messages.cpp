@@ -94,8 +94,7 @@ SocketMessages::WorkPtr SocketMessages::send(const Tensor& tensor, int destinati
 }
 
 SocketMessages::WorkPtr SocketMessages::receive(const Tensor& tensor, int source, int tag) {
-  return start(
-      std::make_shared<Transfer>(Transfer{source, frame_of(tensor, tag), tensor, /*sends=*/false}));
+  return start(std::make_shared<Transfer>(Transfer{source, frame_of(tensor, tag), tensor, /*sends=*/false}));
 }
 
 SocketMessages::Frame SocketMessages::frame_of(const Tensor& tensor, int tag) {
@@ -297,8 +296,8 @@ bool SocketMessages::receive_some(int rank, Peer& peer) {
 // Handles an announcement, or chooses where the content of the message that begins goes.
 void SocketMessages::take_frame(Peer& peer) {
   Incoming& in = peer.incoming;
-  const bool announces = in.frame.kind == Frame::Kind::asked && in.frame.size > 0 &&
-                         in.frame.size <= SendWindow::most_receives;
+  const bool announces =
+      in.frame.kind == Frame::Kind::asked && in.frame.size > 0 && in.frame.size <= SendWindow::most_receives;
   if (announces) {
     peer.window.asked(in.frame.tag, in.frame.size);
     in = {};

@@ -72,8 +72,8 @@ class SocketMessages {
     uint64_t receives;
   };
   struct Peer {
-    Sends sends = {};                            // not begun
-    SendWindow window = {};                      // for these
+    Sends sends = {};        // not begun
+    SendWindow window = {};  // for these
     std::deque<Announcement> announcements = {};
     bool announce = false;                       // these, now
     uint64_t taken = 0;                          // costs of messages whose receives are not announced yet

@@ -1,3 +1,5 @@
+#include "stretto/comm/socket_messages.h"
+
 #include <cstring>
 #include <fstream>
 #include <future>
@@ -9,7 +11,6 @@
 #include "stretto/base/error.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/comm/socket_messages.h"
 #include "stretto/comm/store.h"
 
 // Flow control of messages between hosts, and ranks that do not keep to it. tcp_test.cpp tests tags and
@@ -236,17 +237,20 @@ TEST(ForgedMessages, MoreThanMayBeSentAheadIsRefused) {
 TEST(ForgedMessages, OfAnUnknownKindAreRefused) {
   for (const int kind : {0, 3, -1}) {
     EXPECT_THAT(
-        receive_from([&](RawRank& rank) { rank.send({static_cast<Frame::Kind>(kind), 0, 6, 0, 16}); }),
+        receive_from([&](RawRank& rank) {
+          rank.send({static_cast<Frame::Kind>(kind), 0, 6, 0, 16});
+        }),
         HasSubstr(fmt::format("a message that cannot be received: it has kind {} and size 16", kind)));
   }
 }
 
 TEST(ForgedMessages, AnnouncementsOfImpossibleNumbersAreRefused) {
   for (const uint64_t receives : {uint64_t{0}, SendWindow::most_receives + 1, ~uint64_t{0}}) {
-    EXPECT_THAT(
-        receive_from([&](RawRank& rank) { rank.send({Frame::Kind::asked, 0, 0, 0, receives}); }),
-        HasSubstr(fmt::format("it has kind 2 and size {}; all ranks must run the same version of stretto",
-                              receives)));
+    EXPECT_THAT(receive_from([&](RawRank& rank) {
+                  rank.send({Frame::Kind::asked, 0, 0, 0, receives});
+                }),
+                HasSubstr(fmt::format(
+                    "it has kind 2 and size {}; all ranks must run the same version of stretto", receives)));
   }
 }
 

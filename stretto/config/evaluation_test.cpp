@@ -39,8 +39,9 @@ TEST(Evaluation, NeedsSamples) {
   Recipe same = whole;
   resolve_evaluation(same);
   EXPECT_EQ(same, whole);
-  refuses("evaluate: {every: 10}",
-          "r.yaml:2:19: evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split");
+  refuses(
+      "evaluate: {every: 10}",
+      "r.yaml:2:19: evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split");
 }
 
 // config.yaml of the run is a recipe that is trained in the same way.
@@ -53,12 +54,14 @@ TEST(Evaluation, OfADumpedRecipe) {
 }
 
 TEST(Evaluation, SettingsThatNeedItAreRefused) {
-  refuses("early_stopping: {patience: 2}",
-          "r.yaml:2:28: early_stopping.patience: it has no meaning without evaluations, and data.validation is not "
-          "set; change that, or remove this");
-  refuses("evaluate: {every: never}\nearly_stopping: {stopping_threshold: 0.9}",
-          "r.yaml:3:38: early_stopping.stopping_threshold: it has no meaning without evaluations, and evaluate.every "
-          "(r.yaml:2:19) is never");
+  refuses(
+      "early_stopping: {patience: 2}",
+      "r.yaml:2:28: early_stopping.patience: it has no meaning without evaluations, and data.validation is not "
+      "set; change that, or remove this");
+  refuses(
+      "evaluate: {every: never}\nearly_stopping: {stopping_threshold: 0.9}",
+      "r.yaml:3:38: early_stopping.stopping_threshold: it has no meaning without evaluations, and evaluate.every "
+      "(r.yaml:2:19) is never");
   for (const auto& [yaml, setting] :
        {std::pair("checkpoint: {monitor: loss}", "checkpoint.monitor"),
         {"checkpoint: {mode: min}", "checkpoint.mode"},

@@ -157,8 +157,9 @@ void TokenClassificationConfig::fields(declare::Fields& field) {
 }
 
 void QuestionAnsweringConfig::fields(declare::Fields& field) {
-  field("version_2_with_negative", version_2_with_negative,
-        "whether questions may have no answer, as in SQuAD 2.0; unset: if one of the evaluated file has none");
+  field(
+      "version_2_with_negative", version_2_with_negative,
+      "whether questions may have no answer, as in SQuAD 2.0; unset: if one of the evaluated file has none");
   field("doc_stride", doc_stride, "tokens of the context that consecutive windows share",
         at_least(0).at_most(max_count));
   field("n_best_size", n_best_size, "answers per question in nbest_predictions.json",

@@ -388,9 +388,10 @@ TEST_F(CheckRecipe, AVerbNeedsItsOwnSettingsOnly) {
   refuses({}, "data.test is required by stretto test", Verb::test);
   EXPECT_NO_THROW(
       check({"data.train=null", "data.test=" + (folder_.path() / "test.tsv").string()}, Verb::test));
-  refuses({"data.validation=null"},
-          "evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split, or "
-          "evaluate.every: never");
+  refuses(
+      {"data.validation=null"},
+      "evaluate.every: there are no samples to evaluate; set data.validation or data.validation_split, or "
+      "evaluate.every: never");
 }
 
 TEST_F(CheckRecipe, AProgramOfOnesOwnFindsModelAndDataByItself) {

@@ -142,8 +142,7 @@ TEST_F(ConvertPickled, ANameThatIsNotUtf8IsRefused) {
   std::string content = read_file(file);
   content[content.find("encoder.layer.0")] = '\xff';
   write_file_atomic(file, content);
-  EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }),
-              HasSubstr("pytorch_model.bin: data.pkl, byte "));
+  EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }), HasSubstr("pytorch_model.bin: data.pkl, byte "));
   EXPECT_THAT(refusal_of([&] { write(folder, "refused"); }), HasSubstr("a text that is not UTF-8"));
   EXPECT_FALSE(std::filesystem::exists(path("refused")));
 }

@@ -26,9 +26,8 @@ void require_text(std::string_view content, const std::string& name) {
 void require_utf8(std::string_view content, const std::string& name, std::string_view otherwise) {
   const size_t invalid = text::find_invalid_utf8(content);
   if (invalid == content.size()) return;
-  throw DataError(
-      "{}:{}: byte 0x{:02x} is not UTF-8; save the file as UTF-8{}", name, line_of(content, invalid),
-      static_cast<unsigned char>(content[invalid]), otherwise);
+  throw DataError("{}:{}: byte 0x{:02x} is not UTF-8; save the file as UTF-8{}", name,
+                  line_of(content, invalid), static_cast<unsigned char>(content[invalid]), otherwise);
 }
 
 std::string_view without_byte_order_mark(std::string_view content) {

@@ -28,8 +28,7 @@ TEST(Tags, LenientSpansOfAnySequence) {
 
 // A prefix is one character of one or more bytes, as in seqeval.
 TEST(Tags, PrefixesAreCharacters) {
-  EXPECT_THAT(lenient_spans(Tags{"\u00c9X", "\u00c9-Y", "O"}),
-              ElementsAre(Span{0, 1, "X"}, Span{1, 2, "Y"}));
+  EXPECT_THAT(lenient_spans(Tags{"\u00c9X", "\u00c9-Y", "O"}), ElementsAre(Span{0, 1, "X"}, Span{1, 2, "Y"}));
   EXPECT_EQ(type_of_tag("B\u00c9-Y"), "Y");
   EXPECT_EQ(type_of_tag("\xc3"), "_");
 }

@@ -64,9 +64,10 @@ std::string describe_similar_labels(const std::string& file, const std::map<std:
     if (!text.empty()) continue;
     const auto& [first, first_use] = *labels[0];
     const auto& [second, second_use] = *labels[1];
-    text = fmt::format("{}:{}: the label \"{}\" ({}) differs from \"{}\" ({}, line {}) in case or blanks only",
-                       file, second_use.line, list_names({second}), counted(second_use.count, "time"),
-                       list_names({first}), counted(first_use.count, "time"), first_use.line);
+    text =
+        fmt::format("{}:{}: the label \"{}\" ({}) differs from \"{}\" ({}, line {}) in case or blanks only",
+                    file, second_use.line, list_names({second}), counted(second_use.count, "time"),
+                    list_names({first}), counted(first_use.count, "time"), first_use.line);
   }
   if (text.empty()) return "";
   if (others > 1) text += fmt::format(", and so do {} more", others - 1);

@@ -16,9 +16,10 @@ std::string described(const std::string& content, const std::string& name,
 }
 
 TEST(SimilarLabels, DifferInCaseOrBlanks) {
-  EXPECT_EQ(described("text,label\na,Pos\nb,neg\nc,pos\nd,Pos\n", "a.csv"),
-            "a.csv:4: the label \"pos\" (1 time) differs from \"Pos\" (2 times, line 2) in case or blanks only; they "
-            "are trained as different classes: spell them alike if they are one");
+  EXPECT_EQ(
+      described("text,label\na,Pos\nb,neg\nc,pos\nd,Pos\n", "a.csv"),
+      "a.csv:4: the label \"pos\" (1 time) differs from \"Pos\" (2 times, line 2) in case or blanks only; they "
+      "are trained as different classes: spell them alike if they are one");
   EXPECT_EQ(described("text,label\na,very good\nb,very  good\nc,bad\n", "a.csv").substr(0, 73),
             "a.csv:3: the label \"very  good\" (1 time) differs from \"very good\" (1 time");
   EXPECT_EQ(described("text,label\na,\u00c9t\u00e9\nb,\u00e9t\u00e9\nc,x\n", "a.csv").substr(0, 35),
@@ -27,8 +28,9 @@ TEST(SimilarLabels, DifferInCaseOrBlanks) {
 
 TEST(SimilarLabels, AreOneMessage) {
   const std::string text = described("text,label\na,A\nb,a\nc,B\nd,b\ne,b b\nf,Bb\ng,bB\n", "a.csv");
-  EXPECT_THAT(text, HasSubstr("\"a\" (1 time) differs from \"A\" (1 time, line 2) in case or blanks only, and so "
-                              "do 3 more; "));
+  EXPECT_THAT(text,
+              HasSubstr("\"a\" (1 time) differs from \"A\" (1 time, line 2) in case or blanks only, and so "
+                        "do 3 more; "));
 }
 
 TEST(SimilarLabels, OfListsAndTags) {

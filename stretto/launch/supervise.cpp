@@ -382,7 +382,7 @@ class Supervisor {
   std::optional<Clock::time_point> report_at_;  // when the first failure is to be reported
   std::string report_;
   std::vector<std::string> later_failures_;
-  Clock::time_point start_ = Clock::now();  // without the time of pauses
+  Clock::time_point start_ = Clock::now();                       // without the time of pauses
   std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
   GroupStop stop_;
   Outcome outcome_;

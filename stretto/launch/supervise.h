@@ -20,7 +20,7 @@ struct SuperviseOptions {
   // The ranks' log files are not changed before the run takes its first step (cluster::note_first_step) or ends with success.
   bool logs_held = false;
   bool logs_are_new = false;  // the caller removes them if the run is refused
-  int restart_count = 0;  // how often the group was restarted before, for the record
+  int restart_count = 0;      // how often the group was restarted before, for the record
   int max_restarts = 0;
 };
 

@@ -73,16 +73,16 @@ class LiteOptimizer {
 // What torch::save and torch::load of an optimizer call. Its state may be divided among the ranks, and every
 // rank would write the file.
 template <class Archive>
-requires std::derived_from<Archive, torch::serialize::OutputArchive>
-Archive& operator<<(Archive& archive, const LiteOptimizer&) {
+requires std::derived_from<Archive, torch::serialize::OutputArchive> Archive& operator<<(
+    Archive& archive, const LiteOptimizer&) {
   static_assert(
       !std::same_as<Archive, Archive>,
       "torch::save of a LiteOptimizer is not supported: call lite.save(folder, {.step = step}) on every rank, which saves the state of all ranks, models and optimizers");
   return archive;
 }
 template <class Archive>
-requires std::derived_from<Archive, torch::serialize::InputArchive>
-Archive& operator>>(Archive& archive, LiteOptimizer&) {
+requires std::derived_from<Archive, torch::serialize::InputArchive> Archive& operator>>(Archive& archive,
+                                                                                        LiteOptimizer&) {
   static_assert(
       !std::same_as<Archive, Archive>,
       "torch::load of a LiteOptimizer is not supported: call lite.load(folder) on every rank, which loads what lite.save has saved");

@@ -36,8 +36,7 @@ class SparseAdam : public ElementwiseOptimizer, private RowRule {
                  int64_t step) override {
     if (rows.empty()) return;
     const Range& range = table(index);
-    const Tensor touched =
-        at::from_blob(const_cast<int64_t*>(rows.data()), {std::ssize(rows)}, at::kLong);
+    const Tensor touched = at::from_blob(const_cast<int64_t*>(rows.data()), {std::ssize(rows)}, at::kLong);
     const Tensor with_gradient = touched.masked_select(has_gradient(rows_of(range).index_select(0, touched)));
     step_rows_of(range, with_gradient, {rates.lr * range.lr_factor, rates.momentum}, grad_scale, step);
   }

@@ -31,7 +31,7 @@ struct NamedParameter {
   Tensor tensor;
   bool weight_decay;
   double lr_factor = 1;
-  bool sparse = false;  // a lookup table (nn::Embedding) whose rows may be reduced and stepped separately
+  bool sparse = false;      // a lookup table (nn::Embedding) whose rows may be reduced and stepped separately
   bool steps_rows = false;  // of a lookup table, by the engine: the optimizer steps its rows separately
   std::shared_ptr<nn::RowHook> row_hook = nullptr;  // of a sparse table: notifies of the rows in use
 };

@@ -134,9 +134,10 @@ TEST(SamplesTest, BothTextsOfAPairAreShown) {
   const TempFolder folder;
   RunData run = run_named("a");
   run.folder = folder.path();
-  write_file_atomic(folder.path() / "predictions.jsonl",
-                    "{\"line\":2,\"label\":\"1\",\"score\":0.9,\"gold\":\"0\",\"text\":\"a film\",\"text_pair\":\"a "
-                    "<play>\"}\n");
+  write_file_atomic(
+      folder.path() / "predictions.jsonl",
+      "{\"line\":2,\"label\":\"1\",\"score\":0.9,\"gold\":\"0\",\"text\":\"a film\",\"text_pair\":\"a "
+      "<play>\"}\n");
   const Samples samples = read_samples(run, 9);
   ASSERT_EQ(samples.shown.size(), 1u);
   EXPECT_EQ(samples.shown[0].text, "a film\na <play>");

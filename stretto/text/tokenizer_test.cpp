@@ -2,11 +2,10 @@
 
 #include <functional>
 
-#include <sys/stat.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"

@@ -13,8 +13,7 @@
 namespace stretto {
 std::string one_line(const Metrics& metrics) {
   std::string line;
-  for (const auto& [name, value] : metrics)
-    line += (line.empty() ? "" : " | ") + metric_text(name, value);
+  for (const auto& [name, value] : metrics) line += (line.empty() ? "" : " | ") + metric_text(name, value);
   return line;
 }
 

@@ -112,7 +112,7 @@ class LoopTest : public ::testing::Test {
   TempFolder folder_;
   Recipe recipe_;
   std::string backend_ = "shm";  // "tcp": ranks without shared memory, as on several hosts
-  int64_t samples_ = 0;  // evaluated, over all ranks
+  int64_t samples_ = 0;          // evaluated, over all ranks
 };
 
 }  // namespace stretto

@@ -43,8 +43,8 @@ TEST_F(OtherRun, ItsBestModelIsNotThatOfTheFolder) {
     EXPECT_EQ(model("model"), model("models/best_closeness"));
     EXPECT_EQ(checkpoints().front(), 19);
     EXPECT_EQ(model("previous-1/model"), earlier);
-    EXPECT_TRUE(std::filesystem::exists(
-        archive::checkpoint_path(recipe_.output / "previous-1/checkpoints", 6)));
+    EXPECT_TRUE(
+        std::filesystem::exists(archive::checkpoint_path(recipe_.output / "previous-1/checkpoints", 6)));
   }
 }
 

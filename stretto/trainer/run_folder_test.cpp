@@ -15,9 +15,9 @@
 namespace stretto {
 namespace {
 
-constexpr const char* run_files[] = {"config.yaml",          "metrics.jsonl",       "model/weights",
-                                 "models/best/weights",  "tensorboard/events",
-                                 "checkpoints/step-00000004/manifest.json"};
+constexpr const char* run_files[] = {"config.yaml",        "metrics.jsonl",
+                                     "model/weights",      "models/best/weights",
+                                     "tensorboard/events", "checkpoints/step-00000004/manifest.json"};
 
 // A folder with a finished run.
 void make_run(const std::filesystem::path& folder, const std::string& content) {
@@ -95,8 +95,8 @@ TEST(RunFolderDeathTest, AnEarlierRunIsSetAsideWhole) {
 }
 
 TEST(RunFolder, ARunWithAModelOrCheckpointsIsKept) {
-  for (const char* name : {"model/weights", "models/best/weights", "checkpoints/step-00000004/manifest.json",
-                           "metrics.jsonl"}) {
+  for (const char* name :
+       {"model/weights", "models/best/weights", "checkpoints/step-00000004/manifest.json", "metrics.jsonl"}) {
     const TempFolder temporary;
     const std::filesystem::path file = temporary.path() / name;
     make_folders(file.parent_path());

@@ -63,9 +63,10 @@ TEST_F(SameData, OtherTrainingLabelsAreRefused) {
 
 TEST_F(SameData, OtherValidationLabelsAreRefused) {
   EXPECT_EQ(fit_with(none, none), "");
-  EXPECT_THAT(fit_with(none, 3),
-              AllOf(HasSubstr("the validation data is not the data of the run to resume: as many samples (10),"),
-                    HasSubstr("--set 'checkpoint.accept_changes=[data.validation]'")));
+  EXPECT_THAT(
+      fit_with(none, 3),
+      AllOf(HasSubstr("the validation data is not the data of the run to resume: as many samples (10),"),
+            HasSubstr("--set 'checkpoint.accept_changes=[data.validation]'")));
   EXPECT_THAT(fit_with(none, none, 3), HasSubstr("the validation data \"more\" is not the data of the run"));
   recipe_.evaluate.max_samples = 4;
   EXPECT_THAT(fit_with(none, none),
@@ -79,7 +80,8 @@ TEST_F(SameData, OtherValidationLabelsMayBeAccepted) {
   recipe_.checkpoint.accept_changes = {"data.validation"};
   EXPECT_EQ(fit_with(none, 3), "");
   recipe_.checkpoint.accept_changes.clear();
-  EXPECT_THAT(fit_with(none, none), HasSubstr("the validation data")) << "the newest checkpoint has the others";
+  EXPECT_THAT(fit_with(none, none), HasSubstr("the validation data"))
+      << "the newest checkpoint has the others";
 }
 
 // A part of the run without evaluations does not forget by which samples the best model was chosen.

@@ -42,8 +42,7 @@ nlohmann::ordered_json metrics_json(const Metrics& metrics) {
 
 std::string metrics_text(const Metrics& metrics) {
   std::string text;
-  for (const auto& [name, value] : metrics)
-    text += (text.empty() ? "" : ", ") + metric_text(name, value);
+  for (const auto& [name, value] : metrics) text += (text.empty() ? "" : ", ") + metric_text(name, value);
   return text;
 }
 

@@ -122,8 +122,8 @@ TEST_F(TestingTest, WeightsThatAreNotFiniteAreRefused) {
     EXPECT_THAT([&] { Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}); },
                 ThrowsMessage<DataError>(HasSubstr("the module: bias holds NaN or infinity")));
     recipe_.checkpoint.allow_nonfinite = true;
-    EXPECT_TRUE(std::isnan(
-        Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}).at("loss")));
+    EXPECT_TRUE(
+        std::isnan(Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}).at("loss")));
   });
 }
 

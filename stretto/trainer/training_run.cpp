@@ -350,9 +350,8 @@ std::string TrainingRun::describe() {
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       engine_.describe("model", describe_precision(training_.precision, compute_, device_)),
-      products_ ? "products   " + products_->describe() + "\n" : "",
-      data_parallel_.transport(), describe_batch(plan_, training_), describe_order(),
-      describe_teachers(module_), describe_lr_scale(),
+      products_ ? "products   " + products_->describe() + "\n" : "", data_parallel_.transport(),
+      describe_batch(plan_, training_), describe_order(), describe_teachers(module_), describe_lr_scale(),
       manual_ ? manual_->describe()
               : describe_groups(engine_.tensors(), base_lr_ * lr_scale_, engine_.optimizer()->name()),
       total_steps(), steps_per_epoch(), dataset_.size(),

@@ -100,8 +100,9 @@ TEST(SharedMemoryRun, ARankThatFailsAndEndsLaterIsNamed) {
 // paused.
 TEST(PausedJob, GoesOnThoughThePauseIsLongerThanTheDeadlineOfCollectives) {
   for (const std::string what : {"late shm", "late tcp", "late-message tcp"}) {
-    BackgroundShell run("exec " + stretto + " launch -N 2 --no-pin --hang-timeout 9 --collective-timeout 9 -- " +
-                        probe + " " + what);
+    BackgroundShell run("exec " + stretto +
+                        " launch -N 2 --no-pin --hang-timeout 9 --collective-timeout 9 -- " + probe + " " +
+                        what);
     ASSERT_TRUE(eventually([&] { return run.out().find("[rank 1] is late\n") != std::string::npos; }));
     std::this_thread::sleep_for(std::chrono::seconds(1));  // rank 0 has begun to wait
     std::vector<pid_t> all = children_of(run.pid());

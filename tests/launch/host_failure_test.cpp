@@ -182,8 +182,9 @@ TEST_F(HostFailure, APauseOfOneLauncherIsRefused) {
   for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_THAT(
       results[0].err,
-      HasSubstr("warning: SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one "
-                "as lost after 3 s without a sign of life; Ctrl-C ends the job and saves its state"));
+      HasSubstr(
+          "warning: SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one "
+          "as lost after 3 s without a sign of life; Ctrl-C ends the job and saves its state"));
 }
 
 TEST_F(HostFailure, AUsageErrorExplainsOtherFailures) {

@@ -126,7 +126,8 @@ TEST_F(ScoreProgram, FilesAreUtf8) {
   };
   is_refused("seqeval " + write("a.conll", "a O O\nb \u00c9-\xc3 O\n"), "a.conll:2: " + bad);
   is_refused("glue sst2 " + write("gold.tsv", "label\n1\n\xc3\n") + " " + good, "gold.tsv:3: " + bad);
-  is_refused("glue sst2 " + good + " " + write("guess.jsonl", "{\"label\": \"\xc3\"}\n"), "guess.jsonl:1: " + bad);
+  is_refused("glue sst2 " + good + " " + write("guess.jsonl", "{\"label\": \"\xc3\"}\n"),
+             "guess.jsonl:1: " + bad);
   is_refused("squad " + write("data.json", "{\"data\":\n[\"\xc3\"]}") + " " + good, "data.json:2: " + bad);
   const std::string questions = write("squad.json", squad), answers = write("answers.json", R"({"1": ""})"),
                     not_utf8 = write("not_utf8.json", "{\"1\":\n \"\xc3\"}");

@@ -1,10 +1,9 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "tests/train/workspace.h"
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "stretto/base/fd.h"
 
@@ -68,8 +67,8 @@ TEST_F(Refused, WithTheOptionsOfSeveralHosts) {
 // Its token ids are kept for the next attempt, which finds nothing else there.
 TEST_F(Refused, AfterItsDataWereRead) {
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const ShellResult result = shell(
-        command(2, "checkpoint.monitor=acuracy data.cache=" + workspace_.path("runs/new/cache")));
+    const ShellResult result =
+        shell(command(2, "checkpoint.monitor=acuracy data.cache=" + workspace_.path("runs/new/cache")));
     EXPECT_EQ(result.exit_code, 2) << result.err;
     std::vector<std::string> left;
     for (const auto& entry : std::filesystem::directory_iterator(workspace_.path("runs/new")))

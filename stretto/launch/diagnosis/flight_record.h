@@ -33,9 +33,9 @@ struct RankRecord {
   int rank = 0;
   std::string host = {};  // of a job on several hosts; else empty
   int pid = 0;
-  bool recorded = false;    // whether its program keeps a record; if not, nothing more is known
-  std::string state = {};   // of the process, as in proc(5) ("R", "S", "T"); empty: it had ended
-  std::string ending = {};  // how it had ended, "was killed by SIGKILL (Killed)"
+  bool recorded = false;     // whether its program keeps a record; if not, nothing more is known
+  std::string state = {};    // of the process, as in proc(5) ("R", "S", "T"); empty: it had ended
+  std::string ending = {};   // how it had ended, "was killed by SIGKILL (Killed)"
   std::string program = {};  // what its process had not become yet, between fork and exec; empty: it had
   double progress_ago =
       0;  // the last start or end of a call; without a record, when the rank was started or stopped

@@ -143,9 +143,8 @@ TEST_F(Signals, OthersProgramsStartWithTheUsualMask) {
 
 // Its own process group, since SIGTSTP stops none whose members' parents are all in the group.
 TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
-  LaunchOptions options = shell("trap 'echo saved; exit 0' TERM; echo $$ > " + here("pid$RANK") +
-                                    "; while :; do sleep 0.05; done",
-                                2);
+  LaunchOptions options = shell(
+      "trap 'echo saved; exit 0' TERM; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2);
   options.stop.grace = 2s;
   start(options, [] { ::setpgid(0, 0); });
   const std::vector<pid_t> all = {launcher_, number_in("pid0"), number_in("pid1")};
@@ -164,9 +163,10 @@ TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
 
 // Ranks that save have the rest of their time after a pause that is longer than that.
 TEST_F(Signals, APauseDoesNotCountAsGrace) {
-  LaunchOptions options = shell("trap 'echo saving; sleep 0.5; sleep 0.5; echo saved; exit 0' TERM; echo $$ > " +
-                                    here("pid$RANK") + "; while :; do sleep 0.05; done",
-                                1);
+  LaunchOptions options =
+      shell("trap 'echo saving; sleep 0.5; sleep 0.5; echo saved; exit 0' TERM; echo $$ > " +
+                here("pid$RANK") + "; while :; do sleep 0.05; done",
+            1);
   options.stop.grace = 3s;
   start(options, [] { ::setpgid(0, 0); });
   number_in("pid0");
@@ -190,7 +190,8 @@ TEST_F(Signals, ARankThatSigkillDoesNotEndIsLeftBehind) {
   EXPECT_TRUE(told("[rank 1] no\n"));
   ::kill(launcher_, SIGINT);
   EXPECT_EQ(exit_code(), 128 + SIGINT);
-  EXPECT_THAT(text("err"), ::testing::ContainsRegex("error: rank 0 \\(process [0-9]+\\) did not end within 0.3 s of SIGKILL"));
+  EXPECT_THAT(text("err"), ::testing::ContainsRegex(
+                               "error: rank 0 \\(process [0-9]+\\) did not end within 0.3 s of SIGKILL"));
   ::waitpid(first_, nullptr, 0);
 }
 

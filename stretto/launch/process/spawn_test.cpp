@@ -81,8 +81,9 @@ TEST_F(SlowStart, OfARankThatIsStoppedIsAHang) {
   EXPECT_FALSE(runs(child));
   EXPECT_THAT(
       text("err"),
-      AllOf(ContainsRegex("error: rank 0 on [^ ]+ has not started " + program_ +
-                          " in [0-9.]+ s: stopped by a signal \\(state T\\); it was stopped before the program"),
+      AllOf(ContainsRegex(
+                "error: rank 0 on [^ ]+ has not started " + program_ +
+                " in [0-9.]+ s: stopped by a signal \\(state T\\); it was stopped before the program"),
             HasSubstr("start the job again")));
 }
 
@@ -99,8 +100,9 @@ TEST_F(SlowStart, ThatFailsIsReportedOnce) {
                       .restart = {.max_restarts = 1},
                       .own_program = own}),
               usage_error);
-    EXPECT_THAT(text("err"), MatchesRegex("stretto: error: rank [0-2] \\(process [0-9]+\\) could not start " +
-                                          here("text") + ": Exec format error\n(stopping the other ranks\n)?"));
+    EXPECT_THAT(text("err"),
+                MatchesRegex("stretto: error: rank [0-2] \\(process [0-9]+\\) could not start " +
+                             here("text") + ": Exec format error\n(stopping the other ranks\n)?"));
   }
 }
 
