@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <csignal>
 #include <mutex>
 #include <thread>
@@ -118,23 +117,16 @@ class Terminal {
   std::jthread reader_;
 };
 
-// Whole lines of the run's metrics so far, one per step.
-int64_t steps_of(const Workspace& workspace) {
-  if (!workspace.has("run/metrics.jsonl")) return 0;
-  const std::string text = workspace.read("run/metrics.jsonl");
-  return std::count(text.begin(), text.end(), '\n');
-}
-
 // A run that would take days.
 class EndlessRun : public ::testing::Test {
  protected:
   std::string command(const std::string& settings = "") const {
     return workspace_.command("train", 2, "training.max_steps=1000000 evaluate.every=never " + settings);
   }
-  bool steps_done() const { return workspace_.has("run/metrics.jsonl") && !workspace_.losses("run").empty(); }
+  bool steps_done() const { return workspace_.recorded_lines("run") > 0; }
   bool steps_go_on() const {
-    const size_t before = workspace_.losses("run").size();
-    return eventually([&] { return workspace_.losses("run").size() > before + 50; });
+    const int64_t before = workspace_.recorded_lines("run");
+    return eventually([&] { return workspace_.recorded_lines("run") > before + 50; });
   }
   bool saved() const {
     return workspace_.has("run/checkpoints") &&
@@ -266,9 +258,9 @@ TEST_F(EndlessRun, GoesOnWhileItsTerminalIsNotRead) {
   Terminal terminal(command("track.progress=line"));
   ASSERT_TRUE(eventually([&] { return steps_done(); }));
   terminal.stop_reading();
-  const auto enough = workspace_.losses("run").size() + 1500;
+  const int64_t enough = workspace_.recorded_lines("run") + 1500;
   const auto end = std::chrono::steady_clock::now() + 60s;
-  EXPECT_TRUE(eventually([&] { return workspace_.losses("run").size() > enough; }));
+  EXPECT_TRUE(eventually([&] { return workspace_.recorded_lines("run") > enough; }));
   std::this_thread::sleep_until(end);
   EXPECT_TRUE(steps_go_on());
   ::kill(terminal.pid(), SIGTERM);
@@ -285,9 +277,9 @@ TEST_F(EndlessRun, IsPausedByCtrlZAndGoesOnWithFg) {
   ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
   terminal.type("\x1a");
   ASSERT_TRUE(terminal.shows("suspended")) << terminal.text();
-  const int64_t before = steps_of(workspace_);
+  const int64_t before = workspace_.recorded_lines("run");
   std::this_thread::sleep_for(1s);
-  EXPECT_EQ(steps_of(workspace_), before);
+  EXPECT_EQ(workspace_.recorded_lines("run"), before);
   terminal.type("go\n");
   EXPECT_TRUE(steps_go_on());
   terminal.type("\x03");
@@ -305,9 +297,9 @@ TEST(StoppedLauncher, StopsNoRankAndLosesNoLine) {
       fmt::format("training.epochs={0} training.max_steps={0} evaluate.every=never", steps);
   workspace.train("undisturbed", 2, settings);
   BackgroundShell run(workspace.command("train", 2, settings) + " --collective-timeout 3");
-  ASSERT_TRUE(eventually([&] { return steps_of(workspace) > 0; })) << run.err();
+  ASSERT_TRUE(eventually([&] { return workspace.recorded_lines("run") > 0; })) << run.err();
   ::kill(run.pid(), SIGSTOP);
-  EXPECT_TRUE(eventually([&] { return steps_of(workspace) >= steps; }));
+  EXPECT_TRUE(eventually([&] { return workspace.recorded_lines("run") >= steps; }));
   std::this_thread::sleep_for(4s);
   ::kill(run.pid(), SIGCONT);
   const ShellResult result = run.wait();

@@ -1,5 +1,6 @@
 #include "tests/train/workspace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -132,6 +133,13 @@ std::vector<double> Workspace::losses(const std::string& run) const {
     if (record.contains("loss")) losses.push_back(record["loss"].get<double>());
   }
   return losses;
+}
+
+int64_t Workspace::recorded_lines(const std::string& run) const {
+  const std::string file = run + "/metrics.jsonl";
+  if (!has(file)) return 0;
+  const std::string text = read(file);
+  return std::count(text.begin(), text.end(), '\n');
 }
 
 std::vector<nlohmann::json> read_json_lines(const std::string& text) {

@@ -35,6 +35,8 @@ class Workspace {
   // The records of the run folder's metrics.jsonl; the loss of each training step.
   std::vector<nlohmann::json> metrics(const std::string& run) const;
   std::vector<double> losses(const std::string& run) const;
+  // The number of whole lines in metrics.jsonl, whose last line may be partly written while the run continues; 0 without it.
+  int64_t recorded_lines(const std::string& run) const;
 
  private:
   TempFolder folder_;
