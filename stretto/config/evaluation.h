@@ -10,7 +10,7 @@ namespace stretto {
 // evaluate.every becomes never, unless the recipe sets it. REQUIRES: recipe is resolved.
 void resolve_evaluation(Recipe& recipe);
 
-// For messages: "data.validation is not set", "evaluate.every (sst2.yaml:9:10) is never". REQUIRES: evaluate.every
+// The reason as messages give it: "data.validation is not set", "evaluate.every (sst2.yaml:9:10) is never". REQUIRES: evaluate.every
 // is never.
 std::string why_not_evaluated(const Recipe& recipe);
 

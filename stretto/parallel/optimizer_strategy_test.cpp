@@ -36,7 +36,7 @@ struct TwoBlocks : torch::nn::Module {
   std::shared_ptr<nn::Linear> last = register_module("last", std::make_shared<nn::Linear>(9, 4));
 };
 
-// Of each ten rows of the table, a step uses two; and none of the last ten.
+// A step uses two of each ten rows of the table, and none of the last ten.
 constexpr int64_t used_rows = 10;
 
 NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, const std::string& type) {
@@ -106,7 +106,7 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
                           HasSubstr("but LBFGS needs all of them on each; choose strategy ddp")));
           return;
         }
-        // As the Trainer and Lite set an engine up, as between hosts, and as training.deterministic does.
+        // The engine is set up as by the Trainer and Lite, as between hosts, and as by training.deterministic.
         std::vector<EngineOptions> all = {
             {.strategy = row.name},
             {.strategy = row.name, .gradients_to_owners = false, .lazy_rows = false},

@@ -43,7 +43,7 @@ class RowTable : public nn::RowObserver {
   void forget_rows();    // the optimizer has zeroed them
 
  private:
-  // Some of rows(), and the columns of them that this rank holds.
+  // A part of rows(), with the columns that this rank holds.
   struct HeldRows {
     Tensor gradients;  // [R, columns] consecutive rows of the table
     Tensor index;      // of the rows among these R

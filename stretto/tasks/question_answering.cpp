@@ -109,7 +109,7 @@ QuestionSet QuestionAnswering::read(const std::filesystem::path& file, const std
   return set;
 }
 
-// Of a file that predictions are compared with.
+// Reads a file that predictions are compared with.
 QuestionSet QuestionAnswering::read_scored(const std::filesystem::path& file,
                                            const std::optional<int64_t>& most) const {
   QuestionSet set = read(file, most);

@@ -50,7 +50,7 @@ Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext
                                       : module.validation_step(batch, context);
 }
 
-// Of buffers infinity is common, as in attention masks.
+// Buffers are not checked: infinity is common in them, for example in attention masks.
 void require_finite_parameters(const std::string& place, const Module& module) {
   for (const auto& parameter : module.root().named_parameters()) {
     if (is_finite(parameter.value())) continue;

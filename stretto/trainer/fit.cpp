@@ -153,7 +153,7 @@ void Fit::begin() {
   if (result_.resumed_after == 0 && !over()) evaluate_at_start();
 }
 
-// The best values so far, of models that are still on disk. Those whose folder is gone begin again.
+// Restores the best values of the models that are still on disk. A model whose folder is gone begins again.
 void Fit::resume_models(const State& state) {
   const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
   if (!world_.broadcast_bytes(has_model, 0).empty()) best_.resume(state);
@@ -254,8 +254,8 @@ void Fit::save_last_weights() {
   save_models(true, false);
 }
 
-// After the last checkpoint, so that a model that found no room is tried again once a failed checkpoint has
-// been removed. All ranks throw if any of them could not write something.
+// This runs after the last checkpoint, so that a model that found no room is tried again once a failed
+// checkpoint has been removed. All ranks throw if any of them could not write something.
 void Fit::finish_files() {
   const std::string checkpoint = checkpoints_.finish();
   std::vector<std::string> failures;
@@ -344,7 +344,7 @@ void Fit::after(const StepReport& report) {
   callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
 }
 
-// Those of this rank.
+// Returns the requests that this rank has received.
 Requests Fit::requests() const {
   Requests requests = checkpoints_.requests();
   requests.end = callbacks_.stop_requested();

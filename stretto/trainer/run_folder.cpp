@@ -19,7 +19,7 @@ void RunFolder::begin_run(const std::string& config, EarlierFiles earlier) const
   write_text("config.yaml", config);
 }
 
-// previous.new: of a set_aside() that was interrupted.
+// previous.new exists after a set_aside() that was interrupted.
 bool RunFolder::holds_results() const {
   return std::filesystem::exists(previous_) || std::filesystem::exists(model()) ||
          std::filesystem::exists(path_ / "models") ||

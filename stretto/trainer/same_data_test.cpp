@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// As Points, but the target of one sample has another sign.
+// Points with another sign in the target of one sample.
 class OneFlipped : public Points {
  public:
   OneFlipped(int64_t count, int64_t flipped) : Points(count), flipped_(flipped) {}

@@ -26,7 +26,7 @@ class Words : public data::SampleDataset {
 // Zero, with a gradient of NaN for each element of `x`.
 Tensor zero_with_nan_gradient(const Tensor& x) { return (x - x.detach()).abs().sqrt().sum(); }
 
-// Of every 40 steps, three are not finite when they are first computed: by the loss, by the gradients of all
+// Three of every 40 steps are not finite when they are first computed: by the loss, by the gradients of all
 // parameters, and by that of the bias alone, in which case those of the table are finite.
 template <bool sparse>
 struct WordRegression : Module {

@@ -229,7 +229,7 @@ std::optional<Ending> Process::reap() {
   ::kill(-pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   alive_ = false;
-  starting();  // its last news
+  starting();  // reads what it reported last
   if (start_error_ != 0) {
     return Ending{
         .code = usage_error,
