@@ -2,7 +2,7 @@
 #
 # A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`. USES lists the layers whose
 # headers it may include; tests/layering_test reads the same list from layers.txt and rejects any other #include. TORCH marks
-# the layers that use libtorch; they share one precompiled header. LIGHT marks layers whose run time does not matter: -O1 takes a
+# the layers that use libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a
 # quarter off their compile time. The test binaries of the other layers are listed in
 # torch_free_tests.txt for `make test-tsan`.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
@@ -32,6 +32,11 @@ function(stretto_layer name)
 
   set(lib stretto_${name})
   add_library(${lib} STATIC ${sources})
+  # Translation units of like sizes keep all processors busy until the end of a build.
+  list(LENGTH sources count)
+  math(EXPR units "(${count} + 23) / 24")
+  math(EXPR unit_size "(${count} + ${units} - 1) / ${units}")
+  set_target_properties(${lib} PROPERTIES UNITY_BUILD_BATCH_SIZE ${unit_size})
   target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   # Names that the package exports are those that exist where it is found: there are no stretto_options, and another torch.
   target_link_libraries(${lib} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_options>> PUBLIC ${ARG_LIBS})
@@ -47,7 +52,9 @@ function(stretto_layer name)
   endforeach()
   if(ARG_TORCH)
     target_link_libraries(${lib} PUBLIC $<IF:$<TARGET_EXISTS:stretto_torch>,stretto_torch,stretto::torch>)
-    stretto_precompile(${lib})
+    stretto_precompile(${lib} stretto_torch_pch)
+  else()
+    stretto_precompile(${lib} stretto_pch)
   endif()
   stretto_install_layer(${name})
 
@@ -55,30 +62,18 @@ function(stretto_layer name)
     add_executable(${lib}_test ${tests})
     target_link_libraries(${lib}_test PRIVATE ${lib} stretto_options GTest::gmock stretto_test_main)
     target_compile_definitions(${lib}_test PRIVATE STRETTO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    target_compile_options(${lib}_test PRIVATE ${STRETTO_TEST_FLAGS})
     if(ARG_TORCH)
-      stretto_precompile(${lib}_test)
+      target_compile_options(${lib}_test PRIVATE ${STRETTO_TORCH_TEST_FLAGS})
+      stretto_precompile(${lib}_test stretto_torch_test_pch)
     else()
+      target_compile_options(${lib}_test PRIVATE ${STRETTO_TEST_FLAGS})
+      stretto_precompile(${lib}_test stretto_test_pch)
       file(APPEND ${STRETTO_TORCH_FREE_TESTS_FILE} "${lib}_test\n")
     endif()
     set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
       BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto)
     gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name}
       WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
-  endif()
-endfunction()
-
-# stretto_precompile(TARGET [torch_api]): compiles TARGET with the precompiled libtorch header, or, with torch_api, with the one
-# for programs that use torch's own modules, optimizers and loaders.
-function(stretto_precompile target)
-  if(TARGET stretto_pch)
-    if("torch_api" IN_LIST ARGN)
-      target_precompile_headers(${target} REUSE_FROM stretto_torch_api_pch)
-    else()
-      target_precompile_headers(${target} REUSE_FROM stretto_pch)
-    endif()
-    target_compile_options(${target} PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
-    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_torch>>)
   endif()
 endfunction()
 

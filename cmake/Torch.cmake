@@ -75,17 +75,3 @@ if(EXISTS ${STRETTO_TORCH_INCLUDE}/c10/cuda/impl/cuda_cmake_macros.h AND STRETTO
     -Wl,--no-as-needed stretto_libtorch_cuda stretto_libc10_cuda -Wl,--as-needed)
 endif()
 message(STATUS "stretto: CUDA parts ${STRETTO_CUDA}")
-
-if(EXISTS ${torch_lib}/libtorch_cpu.so)
-  # Built once by this target, reused by every layer that uses libtorch.
-  file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
-  add_library(stretto_pch STATIC ${CMAKE_BINARY_DIR}/pch.cpp)
-  target_link_libraries(stretto_pch PRIVATE stretto_options stretto_torch)
-  target_precompile_headers(stretto_pch PRIVATE <ATen/ATen.h> <torch/csrc/autograd/custom_function.h>)
-  target_compile_options(stretto_pch PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
-  # For programs that use torch's modules, optimizers and loaders, like those of users.
-  add_library(stretto_torch_api_pch STATIC EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/pch.cpp)
-  target_link_libraries(stretto_torch_api_pch PRIVATE stretto_options stretto_torch)
-  target_precompile_headers(stretto_torch_api_pch PRIVATE <torch/nn.h> <torch/optim.h> <torch/data.h>)
-  target_compile_options(stretto_torch_api_pch PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
-endif()
