@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 #include <thread>
 
@@ -13,6 +14,15 @@ namespace {
 using stretto::ConfigError;
 using stretto::Group;
 using namespace std::chrono_literals;
+
+void say(const char* line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void wait_for_file(const char* path) {
+  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(5ms);
+}
 
 // No rank returns from it.
 void wait_for_ever() {
@@ -28,8 +38,7 @@ void all_reduce(Group& group, int times) {
 [[noreturn]] void reduce_on_end(Group& group) {
   at::Tensor tensor = group.allocator()(int64_t{2} << 20, at::kFloat, at::kCPU);
   group.all_reduce(tensor).wait();
-  fmt::print("reduces\n");
-  std::fflush(stdout);
+  say("reduces");
   while (true) group.all_reduce(tensor).wait();
 }
 
@@ -59,12 +68,13 @@ void check_collectives(Group& group) {
   fmt::print("{}\n", group.transport());
 }
 
-void run(Group& group, std::string_view mode, bool first_life) {
+void run(Group& group, std::string_view mode, const char* file, bool first_life) {
   if (mode == "check") return check_collectives(group);
 
   const bool odd_one = group.rank() == 1;
   all_reduce(group, 17);
   if (mode == "run") {
+    say("runs");
     while (true) all_reduce(group, 1), std::this_thread::sleep_for(5ms);
   } else if (mode == "busy") {
     reduce_on_end(group);
@@ -80,11 +90,10 @@ void run(Group& group, std::string_view mode, bool first_life) {
     at::Tensor output = at::empty({8});
     (odd_one ? group.all_gather(output, at::ones({4})) : group.all_reduce(output)).wait();
   } else if (mode == "compute" && odd_one) {
-    std::this_thread::sleep_for(3s);
-  } else if (mode.starts_with("late") && odd_one) {
-    fmt::print("is late\n");
-    std::fflush(stdout);
-    std::this_thread::sleep_for(12s);
+    std::this_thread::sleep_for(1s);
+  } else if (mode.starts_with("late")) {
+    say(odd_one ? "is late" : "waits");
+    if (odd_one) wait_for_file(file);
   }
   if (mode == "late-message") {
     at::Tensor message = at::ones({8});
@@ -96,7 +105,7 @@ void run(Group& group, std::string_view mode, bool first_life) {
 }  // namespace
 
 // A rank that calls 17 all_reduces with the others through the back end that its second argument names, and then does what
-// the first says.
+// the first says. The third is the file that a rank waits for which is late.
 int main(int, char** argv) {
   using namespace stretto;
   int rank = 0;
@@ -107,11 +116,11 @@ int main(int, char** argv) {
     if (me.local_world_size < me.world_size)
       options.address = cluster::address_towards({me.master_addr, me.master_port});
     Group group(argv[2], connect_store(me, 60s), me.rank, me.world_size, options);
-    run(group, argv[1], me.restart_count == 0);
+    run(group, argv[1], argv[3], me.restart_count == 0);
     return 0;
   } catch (const Error& error) {
     fmt::print(stderr, "probe: {}\n", error.what());
-    if (argv[1] == std::string_view("throw")) std::this_thread::sleep_for(rank == 1 ? 5s : 0s);
+    if (argv[1] == std::string_view("throw")) std::this_thread::sleep_for(rank == 1 ? 1s : 0s);
     return error.exit_code();
   }
 }

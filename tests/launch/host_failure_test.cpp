@@ -6,11 +6,13 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-// A host of a job fails: the others stop within seconds and name it, and nothing is left running anywhere.
+// A host of a job fails: the others stop and name it, and nothing is left running anywhere. They wait for no
+// deadline of ranks: the grace, the hang timeout and that of collectives are longer than the tests' patience.
 namespace stretto {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -30,8 +32,8 @@ class HostFailure : public ::testing::Test {
     for (const std::string& action : {on_first, on_second}) {
       const auto node = commands.size();
       commands.push_back(fmt::format(
-          "background env STRETTO_SECRET=s3cret {} launch -N 2 --nodes 2 --master-addr 10.77.0.1 --node-rank {} {} -- {} {} shm; "
-          "{}; end",
+          "background env STRETTO_SECRET=s3cret {} launch -N 2 --nodes 2 --master-addr 10.77.0.1 "
+          "--node-rank {} --grace 600 {} -- {} {} shm; {}; end",
           STRETTO_PROGRAM, node, options, COLLECTIVE_PROBE, mode, action));
     }
     auto results = run_on_hosts(folder_.path(), commands);
@@ -46,17 +48,19 @@ class HostFailure : public ::testing::Test {
 
 TEST_F(HostFailure, ARankThatIsKilledEndsAllAndIsNamed) {
   const auto results =
-      run(":", "await logs/training_2.log reduces; await out.0 reduces; fault kill -9 " + rank_3,
+      run(":", "await logs/training_2.log reduces; await out.0 reduces; kill -9 " + rank_3,
           "--log-dir logs");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 137) << result.err;
     EXPECT_THAT(result.err,
                 ContainsRegex("error: rank 3 on host1 \\(process [0-9]+\\) was killed by SIGKILL"));
-    EXPECT_LT(result.seconds_after_fault, 5);
   }
+  // It may notice that its peer is gone before its launcher hears of rank 3.
   EXPECT_THAT(
       results[0].err,
-      ContainsRegex("on this host ranks? 0.* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"));
+      AnyOf(ContainsRegex("on this host ranks? 0.* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"),
+            ContainsRegex("rank 0 on host0 \\(process [0-9]+\\) ended with exit code 1, after the first "
+                          "failure")));
   const auto record = nlohmann::json::parse(read_file(folder_.path() / "logs/flight_record.json"));
   ASSERT_EQ(record["ranks"].size(), 4u);
   for (int rank = 0; rank < 4; ++rank) {
@@ -69,30 +73,27 @@ TEST_F(HostFailure, ARankThatIsKilledEndsAllAndIsNamed) {
 }
 
 TEST_F(HostFailure, ARankThatIsStoppedEndsAllAndIsNamed) {
-  const auto results = run(":", running + "fault kill -STOP " + rank_3);
+  const auto results = run(":", running + "kill -STOP " + rank_3, "--host-timeout 1");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, hang_exit_code) << result.err;
     EXPECT_THAT(
         result.err,
         ContainsRegex(
-            "error: rank 3 on host1 \\(process [0-9]+\\) has been stopped by a signal \\(state T\\) for 3 s; "
+            "error: rank 3 on host1 \\(process [0-9]+\\) has been stopped by a signal \\(state T\\) for 1 s; "
             "rank 2 waits in all_reduce"));
-    EXPECT_LT(result.seconds_after_fault, 5);
   }
 }
 
 TEST_F(HostFailure, ALauncherThatIsKilledEndsTheOtherHost) {
-  const auto results = run(":", running + "fault kill -9 $job");
+  const auto results = run(":", running + "kill -9 $job");
   EXPECT_EQ(results[0].exit_code, 1) << results[0].err;
-  EXPECT_LT(results[0].seconds_after_fault, 5);
   EXPECT_THAT(results[0].err,
               HasSubstr("error: host1 (node rank 1, ranks 2 to 3) is lost: its launcher has ended"));
 }
 
 TEST_F(HostFailure, TheFirstLauncherThatIsKilledEndsTheOtherHost) {
-  const auto results = run(running + "fault kill -9 $job", ":");
+  const auto results = run(running + "kill -9 $job", ":");
   EXPECT_EQ(results[1].exit_code, 1) << results[1].err;
-  EXPECT_LT(results[1].seconds_after_fault, 5);
   EXPECT_THAT(
       results[1].err,
       HasSubstr("error: host0 (node rank 0, ranks 0 to 1) is lost: its launcher has ended or is stopped"));
@@ -101,24 +102,23 @@ TEST_F(HostFailure, TheFirstLauncherThatIsKilledEndsTheOtherHost) {
 // The ranks of the host go on until their peers are gone; its launcher learns of that when it is continued.
 TEST_F(HostFailure, ALauncherThatIsStoppedEndsTheOtherHost) {
   for (const bool first : {true, false}) {
-    const std::string stop = running + "fault kill -STOP $job; sleep 6; kill -CONT $job";
-    const auto results = first ? run(stop, ":") : run(":", stop);
+    const std::string stop =
+        fmt::format("{}kill -STOP $job; await code.{}; kill -CONT $job", running, first ? 1 : 0);
+    const std::string timeout = "--host-timeout 1";
+    const auto results = first ? run(stop, ":", timeout) : run(":", stop, timeout);
     const HostResult& other = results[first ? 1 : 0];
     EXPECT_EQ(other.exit_code, 1) << other.err;
-    EXPECT_LT(other.seconds_after_fault, 5);
     EXPECT_THAT(other.err, HasSubstr(first ? "host0 (node rank 0, ranks 0 to 1) is lost"
                                            : "host1 (node rank 1, ranks 2 to 3) is lost"));
     EXPECT_NE(results[first ? 0 : 1].exit_code, 0);
-    std::filesystem::remove_all(folder_.path() / "fault");
     for (const char* out : {"out.0", "out.1"}) std::filesystem::remove(folder_.path() / out);
   }
 }
 
 TEST_F(HostFailure, ALinkThatGoesDownEndsBothHosts) {
-  const auto results = run(":", running + "fault ip link set eth0 down");
+  const auto results = run(":", running + "ip link set eth0 down", "--host-timeout 1");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 1) << result.err;
-    EXPECT_LT(result.seconds_after_fault, 5);
     EXPECT_THAT(
         result.err,
         ContainsRegex("on this host ranks? .* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"));
@@ -153,38 +153,38 @@ TEST_F(HostFailure, AllHostsRestartTogether) {
 }
 
 TEST_F(HostFailure, RestartsAreCountedOnAllHosts) {
-  const auto results = run(":", ":", "--max-restarts 2", "die");
+  const auto results = run(":", ":", "--max-restarts 1", "die");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 134) << result.err;
-    EXPECT_THAT(result.err, AllOf(HasSubstr("restart 2 of 2 in 2 s, because rank 1 on host0"),
-                                  HasSubstr("giving up after 2 restarts")));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("restart 1 of 1 in 1 s, because rank 1 on host0"),
+                                  HasSubstr("giving up after 1 restart")));
   }
 }
 
 TEST_F(HostFailure, ALostHostIsNotWaitedFor) {
-  const auto results = run(":", running + "fault kill -9 $job", "--max-restarts 3");
+  const auto results = run(":", running + "kill -9 $job", "--max-restarts 3");
   EXPECT_EQ(results[0].exit_code, 1) << results[0].err;
   EXPECT_THAT(results[0].err, Not(HasSubstr("restart 1 of")));
 }
 
 TEST_F(HostFailure, ASignalToOneLauncherEndsAll) {
-  const auto results = run(":", running + "fault kill -TERM $job");
+  const auto results = run(":", running + "kill -TERM $job");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 143) << result.err;
-    EXPECT_LT(result.seconds_after_fault, 5);
   }
   EXPECT_THAT(results[0].err, HasSubstr("host1: SIGTERM (Terminated): stopping"));
 }
 
 TEST_F(HostFailure, APauseOfOneLauncherIsRefused) {
   const auto results =
-      run(running + "kill -TSTP $job; await err.0 SIGTSTP; sleep 4; fault kill -TERM $job", ":");
+      run(running + "kill -TSTP $job; await err.0 SIGTSTP; sleep 1.5; kill -TERM $job", ":",
+          "--host-timeout 1");
   for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_THAT(
       results[0].err,
       HasSubstr(
           "warning: SIGTSTP (Ctrl-Z) is ignored: the job runs on several hosts, and the others count this one "
-          "as lost after 3 s without a sign of life; Ctrl-C ends the job and saves its state"));
+          "as lost after 1 s without a sign of life; Ctrl-C ends the job and saves its state"));
 }
 
 TEST_F(HostFailure, AUsageErrorExplainsOtherFailures) {

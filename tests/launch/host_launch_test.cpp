@@ -21,6 +21,9 @@ constexpr int usage_error = 2;
 const std::string launch = "env STRETTO_SECRET=s3cret " STRETTO_PROGRAM " launch ";
 const std::string two_hosts = launch + "--nodes 2 --master-addr 10.77.0.1 ";
 const std::string show = " -- sh -c 'echo $RANK $LOCAL_RANK $GROUP_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE'";
+// A rank that runs until another launcher has been refused; what that one does then.
+const std::string until_refused = " -- sh -c 'echo > up$RANK; until [ -e refused ]; do sleep 0.02; done'";
+const std::string refused = "; code=$?; echo > refused; exit $code";
 const std::string check = std::string(" -- ") + COLLECTIVE_PROBE + " check shm";
 
 class HostLaunch : public ::testing::Test {
@@ -127,17 +130,17 @@ TEST_F(HostLaunch, AnExitCodeIsThatOfTheJob) {
 // ---- what is refused
 
 TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
-  const auto results = run({two_hosts + "--node-rank 0 --join-timeout 3" + show,
-                            two_hosts + "--node-rank 0 --join-timeout 2" + show,
-                            "sleep 0.5; exec " + two_hosts + "--node-rank 1" + show});
+  const auto results = run({two_hosts + "--node-rank 0" + show, two_hosts + "--node-rank 0" + show,
+                            "await code.1; exec " + two_hosts + "--node-rank 1" + show});
   EXPECT_THAT(
       results[1].err,
       AllOf(HasSubstr("--master-addr 10.77.0.1: it is not an address of this host, host1 (10.77.0.2)"),
             HasSubstr("start node rank 0 on the host with that address")));
   EXPECT_THAT(results[0].exit_code, 0) << results[0].err;
   const auto twice =
-      run({two_hosts + "--node-rank 0" + show + "; exit", "exec " + two_hosts + "--node-rank 1 -- sleep 2",
-           "sleep 0.7; exec " + two_hosts + "--node-rank 1" + show});
+      run({two_hosts + "--node-rank 0" + show + "; exit",
+           "exec " + two_hosts + "--node-rank 1" + until_refused,
+           "await up1; " + two_hosts + "--node-rank 1" + show + refused});
   EXPECT_EQ(twice[2].exit_code, usage_error);
   EXPECT_THAT(twice[2].err,
               ::testing::ContainsRegex("--node-rank 1: host1 \\(process [0-9]+\\) has joined the job at "
@@ -146,7 +149,8 @@ TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
 
 TEST_F(HostLaunch, OneHostTooManyIsRefused) {
   const auto results =
-      run({two_hosts + "-- sleep 2", two_hosts + "-- sleep 2", "sleep 0.7; exec " + two_hosts + show});
+      run({two_hosts + until_refused, two_hosts + until_refused,
+           "await up0; await up1; " + two_hosts + show + refused});
   EXPECT_EQ(results[2].exit_code, usage_error);
   EXPECT_THAT(
       results[2].err,
@@ -209,8 +213,8 @@ TEST_F(HostLaunch, ASecretThatOthersCanReadIsRefused) {
 
 TEST_F(HostLaunch, APortInUseIsNamed) {
   const auto results =
-      run({"background " + two_hosts + "--node-rank 0 --join-timeout 3 -- true; sleep 0.5; " + two_hosts +
-           "--node-rank 0 -- true; code=$?; wait $job; exit $code"});
+      run({"background " + two_hosts + "--node-rank 0 -- true; await /proc/net/tcp :733C; " + two_hosts +
+           "--node-rank 0 -- true; code=$?; kill $job; wait $job; exit $code"});
   EXPECT_EQ(results[0].exit_code, usage_error);
   EXPECT_THAT(
       results[0].err,

@@ -182,7 +182,7 @@ TEST_F(Remote, ABrokenConnectionEndsTheJob) {
 
 TEST_F(Remote, AnInterruptedStartLeavesNothing) {
   write_script("rsh", "#!/bin/sh\necho $$ > pid\nexec sleep 1000\n");
-  BackgroundShell job(command("--hosts localhost,b", "true"));
+  BackgroundShell job(command("--hosts localhost,b --host-timeout 1", "true"));
   const pid_t pid = number_in("pid");
   ::kill(job.pid(), SIGINT);
   EXPECT_NE(job.wait().exit_code, 0);
@@ -201,7 +201,6 @@ TEST_F(Remote, AHostThatCannotBeReachedIsNamed) {
       HasSubstr("error: the launcher on b (node rank 1) ended with exit code 255 before it joined the "
                 "job; check that `./rsh b true` works without a question\n"
                 "  ssh: connect to host b port 22: Connection refused\n"));
-  EXPECT_LT(result.seconds, 20);
 }
 
 TEST_F(Remote, AMissingProgramIsNamed) {

@@ -45,16 +45,26 @@ std::vector<HostResult> run_on_hosts(const std::filesystem::path& folder,
   write_file_atomic(folder / "host_functions", R"(
 background() { "$@" & job=$!; }
 await() { until [ -e "$1" ] && grep -q -- "${2-}" "$1"; do sleep 0.02; done; }
-fault() { date +%s.%N > fault; "$@"; }
 end() { wait "$job"; exit $?; }
+left() {
+  for process in /proc/[0-9]*; do
+    words=; read -r words < "$process/cmdline"
+    [ "${process#/proc/}" -gt 1 ] && [ "$words" ] && read -r name < "$process/comm" && echo "$name"
+  done
+}
+look() {
+  for try in $(seq 50); do
+    left > "left.$1" 2> /dev/null
+    [ -s "left.$1" ] || break
+    sleep 0.02
+  done
+}
 )");
   std::string script = HOSTS_SCRIPT;
   for (size_t host = 0; host < commands.size(); ++host) {
     const std::string own = fmt::format(
-        "cd {}; (. ./host_functions; {}) > out.{} 2> err.{}; code=$?; date +%s.%N > end.{}; sleep 0.5; "
-        "for p in /proc/[0-9]*; do [ ${{p#/proc/}} -gt 1 ] && [ \"$(cut -c1 $p/cmdline 2>/dev/null)\" ] && cat $p/comm; done > left.{} "
-        "2>/dev/null; echo $code > code.{}",
-        folder.string(), commands[host], host, host, host, host, host);
+        "cd {0}; rm -f code.{2}; . ./host_functions; ({1}) > out.{2} 2> err.{2}; echo $? > code.{2}; look {2}",
+        folder.string(), commands[host], host);
     script += " " + in_quotes(own);
   }
   BackgroundShell(script).wait(patience);
@@ -68,13 +78,8 @@ end() { wait "$job"; exit $?; }
     result.exit_code = static_cast<int>(parse_int(trim(text("code", host))).value_or(-1));
     result.out = text("out", host);
     result.err = text("err", host);
-    if (std::filesystem::exists(folder / "fault")) {
-      result.seconds_after_fault = parse_double(trim(text("end", host))).value_or(1e9) -
-                                   parse_double(trim(read_file(folder / "fault"))).value_or(0);
-    }
     for (const std::string_view name : split(text("left", host), '\n')) {
-      const bool own = name.empty() || name == "sh" || name == "cut" || name == "cat";
-      if (!own) result.left.emplace_back(name);
+      if (!name.empty()) result.left.emplace_back(name);
     }
   }
   return results;

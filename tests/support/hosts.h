@@ -20,15 +20,13 @@ std::string on_hosts(int hosts, int ranks_per_host, const std::string& command);
 struct HostResult {
   int exit_code = -1;
   std::string out, err;
-  double seconds_after_fault =
-      0;  // when it ended, counted from the host's or another's `fault` (below); 0 without one
-  std::vector<std::string> left;  // names of processes that were alive half a second after its end
+  std::vector<std::string> left;  // names of processes that were still alive a second after its end
 };
 
 // Runs each shell command on a host of its own (10.77.0.1, 10.77.0.2, ...) at the same time. In a command, `background COMMAND`
 // starts a program whose process id is then $job, `await FILE` waits for a file or, with a second argument, for a text in it,
-// `fault COMMAND` runs a command and notes the time, and `end` waits for $job and exits with its code. Files lie in `folder`, where
-// the commands start. Ends what still runs after `patience`.
+// and `end` waits for $job and exits with its code. Files lie in `folder`, where the commands start: out.0, err.0
+// and, once the command has ended, code.0 are those of the first host. Ends what still runs after `patience`.
 std::vector<HostResult> run_on_hosts(const std::filesystem::path& folder,
                                      const std::vector<std::string>& commands,
                                      std::chrono::seconds patience = std::chrono::seconds(120));

@@ -76,13 +76,12 @@ ShellResult BackgroundShell::wait(std::chrono::seconds patience) {
          std::chrono::steady_clock::now() - start_ < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
   if (got == 0) {
     ::kill(-pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
   ended_ = true;
-  ShellResult result = {-1, out(), err(), took.count()};
+  ShellResult result = {-1, out(), err()};
   if (got == 0) result.err += fmt::format("\n(not done within {} s: killed by the test)\n", patience.count());
   if (got > 0) result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;

@@ -12,11 +12,11 @@
 namespace stretto {
 
 // How a shell command ended. As in a shell, a signal gives 128 + its number; a command that did not end in time gives -1, and
-// `err` reports it.
+// `err` reports it. Any other code shows that it waited for no deadline of the product that is longer than the
+// test's patience, such as that of collectives.
 struct ShellResult {
   int exit_code = 0;
   std::string out, err;
-  double seconds = 0;
 };
 
 // A shell command that runs concurrently with the test, in its own process group, which is killed with this object. Standard

@@ -14,7 +14,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 class Signals : public Launch {
  protected:
@@ -90,11 +89,11 @@ TEST_F(Signals, ASecondOneEndsAtOnce) {
 
 // As a rank does that saves at SIGTERM and then waits for a peer that is dead.
 TEST_F(Signals, ARankThatFailsWhileStoppingEndsTheOthers) {
-  start_ranks("trap '[ $RANK = 1 ] && exit 9; echo waiting' TERM");
-  const auto begin = Clock::now();
+  LaunchOptions options;
+  options.stop.grace = 1h;
+  start_ranks("trap '[ $RANK = 1 ] && exit 9; echo waiting' TERM", options);
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 9);
-  EXPECT_LT(Clock::now() - begin, 20s);
   EXPECT_THAT(text("err"), AllOf(HasSubstr("error: rank 1 (process "), HasSubstr("ended with exit code 9")));
 }
 
@@ -164,17 +163,17 @@ TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
 // Ranks that save have the rest of their time after a pause that is longer than that.
 TEST_F(Signals, APauseDoesNotCountAsGrace) {
   LaunchOptions options =
-      shell("trap 'echo saving; sleep 0.5; sleep 0.5; echo saved; exit 0' TERM; echo $$ > " +
+      shell("trap 'echo saving; sleep 0.2; sleep 0.2; echo saved; exit 0' TERM; echo $$ > " +
                 here("pid$RANK") + "; while :; do sleep 0.05; done",
             1);
-  options.stop.grace = 3s;
+  options.stop.grace = 2s;
   start(options, [] { ::setpgid(0, 0); });
   number_in("pid0");
   ::kill(launcher_, SIGTERM);
   EXPECT_TRUE(told("saving\n"));
   ::kill(launcher_, SIGTSTP);
   EXPECT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
-  std::this_thread::sleep_for(4s);
+  std::this_thread::sleep_for(2500ms);
   ::kill(launcher_, SIGCONT);
   EXPECT_EQ(exit_code(), 0);
   EXPECT_EQ(text("out"), "saving\nsaved\n");
