@@ -60,8 +60,18 @@ if [ $(hostname) = host0 ]; then
   done
   [ -e works ] || { touch ended; kill $controller $munged $daemon; exit 99; }
 fi
-serve() { until [ -e ended ]; do sleep 0.05; done; kill $daemon; wait $daemon; }
-finish() { scancel --state=RUNNING; code=$1; touch ended; kill $daemon $controller $munged; wait; exit $code; }
+serve() { until [ -e ended ]; do sleep 0.05; done; kill $daemon; wait $daemon; echo > served; }
+# The controller ends last: until it has taken what a slurmd says of the job, that slurmd does not end.
+finish() {
+  scancel --state=RUNNING
+  touch ended
+  kill $daemon
+  wait $daemon
+  await served
+  kill $controller $munged
+  wait
+  exit $1
+}
 )";
 
 class Slurm : public ::testing::Test {
@@ -83,13 +93,16 @@ class Slurm : public ::testing::Test {
     write_file_atomic(folder_.path() / "slurm.conf", text);
     write_file_atomic(folder_.path() / "slurm_functions", functions);
     shell(
-        fmt::format("cd {} && rm -f ended works && mkdir -p state spool.host0 spool.host1 && "
+        fmt::format("cd {} && rm -f ended served works && mkdir -p state spool.host0 spool.host1 && "
                     "head -c 1024 /dev/urandom > key && chmod 400 key",
                     here));
     const auto results = run_on_hosts(
         folder_.path(), {". ./slurm_functions; " + command + "; finish $?", ". ./slurm_functions; serve"});
     works_ = std::filesystem::exists(folder_.path() / "works");
-    for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty()) << result.err;
+    for (const HostResult& result : results) {
+      EXPECT_NE(result.exit_code, -1) << "a daemon has not ended: " << result.err;
+      EXPECT_THAT(result.left, IsEmpty()) << result.err;
+    }
     return results[0];
   }
   std::string why_not() const {
@@ -159,7 +172,7 @@ TEST_F(Slurm, TrainTakesTheStepsOfOneHost) {
 TEST_F(Slurm, ACancelledJobIsSaved) {
   const HostResult result = run(fmt::format(
       "srun -N 2 --ntasks-per-node=1 {} launch -- sh -c "
-      "'trap \"sleep 1; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done' & "
+      "'trap \"sleep 0.3; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done' & "
       "await up0; await up1; scancel --signal=TERM 1; wait $!",
       STRETTO_PROGRAM));
   if (!works_) GTEST_SKIP() << why_not();
@@ -170,7 +183,7 @@ TEST_F(Slurm, AScriptIsQueuedAgainBeforeItsLimit) {
   // Ranks save when asked to end; those of the second life end by themselves.
   const std::string program =
       "sh -c '[ \"$SLURM_RESTART_COUNT\" = 1 ] && echo life 2 of rank $RANK with $STRETTO_SECRET >> lives && exit; "
-      "trap \"sleep 1; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'";
+      "trap \"sleep 0.3; echo saved > saved$RANK; exit 0\" TERM; echo up > up$RANK; while :; do sleep 0.05; done'";
   const HostResult result = run(fmt::format(
       "unset STRETTO_SECRET; {} launch --slurm-script --nodes 2 -N 2 --max-restarts 1 -- {} > job.sbatch && sbatch job.sbatch && "
       "await up0 && await up1 && await up2 && await up3 && scancel --signal=TERM --batch 1; "
