@@ -274,7 +274,8 @@ int run(const LaunchOptions& options) {
   fill_standard_descriptors();
   const SignalGuard signals;
   const Plan plan = make_plan(options);
-  Console console({.shared = plan.ranks > 1, .log_files = !options.log_folder.empty()});
+  Console console(
+      {.shared = plan.ranks > 1, .log_files = !options.log_folder.empty(), .limits = options.output});
   std::optional<StdinWatch> watch;
   if (options.hosts.joined) watch.emplace();
   std::unique_ptr<RemoteLaunchers> remote;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/base/stream_writer.h"
 #include "stretto/launch/hosts/host_options.h"
 #include "stretto/launch/restart.h"
 #include "stretto/launch/supervise.h"
@@ -31,6 +32,7 @@ struct LaunchOptions {
   // The program is one of stretto's: SIGUSR1 stays pending until it has a handler (base/process.h), and a rank that
   // never starts its flight record counts as hanging (diagnosis.h).
   bool own_program = false;
+  StreamWriter::Limits output = {};          // of standard output and standard error
   std::filesystem::path flight_record = {};  // file to write after a failure (flight_record.h); empty: none
 };
 

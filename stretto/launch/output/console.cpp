@@ -19,10 +19,11 @@ bool same_file(int a, int b) {
 }  // namespace
 
 Console::Console(ConsoleOptions options) : options_(options) {
-  const auto out = std::make_shared<StreamWriter>(STDOUT_FILENO);
+  const auto out = std::make_shared<StreamWriter>(STDOUT_FILENO, options.limits);
   // One writer for both streams if they are the same file, so that their order is kept.
-  const auto err =
-      same_file(STDOUT_FILENO, STDERR_FILENO) ? out : std::make_shared<StreamWriter>(STDERR_FILENO);
+  const auto err = same_file(STDOUT_FILENO, STDERR_FILENO)
+                       ? out
+                       : std::make_shared<StreamWriter>(STDERR_FILENO, options.limits);
   streams_ = {Stream{out, ::isatty(STDOUT_FILENO) == 1}, Stream{err, ::isatty(STDERR_FILENO) == 1}};
   log::set_output([this](std::string_view text) { line(1, text); });
 }

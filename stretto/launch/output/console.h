@@ -15,6 +15,7 @@ namespace stretto::launch {
 struct ConsoleOptions {
   bool shared = true;      // there are other ranks; without them all output of rank 0 is forwarded at once
   bool log_files = false;  // contain all output, so that finish() need not wait for a stalled reader
+  StreamWriter::Limits limits = {};  // of each of the two streams
 };
 
 // The launcher's standard output (stream 0) and standard error (stream 1), shared by the ranks and the launcher's own
