@@ -1,7 +1,6 @@
 #include "stretto/archive/run_lock.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -18,7 +17,6 @@ namespace {
 
 constexpr const char* file_name = ".lock";
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds patience{3};
 
 bool is_same_file(int fd, const std::filesystem::path& path) {
   using Status = struct stat;
@@ -46,7 +44,7 @@ Fd inherited(const std::filesystem::path& run) {
 
 }  // namespace
 
-RunLock::RunLock(const std::filesystem::path& run)
+RunLock::RunLock(const std::filesystem::path& run, std::chrono::milliseconds patience)
     : run_(std::filesystem::absolute(run)), folder_(inherited(run)) {
   if (folder_) return;
   for (const auto deadline = Clock::now() + patience; Clock::now() < deadline;) {

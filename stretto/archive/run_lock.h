@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -20,9 +21,10 @@ class RunLock {
   // Makes the folder. A process that was started under the lock, and finds `variable` in its environment,
   // takes it over. Otherwise .lock is removed with this object if no run has taken a step in the folder (it
   // holds no config.yaml), and then the folder too if it was made here and is empty. Throws ConfigError where
-  // another run holds it, in whatever process, and does not release it within seconds, as one that was killed
-  // a moment ago does.
-  explicit RunLock(const std::filesystem::path& run);
+  // another run holds it, in whatever process, and does not release it within `patience`, as one that was
+  // killed a moment ago does.
+  explicit RunLock(const std::filesystem::path& run,
+                   std::chrono::milliseconds patience = std::chrono::seconds(3));
   RunLock(RunLock&&) = default;
   RunLock& operator=(RunLock&&) = default;
   ~RunLock();

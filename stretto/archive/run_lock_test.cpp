@@ -16,6 +16,8 @@
 namespace stretto::archive {
 namespace {
 
+constexpr std::chrono::milliseconds short_time{50};
+
 class RunLockTest : public ::testing::Test {
  protected:
   void TearDown() override { ::unsetenv(RunLock::variable); }
@@ -30,8 +32,9 @@ class RunLockTest : public ::testing::Test {
 TEST_F(RunLockTest, IsHeldOnceAndUntilItsEnd) {
   {
     const RunLock first(run_);
-    EXPECT_THAT([&] { RunLock second(run_); }, ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-                                                   "another run is writing into " + run_.string())));
+    EXPECT_THAT([&] { RunLock second(run_, short_time); },
+                ::testing::ThrowsMessage<ConfigError>(
+                    ::testing::HasSubstr("another run is writing into " + run_.string())));
     const RunLock elsewhere(temp_.path() / "runs/other");
     begin_run();
   }
@@ -156,7 +159,7 @@ TEST_F(RunLockTest, IsTakenOverFromTheProcessAbove) {
     const RunLock mine(run_);
     try {
       ::unsetenv(RunLock::variable);
-      const RunLock other(run_);
+      const RunLock other(run_, short_time);
     } catch (const ConfigError&) {
       other_refused = true;
     }
@@ -171,7 +174,7 @@ TEST_F(RunLockTest, IsTakenOverFromTheProcessAbove) {
 TEST_F(RunLockTest, AnotherDescriptorIsNotTakenOver) {
   const RunLock lock(run_), other(temp_.path() / "runs/other");
   ::setenv(RunLock::variable, other.value().c_str(), 1);
-  EXPECT_THROW(RunLock{run_}, ConfigError);
+  EXPECT_THROW(RunLock(run_, short_time), ConfigError);
 }
 
 }  // namespace
