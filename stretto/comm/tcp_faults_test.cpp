@@ -153,13 +153,11 @@ TEST(TcpFaults, AConnectionThatIsResetIsNamed) {
 }
 
 TEST(TcpFaults, AConnectionThatStallsFailsAtTheDeadline) {
-  const auto begin = cluster::Clock::now();
   for (const std::string& result :
-       sum_over({.fault = Fault::stall, .bytes_before_fault = 200'000}, 1'000'000, 5s))
+       sum_over({.fault = Fault::stall, .bytes_before_fault = 200'000}, 1'000'000, 1500ms))
     EXPECT_THAT(result, AnyOf(HasSubstr("has sent nothing more until the deadline"),
                               HasSubstr("has taken nothing more until the deadline"),
                               HasSubstr("closed the connection")));
-  EXPECT_LT(cluster::Clock::now() - begin, 30s);
 }
 
 TEST(TcpFaults, AConnectionThatStallsWhileRanksMeetIsNamed) {
