@@ -64,6 +64,7 @@ RemoteLaunchers::RemoteLaunchers(const HostOptions& options, const cluster::Endp
                                  const std::string& secret, const SignalGuard& signals, Console& console)
     : rsh_(options.rsh.empty() ? standard_rsh : options.rsh),
       console_(console),
+      patience_(options.host_timeout),
       wake_(::eventfd(0, EFD_CLOEXEC)) {
   if (!wake_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
   const std::string command = join_command();
@@ -82,21 +83,20 @@ RemoteLaunchers::RemoteLaunchers(const HostOptions& options, const cluster::Endp
 }
 
 RemoteLaunchers::~RemoteLaunchers() {
-  constexpr auto moment = std::chrono::milliseconds(3000);
-  if (!job_begun_ || !wait_for_ends(moment)) {
+  if (!job_begun_ || !wait_for_ends()) {
     {
       const std::lock_guard lock(mutex_);
       for (Launcher& launcher : launchers_) launcher.input.reset();
     }
-    wait_for_ends(moment);
+    wait_for_ends();
   }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   thread_.join();
 }
 
-bool RemoteLaunchers::wait_for_ends(std::chrono::milliseconds patience) const {
-  const auto deadline = cluster::Clock::now() + patience;
+bool RemoteLaunchers::wait_for_ends() const {
+  const auto deadline = cluster::Clock::now() + patience_;
   while (cluster::Clock::now() < deadline) {
     {
       const std::lock_guard lock(mutex_);

@@ -30,7 +30,8 @@ class RemoteLaunchers {
                   const SignalGuard& signals, Console& console);
   RemoteLaunchers(const RemoteLaunchers&) = delete;
   RemoteLaunchers& operator=(const RemoteLaunchers&) = delete;
-  // Waits a moment for their ends, the longer if the job has begun; what then still runs loses its standard input.
+  // Waits for their ends, for HostOptions::host_timeout if the job has begun; then ends their standard inputs and
+  // waits as long again. What still runs is killed.
   ~RemoteLaunchers();
 
   // Before the job has begun: throws ConfigError or DistributedError, with its last lines, if one has ended.
@@ -50,10 +51,11 @@ class RemoteLaunchers {
   void carry_output();
   void read(Launcher& launcher, int stream);
   void take_line(Launcher& launcher, int stream, std::string_view line);
-  bool wait_for_ends(std::chrono::milliseconds patience) const;
+  bool wait_for_ends() const;
 
   std::string rsh_;
   Console& console_;
+  std::chrono::milliseconds patience_;
   Fd wake_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Launcher> launchers_;
