@@ -30,8 +30,8 @@ class RemoteLaunchers {
                   const SignalGuard& signals, Console& console);
   RemoteLaunchers(const RemoteLaunchers&) = delete;
   RemoteLaunchers& operator=(const RemoteLaunchers&) = delete;
-  // Waits for their ends, for HostOptions::host_timeout if the job has begun; then ends their standard inputs and
-  // waits as long again. What still runs is killed.
+  // Waits for their ends, for HostOptions::host_timeout if the job has begun; then ends their standard inputs
+  // and waits as long again. What still runs is killed.
   ~RemoteLaunchers();
 
   // Before the job has begun: throws ConfigError or DistributedError, with its last lines, if one has ended.
