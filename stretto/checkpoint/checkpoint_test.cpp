@@ -341,5 +341,18 @@ TEST_F(Apart, AFailureAnywhereCommitsNothing) {
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
 }
 
+TEST(SharedFolder, IsLookedForOnFileSystemsOfAllKinds) {
+  const TempFolder folder;
+  run_rank_threads(4, [&](Group& group) {
+    // Ranks 0 and 1 have the same folder; the others none, on a file system of the host and on one that may be slow.
+    const std::filesystem::path folders[] = {folder.path(), folder.path(), folder.path() / "absent/run",
+                                             "/proc/self/run"};
+    const SharedFolder shared(group, folders[group.rank()], std::chrono::milliseconds(120));
+    EXPECT_EQ(shared.apart(), (std::vector<int>{2, 3}));
+    EXPECT_EQ(shared.receiver_of(3), 3);
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "nothing remains";
+}
+
 }  // namespace
 }  // namespace stretto::checkpoint

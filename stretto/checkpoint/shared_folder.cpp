@@ -6,6 +6,8 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace stretto::checkpoint {
@@ -24,6 +26,19 @@ std::string place_of(const std::filesystem::path& folder) {
 void look_again(const std::filesystem::path& folder) {
   std::error_code ignored;
   const std::filesystem::directory_iterator parent(folder.parent_path(), ignored), own(folder, ignored);
+}
+
+// Whether the folder, or what there is of the path to it, lies on a file system of this host, which shows at once what is in it.
+// Others, also those that are not mounted yet, do not count.
+bool is_local(std::filesystem::path folder) {
+  std::error_code failed;
+  folder = std::filesystem::absolute(folder, failed);
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, failed)) folder = folder.parent_path();
+  struct statfs system {};
+  if (::statfs(folder.c_str(), &system) != 0) return false;
+  constexpr std::array<int64_t, 6> local = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC,
+                                            F2FS_SUPER_MAGIC, TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC};
+  return std::ranges::find(local, int64_t{system.f_type}) != local.end();
 }
 
 bool appears(const std::filesystem::path& entry, std::chrono::milliseconds patience) {
@@ -54,7 +69,8 @@ SharedFolder::SharedFolder(Group& group, const std::filesystem::path& folder,
   }
   name = group.broadcast_bytes(name, 0);
   if (name.empty()) return;
-  const bool found = group.rank() == 0 || appears(folder / name, patience);
+  const bool found =
+      group.rank() == 0 || appears(folder / name, is_local(folder) ? std::chrono::milliseconds(0) : patience);
   const auto seen =
       group.all_gather_bytes(found ? "" : group.host() + " " + places_[static_cast<size_t>(group.rank())]);
   if (group.rank() == 0) std::filesystem::remove(folder / name, failed);
