@@ -22,12 +22,6 @@ void redirect(const char* path, int flags, int to) {
   if (fd < 0 || ::dup2(fd, to) < 0) ::_exit(127);
 }
 
-// Files in /proc have size 0 whatever they contain; that of a process that has ended is empty.
-std::string read_proc(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 pid_t parent_of(const std::filesystem::path& process) {
   const std::string status = read_proc(process / "stat");
   const size_t name_end = status.rfind(')');  // "<pid> (<name>) <state> <parent> ..."
@@ -37,6 +31,16 @@ pid_t parent_of(const std::filesystem::path& process) {
 }
 
 }  // namespace
+
+// Files in /proc have size 0 whatever they contain.
+std::string read_proc(const std::filesystem::path& path) {
+  try {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  } catch (const std::ios_base::failure&) {
+    return "";  // the process ended in between
+  }
+}
 
 BackgroundShell::BackgroundShell(const std::string& command) {
   const std::string out = folder_.path() / "out", err = folder_.path() / "err";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ ShellResult shell(const std::string& command);
 
 // The prefix of a command whose programs get `fault` in what they write (stretto/base/file_faults.h).
 std::string with_file_fault(const std::string& fault);
+
+// The content of a file in /proc; empty if its process has ended.
+std::string read_proc(const std::filesystem::path& path);
 
 // Processes whose parent is `parent` and whose environment contains `variable` ("RANK=1"); all children with "".
 std::vector<pid_t> children_of(pid_t parent, const std::string& variable = "");
