@@ -116,6 +116,7 @@ struct ParityCase {
   double loss_tolerance;    // relative
   double weight_tolerance;  // of each tensor's largest value
   ClassificationSettings settings = {};
+  std::string strategy = "ddp";
 };
 
 class TrainingParity : public ::testing::TestWithParam<ParityCase> {};
@@ -129,6 +130,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
   run_rank_threads(wanted.ranks, [&](Group& group) {
     Recipe recipe = parity_recipe(golden / wanted.folder, precision);
     recipe.training.grad_accumulation_steps = wanted.accumulation;
+    recipe.training.strategy = wanted.strategy;
     const bool constant = !reference.contains("lr");  // BART's
     if (constant || wanted.folder == tagger) recipe.scheduler = optim::ConstantOptions();
     if (wanted.folder == tagger) {
@@ -189,6 +191,13 @@ std::vector<ParityCase> parity_cases() {
     cases.push_back({head, folder, "fp32", 2, 1, 1e-5, 1e-5});
     cases.push_back({head, folder, "fp32", 1, 2, 1e-5, 1e-5});
   }
+  for (const auto& [head, folder] : {std::pair(Head::sequence_classification, "bert/parity"),
+                                     {Head::token_classification, tagger},
+                                     {Head::token_classification, "bert_heads/parity_token"},
+                                     {Head::question_answering, "bert_heads/parity_qa"}}) {
+    for (const char* strategy : {"zero1", "zero2", "fsdp", "hsdp"})
+      cases.push_back({head, folder, "fp64", 2, 1, 1e-9, 1e-6, {}, strategy});
+  }
   const std::vector<double> weights = {1, 2.5, 0.5};
   constexpr ProblemType multi_label = ProblemType::multi_label_classification;
   constexpr double in_fp32 = 1e-7;  // in which transformers' LabelSmoother sums at any precision of the model
@@ -214,8 +223,8 @@ std::vector<ParityCase> parity_cases() {
 
 std::string case_name(const ::testing::TestParamInfo<ParityCase>& info) {
   const ParityCase& wanted = info.param;
-  std::string name =
-      fmt::format("{}_{}_{}_ranks_{}", wanted.folder, wanted.precision, wanted.ranks, wanted.accumulation);
+  std::string name = fmt::format("{}_{}_{}_ranks_{}_{}", wanted.folder, wanted.precision, wanted.ranks,
+                                 wanted.accumulation, wanted.strategy);
   std::ranges::replace(name, '/', '_');
   return name;
 }

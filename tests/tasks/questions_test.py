@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import (SKIPPED, Stretto, check_ranks_strategies_and_resuming, check_without_validation, find_python, require,
-                       require_close, write_inputs)
+from workspace import (SKIPPED, Stretto, check_without_validation, find_python, require,
+                       require_close, train_on_ranks, write_inputs)
 
 RECIPE = """
 task: question-answering
@@ -178,7 +178,7 @@ def main(program, candidates):
         write_inputs(folder)
         (folder / "qa.yaml").write_text(RECIPE)
         stretto = Stretto(program, folder)
-        run = check_ranks_strategies_and_resuming(stretto, "qa.yaml")
+        run = train_on_ranks(stretto, "qa.yaml")
         stretto.run("test", "qa.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_results(stretto, run)
         check_inputs(stretto)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from workspace import SKIPPED, Stretto, check_ranks_strategies_and_resuming, check_without_validation, find_python, require, spans_of, write_inputs
+from workspace import SKIPPED, Stretto, check_without_validation, find_python, require, spans_of, train_on_ranks, write_inputs
 
 RECIPE = """
 task: token-classification
@@ -246,7 +246,7 @@ def main(program, candidates):
         write_inputs(folder)
         (folder / "ner.yaml").write_text(RECIPE)
         stretto = Stretto(program, folder)
-        run = check_ranks_strategies_and_resuming(stretto, "ner.yaml")
+        run = train_on_ranks(stretto, "ner.yaml")
         stretto.run("test", "ner.yaml", "-N", 2, "--no-pin", f"output={run}")
         check_results(stretto, run)
         check_inputs(stretto)
