@@ -1,8 +1,8 @@
-#include "tests/train/workspace.h"
+#include "tests/train/thread_workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/base/files.h"
+#include "stretto/serve/pipeline.h"
 
 // Each model family, from a config.json and its tokenizer to predictions.
 namespace stretto {
@@ -34,7 +34,7 @@ class Families : public ::testing::TestWithParam<Family> {
                 " data.max_length=40 training.epochs=1 ";
   }
 
-  Workspace workspace_;
+  ThreadWorkspace workspace_;
   std::string settings_;
 };
 
@@ -46,10 +46,9 @@ TEST_P(Families, TrainTheSameOnAnyRanksAndPredict) {
   ASSERT_GT(losses.size(), 2u);
   EXPECT_LT(relative_difference(losses, workspace_.losses("two")), 1e-9);
   EXPECT_LT(relative_difference(losses, workspace_.losses("sharded")), 1e-9);
-  const ShellResult result = shell(std::string(STRETTO_PROGRAM) + " predict --model " +
-                                   workspace_.path("two/model") + " --text 'the film is good'");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_GT(read_json_lines(result.out).at(0).at("score"), 0.0);
+  const auto pipeline = load_pipeline(workspace_.path("two/model"), {}, bundled_models());
+  const std::vector<PipelineInput> inputs = {{"the film is good"}};
+  EXPECT_GT(pipeline->predict(inputs, "label").at(0).at("score"), 0.0);
 }
 
 const nlohmann::json roberta = {{"hidden_size", 32},

@@ -34,7 +34,7 @@ class ForeignConfigs : public ::testing::Test {
 };
 
 TEST_F(ForeignConfigs, DeepSpeedTrainsAsItsStrategy) {
-  const std::pair<int, const char*> stages[] = {{0, "ddp"}, {1, "zero1"}, {2, "zero2"}, {3, "fsdp"}};
+  const std::pair<int, const char*> stages[] = {{2, "zero2"}, {3, "fsdp"}};
   for (const auto& [stage, strategy] : stages) {
     SCOPED_TRACE(strategy);
     workspace_.write("ds.json", fmt::format(R"({{
@@ -62,28 +62,21 @@ TEST_F(ForeignConfigs, DeepSpeedTrainsAsItsStrategy) {
 }
 
 TEST_F(ForeignConfigs, AccelerateStartsItsRanksAndTrainsAsItsStrategy) {
-  const std::pair<const char*, const char*> strategies[] = {
-      {"FULL_SHARD", "fsdp"}, {"SHARD_GRAD_OP", "zero2"}, {"NO_SHARD", "ddp"}};
-  for (const auto& [sharding, strategy] : strategies) {
-    SCOPED_TRACE(strategy);
-    workspace_.write("accelerate.yaml", fmt::format(R"(distributed_type: FSDP
+  workspace_.write("accelerate.yaml", R"(distributed_type: FSDP
 fsdp_config:
-  fsdp_sharding_strategy: {}
+  fsdp_sharding_strategy: FULL_SHARD
   fsdp_offload_params: false
 mixed_precision: 'no'
 num_machines: 1
 num_processes: 2
 use_cpu: true
-)",
-                                                    sharding));
-    const std::string output = std::string("accelerate-") + strategy;
-    const ShellResult result =
-        train(output, 0, "training.batch_size=8 --accelerate " + workspace_.path("accelerate.yaml"));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("8 per rank x 2 ranks"));
-    ASSERT_EQ(train(strategy, 2, fmt::format("training.batch_size=8 --strategy {}", strategy)).exit_code, 0);
-    expect_same(output, strategy);
-  }
+)");
+  const ShellResult result =
+      train("accelerate", 0, "training.batch_size=8 --accelerate " + workspace_.path("accelerate.yaml"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("8 per rank x 2 ranks"));
+  ASSERT_EQ(train("fsdp", 2, "training.batch_size=8 --strategy fsdp").exit_code, 0);
+  expect_same("accelerate", "fsdp");
   const ShellResult contradiction = train("refused", 3, "--accelerate " + workspace_.path("accelerate.yaml"));
   EXPECT_EQ(contradiction.exit_code, 2);
   EXPECT_THAT(contradiction.err,

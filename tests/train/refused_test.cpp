@@ -42,7 +42,7 @@ TEST_F(Refused, ByTheLauncherOrByRanks) {
            {"resume=true", "there is no checkpoint"},
            {"checkpoint.monitor=acuracy", "acuracy"},
            {"checkpoint.save_models=[best_quality]", "best_quality"}}) {
-    for (const int ranks : {1, 2}) expect_nothing_left(command(ranks, settings), message);
+    expect_nothing_left(command(2, settings), message);
     expect_nothing_left(alone + command(1, settings), message);
   }
 }

@@ -227,10 +227,8 @@ TEST(RunFolder, ARefusalLeavesEveryByteOfAnEarlierRun) {
                                 "data.train=" + workspace.path("broken.tsv"),  // found by the ranks
                                 "data.max_length=33",                          // by the task
                                 "checkpoint.monitor=acuracy", "optimizer.type=AdamX"}) {
-    for (const int ranks : {1, 2}) {
-      EXPECT_NE(workspace.run("train", ranks, settings).exit_code, 0) << settings;
-      EXPECT_TRUE(all_of(workspace, "run") == before) << ranks << " ranks, " << settings;
-    }
+    EXPECT_NE(workspace.run("train", 2, settings).exit_code, 0) << settings;
+    EXPECT_TRUE(all_of(workspace, "run") == before) << "2 ranks, " << settings;
     EXPECT_NE(shell(alone + workspace.command("train", 1, settings)).exit_code, 0) << settings;
     EXPECT_TRUE(all_of(workspace, "run") == before) << "without a launcher, " << settings;
   }

@@ -199,4 +199,13 @@ double weight_difference(const Weights& a, const Weights& b, double floor) {
   return worst;
 }
 
+void expect_same_steps(const Workspace& workspace, const std::string& a, const std::string& b) {
+  constexpr double rounding = 1e-9;
+  const auto weights = [&](const std::string& run) {
+    return read_weights(workspace.path(run + "/model/model.safetensors"));
+  };
+  EXPECT_LT(relative_difference(workspace.losses(a), workspace.losses(b)), rounding) << a << " and " << b;
+  EXPECT_LT(weight_difference(weights(a), weights(b)), rounding) << a << " and " << b;
+}
+
 }  // namespace stretto

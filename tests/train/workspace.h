@@ -60,4 +60,7 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
 // are zero up to rounding (a bias that cannot change the loss).
 double weight_difference(const Weights& a, const Weights& b, double floor = 1e-3);
 
+// Both runs, in float64, took the same steps up to rounding.
+void expect_same_steps(const Workspace& workspace, const std::string& a, const std::string& b);
+
 }  // namespace stretto

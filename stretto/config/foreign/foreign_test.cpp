@@ -318,9 +318,11 @@ TEST_F(Foreign, AnAccelerateFileSetsARecipeAndItsRanks) {
   EXPECT_EQ(foreign.ranks, 2);
   EXPECT_THAT(foreign.notes,
               Contains(HasSubstr("a.yaml:8:26: fsdp_config.fsdp_auto_wrap_policy: it has no meaning")));
-  EXPECT_EQ(
-      recipe(read_accelerate(write("a.yaml", fsdp_yaml, "FULL_SHARD", "HYBRID_SHARD"))).training.strategy,
-      "hsdp");
+  for (const auto& [sharding, strategy] :
+       {std::pair("HYBRID_SHARD", "hsdp"), {"SHARD_GRAD_OP", "zero2"}, {"NO_SHARD", "ddp"}}) {
+    EXPECT_EQ(recipe(read_accelerate(write("a.yaml", fsdp_yaml, "FULL_SHARD", sharding))).training.strategy,
+              strategy);
+  }
   EXPECT_EQ(recipe(read_accelerate(write("a.yaml", fsdp_yaml, "activation_checkpointing: false",
                                          "activation_checkpointing: true")))
                 .training.activation_checkpointing,

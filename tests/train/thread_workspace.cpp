@@ -1,0 +1,77 @@
+#include "tests/train/thread_workspace.h"
+
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/comm/rank_threads.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/config/check_recipe.h"
+#include "stretto/config/evaluation.h"
+#include "stretto/tasks/task.h"
+#include "stretto/trainer/summary.h"
+
+namespace stretto {
+namespace {
+
+// The lines that are logged while it lives.
+class LoggedLines {
+ public:
+  LoggedLines() {
+    log::set_output([this](std::string_view line) { text_.append(line).append("\n"); });
+  }
+  LoggedLines(const LoggedLines&) = delete;
+  LoggedLines& operator=(const LoggedLines&) = delete;
+  ~LoggedLines() { log::set_output({}); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::string ThreadWorkspace::train(const std::string& name, int ranks, const std::string& settings) const {
+  const LoggedLines lines;
+  run_threads(name, ranks, settings);
+  return lines.text();
+}
+
+std::string ThreadWorkspace::refusal_of(const std::string& name, int ranks,
+                                        const std::string& settings) const {
+  const LoggedLines lines;
+  try {
+    run_threads(name, ranks, settings);
+  } catch (const ConfigError& error) {
+    return lines.text() + error.what();
+  } catch (const DataError& error) {
+    return lines.text() + error.what();
+  }
+  ADD_FAILURE() << name << " was not refused:\n" << lines.text();
+  return "";
+}
+
+void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std::string& settings) const {
+  std::vector<std::string> overrides = {"track.progress=off", "output=" + path(name)};
+  for (const std::string_view setting : split(settings, ' ')) {
+    if (!setting.empty()) overrides.emplace_back(setting);
+  }
+  Recipe recipe = load_recipe(path("recipe.yaml"), overrides);
+  resolve_evaluation(recipe);
+  check_recipe(recipe, Verb::train);
+  resolve_batch(recipe.training, ranks, recipe.origins);
+  require_whole_copies(recipe.training, ranks, recipe.origins);
+  const std::string& backend = recipe.training.backend;
+  run_rank_threads(
+      ranks, {.deadline = std::chrono::seconds(60)},
+      [&](Group& group) {
+        const auto task = make_task(bundled_tasks(), {recipe, group, at::kCPU, bundled_models()});
+        const FitResult result = task->train({});
+        if (group.rank() == 0 && !result.stopped && !result.was_finished)
+          write_summary(recipe, group, result);
+      },
+      backend == "auto" ? "shm" : backend);
+}
+
+}  // namespace stretto
