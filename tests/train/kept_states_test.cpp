@@ -22,7 +22,8 @@ std::string make_tagged(int count, uint64_t seed) {
   return text;
 }
 
-// Ranks that share memory, those that do not, where each keeps other states, and bf16, whose products round with their sizes.
+// Ranks that share memory, those that do not, where each keeps other states, and bf16, whose products round with
+// their sizes.
 TEST(TrainLaws, KeptStatesOfAFrozenTransformerChangeNoBit) {
   const ThreadWorkspace workspace;
   workspace.train("encoder", 1, "training.max_steps=1");
@@ -35,7 +36,10 @@ TEST(TrainLaws, KeptStatesOfAFrozenTransformerChangeNoBit) {
       "sequence_tagger.hidden_size=12 ",
       workspace.path());
   for (const auto& [ranks, own] :
-       {std::pair(1, ""), {2, ""}, {2, "training.strategy=fsdp"}, {2, "training.strategy=fsdp training.backend=tcp"},
+       {std::pair(1, ""),
+        {2, ""},
+        {2, "training.strategy=fsdp"},
+        {2, "training.strategy=fsdp training.backend=tcp"},
         {2, "training.precision=bf16 sequence_tagger.subtoken_pooling=mean"}}) {
     SCOPED_TRACE(fmt::format("{} ranks {}", ranks, own));
     const auto train = [&](const std::string& mode) {

@@ -36,7 +36,8 @@ class Replay : public RunStates<ThreadWorkspace> {
                             std::filesystem::copy_options::recursive);
     }
   }
-  // The exit code of a run in a process of its own, as a shell gives it. This process has no thread that fork() would lose.
+  // The exit code of a run in a process of its own, as a shell gives it. This process has no thread that fork()
+  // would lose.
   int run(const std::string& name, const Fault& fault, const std::string& settings = "") const {
     const pid_t child = ::fork();
     if (child == 0) {
