@@ -2,7 +2,8 @@
 """Builds programs against an installation of stretto (STRETTO_INSTALLED), and the project of `stretto new` against the build
 folder (STRETTO_BUILD): one test case per way to do it.
 
-Programs are compiled without optimisation, which takes half the time, and with ccache if it is installed.
+Programs are compiled without optimisation, which takes half the time, and with ccache if it is installed. Most of the rest is
+libtorch's headers: the case Precompiled, which runs first, compiles the headers of other projects once, into STRETTO_PRECOMPILED.
 """
 
 import concurrent.futures
@@ -10,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +19,7 @@ import unittest
 
 PREFIX = pathlib.Path(os.environ["STRETTO_INSTALLED"])
 BUILD = pathlib.Path(os.environ["STRETTO_BUILD"])
+PRECOMPILED = pathlib.Path(os.environ["STRETTO_PRECOMPILED"])
 PROJECT = pathlib.Path(__file__).parent / "project"
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/extending"
 
@@ -37,7 +40,26 @@ def run(*command, folder, expect=0, **variables):
 
 def configure(source, folder, *options, prefix=PREFIX, **kwargs):
     return run("cmake", "-S", source, "-B", "build", *([f"-DCMAKE_PREFIX_PATH={prefix}"] if prefix else []),
-               "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_BUILD_TYPE=Release", *options, folder=folder, **kwargs)
+               f"-DCMAKE_CXX_FLAGS_RELEASE=-O0 -include {PRECOMPILED / 'others.h'}", "-DCMAKE_BUILD_TYPE=Release",
+               "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options, folder=folder, **kwargs)
+
+
+def flags_of_package(folder):
+    """How the project that was configured in the folder compiles, without the precompiled headers."""
+    words = shlex.split(json.loads((folder / "build/compile_commands.json").read_text())[0]["command"])
+    flags = words[next(index for index, word in enumerate(words) if word.startswith("-")):words.index("-o")]
+    include = flags.index("-include")
+    return flags[:include] + flags[include + 2:]
+
+
+def flags_of_pkg_config(*options):
+    return subprocess.run(["pkg-config", *options, "stretto"], env=dict(os.environ, PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")),
+                          check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+
+
+def public_headers():
+    """Those that stretto.h includes."""
+    return re.findall(r'^#include "(.*)"', (PREFIX / "include/stretto/stretto.h").read_text(), re.MULTILINE)
 
 
 def installed_headers():
@@ -56,11 +78,33 @@ def reached_from(header):
     return reached
 
 
+def others_of(header):
+    """Headers of other projects that a header includes, directly or through headers of stretto."""
+    return {other for other in reached_from(header) if "/" in other and not other.startswith("stretto/")}
+
+
+def is_of_torch(header):
+    return any(re.match("(ATen|c10|torch)/", other) for other in others_of(header))
+
+
 class InFolder(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory(prefix="stretto-consumer-")
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
+
+
+class Precompiled(InFolder):
+    def test_headers_of_other_projects(self):
+        """With the flags of the package, since the precompiled headers are valid for these alone."""
+        shutil.rmtree(PRECOMPILED, ignore_errors=True)
+        PRECOMPILED.mkdir()
+        configure(PROJECT, self.folder)
+        flags = flags_of_package(self.folder)
+        (PRECOMPILED / "flags.json").write_text(json.dumps(flags))
+        others = set().union(*(others_of(name) for name in public_headers() if is_of_torch(name)))
+        (PRECOMPILED / "others.h").write_text("".join(f"#include <{name}>\n" for name in sorted(others)))
+        run("c++", "-x", "c++-header", *flags, "others.h", "-o", "others.h.gch", folder=PRECOMPILED)
 
 
 class InstallTree(InFolder):
@@ -77,41 +121,54 @@ class InstallTree(InFolder):
         self.assertFalse([name for name in names if any("gtest" in other for other in reached_from(name))])
 
     def test_each_public_header_compiles_alone(self):
-        """Public are those that stretto.h includes. To save time, other projects' headers are precompiled together for all that
-        include libtorch, so what a header uses of them is searched among those it includes."""
-        flags = run("pkg-config", "--cflags", "stretto", folder=self.folder,
-                    PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")).split()
-        public = re.findall(r'^#include "(.*)"', (PREFIX / "include/stretto/stretto.h").read_text(), re.MULTILINE)
+        """Other projects' headers are precompiled together for all that include libtorch, so what a header uses of them is searched
+        among those it includes. A failing assertion behind the header ends its compilation there: what follows is the
+        instantiation of libtorch's templates, most of the time, which the programs of the other cases show for all headers."""
+        flags = json.loads((PRECOMPILED / "flags.json").read_text())
+        public = public_headers()
         self.assertGreater(len(public), 20)
-        others = {name: {other for other in reached_from(name) if "/" in other and not other.startswith("stretto/")}
-                  for name in public}
         projects = {"at": "ATen|torch", "torch": "torch", "c10": "c10|ATen|torch", "fmt": "fmt", "nlohmann": "nlohmann"}
         for name in public:
             text = re.sub("//.*", "", (PREFIX / "include" / name).read_text())
             for used in set(re.findall(rf"\b({'|'.join(projects)})::", text)):
-                self.assertTrue([other for other in others[name] if re.match(f"({projects[used]})/", other)],
+                self.assertTrue([other for other in others_of(name) if re.match(f"({projects[used]})/", other)],
                                 f"{name} uses {used}:: and includes nothing of it")
-        of_torch = {name for name in public if any(re.match("(ATen|c10|torch)/", other) for other in others[name])}
-        (self.folder / "others.h").write_text(
-            "".join(f"#include <{name}>\n" for name in sorted(set().union(*(others[name] for name in of_torch)))))
-        run("c++", "-x", "c++-header", *flags, "others.h", folder=self.folder)
 
         def compile_alone(name):
             source = self.folder / (name.replace("/", "_") + ".cpp")
-            source.write_text(f"#include <{name}>\n")
-            precompiled = ["-include", "others.h"] if name in of_torch else []
-            run("c++", "-fsyntax-only", *flags, *precompiled, source, folder=self.folder)
+            source.write_text(f'#include <{name}>\nstatic_assert(false, "the header has ended");\n')
+            precompiled = ["-include", PRECOMPILED / "others.h"] if is_of_torch(name) else []
+            said = run("c++", "-fsyntax-only", "-Wfatal-errors", *flags, *precompiled, source, folder=self.folder, expect=1)
+            self.assertRegex(said, r"error: .*the header has ended", name)
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_alone, public))
 
 
-class FindPackage(InFolder):
+class Packages(InFolder):
+    """The installation as find_package and pkg-config find it."""
+
     def test_a_project_builds_and_trains(self):
         configure(PROJECT, self.folder)
         run("cmake", "--build", "build", folder=self.folder)
         self.assertIn("200 steps", run("build/consumer", "out", folder=self.folder))
         self.assertTrue((self.folder / "out/model/line.safetensors").exists())
+        self.check_pkg_config(self.folder / "build/CMakeFiles/consumer.dir/consumer.cpp.o")
+
+    def check_pkg_config(self, compiled):
+        """Its flags alone find the headers that the project was compiled from, with the same definitions of stretto, and link it."""
+        flags = flags_of_pkg_config("--cflags")
+
+        def headers(flags):
+            made = run("c++", "-M", *flags, PROJECT / "consumer.cpp", folder=self.folder)
+            return {os.path.realpath(self.folder / name) for name in made.replace("\\\n", " ").split()[1:]}
+
+        wanted = headers(flags_of_package(self.folder))
+        self.assertEqual(headers(flags), wanted)
+        self.assertIn(os.path.realpath(PREFIX / "include/stretto/stretto.h"), wanted)
+        self.assertLessEqual({"-std=c++20", "-DUSE_DISTRIBUTED"}, set(flags))
+        run("c++", compiled, *flags_of_pkg_config("--libs"), "-o", "linked", folder=self.folder)
+        self.assertIn("200 steps", run("./linked", "again", folder=self.folder))
 
     def test_a_missing_libtorch_is_named(self):
         said = configure(PROJECT, self.folder, "-DSTRETTO_TORCH=/no/such/folder", expect=1)
@@ -127,17 +184,8 @@ class FindPackage(InFolder):
         said = configure(PROJECT, self.folder, expect=1, STRETTO_TORCH=str(self.folder / "torch"))
         self.assertRegex(" ".join(said.split()), r"torch is 1\.13\.1, but this stretto was built with 2\.[0-9]+\.[0-9]+; set STRETTO_TORCH")
 
-
-class PkgConfig(InFolder):
-    def test_its_flags_alone_build_the_program(self):
-        flags = run("pkg-config", "--cflags", "--libs", "stretto", folder=self.folder,
-                    PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")).split()
-        run("c++", PROJECT / "consumer.cpp", *flags, "-o", "consumer", folder=self.folder)
-        self.assertIn("200 steps", run("./consumer", "out", folder=self.folder))
-
     def test_saving_lites_optimizer_with_torch_is_refused_in_one_sentence(self):
-        flags = run("pkg-config", "--cflags", "stretto", folder=self.folder,
-                    PKG_CONFIG_PATH=str(PREFIX / "lib/pkgconfig")).split()
+        flags = [*json.loads((PRECOMPILED / "flags.json").read_text()), "-include", PRECOMPILED / "others.h"]
         (self.folder / "program.cpp").write_text("""
             #include <torch/torch.h>
             #include <stretto/stretto.h>
