@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """The task text-classification with numbers, several labels per text and class weights, from files to predictions.
 
-    classification_test.py STRETTO PYTHON...
+    classification_test.py STRETTO FOLDER
+
+transformers_test.py compares the predictions in FOLDER with those of transformers.
 """
 
 import json
-import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 
-from workspace import SKIPPED, Stretto, check_without_validation, find_python, require, require_close
+from workspace import Stretto, check_without_validation, emptied, require, require_close
 
 WORDS = {"good": ("praise", 1.5), "fine": ("praise", 1.0), "dull": ("blame", -1.5), "bad": ("blame", -1.0), "long": ("length", 0.2),
          "film": (None, 0.0), "story": (None, 0.0)}
@@ -146,7 +146,7 @@ def check_door(stretto):
             file.write("sentence\tlabel\n" + "".join(f"{row['text']}\t{int('praise' in row['label'])}\n" for row in rows))
     flags = ["--config_name", "encoder/config.json", "--tokenizer_name", "encoder", "--task_name", "CoLA", "--train_file", "cola-train.tsv",
              "--validation_file", "cola-dev.tsv", "--test_file", "cola-dev.tsv", "--do_train", "--do_eval", "--do_predict",
-             "--num_train_epochs", 20, "--learning_rate", "5e-3", "--max_seq_length", 16, "--output_dir", "glue"]
+             "--num_train_epochs", 8, "--learning_rate", "5e-3", "--max_seq_length", 16, "--output_dir", "glue"]
     recipe = stretto.run("run-glue", *flags, "--print-recipe")
     require('glue_task: "cola"' in recipe and not (stretto.folder / "glue").exists(), recipe)
     out = stretto.run("run-glue", *flags, "-N", 2)
@@ -195,8 +195,8 @@ def predict_requests(stretto):
         (folder / f"{run}.requests.jsonl").write_text(stretto.run(*predict, "--input", "requests.jsonl", "--batch-size", 4))
         for k in (1, 2, "all"):
             (folder / f"{run}.top-{k}.jsonl").write_text(stretto.run(*predict, "--input", "texts.json", "--top-k", k))
-        stdin = stretto.run(*predict, "--input", "-", "--input-format", "json", stdin=(folder / "texts.json").read_text())
-        require(stdin == stretto.run(*predict, "--input", "texts.txt"), f"{stdin} is not what a text file gives")
+    stdin = stretto.run(*predict, "--input", "-", "--input-format", "json", stdin=(folder / "texts.json").read_text())
+    require(stdin == stretto.run(*predict, "--input", "texts.txt"), f"{stdin} is not what a text file gives")
     # Models of other programs do not say whether they read pairs.
     shutil.copytree(folder / "one/model", folder / "foreign")
     config = stretto.json("foreign/config.json")
@@ -208,27 +208,22 @@ def predict_requests(stretto):
         stretto.run("predict", "--model", "foreign", "--output", "pipeline", "--input", "pairs.jsonl", "--top-k", "all"))
 
 
-def main(program, candidates):
-    with tempfile.TemporaryDirectory(prefix="stretto-classes-") as temporary:
-        folder = pathlib.Path(temporary)
-        write_inputs(folder)
-        stretto = Stretto(program, folder)
-        check_regression(stretto)
-        check_multi_label(stretto)
-        check_classes(stretto)
-        check_pairs(stretto)
-        check_door(stretto)
-        check_errors(stretto)
-        python = find_python(candidates)
-        if python is None:
-            return SKIPPED
-        texts = [word for text in TEXTS for word in ("--text", text)]
-        for run in ("regression", "multi", "one"):
-            for output in ("label", "scores", "logits"):
-                (folder / f"{run}.{output}.jsonl").write_text(stretto.run("predict", "--model", f"{run}/model", "--output", output, *texts))
-        predict_requests(stretto)
-        return subprocess.run([python, pathlib.Path(__file__).with_name("compare_classes.py"), folder]).returncode
+def main(program, folder):
+    folder = emptied(folder)
+    write_inputs(folder)
+    stretto = Stretto(program, folder)
+    check_regression(stretto)
+    check_multi_label(stretto)
+    check_classes(stretto)
+    check_pairs(stretto)
+    check_door(stretto)
+    check_errors(stretto)
+    texts = [word for text in TEXTS for word in ("--text", text)]
+    for run in ("regression", "multi", "one"):
+        for output in ("label", "scores", "logits"):
+            (folder / f"{run}.{output}.jsonl").write_text(stretto.run("predict", "--model", f"{run}/model", "--output", output, *texts))
+    predict_requests(stretto)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    main(*sys.argv[1:])

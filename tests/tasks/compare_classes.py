@@ -1,7 +1,6 @@
-"""compare_classes.py FOLDER: run by classification_test.py, which wrote the folder, with a Python that has transformers."""
+"""Compares the folder of classification_test.py with transformers."""
 
 import json
-import pathlib
 import sys
 
 import torch
@@ -40,7 +39,6 @@ def check_requests(folder, run, pipeline):
 
 
 def main(folder):
-    transformers.logging.set_verbosity_error()
     compared = 0
     for run in ("regression", "multi", "one"):
         path = folder / run / "model"
@@ -64,7 +62,3 @@ def main(folder):
     pairs = transformers.pipeline("text-classification", model=str(folder / "foreign"))(records(folder / "pairs.jsonl"), top_k=None)
     require_same("pairs", records(folder / "pairs.out.jsonl"), pairs)
     print(f"{compared} texts: logits, scores, labels and replies to requests are those of transformers")
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))

@@ -1,10 +1,9 @@
-"""compare_questions.py FOLDER RUN: run by questions_test.py, which wrote the folder, with a Python that has transformers.
+"""Compares the folder of questions_test.py with transformers.
 
 Computes the predictions as run_qa does, from its features (transformers' tokenizer) and the logits of transformers' model.
 """
 
 import json
-import pathlib
 import sys
 
 import torch
@@ -94,8 +93,7 @@ def questions_of(folder):
             yield qa["question"], paragraph["context"]
 
 
-def main(folder, run):
-    transformers.logging.set_verbosity_error()
+def main(folder, run="one"):
     path = folder / run / "model"
     model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(path, output_loading_info=True)
     for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
@@ -105,7 +103,3 @@ def main(folder, run):
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     check_predictions(folder, run, model, tokenizer)
     check_pipeline(folder, model, tokenizer)
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), sys.argv[2])

@@ -1,7 +1,6 @@
-"""compare_tokens.py FOLDER RUN: run by tokens_test.py, which wrote the folder, with a Python that has transformers."""
+"""Compares the folder of tokens_test.py with transformers."""
 
 import json
-import pathlib
 import sys
 
 import torch
@@ -14,8 +13,7 @@ def records(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def main(folder, run):
-    transformers.logging.set_verbosity_error()
+def main(folder, run="one"):
     path = folder / run / "model"
     model, report = transformers.AutoModelForTokenClassification.from_pretrained(path, output_loading_info=True)
     for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
@@ -59,7 +57,3 @@ def main(folder, run):
                 sys.exit(f"{strategy}: {words}: stretto gives {found}, transformers {wanted}, scores {scores}")
             compared += 1
     print(f"{compared} texts: the logits, and the entities by 5 strategies, are those of transformers")
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), sys.argv[2])

@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """The task question-answering, from SQuAD's files to predictions.
 
-    questions_test.py STRETTO PYTHON...
+    questions_test.py STRETTO FOLDER
+
+transformers_test.py compares the predictions in FOLDER with those of transformers.
 """
 
 import json
-import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 
-from workspace import (SKIPPED, Stretto, check_without_validation, find_python, require,
-                       require_close, train_on_ranks, write_inputs)
+from workspace import Stretto, check_ranks_and_resuming, check_without_validation, emptied, require, require_close, write_inputs
 
 RECIPE = """
 task: question-answering
@@ -172,31 +170,26 @@ def check_door(stretto):
     require("version_2_with_negative: true" in recipe, recipe)
 
 
-def main(program, candidates):
-    with tempfile.TemporaryDirectory(prefix="stretto-questions-") as temporary:
-        folder = pathlib.Path(temporary)
-        write_inputs(folder)
-        (folder / "qa.yaml").write_text(RECIPE)
-        stretto = Stretto(program, folder)
-        run = train_on_ranks(stretto, "qa.yaml")
-        stretto.run("test", "qa.yaml", "-N", 2, "--no-pin", f"output={run}")
-        check_results(stretto, run)
-        check_inputs(stretto)
-        check_one_kind(stretto, run)
-        check_version(stretto)
-        check_door(stretto)
-        python = find_python(candidates)
-        if python is None:
-            return SKIPPED
-        test = stretto.json("data/test.json")["data"][0]["paragraphs"]
-        pairs = [f"{qa['question']}\t{paragraph['context']}" for paragraph in test for qa in paragraph["qas"]]
-        (folder / "answers.jsonl").write_text(
-            stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, stdin="\n".join(pairs)), encoding="utf-8")
-        (folder / "null_answers.jsonl").write_text(
-            stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, "--handle-impossible-answer", "--output", "pipeline",
-                        stdin="\n".join(pairs)), encoding="utf-8")
-        return subprocess.run([python, pathlib.Path(__file__).with_name("compare_questions.py"), folder, run]).returncode
+def main(program, folder):
+    folder = emptied(folder)
+    write_inputs(folder)
+    (folder / "qa.yaml").write_text(RECIPE)
+    stretto = Stretto(program, folder)
+    run = check_ranks_and_resuming(stretto, "qa.yaml", ["fsdp"])
+    stretto.run("test", "qa.yaml", "-N", 2, "--no-pin", f"output={run}")
+    check_results(stretto, run)
+    check_inputs(stretto)
+    check_one_kind(stretto, run)
+    check_version(stretto)
+    check_door(stretto)
+    test = stretto.json("data/test.json")["data"][0]["paragraphs"]
+    pairs = [f"{qa['question']}\t{paragraph['context']}" for paragraph in test for qa in paragraph["qas"]]
+    (folder / "answers.jsonl").write_text(
+        stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, stdin="\n".join(pairs)), encoding="utf-8")
+    (folder / "null_answers.jsonl").write_text(
+        stretto.run("predict", "--model", f"{run}/model", "--top-k", 3, "--handle-impossible-answer", "--output", "pipeline",
+                    stdin="\n".join(pairs)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    main(*sys.argv[1:])

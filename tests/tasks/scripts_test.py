@@ -136,7 +136,7 @@ def check_numbered_tags(stretto):
 
 def check_interruption(stretto):
     """Ctrl-C: the verb ends when the ranks have saved; the same command continues the run."""
-    flags = ["run-ner", *NER, "--do_train", "--do_eval", "--max_steps", "2000", "--output_dir", "stopped", "-N", "2"]
+    flags = ["run-ner", *NER, "--do_train", "--do_eval", "--max_steps", "1000", "--output_dir", "stopped", "-N", "2"]
     for stop in signal.SIGINT, signal.SIGTERM:
         process = subprocess.Popen([stretto.program, *flags], cwd=stretto.folder, stderr=subprocess.PIPE, encoding="utf-8")
         lines = []

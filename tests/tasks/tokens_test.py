@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The task token-classification, from CoNLL files and JSON Lines to predictions.
 
-    tokens_test.py STRETTO PYTHON...
+    tokens_test.py STRETTO FOLDER
+
+transformers_test.py compares the predictions in FOLDER with those of transformers.
 """
 
 import contextlib
@@ -10,11 +12,9 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 
-from workspace import SKIPPED, Stretto, check_without_validation, find_python, require, spans_of, train_on_ranks, write_inputs
+from workspace import Stretto, check_ranks_and_resuming, check_without_validation, emptied, require, spans_of, write_inputs
 
 RECIPE = """
 task: token-classification
@@ -240,31 +240,26 @@ def predict_words(stretto, run):
         (folder / "words.max.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), "words of lines")
 
 
-def main(program, candidates):
-    with tempfile.TemporaryDirectory(prefix="stretto-tokens-") as temporary:
-        folder = pathlib.Path(temporary)
-        write_inputs(folder)
-        (folder / "ner.yaml").write_text(RECIPE)
-        stretto = Stretto(program, folder)
-        run = train_on_ranks(stretto, "ner.yaml")
-        stretto.run("test", "ner.yaml", "-N", 2, "--no-pin", f"output={run}")
-        check_results(stretto, run)
-        check_inputs(stretto)
-        check_door(stretto)
-        check_flair_door(stretto)
-        check_export(stretto)
-        python = find_python(candidates)
-        if python is None:
-            return SKIPPED
-        texts = [word for text in TEXTS for word in ("--text", text)]
-        for strategy in ["none", "simple", "first", "average", "max"]:
-            (folder / f"{strategy}.jsonl").write_text(
-                stretto.run("predict", "--model", f"{run}/model", "--aggregation-strategy", strategy, *texts), encoding="utf-8")
-        predict_words(stretto, run)
-        (folder / "logits.jsonl").write_text(
-            stretto.run("predict", "--model", f"{run}/model", "--output", "logits", *texts), encoding="utf-8")
-        return subprocess.run([python, pathlib.Path(__file__).with_name("compare_tokens.py"), folder, run]).returncode
+def main(program, folder):
+    folder = emptied(folder)
+    write_inputs(folder)
+    (folder / "ner.yaml").write_text(RECIPE)
+    stretto = Stretto(program, folder)
+    run = check_ranks_and_resuming(stretto, "ner.yaml", ["fsdp"])
+    stretto.run("test", "ner.yaml", "-N", 2, "--no-pin", f"output={run}")
+    check_results(stretto, run)
+    check_inputs(stretto)
+    check_door(stretto)
+    check_flair_door(stretto)
+    check_export(stretto)
+    texts = [word for text in TEXTS for word in ("--text", text)]
+    for strategy in ["none", "simple", "first", "average", "max"]:
+        (folder / f"{strategy}.jsonl").write_text(
+            stretto.run("predict", "--model", f"{run}/model", "--aggregation-strategy", strategy, *texts), encoding="utf-8")
+    predict_words(stretto, run)
+    (folder / "logits.jsonl").write_text(
+        stretto.run("predict", "--model", f"{run}/model", "--output", "logits", *texts), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    main(*sys.argv[1:])

@@ -7,9 +7,6 @@ import shutil
 import subprocess
 import sys
 
-SKIPPED = 77
-# Without importing them, which takes seconds.
-HAS_PACKAGES = "from importlib.util import find_spec; assert find_spec('torch') and find_spec('transformers')"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -117,21 +114,31 @@ def spans_of(tags):
     return spans
 
 
-def losses_of(folder):
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [record["loss"] for record in records if "loss" in record]
-
-
-def train_on_ranks(stretto, recipe, prefix=""):
-    """The same results on 1 rank and, in shards, on 2. Returns the first run folder's name, which, as the other, begins with `prefix`.
-    stretto/tasks/parity_test.cpp has the other strategies, recipes_test.py resumes."""
-    one, sharded = prefix + "one", prefix + "fsdp"
+def check_ranks_and_resuming(stretto, recipe, strategies, prefix=""):
+    """The same results on 1 and 2 ranks, under the strategies and behind a resume. Returns the run folder's name, which, as the others,
+    begins with `prefix`."""
+    one, two, resumed = (prefix + name for name in ("one", "two", "resumed"))
     stretto.train(recipe, one, 1, "checkpoint.every=7")
-    stretto.train(recipe, sharded, 2, "training.strategy=fsdp")
-    require_close("2 ranks", stretto.json(f"{sharded}/dev_results.json"), stretto.json(f"{one}/dev_results.json"), 2e-3)
-    for found, wanted in zip(losses_of(stretto.folder / sharded)[:8], losses_of(stretto.folder / one)[:8]):
-        require(math.isclose(found, wanted, rel_tol=1e-4), f"{sharded}: loss {found} is not that of 1 rank, {wanted}")
+    stretto.train(recipe, two, 2, "training.strategy=ddp")
+    require_close("2 ranks", stretto.json(f"{two}/dev_results.json"), stretto.json(f"{one}/dev_results.json"), 2e-3)
+    wanted = losses_of(stretto, two)[:8]
+    for strategy in strategies:
+        stretto.train(recipe, prefix + strategy, 2, f"training.strategy={strategy}", "training.steps_this_run=8", "evaluate.every=never")
+        found = losses_of(stretto, prefix + strategy)
+        require(len(found) == len(wanted) and all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(found, wanted)),
+                f"{strategy}: losses {found} are not those of ddp, {wanted}")
+    first = min((stretto.folder / one / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    stretto.train(recipe, resumed, 1, f"resume={first}")
+    for name in ["model.safetensors", "config.json"]:
+        require((stretto.folder / resumed / "model" / name).read_bytes() == (stretto.folder / one / "model" / name).read_bytes(),
+                f"{name} of a resumed run is not that of a run that was never stopped")
     return one
+
+
+def losses_of(stretto, run):
+    """The loss of each step."""
+    records = [json.loads(line) for line in (stretto.folder / run / "metrics.jsonl").read_text().splitlines()]
+    return [record["loss"] for record in records if "loss" in record]
 
 
 def check_without_validation(stretto, recipe, output, *settings):
@@ -152,12 +159,9 @@ def check_without_validation(stretto, recipe, output, *settings):
     require((stretto.folder / f"{output}-again/model/model.safetensors").read_bytes() == kept, "config.yaml gives another model")
 
 
-def find_python(candidates):
-    for python in candidates:
-        try:
-            if subprocess.run([python, "-c", HAS_PACKAGES], stderr=subprocess.DEVNULL).returncode == 0:
-                return python
-        except OSError:
-            pass
-    print("Skipped: no Python with torch and transformers (looked for " + ", ".join(candidates) + ")")
-    return None
+def emptied(path):
+    """The folder in which a test works, and whose files transformers_test.py then compares."""
+    folder = pathlib.Path(path).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

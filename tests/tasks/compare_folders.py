@@ -1,7 +1,6 @@
-"""compare.py FOLDER...: run by hf_load_test.py, which wrote the folders, with a Python that has transformers."""
+"""Compares the folders of folders_test.py with transformers."""
 
 import json
-import pathlib
 import sys
 
 import torch
@@ -43,15 +42,10 @@ def check_logits(model, tokenizer, predictions):
     return worst
 
 
-def main(folders):
-    transformers.logging.set_verbosity_error()
-    for folder in map(pathlib.Path, folders):
+def main(folder):
+    for case in sorted(folder.iterdir()):
         for name in ["run/model", "converted"]:
-            model, tokenizer = load(folder / name)
-            check_labels(model.config, json.loads((folder / "labels.json").read_text()))
-            worst = check_logits(model, tokenizer, folder / "predictions.jsonl")
-            print(f"{folder.name}: {name}: {model.config.num_labels} classes, logits differ by at most {worst:.1e}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+            model, tokenizer = load(case / name)
+            check_labels(model.config, json.loads((case / "labels.json").read_text()))
+            worst = check_logits(model, tokenizer, case / "predictions.jsonl")
+            print(f"{case.name}: {name}: {model.config.num_labels} classes, logits differ by at most {worst:.1e}")
