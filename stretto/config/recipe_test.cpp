@@ -54,6 +54,8 @@ TEST(Recipe, OverridesWin) {
 TEST(Recipe, OverridesAreCheckedLikeTheFile) {
   const std::string yaml = "task: text-classification\n";
   refuses(yaml, {"optimizer.lr=abc"}, "--set optimizer.lr=abc: optimizer.lr: \"abc\" is not a number");
+  refuses(yaml, {"training.epochs=0"},
+          "--set training.epochs=0: training.epochs: 0 is out of range; it must be above 0");
   refuses(yaml, {"optimiser.lr=1"},
           "--set optimiser.lr=1: optimiser is not a setting; did you mean \"optimizer\"?");
   refuses(yaml, {"optimizer.lrr=null"},
