@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/roberta/ and xlm_roberta/: tiny random models of the families and what transformers computes with them.
+"""Writes tests/golden/roberta/: tiny random models of the family and what transformers computes with them.
 
 Needs torch, transformers and safetensors (the files in the repository: torch 2.13, transformers 5.23):
     python3 scripts/make_golden_roberta.py
@@ -14,9 +14,7 @@ import os
 
 import torch
 import transformers
-from transformers import (RobertaConfig, RobertaForQuestionAnswering, RobertaForSequenceClassification, RobertaForTokenClassification,
-                          XLMRobertaConfig, XLMRobertaForQuestionAnswering, XLMRobertaForSequenceClassification,
-                          XLMRobertaForTokenClassification)
+from transformers import RobertaConfig, RobertaForQuestionAnswering, RobertaForSequenceClassification, RobertaForTokenClassification
 
 import make_golden_bert as common
 
@@ -26,8 +24,6 @@ SMALL = dict(vocab_size=60, hidden_size=32, num_hidden_layers=2, num_attention_h
              max_position_embeddings=50, type_vocab_size=1, pad_token_id=PAD, bos_token_id=0, eos_token_id=2, layer_norm_eps=1e-5)
 CASES = {"sequence": (RobertaForSequenceClassification, 3), "token": (RobertaForTokenClassification, 5),
          "qa": (RobertaForQuestionAnswering, 2)}
-XLM_CASES = {"sequence": (XLMRobertaForSequenceClassification, 3), "token": (XLMRobertaForTokenClassification, 5),
-             "qa": (XLMRobertaForQuestionAnswering, 2)}
 LENGTHS = [5, 11, 1, 24]
 
 
@@ -115,12 +111,5 @@ def main():
         make_parity(name, kind, labels, 50 + seed)
 
 
-def use_xlm_roberta():
-    global ROOT, CASES, RobertaConfig
-    ROOT, CASES, RobertaConfig = ROOT.parent / "xlm_roberta", XLM_CASES, XLMRobertaConfig
-
-
 if __name__ == "__main__":
-    main()
-    use_xlm_roberta()
     main()
