@@ -113,6 +113,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
 
+def serve(server):
+    """On a thread. shutdown() returns when the server has looked whether it is to end, which it does twice per second by default."""
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+
+
 class Pull(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory(prefix="stretto-hub-")
@@ -121,7 +126,7 @@ class Pull(unittest.TestCase):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.hub = self.server.hub = Hub()
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        serve(self.server)
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
         self.cache = self.folder / "home/hub"
@@ -208,7 +213,7 @@ class Pull(unittest.TestCase):
     def test_the_token_reaches_no_other_server(self):
         cdn = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         cdn.daemon_threads, cdn.hub = True, Hub()
-        threading.Thread(target=cdn.serve_forever, daemon=True).start()
+        serve(cdn)
         self.addCleanup(cdn.server_close)
         self.addCleanup(cdn.shutdown)
         self.hub.cdn = f"http://127.0.0.1:{cdn.server_port}"
