@@ -159,11 +159,11 @@ TEST_F(ModuleProgram, ItsOwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
                     HasSubstr("  optimizer.lr\n"), Not(HasSubstr("  model.path\n"))));
 }
 
-// Lines "step mask", as dropout_probe writes them.
+// Lines "step mask", as module_probe writes them.
 TEST_F(ModuleProgram, TorchsDropoutDiffersByRankAndResumesExactly) {
   const auto run = [&](const std::string& name, const std::string& resume) {
-    const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin -- {} {} {} {}", STRETTO_PROGRAM,
-                                                 DROPOUT_PROBE, (folder_.path() / name).string(),
+    const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin -- {} dropout {} {} {}", STRETTO_PROGRAM,
+                                                 MODULE_PROBE, (folder_.path() / name).string(),
                                                  (folder_.path() / (name + ".masks")).string(), resume));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.err, HasSubstr("torch::nn::Dropout uses a separate generator per rank"));
@@ -183,8 +183,8 @@ TEST_F(ModuleProgram, TorchsDropoutDiffersByRankAndResumesExactly) {
 }
 
 TEST_F(ModuleProgram, ACallbackThatThrowsOnOneRankEndsAll) {
-  const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin {} {}", STRETTO_PROGRAM,
-                                               CALLBACK_PROBE, (folder_.path() / "run").string()));
+  const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin {} callback {}", STRETTO_PROGRAM,
+                                               MODULE_PROBE, (folder_.path() / "run").string()));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("callback faulty at step_end, after step 3: the disk is on fire"),
                                 HasSubstr("error: rank 1 "), Not(HasSubstr("killed by the test"))));
