@@ -2,7 +2,7 @@
 //
 //   whole FOLDER EPOCHS     trains to EPOCHS epochs, starting from the newest checkpoint in FOLDER if there is one
 
-#include "../cnn/bars.h"
+#include "bars.h"
 
 #include "stretto/stretto.h"
 

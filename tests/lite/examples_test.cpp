@@ -57,7 +57,7 @@ TEST_P(Example, GuideShowsTheTrueDifference) {
                                                                        << body;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::Values("mlp", "cnn", "tagger"),
+INSTANTIATE_TEST_SUITE_P(All, Example, ::testing::Values("mlp", "tagger"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Validation counts each picture once, and a resumed run equals an uninterrupted one.

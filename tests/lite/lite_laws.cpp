@@ -2,6 +2,8 @@
 #include <functional>
 #include <map>
 
+#include <torch/data.h>
+
 #include "zoo.h"
 
 #include "stretto/base/log.h"
@@ -87,6 +89,51 @@ void own_optimizer(const LiteOptions& options, const std::string&) {
     optimizer.step();
     optimizer.set_lr(0.05);
     ++step;
+  }
+  expect_equal(*model, *plain);
+}
+
+// Rows of three numbers, labelled by their sum.
+struct Points : torch::data::datasets::Dataset<Points> {
+  torch::data::Example<> get(size_t index) override {
+    const Tensor x = at::sin(at::arange(3, at::kDouble) * 1.7 + static_cast<double>(index));
+    return {x, x.sum().view(1)};
+  }
+  std::optional<size_t> size() const override { return 50; }
+};
+
+// torch's loader with a worker thread, of which each rank reads only its samples, in torch's random order; torch's Adam; clipping.
+void data_loader(const LiteOptions& options, const std::string&) {
+  Lite lite(fp64(options));
+  const auto points = [] { return Points().map(torch::data::transforms::Stack<>()); };
+  const auto loading = torch::data::DataLoaderOptions(8).workers(1);
+  const auto make = [] {
+    torch::manual_seed(1);
+    torch::nn::Linear net(3, 1);
+    net->to(at::kDouble);
+    return net;
+  };
+  torch::nn::Linear plain = make();
+  auto plain_loader = torch::data::make_data_loader(points(), loading);
+  optim::Adam plain_optimizer(plain->parameters(), 0.05);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : *plain_loader) {
+      plain_optimizer.zero_grad();
+      torch::mse_loss(plain->forward(batch.data), batch.target).backward();
+      torch::nn::utils::clip_grad_norm_(plain->parameters(), 0.1);
+      plain_optimizer.step();
+    }
+  }
+  torch::nn::Linear net = make();
+  auto loader = lite.make_data_loader(points(), loading);
+  auto [model, optimizer] = lite.setup(net, optim::Adam(net->parameters(), 0.05));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (auto& batch : loader) {
+      optimizer.zero_grad();
+      lite.backward(torch::mse_loss(model->forward(batch.data), batch.target));
+      lite.clip_gradients(model, {.max_norm = 0.1});
+      optimizer.step();
+    }
   }
   expect_equal(*model, *plain);
 }
@@ -514,6 +561,7 @@ int run(int argc, char** argv) {
   const std::map<std::string, Case> cases = {{"torch_optimizers", torch_optimizers},
                                              {"products", products},
                                              {"own_optimizer", own_optimizer},
+                                             {"data_loader", data_loader},
                                              {"accumulated_sums", accumulated_sums},
                                              {"accumulated_means", accumulated_means},
                                              {"own_zero_grad", own_zero_grad},

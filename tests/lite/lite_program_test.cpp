@@ -20,8 +20,8 @@ TEST_P(LiteLaw, EqualsThePlainLoop) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, LiteLaw,
-    ::testing::Combine(::testing::Values("torch_optimizers", "own_optimizer", "accumulated_sums",
-                                         "accumulated_means", "own_zero_grad", "two_models", "lbfgs",
+    ::testing::Combine(::testing::Values("torch_optimizers", "own_optimizer", "data_loader",
+                                         "accumulated_sums", "accumulated_means", "own_zero_grad", "two_models", "lbfgs",
                                          "own_lbfgs", "batches_of_ones_own", "dataset", "buffers_and_dropout",
                                          "bf16", "collectives", "products"),
                        ::testing::Values(1, 2)),
