@@ -14,6 +14,7 @@
 #include "stretto/kernels/adamw.h"
 #include "stretto/kernels/attention.h"
 #include "stretto/kernels/norm.h"
+#include "stretto/kernels/sum_of_squares.h"
 
 // Each kernel and the ATen operators it replaces, forward and backward, alternately on one thread: the median of each in
 // milliseconds of CPU time, and their ratio.
@@ -110,6 +111,14 @@ void dropout(int64_t rows, int64_t width) {
       [&] { at::empty_like(x).bernoulli_(0.9); });
 }
 
+// The pass over all gradients that clipping and the checks before a step need.
+void sum_of_squares(int64_t n) {
+  const Tensor x = at::randn({n});
+  report(
+      fmt::format("sum of squares, {:.1f} M gradients", static_cast<double>(n) / 1e6),
+      [&] { kernels::sum_of_squares(x); }, [&] { at::linalg_vector_norm(x).item<double>(); });
+}
+
 void adamw(int64_t n) {
   Tensor p = at::randn({n}), g = at::randn({n}), m = at::zeros({n}), v = at::zeros({n});
   std::vector<Tensor> steps = {at::ones({})};
@@ -151,6 +160,7 @@ void run() {
     activation(4096, 3072, dtype);
   }
   dropout(860, 384);
+  sum_of_squares(22'713'216);
   adamw(22'713'986);
 }
 
