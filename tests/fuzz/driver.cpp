@@ -120,10 +120,12 @@ struct Inputs {
   }
 };
 
-Inputs starting_inputs() {
+// `name`: of the program, fuzz_TARGET.
+Inputs starting_inputs(const std::string& name) {
   std::vector<std::string> texts = seeds();
+  const std::filesystem::path corpus = std::filesystem::path(FUZZ_CORPUS) / name.substr(std::strlen("fuzz_"));
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(FUZZ_CORPUS, ignored))
+  for (const auto& entry : std::filesystem::directory_iterator(corpus, ignored))
     texts.push_back(content_of(entry.path()));
   Inputs inputs;
   for (const std::string& text : texts) {
@@ -150,7 +152,7 @@ std::string next_input(const Inputs& inputs, std::mt19937_64& random) {
 
 void fuzz(const std::string& name, const Settings& settings) {
   std::mt19937_64 random(settings.seed);
-  Inputs inputs = starting_inputs();
+  Inputs inputs = starting_inputs(name);
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   uint64_t runs = 0, refused = 0;
@@ -161,6 +163,8 @@ void fuzz(const std::string& name, const Settings& settings) {
     ++runs;
     if (reached_something_new()) inputs.add(std::move(input), was_refused);
   }
+  if (runs > 0 && refused == runs)
+    throw DataError("{}: all {} inputs were refused: no rule for accepted inputs was tested", name, runs);
   fmt::print("{}: {} inputs in {:.1f} s, {:.0f} % refused, {} kept{}; seed {}; nothing found\n", name, runs,
              elapsed(), runs == 0 ? 0.0 : 100.0 * static_cast<double>(refused) / static_cast<double>(runs),
              inputs.all.size(), measured() ? "" : " (built without coverage)", settings.seed);
@@ -196,6 +200,7 @@ int fuzz_main(int argc, char** argv) {
   try {
     const std::string name = std::filesystem::path(argv[0]).filename();
     const Settings settings = parse(argc, argv);
+    if (!name.starts_with("fuzz_")) throw ConfigError("{}: a fuzz target's program is called fuzz_TARGET", name);
     watch_for_signals(name);
     for (const std::string& path : settings.replayed) {
       fmt::print("{}: {}\n", path, refuses(content_of(path)) ? "refused" : "accepted");

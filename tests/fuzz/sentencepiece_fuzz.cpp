@@ -1,4 +1,4 @@
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/sound_encoding.h"
 
 #include "stretto/base/files.h"
 #include "stretto/text/tokenizer_files.h"
@@ -18,9 +18,7 @@ void run(const std::string& input) {
   const std::string text =
       "Hello  caf\xc3\xa9 e\xcc\x81 \xef\xac\x81lm \x01\xe3\x80\x80x" + input.substr(0, 200);
   const text::Encoding encoding = tokenizer.encode(text);
-  for (const int32_t id : encoding.ids) require(tokenizer.token(id).has_value(), "every id has a token");
-  for (const text::Offset& offset : encoding.offsets)
-    require(offset.begin <= offset.end, "offsets are ranges");
+  require_sound(tokenizer, encoding, text.size());
   tokenizer.decode(encoding.ids);
 }
 

@@ -1,5 +1,5 @@
-#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate_json.h"
+#include "tests/fuzz/sound_encoding.h"
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -25,7 +25,8 @@ std::vector<std::string> seeds() {
 "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
 "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
 "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "##b": 5, "film": 6}}})",
-          read_file(golden + "gpt2/tokenizer.json"), read_file(golden + "unigram/tokenizer.json")};
+          read_file(golden + "gpt2/tokenizer.json"), read_file(golden + "unigram/tokenizer.json"),
+          read_file(golden + "added.json"), read_file(golden + "options.json")};
 }
 
 std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
@@ -35,8 +36,10 @@ std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
 void run(const std::string& input) {
   const text::Tokenizer tokenizer(text::parse_tokenizer_json(
       parse_json(input, "tokenizer.json"), "tokenizer.json", nlohmann::json::object(), "", {}));
-  const text::Encoding encoding = tokenizer.encode_pair("a film, \xf0\x9f\x98\x80 ab", input.substr(0, 64));
-  for (const int32_t id : encoding.ids) require(tokenizer.token(id).has_value(), "every id has a token");
+  const std::string text = "a film, \xf0\x9f\x98\x80 ab" + input.substr(0, 64);
+  require_sound(tokenizer, tokenizer.encode(text), text.size());
+  const text::Encoding encoding = tokenizer.encode_pair(text, input.substr(0, 64));
+  require_sound(tokenizer, encoding, text.size());
   try {
     tokenizer.decode(encoding.ids);
   } catch (const Error&) {  // a decoder that is not available does not prevent encoding
