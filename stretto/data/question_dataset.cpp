@@ -8,19 +8,13 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/packing.h"
+#include "stretto/data/question_text.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto::data {
 namespace {
 
 constexpr int64_t rows_of_questions = 5;
-
-// Without leading white space, as run_qa: some questions of SQuAD have much of it, which counts as length.
-std::string_view without_leading_space(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || (text.front() >= '\t' && text.front() <= '\r')))
-    text.remove_prefix(1);
-  return text;
-}
 
 // The tokens of the first answer in a window whose context is tokens [first, last); {0, 0} if it is not inside. As run_qa: the
 // last token that begins at or before the answer, and the first one that ends at or behind its end.

@@ -1,6 +1,8 @@
 #include "stretto/serve/pipeline.h"
 
+#include <latch>
 #include <limits>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -193,6 +195,51 @@ TEST(Pipeline, QuestionsAnsweredTogetherAreAnsweredAsAlone) {
       EXPECT_NEAR(score, wanted.at("score").get<double>(), 1e-5);
       EXPECT_LE(score, before);
       before = score;
+    }
+  }
+}
+
+// Threads that share a pipeline get what one thread gets, also while the first of them loads the tokenizer of words.
+TEST(Pipeline, ThreadsShareAPipeline) {
+  struct Case {
+    std::string architecture, output;
+    std::vector<PipelineInput> inputs;
+  };
+  const std::vector<std::string> words = {"w5", "w6", "w9"};
+  const std::vector<Case> cases = {
+      {"BertForSequenceClassification", "logits", {{"w5 w6"}, {"w7", "w8 w5"}, {"w9 w9 w5 w6 w7"}}},
+      {"BertForTokenClassification", "logits", {{"w5 w6 w9", std::nullopt, words}, {"w7"}, {"w8 w5 w6"}}},
+      {"BertForQuestionAnswering", "label", {{"w5 w6", "w7 w8 w9"}, {"w7", "w10 w5 w6 w11 w8"}}}};
+  ModelFolder model;
+  const auto hidden = model.config.at("hidden_size").get<int64_t>();
+  at::manual_seed(3);
+  model.weights["qa_outputs.weight"] = at::randn({2, hidden});
+  model.weights["qa_outputs.bias"] = at::zeros({2});
+  for (const Case& task : cases) {
+    SCOPED_TRACE(task.architecture);
+    model.config["architectures"] = {task.architecture};
+    std::vector<nlohmann::ordered_json> expected;
+    for (const auto alone = model.load(); const PipelineInput& input : task.inputs)
+      expected.push_back(alone->predict({&input, 1}, task.output).front());
+    const auto shared = model.load();
+    constexpr size_t threads = 4, rounds = 10;
+    std::vector<std::vector<nlohmann::ordered_json>> found(threads);
+    std::latch start(threads);
+    std::vector<std::jthread> running;
+    for (size_t thread = 0; thread < threads; ++thread) {
+      running.emplace_back([&, thread] {
+        start.arrive_and_wait();
+        for (size_t round = 0; round < rounds; ++round) {
+          const PipelineInput& input = task.inputs[(thread + round) % task.inputs.size()];
+          found[thread].push_back(shared->predict({&input, 1}, task.output).front());
+        }
+      });
+    }
+    running.clear();
+    for (size_t thread = 0; thread < threads; ++thread) {
+      ASSERT_EQ(found[thread].size(), rounds);
+      for (size_t round = 0; round < rounds; ++round)
+        EXPECT_EQ(found[thread][round], expected[(thread + round) % task.inputs.size()]);
     }
   }
 }

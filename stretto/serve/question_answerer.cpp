@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
 #include "stretto/data/question_dataset.h"
+#include "stretto/data/question_text.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto {
@@ -62,22 +63,22 @@ QuestionAnswerer::QuestionAnswerer(const std::filesystem::path& folder, const Pi
 
 std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input) const {
   const std::string& context = input.text_pair.value();
-  if (input.text.empty() || context.empty())
-    throw DataError("an empty {}; expected a question and its context",
-                    input.text.empty() ? "question" : "context");
+  const std::string_view asked = data::without_leading_space(input.text);
+  if (asked.empty() || context.empty())
+    throw DataError("an empty {}; expected a question and its context", asked.empty() ? "question" : "context");
   const int64_t most = std::min(longest_window, served_.model->max_length());
   // At most half of the room that the question leaves.
-  const auto question = std::ssize(served_.tokenizer.encode(input.text, {.special_tokens = false}).ids);
+  const auto question = std::ssize(served_.tokenizer.encode(asked, {.special_tokens = false}).ids);
   const int64_t stride = std::clamp<int64_t>((most - question) / 2 - 2, 0, most / 3);
   try {
-    return served_.tokenizer.encode_pair_windows(input.text, context,
+    return served_.tokenizer.encode_pair_windows(asked, context,
                                                  {.special_tokens = true,
                                                   .max_length = static_cast<size_t>(most),
                                                   .truncation = text::Truncation::only_second,
                                                   .stride = static_cast<size_t>(stride)});
   } catch (const Error& error) {
     throw DataError("the question \"{}\" has {} tokens, which leaves too few of {} for its context ({})",
-                    input.text.substr(0, 60), question, most, error.what());
+                    asked.substr(0, 60), question, most, error.what());
   }
 }
 

@@ -1,0 +1,164 @@
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
+#include "stretto/corpus/squad.h"
+#include "stretto/corpus/tagged.h"
+#include "stretto/data/question_dataset.h"
+#include "stretto/data/reader.h"
+#include "stretto/data/tagged_dataset.h"
+#include "stretto/data/text_dataset.h"
+#include "stretto/models/config_json.h"
+#include "stretto/serve/pipeline.h"
+#include "stretto/tasks/preparation.h"
+
+// What a model reads is the same in training and in serving: ids, types, positions and windows of equal inputs.
+namespace stretto {
+namespace {
+
+// Keeps the batches that it is given, and finds nothing in them.
+class RecordingModel : public TextModel {
+ public:
+  RecordingModel(Head head, int64_t max_length, std::vector<std::string> labels, std::vector<Batch>& batches)
+      : head_(head), max_length_(max_length), labels_(std::move(labels)), batches_(batches) {}
+
+  Tensor forward(const Batch& batch, const nn::Context&) const override {
+    batches_.push_back(batch);
+    const int64_t rows = head_ == Head::sequence_classification ? batch.at("cu_seqlens").numel() - 1
+                                                                : batch.at("input_ids").numel();
+    return at::zeros({rows, head_ == Head::question_answering ? 2 : std::ssize(labels_)});
+  }
+  void initialize(uint64_t, const std::vector<std::string>&) override {}
+  WeightReport load_weights(const std::filesystem::path&) override { return {}; }
+  nlohmann::json config_json(const nlohmann::json& original) const override { return original; }
+  const std::vector<std::string>& labels() const override { return labels_; }
+  int64_t vocab_size() const override { return 100'000; }
+  int64_t max_length() const override { return max_length_; }
+
+ private:
+  Head head_;
+  int64_t max_length_;
+  std::vector<std::string> labels_;
+  std::vector<Batch>& batches_;
+};
+
+class Features : public ::testing::TestWithParam<std::string> {  // a tokenizer of the golden folder
+ protected:
+  Features() {
+    const auto golden = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/tokenizer" / GetParam();
+    if (std::filesystem::is_directory(golden)) {
+      std::filesystem::copy(golden, folder_.path());
+    } else {
+      std::filesystem::copy_file(golden, folder_.path() / "vocab.txt");
+    }
+  }
+
+  text::Tokenizer tokenizer_of_training(const std::string& task) const {
+    Recipe recipe;
+    recipe.task = task;
+    return load_tokenizer(recipe, folder_.path());
+  }
+
+  // The batch that a pipeline makes of the inputs.
+  Batch served(Head head, int64_t max_length, std::span<const PipelineInput> inputs) {
+    const nlohmann::json config = {{"model_type", "recording"},
+                                   {"architectures", {std::string("RecordingFor") + name_of(head)}},
+                                   {"id2label", {{"0", "O"}, {"1", "B-PER"}}}};
+    write_file_atomic(folder_.path() / "config.json", config.dump());
+    std::vector<Batch> batches;
+    const auto make = [&](const nlohmann::json& json, const std::string& source, const TextModelOptions&) {
+      return std::make_shared<RecordingModel>(head, max_length, read_labels(json, source), batches);
+    };
+    ModelRegistry models = bundled_models();
+    models.add({.name = "recording",
+                .sequence_classifier = make,
+                .token_classifier = make,
+                .question_answerer = make});
+    load_pipeline(folder_.path(), {}, models)->predict(inputs, "logits");
+    EXPECT_EQ(batches.size(), 1);
+    return batches.at(0);
+  }
+
+  const TempFolder folder_, cache_;
+};
+
+Batch trained(const data::Dataset& dataset) {
+  std::vector<int64_t> samples(static_cast<size_t>(dataset.size()));
+  std::iota(samples.begin(), samples.end(), 0);
+  return dataset.pack(samples);
+}
+
+void expect_same_features(const Batch& training, const Batch& serving) {
+  for (const char* name : {"input_ids", "token_type_ids", "position_ids", "samples", "cu_seqlens"}) {
+    const Tensor &wanted = training.at(name), &found = serving.at(name);
+    EXPECT_TRUE(at::equal(wanted, found)) << name << " in training\n" << wanted << "\nin serving\n" << found;
+  }
+}
+
+const std::string long_text =
+    "the film  was, on the whole, caf\u00e9-like and New York is \u4e2d\u6587 x y z a b c d e f";
+
+TEST_P(Features, OfTexts) {
+  const std::vector<PipelineInput> inputs = {{"a film"}, {long_text}, {"Don't!"}};
+  std::string file = "text\tlabel\n";
+  for (size_t i = 0; i < inputs.size(); ++i) file += fmt::format("{}\t{}\n", inputs[i].text, i % 2);
+  const data::TextDataset dataset(data::parse_rows(file, "a.tsv"),
+                                  tokenizer_of_training("text-classification"), 12, cache_.path());
+  expect_same_features(trained(dataset), served(Head::sequence_classification, 12, inputs));
+}
+
+TEST_P(Features, OfPairs) {
+  const std::vector<PipelineInput> inputs = {{"a film", "the film"}, {long_text, "a"}, {"a b c", long_text}};
+  std::string file = "sentence1\tsentence2\tlabel\n";
+  for (size_t i = 0; i < inputs.size(); ++i)
+    file += fmt::format("{}\t{}\t{}\n", inputs[i].text, *inputs[i].text_pair, i % 2);
+  const data::TextDataset dataset(data::parse_rows(file, "a.tsv"),
+                                  tokenizer_of_training("text-classification"), 12, cache_.path());
+  expect_same_features(trained(dataset), served(Head::sequence_classification, 12, inputs));
+}
+
+// A sentence of several windows among them.
+TEST_P(Features, OfWords) {
+  const std::vector<std::vector<std::string>> sentences = {
+      {"a", "film"},
+      {"the", "film", "was", "caf\u00e9-like", ",", "New", "York", "is", "\u4e2d\u6587", "x", "y", "z"},
+      {"Don't"}};
+  std::string file;
+  std::vector<PipelineInput> inputs;
+  for (const auto& words : sentences) {
+    for (const std::string& word : words) file += word + " O\n";
+    file += "\n";
+    inputs.push_back({fmt::format("{}", fmt::join(words, " ")), std::nullopt, words});
+  }
+  const data::TaggedDataset dataset(corpus::parse_tagged(file, "a.conll"), data::LabelSet({"O", "B-PER"}),
+                                    tokenizer_of_training("token-classification"),
+                                    {.max_length = 12, .stride = 3, .cache = cache_.path()});
+  ASSERT_GT(dataset.size(), std::ssize(sentences));
+  expect_same_features(trained(dataset), served(Head::token_classification, 12, inputs));
+}
+
+// With the default lengths of window and stride, which both have. White space in front of a question is not read.
+TEST_P(Features, OfQuestions) {
+  const text::Tokenizer tokenizer = tokenizer_of_training("question-answering");
+  std::string context = long_text;
+  while (tokenizer.encode(context).size() < 600) context += " " + long_text;
+  const std::vector<PipelineInput> inputs = {{"what?", context}, {"  who was it", "the film"}};
+  nlohmann::json rows;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    rows.push_back({{"id", i}, {"question", inputs[i].text}, {"context", *inputs[i].text_pair}});
+  const data::QuestionDataset dataset(
+      corpus::parse_questions(nlohmann::json{{"data", rows}}.dump(), "a.json"), tokenizer,
+      {.cache = cache_.path()});
+  ASSERT_GT(dataset.size(), std::ssize(inputs));
+  expect_same_features(trained(dataset), served(Head::question_answering, 512, inputs));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizers, Features,
+                         ::testing::Values("uncased.txt", "roberta", "gpt2", "unigram"),
+                         [](const auto& info) { return info.param.substr(0, info.param.find('.')); });
+
+}  // namespace
+}  // namespace stretto
