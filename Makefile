@@ -56,12 +56,12 @@ test-asan: setup  ## the tests with address and undefined-behaviour sanitizers
 	@cmake --build build/asan
 	@$(ASAN_ENV) scripts/test.sh build/asan
 
-test-tsan: setup  ## the unit tests of the layers without libtorch with the thread sanitizer; ALL=1: every test
+test-tsan: setup  ## unit tests with the thread sanitizer: layers without libtorch, communication, gradients; ALL=1: every test
 	@cmake --preset tsan >/dev/null
 	@$(SETUP) tests
-	@$(if $(ALL),cmake --build build/tsan,xargs cmake --build build/tsan --target <build/tsan/torch_free_tests.txt)
+	@$(if $(ALL),cmake --build build/tsan,xargs cmake --build build/tsan --target <build/tsan/tsan_targets.txt)
 	@$(TSAN_ENV) scripts/test.sh build/tsan $(if $(ALL),,-L \
-	  "^($$(sed 's/^stretto_\(.*\)_test$$/\1/' build/tsan/torch_free_tests.txt | paste -sd'|'))\$$")
+	  "^($$(paste -sd'|' build/tsan/tsan_labels.txt))\$$")
 
 fuzz: setup  ## mutated inputs for every parser, FUZZ_SECONDS=60 each, or ONLY="manifest config_json"
 	@cmake --preset fuzz >/dev/null

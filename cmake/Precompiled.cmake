@@ -32,10 +32,13 @@ if(EXISTS ${STRETTO_TORCH_ROOT}/lib/libtorch_cpu.so)
   endif()
 endif()
 
-# stretto_precompile(TARGET KIND): compiles TARGET with the precompiled header KIND, if there is one.
+# stretto_precompile(TARGET KIND): compiles TARGET with the precompiled header KIND, if there is one, and links its libtorch.
 function(stretto_precompile target kind)
   if(TARGET ${kind})
     target_precompile_headers(${target} REUSE_FROM ${kind})
     target_compile_options(${target} PRIVATE -fPIC -fpch-preprocess -Winvalid-pch)
+  endif()
+  if(kind MATCHES "torch")
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_torch>>)
   endif()
 endfunction()

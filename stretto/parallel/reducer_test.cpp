@@ -63,6 +63,7 @@ struct Setting {
   double bucket_bytes;
   bool checkpointed;
   int micro_batches;
+  const char* backend = "shm";
 };
 
 class Reduction : public ::testing::TestWithParam<Setting> {};
@@ -70,7 +71,7 @@ class Reduction : public ::testing::TestWithParam<Setting> {};
 TEST_P(Reduction, EqualsOneRankThatSawEverything) {
   const Setting setting = GetParam();
   const Tensor expected = expected_gradients();
-  run_rank_threads(setting.ranks, [&](Group& group) {
+  const auto rank = [&](Group& group) {
     Net net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -89,7 +90,8 @@ TEST_P(Reduction, EqualsOneRankThatSawEverything) {
       arena.verify();
       arena.buffers().grad.zero_();
     }
-  });
+  };
+  run_rank_threads(setting.ranks, {}, rank, setting.backend);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, Reduction,
@@ -97,6 +99,9 @@ INSTANTIATE_TEST_SUITE_P(Settings, Reduction,
                                            Setting{2, 100, false, 2}, Setting{2, 8, false, 1},
                                            Setting{2, 100, true, 1}, Setting{2, 1e6, true, 2},
                                            Setting{4, 150, true, 2}, Setting{4, 150, false, 1}));
+// A thread of the back end reduces a bucket while autograd's threads fill the next: `make test-tsan` runs these.
+INSTANTIATE_TEST_SUITE_P(Tcp, Reduction,
+                         ::testing::Values(Setting{2, 8, false, 2, "tcp"}, Setting{3, 100, true, 1, "tcp"}));
 
 // A lookup, then a layer; `dense` also uses the whole table, as tied weights do.
 struct Words : torch::nn::Module {
@@ -118,14 +123,15 @@ struct Words : torch::nn::Module {
   std::shared_ptr<nn::Embedding> table;
 };
 
-class SparseTable : public ::testing::TestWithParam<int> {};
+class SparseTable : public ::testing::TestWithParam<std::pair<int, const char*>> {};
 
 TEST_P(SparseTable, IsReducedByTheRowsThatAnyRankTouched) {
   const Tensor ids = at::tensor({3, 3, 17, 30, 8, 3, 21, 30}, at::kLong);
   Words whole;
   whole.to(at::kDouble);
   whole.forward(ids).backward();
-  run_rank_threads(GetParam(), [&](Group& group) {
+  const auto [ranks, backend] = GetParam();
+  const auto rank = [&](Group& group) {
     Words net;
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
@@ -151,10 +157,13 @@ TEST_P(SparseTable, IsReducedByTheRowsThatAnyRankTouched) {
       EXPECT_EQ(arena.buffers().grad.abs().max().item<double>(), 0);
       EXPECT_TRUE(reducer.tables()[0]->rows().empty());
     }
-  });
+  };
+  run_rank_threads(ranks, {}, rank, backend);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable, ::testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Ranks, SparseTable,
+                         ::testing::Values(std::pair(1, "shm"), std::pair(2, "shm"), std::pair(4, "shm")));
+INSTANTIATE_TEST_SUITE_P(Tcp, SparseTable, ::testing::Values(std::pair(2, "tcp")));
 
 TEST(Reducer, ASparseTableThatIsUsedOtherwiseIsNamed) {
   run_rank_threads(1, [](Group& group) {
