@@ -25,8 +25,13 @@ Recipe parse(const std::string& yaml, const std::vector<std::string>& overrides 
   return parse_recipe(yaml, "r.yaml", overrides);
 }
 
-void refuses(const std::string& yaml, const std::vector<std::string>& overrides, const std::string& message) {
-  EXPECT_THAT([&] { parse(yaml, overrides); }, ThrowsMessage<ConfigError>(StartsWith(message))) << yaml;
+// `place`: where the message begins, and the key; `named`: what else it must name, such as a suggestion. The whole sentences are
+// in tests/golden/messages.txt.
+void refuses(const std::string& yaml, const std::vector<std::string>& overrides, const std::string& place,
+             const std::string& named = "") {
+  EXPECT_THAT([&] { parse(yaml, overrides); },
+              ThrowsMessage<ConfigError>(AllOf(StartsWith(place), HasSubstr(named))))
+      << yaml;
 }
 
 TEST(Recipe, DefaultsAreResolved) {
@@ -53,34 +58,28 @@ TEST(Recipe, OverridesWin) {
 
 TEST(Recipe, OverridesAreCheckedLikeTheFile) {
   const std::string yaml = "task: text-classification\n";
-  refuses(yaml, {"optimizer.lr=abc"}, "--set optimizer.lr=abc: optimizer.lr: \"abc\" is not a number");
-  refuses(yaml, {"training.epochs=0"},
-          "--set training.epochs=0: training.epochs: 0 is out of range; it must be above 0");
-  refuses(yaml, {"optimiser.lr=1"},
-          "--set optimiser.lr=1: optimiser is not a setting; did you mean \"optimizer\"?");
-  refuses(yaml, {"optimizer.lrr=null"},
-          "--set optimizer.lrr=null: optimizer.lrr is not a setting; did you mean \"lr\"?");
-  refuses(yaml, {"optimizer=AdamW"}, "--set optimizer=AdamW: optimizer must be a section");
-  refuses(yaml, {"lr=1e-3"}, "--set lr=1e-3: lr is not a setting; did you mean \"optimizer.lr\"?");
+  refuses(yaml, {"optimizer.lr=abc"}, "--set optimizer.lr=abc: optimizer.lr: \"abc\"");
+  refuses(yaml, {"training.epochs=0"}, "--set training.epochs=0: training.epochs: 0");
+  refuses(yaml, {"optimiser.lr=1"}, "--set optimiser.lr=1: optimiser", "\"optimizer\"?");
+  refuses(yaml, {"optimizer.lrr=null"}, "--set optimizer.lrr=null: optimizer.lrr", "\"lr\"?");
+  refuses(yaml, {"optimizer=AdamW"}, "--set optimizer=AdamW: optimizer");
+  refuses(yaml, {"lr=1e-3"}, "--set lr=1e-3: lr", "\"optimizer.lr\"?");
 }
 
 TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
   refuses("optimizer:\n  momentum: 0.9\n", {},
-          "r.yaml:2:13: optimizer.momentum does not apply with optimizer.type: AdamW, only with SGD");
+          "r.yaml:2:13: optimizer.momentum", "SGD");
   refuses("optimizer:\n  type: SGD\n  eps: 1e-6\n", {}, "r.yaml:3:8: optimizer.eps does not apply");
   EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.as<optim::SgdOptions>().momentum, 0.9);
-  refuses(
-      "optimizer:\n  type: AdamX\n", {},
-      "r.yaml:2:9: optimizer.type: \"AdamX\" is not one of AdamW, SGD, Adam, Adadelta, Adagrad, Adamax, Adafactor, ASGD, NAdam, RAdam, RMSprop, Rprop, SparseAdam, LBFGS; did you mean \"AdamW\", \"Adam\" or \"Adamax\"?");
+  refuses("optimizer:\n  type: AdamX\n", {}, "r.yaml:2:9: optimizer.type: \"AdamX\"",
+          "\"AdamW\", \"Adam\" or \"Adamax\"?");
 }
 
 TEST(Recipe, SectionsOfAnotherTaskAreRefused) {
-  refuses(
-      "data: {}\ntoken_classification:\n  stride: 8\n", {},
-      "r.yaml:2:1: token_classification does not apply with task: text-classification, only with token-classification; remove the section or change task");
-  refuses(
-      "task: token-classification\n", {"question_answering.doc_stride=8"},
-      "--set question_answering.doc_stride=8: question_answering does not apply with task: token-classification");
+  refuses("data: {}\ntoken_classification:\n  stride: 8\n", {}, "r.yaml:2:1: token_classification",
+          "task: text-classification");
+  refuses("task: token-classification\n", {"question_answering.doc_stride=8"},
+          "--set question_answering.doc_stride=8: question_answering", "task: token-classification");
   const Recipe tagging = parse("task: token-classification\ntoken_classification: {stride: 8}\n");
   EXPECT_EQ(tagging.token_classification.stride, 8);
   EXPECT_EQ(tagging.checkpoint.monitor, "f1");
@@ -111,15 +110,12 @@ TEST(Recipe, StrategyMayCarryThePrecision) {
   EXPECT_EQ(recipe.training.precision, "bf16");
   EXPECT_EQ(recipe.training.strategy, "ddp");
   EXPECT_EQ(parse("training: {strategy: ddp-bf16, precision: bf16}\n").training.precision, "bf16");
-  refuses(
-      "training:\n  precision: fp32\n  strategy: ddp-bf16\n", {},
-      "r.yaml:3:13: training.strategy: \"ddp-bf16\" sets bf16 but training.precision (r.yaml:2:14) sets fp32");
+  refuses("training:\n  precision: fp32\n  strategy: ddp-bf16\n", {}, "r.yaml:3:13: training.strategy:",
+          "training.precision (r.yaml:2:14)");
   EXPECT_EQ(parse("training: {strategy: hsdp, dp_shard: 2}\n").training.dp_shard, 2);
-  refuses(
-      "training:\n  strategy: fsdp\n  dp_shard: 2\n", {},
-      "r.yaml:3:13: training.dp_shard: it applies to strategy hsdp; training.strategy (r.yaml:2:13) is fsdp");
-  refuses("training:\n  strategy: fsdp2\n", {},
-          "r.yaml:2:13: training.strategy: \"fsdp2\" is known, but not available");
+  refuses("training:\n  strategy: fsdp\n  dp_shard: 2\n", {}, "r.yaml:3:13: training.dp_shard:",
+          "training.strategy (r.yaml:2:13)");
+  refuses("training:\n  strategy: fsdp2\n", {}, "r.yaml:2:13: training.strategy: \"fsdp2\"");
 }
 
 TEST(Recipe, PrecisionsHaveLightningsNames) {
@@ -127,11 +123,11 @@ TEST(Recipe, PrecisionsHaveLightningsNames) {
   EXPECT_EQ(parse("training: {precision: 32}\n").training.precision, "fp32");
   EXPECT_EQ(parse("training: {precision: 64-true}\n").training.precision, "fp64");
   refuses("training:\n  precision: 16-mixed\n", {},
-          "r.yaml:2:14: training.precision: \"16-mixed\": fp16 needs loss scaling and a GPU");
+          "r.yaml:2:14: training.precision: \"16-mixed\"");
   refuses("training:\n  precision: bf16-true\n", {},
-          "r.yaml:2:14: training.precision: \"bf16-true\": master weights are always kept in fp32");
+          "r.yaml:2:14: training.precision: \"bf16-true\"");
   refuses("training:\n  precision: bf61\n", {},
-          "r.yaml:2:14: training.precision: \"bf61\" is not one of fp32, bf16, fp64; did you mean \"bf16\"?");
+          "r.yaml:2:14: training.precision: \"bf61\"", "\"bf16\"?");
 }
 
 TEST(Recipe, DumpReadsBackAsTheSame) {

@@ -39,7 +39,7 @@ TEST(ReaderTargets, NumbersOfARegression) {
 
 TEST(ReaderTargets, NumbersThatAreRefused) {
   EXPECT_THAT(targets_error("a.csv", "text,label\na,1\nb,good\n", numbers),
-              HasSubstr("a.csv:3: label \"good\" is not a finite number, which a regression needs"));
+              HasSubstr("a.csv:3: label \"good\""));
   EXPECT_THAT(targets_error("a.csv", "text,label\na,1e99\n", numbers), HasSubstr("is not a finite number"));
   EXPECT_THAT(targets_error("a.csv", "text,label\na,nan\n", numbers), HasSubstr("is not a finite number"));
   EXPECT_THAT(targets_error("a.csv", "text,label\na,1\nb,\n", numbers),
@@ -70,7 +70,7 @@ TEST(ReaderTargets, ClassesThatAreRefused) {
   const LabelSet expected({"insult", "toxic"});
   EXPECT_THAT(targets_error("a.csv", "text,label\na,\"toxic,insul\"\n",
                             {.label_kind = LabelKind::classes, .labels = &expected}),
-              HasSubstr("a.csv:2: label \"insul\" is not one of insult, toxic; did you mean \"insult\"?"));
+              AllOf(HasSubstr("a.csv:2: label \"insul\""), HasSubstr("did you mean \"insult\"?")));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[[\"toxic\"]]}\n", classes),
               HasSubstr("a list of labels per row is expected"));
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":{\"toxic\":1}}\n", classes),

@@ -105,8 +105,7 @@ TEST(Reader, CsvQuotesMayHoldCommasLineEndsAndQuotes) {
 }
 
 TEST(Reader, CsvErrors) {
-  EXPECT_EQ(failure("a.csv", "text,label\nfine,1\n\"open,0\nnext,1\n"),
-            "a.csv:3: the quote that opens here is never closed");
+  EXPECT_THAT(failure("a.csv", "text,label\nfine,1\n\"open,0\nnext,1\n"), HasSubstr("a.csv:3: the quote"));
   EXPECT_THAT(failure("a.csv", "text,label\n\"x\"y,0\n"), HasSubstr("a.csv:2: text after a closing quote"));
   EXPECT_EQ(failure("a.csv", "text,label\na,b,0\n"), "a.csv:2: 3 columns; the header has 2 (text, label)");
 }
@@ -134,12 +133,11 @@ TEST(Reader, JsonLinesErrors) {
               HasSubstr("a.jsonl:1: a JSON array; JSON Lines hold one object per line"));
   EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\"}\n3\n"),
             "a.jsonl:2: a JSON number where an object is needed");
-  EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"),
-            "a.jsonl:2: \"text\" is missing or null; every row needs it");
-  EXPECT_EQ(failure("a.jsonl", "{\"text\": [\"a\"]}\n"),
-            "a.jsonl:1: \"text\" is a list ([\"a\"]); a plain text per row is expected");
-  EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\", \"label\": [0, 2]}\n"),
-            "a.jsonl:1: \"label\" is a list ([0,2]); the label of one class per row is expected");
+  EXPECT_THAT(failure("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"),
+              HasSubstr("a.jsonl:2: \"text\" is missing"));
+  EXPECT_THAT(failure("a.jsonl", "{\"text\": [\"a\"]}\n"), HasSubstr("a.jsonl:1: \"text\" is a list"));
+  EXPECT_THAT(failure("a.jsonl", "{\"text\": \"a\", \"label\": [0, 2]}\n"),
+              HasSubstr("a.jsonl:1: \"label\" is a list"));
   EXPECT_THAT(failure("a.jsonl", "{\"text\": {\"en\": \"a\"}, \"label\": 1}\n"),
               HasSubstr("\"text\" is an object ("));
 }
@@ -167,9 +165,9 @@ TEST(Reader, MalformedRowIsNamed) {
 }
 
 TEST(Reader, UnknownColumns) {
-  EXPECT_EQ(
-      failure("a.tsv", "sentence\tlabel\ngood\t1\n", {.columns = {.text = "sentense"}}),
-      "a.tsv: data.text: there is no column \"sentense\"; the columns are sentence, label; did you mean \"sentence\"?");
+  EXPECT_THAT(failure("a.tsv", "sentence\tlabel\ngood\t1\n", {.columns = {.text = "sentense"}}),
+              AllOf(HasSubstr("a.tsv: data.text: "), HasSubstr("\"sentense\""),
+                    HasSubstr("did you mean \"sentence\"?")));
   EXPECT_THAT(failure("a.tsv", "good\t1\n", {.columns = {.text = "sentence"}}),
               HasSubstr("(line 1 is not a header)"));
   EXPECT_THAT(failure("a.csv", "phrase,label\nx,1\n"),
@@ -199,10 +197,10 @@ TEST(Reader, LabelsFollowTheGivenSet) {
   const Table words = read("a.tsv", "sentence\tlabel\nx\tPOSITIVE\ny\tPOSITIVE\n", {.labels = &model});
   EXPECT_EQ(words.rows[0].label, 1);
   EXPECT_EQ(read("a.tsv", "sentence\tlabel\nx\t1\n", {.labels = &model}).rows[0].label, 1);
-  EXPECT_EQ(failure("a.tsv", "sentence\tlabel\nx\t0\ny\t2\n", {.labels = &model}),
-            "a.tsv:3: label 2 is out of range; the 2 labels NEGATIVE, POSITIVE are numbered from 0");
-  EXPECT_EQ(failure("a.tsv", "sentence\tlabel\nx\tpostive\n", {.labels = &model}),
-            "a.tsv:2: label \"postive\" is not one of NEGATIVE, POSITIVE; did you mean \"POSITIVE\"?");
+  EXPECT_THAT(failure("a.tsv", "sentence\tlabel\nx\t0\ny\t2\n", {.labels = &model}),
+              HasSubstr("a.tsv:3: label 2 is out of range"));
+  EXPECT_THAT(failure("a.tsv", "sentence\tlabel\nx\tpostive\n", {.labels = &model}),
+              AllOf(HasSubstr("a.tsv:2: label \"postive\""), HasSubstr("did you mean \"POSITIVE\"?")));
   const LabelSet stars({"1", "2"});
   EXPECT_EQ(read("a.tsv", "sentence\tlabel\nx\t1\n", {.labels = &stars}).rows[0].label, 0);
   EXPECT_THAT(failure("a.tsv", "sentence\tlabel\nx\t0\n", {.labels = &stars}),
@@ -263,10 +261,8 @@ TEST(Reader, AFirstLineUnlikeTheOthersIsRefused) {
 }
 
 TEST(Reader, OtherSeparatorsAreNamed) {
-  EXPECT_THAT(
-      failure("a.csv", "Text;Label\ngood;1\n"),
-      HasSubstr(
-          "a.csv:1: one column (Text;Label), which semicolons divide into 2; commas separate the columns"));
+  EXPECT_THAT(failure("a.csv", "Text;Label\ngood;1\n"),
+              HasSubstr("a.csv:1: one column (Text;Label), which semicolons divide into 2"));
   EXPECT_THAT(failure("a.csv", "good film;1\n", {.require_labels = true}),
               HasSubstr("which semicolons divide"));
   EXPECT_THAT(failure("a.tsv", "sentence,label\ngood,1\n"),
@@ -276,9 +272,8 @@ TEST(Reader, OtherSeparatorsAreNamed) {
 
 TEST(Reader, BytesThatAreNoTextAreNamed) {
   const std::string latin1 = "text,label\nfine,1\ncaf\xE9,0\n";
-  EXPECT_THAT(
-      failure("a.csv", latin1),
-      HasSubstr("a.csv:3: byte 0xe9 is not UTF-8; save the file as UTF-8, or set data.encoding: latin-1"));
+  EXPECT_THAT(failure("a.csv", latin1),
+              AllOf(HasSubstr("a.csv:3: byte 0xe9"), HasSubstr("data.encoding: latin-1")));
   EXPECT_EQ(read("a.csv", latin1, {.encoding = corpus::Encoding::latin1}).rows[1].text, "caf\xC3\xA9");
   EXPECT_EQ(read("a.csv", latin1, {.encoding = corpus::Encoding::utf8_replace}).rows[1].text,
             "caf\xEF\xBF\xBD");

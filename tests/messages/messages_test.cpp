@@ -1,0 +1,67 @@
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/messages/mistakes.h"
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+
+namespace stretto {
+namespace {
+
+std::string message_of(const Mistake& mistake) {
+  try {
+    mistake.make();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// A line per mistake: name, tab, message.
+std::string all_messages() {
+  std::string lines;
+  for (const Mistake& mistake : mistakes()) lines += mistake.name + "\t" + message_of(mistake) + "\n";
+  return lines;
+}
+
+std::map<std::string, std::string> by_name(const std::string& text) {
+  std::map<std::string, std::string> messages;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t tab = line.find('\t');
+    EXPECT_NE(tab, std::string::npos) << line << ": expected a name, a tab and a message";
+    EXPECT_TRUE(messages.emplace(line.substr(0, tab), line.substr(tab + 1)).second)
+        << line << ": the name occurs twice";
+  }
+  return messages;
+}
+
+// The one place that has whole sentences: elsewhere tests check key, position and suggestion.
+TEST(Messages, AreThoseOfTheGoldenFile) {
+  const std::string found = all_messages();
+  if (std::getenv("STRETTO_REWRITE_MESSAGES") != nullptr) write_file_atomic(GOLDEN_FILE, found);
+  const auto messages = by_name(found), golden = by_name(read_file(GOLDEN_FILE));
+  for (const auto& [name, message] : messages) {
+    const auto expected = golden.find(name);
+    EXPECT_EQ(message, expected == golden.end() ? "" : expected->second)
+        << name << ": to accept it, run this test with STRETTO_REWRITE_MESSAGES=1 and read the difference";
+  }
+  for (const auto& [name, message] : golden)
+    EXPECT_TRUE(messages.contains(name)) << name << ": there is no such mistake any more";
+}
+
+TEST(Messages, AreOneLineEach) {
+  for (const Mistake& mistake : mistakes()) {
+    const std::string message = message_of(mistake);
+    EXPECT_NE(message, "no error") << mistake.name;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << mistake.name;
+  }
+}
+
+}  // namespace
+}  // namespace stretto
