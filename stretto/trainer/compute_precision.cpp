@@ -24,7 +24,7 @@ std::string describe_precision(const std::string& precision, const ComputePrecis
 ComputeCopies::ComputeCopies(torch::nn::Module& module, const ComputePrecision& compute) {
   const at::NoGradGuard no_grad;
   const at::ScalarType dtype = compute_dtype(compute.parameters);
-  const auto cast = [&](Tensor tensor) {
+  const auto cast = [&](const Tensor& tensor) {
     if (!tensor.defined() || !tensor.is_floating_point() || tensor.scalar_type() == dtype) return;
     originals_.emplace_back(tensor, tensor.detach());
     tensor.set_data(tensor.to(dtype));
