@@ -7,10 +7,14 @@ DEPS = $(abspath $(or $(STRETTO_DEPS),.deps))
 ASAN_ENV := ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:handle_segv=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 TSAN_ENV := TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1
 
-.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-tsan fuzz chaos bench demo format format-check lint check-torch-2.11 check-cuda check-kubernetes clean
+# A unity build: one translation unit per target.
+LINT = $(SETUP) lint && cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DSTRETTO_UNITY=ON >/dev/null && \
+  scripts/lint.py build/lint
+
+.PHONY: help setup build build-all package wheel test test-mlflow test-data test-asan test-asan-torch-free test-tsan fuzz chaos bench demo format format-check lint lint-changed check-torch-2.11 check-cuda check-kubernetes ci nightly clean
 
 help:  ## list these targets
-	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
+	@sed -n 's/^\([a-z][a-z0-9.-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 29
 
 setup:  ## install what a build needs (packages, a private libtorch)
 	@$(SETUP)
@@ -50,18 +54,31 @@ test-data:  ## also the tests on real data: STRETTO_DATA=/folder make test-data
 	@$(MAKE) --no-print-directory build-all
 	@scripts/test.sh build/release
 
+# Builds and runs, in build/$(1) with the environment $(2), the tests that a sanitizer covers without a libtorch of its own.
+define test_sanitized
+@xargs cmake --build build/$(1) --target <build/$(1)/sanitized_targets.txt
+@$(2) scripts/test.sh build/$(1) -L "^($$(paste -sd'|' build/$(1)/sanitized_labels.txt))\$$"
+endef
+
 test-asan: setup  ## the tests with address and undefined-behaviour sanitizers
 	@$(SETUP) tests
 	@cmake --preset asan >/dev/null
 	@cmake --build build/asan
 	@$(ASAN_ENV) scripts/test.sh build/asan
 
+test-asan-torch-free: setup  ## test-asan for the unit tests of the layers without libtorch
+	@cmake --preset asan >/dev/null
+	$(call test_sanitized,asan,$(ASAN_ENV))
+
 test-tsan: setup  ## unit tests with the thread sanitizer: layers without libtorch, communication, gradients; ALL=1: every test
+	@$(if $(ALL),$(SETUP) tests)
 	@cmake --preset tsan >/dev/null
-	@$(SETUP) tests
-	@$(if $(ALL),cmake --build build/tsan,xargs cmake --build build/tsan --target <build/tsan/tsan_targets.txt)
-	@$(TSAN_ENV) scripts/test.sh build/tsan $(if $(ALL),,-L \
-	  "^($$(paste -sd'|' build/tsan/tsan_labels.txt))\$$")
+ifdef ALL
+	@cmake --build build/tsan
+	@$(TSAN_ENV) scripts/test.sh build/tsan
+else
+	$(call test_sanitized,tsan,$(TSAN_ENV))
+endif
 
 fuzz: setup  ## mutated inputs for every parser, FUZZ_SECONDS=60 each, or ONLY="manifest config_json"
 	@cmake --preset fuzz >/dev/null
@@ -94,11 +111,11 @@ format-check:  ## list the sources that `make format` would change
 	@$(SETUP) lint
 	@$(SOURCES) | xargs clang-format-14 --dry-run -Werror
 
-lint:  ## clang-tidy on all sources, or on FILES="a.cpp b.cpp"
-	@$(SETUP) lint
-	@cmake --preset dev -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
-	  -DSTRETTO_UNITY=$(if $(FILES),OFF,ON) >/dev/null
-	@scripts/lint.sh build/lint $(FILES)
+lint:  ## clang-tidy on all sources, or for the findings in FILES="a.cpp b.h"
+	@$(LINT) $(FILES)
+
+lint-changed:  ## clang-tidy for the findings in files changed since the newest tag, or since SINCE=main
+	@$(LINT) --since "$(SINCE)"
 
 check-torch-2.11:  ## compile (not link) everything against the oldest supported torch
 	@$(SETUP) torch-2.11
@@ -117,6 +134,13 @@ check-cuda:  ## compile (not link, not run) the CUDA parts against the headers o
 check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Kubernetes and Kubeflow
 	@$(SETUP) kubernetes
 	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
+
+ci:  ## what .ci/run runs: lint-changed, test-asan-torch-free and test, all three even if one fails
+	@scripts/steps.sh build/ci lint-changed test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
+
+nightly:  ## every slow check, going on after a failed one, and a table of results; ONLY="fuzz check-cuda": only these
+	@STEPS="$(ONLY)" scripts/steps.sh build/nightly test-asan "test-tsan ALL=1" fuzz "bench QUICK=1" check-torch-2.11 check-cuda \
+	  check-kubernetes
 
 clean:  ## remove build/ (what setup installed stays in .deps/)
 	rm -rf build

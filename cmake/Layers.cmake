@@ -3,16 +3,17 @@
 # A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`. USES lists the layers whose
 # headers it may include; tests/layering_test reads the same list from layers.txt and rejects any other #include. TORCH marks
 # the layers that use libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a quarter off their compile time.
-# `make test-tsan` runs the tests of the layers without libtorch, and those that stretto_thread_tests names.
+# `make test-asan-torch-free` and `make test-tsan` run the tests of the layers without libtorch; the latter also those that
+# stretto_thread_tests names.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${STRETTO_LAYERS_FILE} "")
 set(STRETTO_CUDA_OBJECTS_FILE ${CMAKE_BINARY_DIR}/cuda_objects.txt)
 file(WRITE ${STRETTO_CUDA_OBJECTS_FILE} "")
 # For `make test-tsan`: the test binaries to build, and the labels of the tests to run.
-set(STRETTO_TSAN_TARGETS_FILE ${CMAKE_BINARY_DIR}/tsan_targets.txt)
-set(STRETTO_TSAN_LABELS_FILE ${CMAKE_BINARY_DIR}/tsan_labels.txt)
-file(WRITE ${STRETTO_TSAN_TARGETS_FILE} "")
-file(WRITE ${STRETTO_TSAN_LABELS_FILE} "threads\n")
+set(STRETTO_SANITIZED_TARGETS_FILE ${CMAKE_BINARY_DIR}/sanitized_targets.txt)
+set(STRETTO_SANITIZED_LABELS_FILE ${CMAKE_BINARY_DIR}/sanitized_labels.txt)
+file(WRITE ${STRETTO_SANITIZED_TARGETS_FILE} "")
+file(WRITE ${STRETTO_SANITIZED_LABELS_FILE} "threads\n")
 
 function(stretto_layer name)
   cmake_parse_arguments(ARG "TORCH;LIGHT" "" "USES;LIBS" ${ARGN})
@@ -70,8 +71,8 @@ function(stretto_layer name)
     else()
       target_compile_options(${lib}_test PRIVATE ${STRETTO_TEST_FLAGS})
       stretto_precompile(${lib}_test stretto_test_pch)
-      file(APPEND ${STRETTO_TSAN_TARGETS_FILE} "${lib}_test\n")
-      file(APPEND ${STRETTO_TSAN_LABELS_FILE} "${name}\n")
+      file(APPEND ${STRETTO_SANITIZED_TARGETS_FILE} "${lib}_test\n")
+      file(APPEND ${STRETTO_SANITIZED_LABELS_FILE} "${name}\n")
     endif()
     set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
       BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto)
@@ -86,7 +87,7 @@ function(stretto_thread_tests name)
   if(NOT STRETTO_SANITIZE STREQUAL "thread" OR NOT TARGET stretto_${name}_test)
     return()
   endif()
-  file(APPEND ${STRETTO_TSAN_TARGETS_FILE} "stretto_${name}_test\n")
+  file(APPEND ${STRETTO_SANITIZED_TARGETS_FILE} "stretto_${name}_test\n")
   list(JOIN ARGN ":" filter)
   add_test(NAME Threads.${name} COMMAND stretto_${name}_test --gtest_filter=${filter} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   set_tests_properties(Threads.${name} PROPERTIES LABELS threads TIMEOUT 300 FAIL_REGULAR_EXPRESSION "Running 0 tests")
