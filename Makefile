@@ -135,7 +135,7 @@ check-kubernetes:  ## compare deploy/kubernetes with the published schemas of Ku
 	@$(SETUP) kubernetes
 	@"$(DEPS)/kubernetes/bin/python" scripts/check_kubernetes.py
 
-ci:  ## what .ci/run runs: lint-changed, test-asan-torch-free and test, all three even if one fails
+ci:  ## lint-changed, test-asan-torch-free and test, all three even if one fails
 	@scripts/steps.sh build/ci lint-changed test-asan-torch-free; status=$$?; make --no-print-directory test && exit $$status
 
 nightly:  ## every slow check, going on after a failed one, and a table of results; ONLY="fuzz check-cuda": only these

@@ -35,11 +35,6 @@ function(stretto_layer name)
 
   set(lib stretto_${name})
   add_library(${lib} STATIC ${sources})
-  # Translation units of like sizes keep all processors busy until the end of a build.
-  list(LENGTH sources count)
-  math(EXPR units "(${count} + 23) / 24")
-  math(EXPR unit_size "(${count} + ${units} - 1) / ${units}")
-  set_target_properties(${lib} PROPERTIES UNITY_BUILD_BATCH_SIZE ${unit_size})
   target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   # Names that the package exports are those that exist where it is found: there are no stretto_options, and another torch.
   target_link_libraries(${lib} PRIVATE $<BUILD_INTERFACE:$<TARGET_NAME_IF_EXISTS:stretto_options>> PUBLIC ${ARG_LIBS})
@@ -66,7 +61,6 @@ function(stretto_layer name)
     target_link_libraries(${lib}_test PRIVATE ${lib} stretto_options GTest::gmock stretto_test_main)
     target_compile_definitions(${lib}_test PRIVATE STRETTO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     if(ARG_TORCH)
-      target_compile_options(${lib}_test PRIVATE ${STRETTO_TORCH_TEST_FLAGS})
       stretto_precompile(${lib}_test stretto_torch_test_pch)
     else()
       target_compile_options(${lib}_test PRIVATE ${STRETTO_TEST_FLAGS})
@@ -76,7 +70,7 @@ function(stretto_layer name)
     endif()
     set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
       BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto)
-    gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name}
+    gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 LABELS ${name}
       WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   endif()
 endfunction()
