@@ -33,11 +33,12 @@ void look_again(const std::filesystem::path& folder) {
 bool is_local(std::filesystem::path folder) {
   std::error_code failed;
   folder = std::filesystem::absolute(folder, failed);
-  while (folder.has_relative_path() && !std::filesystem::exists(folder, failed)) folder = folder.parent_path();
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, failed))
+    folder = folder.parent_path();
   struct statfs system {};
   if (::statfs(folder.c_str(), &system) != 0) return false;
-  constexpr std::array<int64_t, 6> local = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,  BTRFS_SUPER_MAGIC,
-                                            F2FS_SUPER_MAGIC, TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC};
+  constexpr std::array<int64_t, 6> local = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                            F2FS_SUPER_MAGIC, TMPFS_MAGIC,     OVERLAYFS_SUPER_MAGIC};
   return std::ranges::find(local, int64_t{system.f_type}) != local.end();
 }
 

@@ -419,7 +419,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::ValuesIn(backends()
 // Rank 0 would end without a message when it sends to a peer that has ended.
 TEST(Group, GlooLeavesNoBrokenPipeToEndTheProcess) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
-  run_rank_threads(2, {}, [](Group& group) { group.barrier(); }, "gloo");
+  run_rank_threads(
+      2, {}, [](Group& group) { group.barrier(); }, "gloo");
   EXPECT_EQ(::signal(SIGPIPE, before), SIG_IGN);
 }
 

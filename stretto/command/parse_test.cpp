@@ -55,7 +55,8 @@ TEST(Parse, AnUnknownOptionComesBeforeWhatItMayHaveCaused) {
 TEST(Parse, WordsThatAVerbTakesAreNotBlamedForItsOtherErrors) {
   TrainCommand command;
   command.app.get_subcommand("train")->allow_extras();
-  EXPECT_THAT(command.usage_error({"r.yaml", "--do_train", "-N", "0"}), HasSubstr("\"0\" is not a whole number"));
+  EXPECT_THAT(command.usage_error({"r.yaml", "--do_train", "-N", "0"}),
+              HasSubstr("\"0\" is not a whole number"));
 }
 
 TEST(Parse, AnEmptyStrategyIsRefused) {

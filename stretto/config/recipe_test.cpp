@@ -67,8 +67,7 @@ TEST(Recipe, OverridesAreCheckedLikeTheFile) {
 }
 
 TEST(Recipe, KeysOfAnotherOptimizerAreRefused) {
-  refuses("optimizer:\n  momentum: 0.9\n", {},
-          "r.yaml:2:13: optimizer.momentum", "SGD");
+  refuses("optimizer:\n  momentum: 0.9\n", {}, "r.yaml:2:13: optimizer.momentum", "SGD");
   refuses("optimizer:\n  type: SGD\n  eps: 1e-6\n", {}, "r.yaml:3:8: optimizer.eps does not apply");
   EXPECT_EQ(parse("optimizer: {type: SGD, momentum: 0.9}\n").optimizer.as<optim::SgdOptions>().momentum, 0.9);
   refuses("optimizer:\n  type: AdamX\n", {}, "r.yaml:2:9: optimizer.type: \"AdamX\"",
@@ -110,11 +109,11 @@ TEST(Recipe, StrategyMayCarryThePrecision) {
   EXPECT_EQ(recipe.training.precision, "bf16");
   EXPECT_EQ(recipe.training.strategy, "ddp");
   EXPECT_EQ(parse("training: {strategy: ddp-bf16, precision: bf16}\n").training.precision, "bf16");
-  refuses("training:\n  precision: fp32\n  strategy: ddp-bf16\n", {}, "r.yaml:3:13: training.strategy:",
-          "training.precision (r.yaml:2:14)");
+  refuses("training:\n  precision: fp32\n  strategy: ddp-bf16\n", {},
+          "r.yaml:3:13: training.strategy:", "training.precision (r.yaml:2:14)");
   EXPECT_EQ(parse("training: {strategy: hsdp, dp_shard: 2}\n").training.dp_shard, 2);
-  refuses("training:\n  strategy: fsdp\n  dp_shard: 2\n", {}, "r.yaml:3:13: training.dp_shard:",
-          "training.strategy (r.yaml:2:13)");
+  refuses("training:\n  strategy: fsdp\n  dp_shard: 2\n", {},
+          "r.yaml:3:13: training.dp_shard:", "training.strategy (r.yaml:2:13)");
   refuses("training:\n  strategy: fsdp2\n", {}, "r.yaml:2:13: training.strategy: \"fsdp2\"");
 }
 
@@ -122,12 +121,9 @@ TEST(Recipe, PrecisionsHaveLightningsNames) {
   EXPECT_EQ(parse("training: {precision: bf16-mixed}\n").training.precision, "bf16");
   EXPECT_EQ(parse("training: {precision: 32}\n").training.precision, "fp32");
   EXPECT_EQ(parse("training: {precision: 64-true}\n").training.precision, "fp64");
-  refuses("training:\n  precision: 16-mixed\n", {},
-          "r.yaml:2:14: training.precision: \"16-mixed\"");
-  refuses("training:\n  precision: bf16-true\n", {},
-          "r.yaml:2:14: training.precision: \"bf16-true\"");
-  refuses("training:\n  precision: bf61\n", {},
-          "r.yaml:2:14: training.precision: \"bf61\"", "\"bf16\"?");
+  refuses("training:\n  precision: 16-mixed\n", {}, "r.yaml:2:14: training.precision: \"16-mixed\"");
+  refuses("training:\n  precision: bf16-true\n", {}, "r.yaml:2:14: training.precision: \"bf16-true\"");
+  refuses("training:\n  precision: bf61\n", {}, "r.yaml:2:14: training.precision: \"bf61\"", "\"bf16\"?");
 }
 
 TEST(Recipe, DumpReadsBackAsTheSame) {

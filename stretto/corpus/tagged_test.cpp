@@ -63,8 +63,7 @@ TEST(Tagged, Refusals) {
               HasSubstr("data.label: a.conll has 2 columns"));
   EXPECT_THAT(tagged_failure("a.conll", "a\nb\n", {.require_tags = true}),
               HasSubstr("a.conll: the file has no tags"));
-  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"),
-              HasSubstr("a.jsonl:1: no list of tokens"));
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"), HasSubstr("a.jsonl:1: no list of tokens"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}"),
               HasSubstr("a.jsonl:1: the tag 1 is a number; name the tags"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}"),

@@ -156,8 +156,7 @@ TEST_P(Features, OfQuestions) {
   expect_same_features(trained(dataset), served(Head::question_answering, 512, inputs));
 }
 
-INSTANTIATE_TEST_SUITE_P(Tokenizers, Features,
-                         ::testing::Values("uncased.txt", "roberta", "gpt2", "unigram"),
+INSTANTIATE_TEST_SUITE_P(Tokenizers, Features, ::testing::Values("uncased.txt", "roberta", "gpt2", "unigram"),
                          [](const auto& info) { return info.param.substr(0, info.param.find('.')); });
 
 }  // namespace

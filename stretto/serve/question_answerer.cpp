@@ -65,7 +65,8 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
   const std::string& context = input.text_pair.value();
   const std::string_view asked = data::without_leading_space(input.text);
   if (asked.empty() || context.empty())
-    throw DataError("an empty {}; expected a question and its context", asked.empty() ? "question" : "context");
+    throw DataError("an empty {}; expected a question and its context",
+                    asked.empty() ? "question" : "context");
   const int64_t most = std::min(longest_window, served_.model->max_length());
   // At most half of the room that the question leaves.
   const auto question = std::ssize(served_.tokenizer.encode(asked, {.special_tokens = false}).ids);

@@ -10,12 +10,15 @@ namespace stretto::fuzz {
 std::vector<std::string> seeds() {
   const std::string conll(1, '\0'), lists(1, '\x01'), questions(1, '\x02');
   return {
-      conll + "-DOCSTART- O\n\nEU B-ORG\nwas O\n\nPeter U-PER\n", conll + "# c\nNew York\tB-LOC\n\n#\tO\n",
+      conll + "-DOCSTART- O\n\nEU B-ORG\nwas O\n\nPeter U-PER\n",
+      conll + "# c\nNew York\tB-LOC\n\n#\tO\n",
       lists + "{\"tokens\": [\"EU\", \"was\"], \"ner_tags\": [\"B-ORG\", \"O\"]}\n",
       lists + "{\"tokens\": [\"a\"], \"ner_tags\": [1]}\n",
-      questions + R"({"version": "v2.0", "data": [{"title": "T", "paragraphs": [{"context": "a b", "qas": [{"id": "1",
+      questions +
+          R"({"version": "v2.0", "data": [{"title": "T", "paragraphs": [{"context": "a b", "qas": [{"id": "1",
 "question": "w", "answers": [{"text": "b", "answer_start": 2}], "is_impossible": false}]}]}]})",
-      questions + R"({"id": 1, "context": "a", "question": "q", "answers": {"text": ["a"], "answer_start": [0]}}
+      questions +
+          R"({"id": 1, "context": "a", "question": "q", "answers": {"text": ["a"], "answer_start": [0]}}
 {"id": 2, "context": "a", "question": "q"}
 )"};
 }

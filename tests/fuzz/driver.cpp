@@ -200,7 +200,8 @@ int fuzz_main(int argc, char** argv) {
   try {
     const std::string name = std::filesystem::path(argv[0]).filename();
     const Settings settings = parse(argc, argv);
-    if (!name.starts_with("fuzz_")) throw ConfigError("{}: a fuzz target's program is called fuzz_TARGET", name);
+    if (!name.starts_with("fuzz_"))
+      throw ConfigError("{}: a fuzz target's program is called fuzz_TARGET", name);
     watch_for_signals(name);
     for (const std::string& path : settings.replayed) {
       fmt::print("{}: {}\n", path, refuses(content_of(path)) ? "refused" : "accepted");

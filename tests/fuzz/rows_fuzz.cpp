@@ -9,12 +9,13 @@
 namespace stretto::fuzz {
 
 std::vector<std::string> seeds() {
-  return {std::string(1, '\0') + "sentence\tlabel\ngood film\t1\nbad film\t0\n",
-          std::string(1, '\x03') +
-              "\xEF\xBB\xBFindex\tsentence1\tsentence2\tlabel\r\n0\ta\tb\tyes\r\n1\tc\td\tno\r\n",
-          std::string(1, '\x01') + "text,label\n\"one, \"\"two\"\"\nthree\",pos\nplain,neg\n",
-          std::string(1, '\x02') +
-              "{\"text\": \"a\\u00e9\", \"label\": 1}\n{\"text\": \"b\", \"label\": 0, \"x\": [1, {\"y\": null}]}\n"};
+  return {
+      std::string(1, '\0') + "sentence\tlabel\ngood film\t1\nbad film\t0\n",
+      std::string(1, '\x03') +
+          "\xEF\xBB\xBFindex\tsentence1\tsentence2\tlabel\r\n0\ta\tb\tyes\r\n1\tc\td\tno\r\n",
+      std::string(1, '\x01') + "text,label\n\"one, \"\"two\"\"\nthree\",pos\nplain,neg\n",
+      std::string(1, '\x02') +
+          "{\"text\": \"a\\u00e9\", \"label\": 1}\n{\"text\": \"b\", \"label\": 0, \"x\": [1, {\"y\": null}]}\n"};
 }
 
 // The choice is drawn again, as changed bytes seldom are the first. Each option is set in a quarter of the inputs.

@@ -7,9 +7,11 @@
 namespace stretto::fuzz {
 
 // The rules of every encoding. `text_bytes`: the size of the longest text encoded.
-inline void require_sound(const text::Tokenizer& tokenizer, const text::Encoding& encoding, size_t text_bytes) {
+inline void require_sound(const text::Tokenizer& tokenizer, const text::Encoding& encoding,
+                          size_t text_bytes) {
   require(encoding.offsets.size() == encoding.size() && encoding.type_ids.size() == encoding.size() &&
-              encoding.word_ids.size() == encoding.size() && encoding.sequence_ids.size() == encoding.size() &&
+              encoding.word_ids.size() == encoding.size() &&
+              encoding.sequence_ids.size() == encoding.size() &&
               encoding.special_tokens_mask.size() == encoding.size(),
           "the columns of an encoding are of equal length");
   for (const int32_t id : encoding.ids) require(tokenizer.token(id).has_value(), "every id has a token");

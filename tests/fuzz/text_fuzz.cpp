@@ -23,7 +23,8 @@ std::vector<text::Tokenizer> load_all() {
 std::vector<std::string> seeds() {
   const std::string text = "New York [MASK] <both> caf\u00e9 \u4e2d\u6587 x";
   std::vector<std::string> inputs;
-  for (char tokenizer = 0; tokenizer < 9; ++tokenizer) inputs.push_back(std::string{tokenizer, 12, 20} + text);
+  for (char tokenizer = 0; tokenizer < 9; ++tokenizer)
+    inputs.push_back(std::string{tokenizer, 12, 20} + text);
   return inputs;
 }
 
@@ -35,7 +36,8 @@ std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
   std::string result = input.substr(0, 200);
   for (uint64_t left = 1 + random() % 20; left > 0; --left) {
     const std::string byte(1, static_cast<char>(random()));
-    result.insert(random() % (result.size() + 1), random() % 2 == 0 ? pieces[random() % pieces.size()] : byte);
+    result.insert(random() % (result.size() + 1),
+                  random() % 2 == 0 ? pieces[random() % pieces.size()] : byte);
   }
   for (size_t i = 0; i < header_bytes; ++i) result[i] = static_cast<char>(random());
   return result;

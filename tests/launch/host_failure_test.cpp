@@ -31,10 +31,10 @@ class HostFailure : public ::testing::Test {
     std::vector<std::string> commands;
     for (const std::string& action : {on_first, on_second}) {
       const auto node = commands.size();
-      commands.push_back(fmt::format(
-          "background env STRETTO_SECRET=s3cret {} launch -N 2 --nodes 2 --master-addr 10.77.0.1 "
-          "--node-rank {} --grace 600 {} -- {} {} shm; {}; end",
-          STRETTO_PROGRAM, node, options, COLLECTIVE_PROBE, mode, action));
+      commands.push_back(
+          fmt::format("background env STRETTO_SECRET=s3cret {} launch -N 2 --nodes 2 --master-addr 10.77.0.1 "
+                      "--node-rank {} --grace 600 {} -- {} {} shm; {}; end",
+                      STRETTO_PROGRAM, node, options, COLLECTIVE_PROBE, mode, action));
     }
     auto results = run_on_hosts(folder_.path(), commands);
     for (const HostResult& result : results) EXPECT_THAT(result.left, IsEmpty()) << result.err;
@@ -48,8 +48,7 @@ class HostFailure : public ::testing::Test {
 
 TEST_F(HostFailure, ARankThatIsKilledEndsAllAndIsNamed) {
   const auto results =
-      run(":", "await logs/training_2.log reduces; await out.0 reduces; kill -9 " + rank_3,
-          "--log-dir logs");
+      run(":", "await logs/training_2.log reduces; await out.0 reduces; kill -9 " + rank_3, "--log-dir logs");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 137) << result.err;
     EXPECT_THAT(result.err,
@@ -58,9 +57,10 @@ TEST_F(HostFailure, ARankThatIsKilledEndsAllAndIsNamed) {
   // It may notice that its peer is gone before its launcher hears of rank 3.
   EXPECT_THAT(
       results[0].err,
-      AnyOf(ContainsRegex("on this host ranks? 0.* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"),
-            ContainsRegex("rank 0 on host0 \\(process [0-9]+\\) ended with exit code 1, after the first "
-                          "failure")));
+      AnyOf(
+          ContainsRegex("on this host ranks? 0.* in all_reduce \\[2097152\\] float32 #[0-9]+ of group world"),
+          ContainsRegex("rank 0 on host0 \\(process [0-9]+\\) ended with exit code 1, after the first "
+                        "failure")));
   const auto record = nlohmann::json::parse(read_file(folder_.path() / "logs/flight_record.json"));
   ASSERT_EQ(record["ranks"].size(), 4u);
   for (int rank = 0; rank < 4; ++rank) {
@@ -176,9 +176,8 @@ TEST_F(HostFailure, ASignalToOneLauncherEndsAll) {
 }
 
 TEST_F(HostFailure, APauseOfOneLauncherIsRefused) {
-  const auto results =
-      run(running + "kill -TSTP $job; await err.0 SIGTSTP; sleep 1.5; kill -TERM $job", ":",
-          "--host-timeout 1");
+  const auto results = run(running + "kill -TSTP $job; await err.0 SIGTSTP; sleep 1.5; kill -TERM $job", ":",
+                           "--host-timeout 1");
   for (const HostResult& result : results) EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_THAT(
       results[0].err,

@@ -137,10 +137,9 @@ TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
       AllOf(HasSubstr("--master-addr 10.77.0.1: it is not an address of this host, host1 (10.77.0.2)"),
             HasSubstr("start node rank 0 on the host with that address")));
   EXPECT_THAT(results[0].exit_code, 0) << results[0].err;
-  const auto twice =
-      run({two_hosts + "--node-rank 0" + show + "; exit",
-           "exec " + two_hosts + "--node-rank 1" + until_refused,
-           "await up1; " + two_hosts + "--node-rank 1" + show + refused});
+  const auto twice = run({two_hosts + "--node-rank 0" + show + "; exit",
+                          "exec " + two_hosts + "--node-rank 1" + until_refused,
+                          "await up1; " + two_hosts + "--node-rank 1" + show + refused});
   EXPECT_EQ(twice[2].exit_code, usage_error);
   EXPECT_THAT(twice[2].err,
               ::testing::ContainsRegex("--node-rank 1: host1 \\(process [0-9]+\\) has joined the job at "
@@ -148,9 +147,8 @@ TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
 }
 
 TEST_F(HostLaunch, OneHostTooManyIsRefused) {
-  const auto results =
-      run({two_hosts + until_refused, two_hosts + until_refused,
-           "await up0; await up1; " + two_hosts + show + refused});
+  const auto results = run({two_hosts + until_refused, two_hosts + until_refused,
+                            "await up0; await up1; " + two_hosts + show + refused});
   EXPECT_EQ(results[2].exit_code, usage_error);
   EXPECT_THAT(
       results[2].err,
@@ -212,9 +210,8 @@ TEST_F(HostLaunch, ASecretThatOthersCanReadIsRefused) {
 }
 
 TEST_F(HostLaunch, APortInUseIsNamed) {
-  const auto results =
-      run({"background " + two_hosts + "--node-rank 0 -- true; await /proc/net/tcp :733C; " + two_hosts +
-           "--node-rank 0 -- true; code=$?; kill $job; wait $job; exit $code"});
+  const auto results = run({"background " + two_hosts + "--node-rank 0 -- true; await /proc/net/tcp :733C; " +
+                            two_hosts + "--node-rank 0 -- true; code=$?; kill $job; wait $job; exit $code"});
   EXPECT_EQ(results[0].exit_code, usage_error);
   EXPECT_THAT(
       results[0].err,

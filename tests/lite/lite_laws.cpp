@@ -2,9 +2,9 @@
 #include <functional>
 #include <map>
 
-#include <torch/data.h>
-
 #include "zoo.h"
+
+#include <torch/data.h>
 
 #include "stretto/base/log.h"
 #include "stretto/kernels/product.h"

@@ -21,9 +21,9 @@ TEST_P(LiteLaw, EqualsThePlainLoop) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, LiteLaw,
     ::testing::Combine(::testing::Values("torch_optimizers", "own_optimizer", "data_loader",
-                                         "accumulated_sums", "accumulated_means", "own_zero_grad", "two_models", "lbfgs",
-                                         "own_lbfgs", "batches_of_ones_own", "dataset", "buffers_and_dropout",
-                                         "bf16", "collectives", "products"),
+                                         "accumulated_sums", "accumulated_means", "own_zero_grad",
+                                         "two_models", "lbfgs", "own_lbfgs", "batches_of_ones_own", "dataset",
+                                         "buffers_and_dropout", "bf16", "collectives", "products"),
                        ::testing::Values(1, 2)),
     [](const auto& info) { return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param)); });
 

@@ -2,10 +2,9 @@
 #include <map>
 #include <sstream>
 
+#include "tests/messages/mistakes.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "tests/messages/mistakes.h"
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"

@@ -150,8 +150,8 @@ void add_checkpoints(Mistakes& all) {
          "cos\nsystem\n.");
   pickle("cut short", "");
   pickle("no dictionary", "\x80\x02].");
-  all.push_back({"export: no checkpoint",
-                 [] { convert::export_model("/no/such/step-00000003", "/no/such/model"); }});
+  all.push_back(
+      {"export: no checkpoint", [] { convert::export_model("/no/such/step-00000003", "/no/such/model"); }});
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ using namespace stretto;
 namespace {
 
 void check_own_helpers() {
-  const bool own = split(trim(" a b "), ' ').size() == 1 && counted(2, "rank") + human_bytes(1) == "rankmany" &&
-                   parse_int("1") == 7 && parse_double("1") == 0.5;
+  const bool own = split(trim(" a b "), ' ').size() == 1 &&
+                   counted(2, "rank") + human_bytes(1) == "rankmany" && parse_int("1") == 7 &&
+                   parse_double("1") == 0.5;
   if (!own) throw Error("stretto's helpers were called");
 }
 

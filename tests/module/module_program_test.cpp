@@ -162,9 +162,9 @@ TEST_F(ModuleProgram, ItsOwnSettingsAreReadCheckedAndWrittenLikeStrettos) {
 // Lines "step mask", as module_probe writes them.
 TEST_F(ModuleProgram, TorchsDropoutDiffersByRankAndResumesExactly) {
   const auto run = [&](const std::string& name, const std::string& resume) {
-    const ShellResult result = shell(fmt::format("{} launch -N 2 --no-pin -- {} dropout {} {} {}", STRETTO_PROGRAM,
-                                                 MODULE_PROBE, (folder_.path() / name).string(),
-                                                 (folder_.path() / (name + ".masks")).string(), resume));
+    const ShellResult result = shell(
+        fmt::format("{} launch -N 2 --no-pin -- {} dropout {} {} {}", STRETTO_PROGRAM, MODULE_PROBE,
+                    (folder_.path() / name).string(), (folder_.path() / (name + ".masks")).string(), resume));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.err, HasSubstr("torch::nn::Dropout uses a separate generator per rank"));
   };

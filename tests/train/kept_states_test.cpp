@@ -35,12 +35,11 @@ TEST(TrainLaws, KeptStatesOfAFrozenTransformerChangeNoBit) {
       "sequence_tagger.transformer={0}encoder/model sequence_tagger.fine_tune=false "
       "sequence_tagger.hidden_size=12 ",
       workspace.path());
-  for (const auto& [ranks, own] :
-       {std::pair(1, ""),
-        {2, ""},
-        {2, "training.strategy=fsdp"},
-        {2, "training.strategy=fsdp training.backend=tcp"},
-        {2, "training.precision=bf16 sequence_tagger.subtoken_pooling=mean"}}) {
+  for (const auto& [ranks, own] : {std::pair(1, ""),
+                                   {2, ""},
+                                   {2, "training.strategy=fsdp"},
+                                   {2, "training.strategy=fsdp training.backend=tcp"},
+                                   {2, "training.precision=bf16 sequence_tagger.subtoken_pooling=mean"}}) {
     SCOPED_TRACE(fmt::format("{} ranks {}", ranks, own));
     const auto train = [&](const std::string& mode) {
       return workspace.train(mode, ranks,

@@ -84,9 +84,10 @@ TEST(TrainLaws, DeterministicRunsHaveTheSameBitsOnOneTwoAndFourRanks) {
                   workspace.read("one-" + precision + "/model/model.safetensors"))
           << folder << " " << precision;
     };
-    EXPECT_THAT(workspace.train("one-" + precision, 1, all),
-                HasSubstr("order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in 12 "
-                          "micro-batches"));
+    EXPECT_THAT(
+        workspace.train("one-" + precision, 1, all),
+        HasSubstr("order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in 12 "
+                  "micro-batches"));
     EXPECT_THAT(workspace.losses("one-" + precision), SizeIs(6));
     for (const int ranks : {2, 4}) {
       workspace.train("more", ranks, all + "resume=false");

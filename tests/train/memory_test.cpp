@@ -91,8 +91,7 @@ TEST(Memory, FsdpTrainsWhereTheModelFitsNoRank) {
   const std::string sgd = "optimizer.type=SGD ", fsdp = sgd + "training.strategy=fsdp ";
   const Peaks base = peaks_of(short_run(workspace, "base", sgd));
   workspace.write("model/config.json", deep_config);
-  EXPECT_GT(peaks_above(base, short_run(workspace, "ddp", sgd + "checkpoint.every=6")).rank,
-            1.8 * model_mib);
+  EXPECT_GT(peaks_above(base, short_run(workspace, "ddp", sgd + "checkpoint.every=6")).rank, 1.8 * model_mib);
   const double limit = 0.95 * model_mib;
   EXPECT_LT(peaks_above(base, short_run(workspace, "shared", fsdp)).rank, limit);
   EXPECT_LT(peaks_above(base, short_run(workspace, "gathered", fsdp + "training.shared_parameters=off")).rank,

@@ -132,7 +132,7 @@ TEST_F(Resume, MatrixProductsAreComputedByTheLibrariesOfTheCheckpoint) {
   expect_same(state_of("rest", 6), state_of("whole", 6));
   EXPECT_THAT(workspace_.train("other", 1, resumed + " training.products=aten"),
               AllOf(HasSubstr("products   aten (fp32, training.products)"),
-                               HasSubstr("forward products were computed by onednn and are by aten")));
+                    HasSubstr("forward products were computed by onednn and are by aten")));
 }
 
 class ResumeUnder : public Resume, public ::testing::WithParamInterface<std::tuple<std::string, int, int>> {};
@@ -281,16 +281,15 @@ TEST_F(ResumeRefused, AnotherModel) {
   auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
   config["intermediate_size"] = 40;
   workspace_.write("model/config.json", config.dump());
-  expect_refusal("",
-      AllOf(HasSubstr("tensor model.bert.encoder.layer.0.intermediate.dense.weight is [48, 32] there"),
-            HasSubstr("[40, 32] here")));
+  expect_refusal(
+      "", AllOf(HasSubstr("tensor model.bert.encoder.layer.0.intermediate.dense.weight is [48, 32] there"),
+                HasSubstr("[40, 32] here")));
 }
 
 TEST_F(ResumeRefused, WhatTheRecipeRulesOut) {
-  expect_refusal("resume=false",
-      AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"), HasSubstr("checkpoints rm")));
-  expect_refusal("resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")),
-                 "other");
+  expect_refusal("resume=false", AllOf(HasSubstr("holds checkpoints of an earlier run, up to step 4"),
+                                       HasSubstr("checkpoints rm")));
+  expect_refusal("resume=true", HasSubstr("there is no checkpoint in " + path("other/checkpoints")), "other");
   expect_refusal("resume=" + checkpoint("run", 2), HasSubstr("holds checkpoints of later steps, up to 4"));
   expect_refusal("resume=" + path("absent"), HasSubstr(path("absent") + " does not exist"));
   expect_refusal("resume=" + path("run"),
@@ -323,8 +322,8 @@ TEST_F(ResumeRefused, MissingRankFileNewerFormatEditedManifest) {
   std::string text = read_file(manifest);
   text.replace(text.find("\"format_version\":1"), 18, "\"format_version\":9");
   write_file_atomic(manifest, text);
-  expect_refusal("",
-      AllOf(HasSubstr("rank-00000.safetensors: the file is missing"), HasSubstr("format 9 is newer than 1")));
+  expect_refusal("", AllOf(HasSubstr("rank-00000.safetensors: the file is missing"),
+                           HasSubstr("format 9 is newer than 1")));
 }
 
 }  // namespace
