@@ -11,9 +11,10 @@ namespace stretto::checkpoint {
 // Which ranks see what rank 0 writes into a folder: hosts may share a file system, or have a folder each by the same name.
 class SharedFolder {
  public:
-  // Rank 0 creates an entry of a random name, and the others look for it: on a file system of their host once, on others for up
-  // to `patience`, because network file systems cache what they have looked up. Nothing remains. Where rank 0 cannot create anything, all count as seeing it: a save
-  // reports why. Collective. REQUIRES: the folder exists at rank 0.
+  // Rank 0 creates an entry of a random name, and the others look for it: on a file system of their host once, on
+  // others for up to `patience`, because network file systems cache what they have looked up. Nothing remains. Where
+  // rank 0 cannot create anything, all count as seeing it: a save reports why. Collective. REQUIRES: the folder exists
+  // at rank 0.
   SharedFolder(Group& group, const std::filesystem::path& folder,
                std::chrono::milliseconds patience = std::chrono::seconds(5));
 

@@ -10,8 +10,8 @@ namespace stretto {
 // evaluate.every becomes never, unless the recipe sets it. REQUIRES: recipe is resolved.
 void resolve_evaluation(Recipe& recipe);
 
-// The reason as messages give it: "data.validation is not set", "evaluate.every (sst2.yaml:9:10) is never". REQUIRES: evaluate.every
-// is never.
+// The reason as messages give it: "data.validation is not set", "evaluate.every (sst2.yaml:9:10) is never".
+// REQUIRES: evaluate.every is never.
 std::string why_not_evaluated(const Recipe& recipe);
 
 // Throws ConfigError if `stretto train` is to evaluate samples that the recipe does not name.
