@@ -1,10 +1,10 @@
 # stretto_layer(NAME [TORCH] [LIGHT] [USES layer...] [LIBS target...])
 #
-# A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`. USES lists the layers whose
-# headers it may include; tests/layering_test reads the same list from layers.txt and rejects any other #include. TORCH marks
-# the layers that use libtorch. LIGHT marks layers whose run time does not matter: -O1 takes a quarter off their compile time.
-# `make test-asan-torch-free` and `make test-tsan` run the tests of the layers without libtorch; the latter also those that
-# stretto_thread_tests names.
+# A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`. USES lists the
+# layers whose headers it may include; tests/layering_test reads the same list from layers.txt and rejects any
+# other #include. TORCH marks the layers that use libtorch. LIGHT marks layers whose run time does not matter:
+# -O1 takes a quarter off their compile time. `make test-asan-torch-free` and `make test-tsan` run the tests
+# of the layers without libtorch; the latter also those that stretto_thread_tests names.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${STRETTO_LAYERS_FILE} "")
 set(STRETTO_CUDA_OBJECTS_FILE ${CMAKE_BINARY_DIR}/cuda_objects.txt)
@@ -75,8 +75,8 @@ function(stretto_layer name)
   endif()
 endfunction()
 
-# stretto_thread_tests(LAYER PATTERN...): the tests of a TORCH layer that `make test-tsan` runs too, by GoogleTest's
-# patterns: those whose threads share memory by stretto's code. libtorch is not instrumented.
+# stretto_thread_tests(LAYER PATTERN...): the tests of a TORCH layer that `make test-tsan` runs too, by
+# GoogleTest's patterns: those whose threads share memory by stretto's code. libtorch is not instrumented.
 function(stretto_thread_tests name)
   if(NOT STRETTO_SANITIZE STREQUAL "thread" OR NOT TARGET stretto_${name}_test)
     return()
@@ -87,8 +87,8 @@ function(stretto_thread_tests name)
   set_tests_properties(Threads.${name} PROPERTIES LABELS threads TIMEOUT 300 FAIL_REGULAR_EXPRESSION "Running 0 tests")
 endfunction()
 
-# stretto_program(NAME LAYER FOLDER RPATH...): the program whose main() is LAYER/main.cpp, in FOLDER of the build tree and of an
-# installation, where it searches RPATH and the system's folders for shared libraries.
+# stretto_program(NAME LAYER FOLDER RPATH...): the program whose main() is LAYER/main.cpp, in FOLDER of the
+# build tree and of an installation, where it searches RPATH and the system's folders for shared libraries.
 function(stretto_program name layer folder)
   add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/main.cpp)
   target_link_libraries(${name} PRIVATE stretto_${layer} stretto_options)
@@ -97,8 +97,8 @@ function(stretto_program name layer folder)
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
 endfunction()
 
-# stretto_mpi_library(): the layer mpi, if there is MPI: a shared library that comm loads, in lib/stretto of the build tree and of an
-# installation.
+# stretto_mpi_library(): the layer mpi, if there is MPI: a shared library that comm loads, in lib/stretto of
+# the build tree and of an installation.
 function(stretto_mpi_library)
   file(APPEND ${STRETTO_LAYERS_FILE} "mpi: comm\n")
   set(MPI_CXX_SKIP_MPICXX ON)
@@ -116,8 +116,8 @@ function(stretto_mpi_library)
   install(TARGETS stretto_mpi LIBRARY DESTINATION lib/stretto)
 endfunction()
 
-# stretto_choose(LAYER NAME): compiles NAME.cpp if this build has CUDA, else no_NAME.cpp. The objects of CUDA parts are listed in
-# cuda_objects.txt for `make check-cuda`.
+# stretto_choose(LAYER NAME): compiles NAME.cpp if this build has CUDA, else no_NAME.cpp. The objects of CUDA
+# parts are listed in cuda_objects.txt for `make check-cuda`.
 function(stretto_choose layer name)
   if(STRETTO_CUDA)
     set(dropped no_${name})
@@ -129,8 +129,8 @@ function(stretto_choose layer name)
   set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/${layer}/${dropped}.cpp PROPERTIES HEADER_FILE_ONLY ON)
 endfunction()
 
-# stretto_project_files(LAYER FOLDER): compiles the files of FOLDER (each NAME.in) into LAYER, as the table that
-# cli/project_files.h declares, so that the program needs no data files at run time.
+# stretto_project_files(LAYER FOLDER): compiles the files of FOLDER (each NAME.in) into LAYER, as the table
+# that cli/project_files.h declares, so that the program needs no data files at run time.
 function(stretto_project_files layer folder)
   file(GLOB templates CONFIGURE_DEPENDS ${folder}/*.in)
   set(rows "")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/steps.sh FOLDER STEP...: runs `make STEP` for one step after the other, whether or not the previous ones failed, each with
-# a log in FOLDER, and ends with a table. A step is a target, or a target with variables in one argument ("bench QUICK=1").
-# STEPS="NAME..." runs only these. Exits with 1 if a step failed.
+# scripts/steps.sh FOLDER STEP...: runs `make STEP` for one step after the other, whether or not the previous
+# ones failed, each with a log in FOLDER, and ends with a table. A step is a target, or a target with
+# variables in one argument ("bench QUICK=1"). STEPS="NAME..." runs only these. Exits with 1 if a step failed.
 set -uo pipefail
 folder=$1
 shift

@@ -236,7 +236,8 @@ TEST(Checkpoint, DamageIsFoundWhileLoading) {
   EXPECT_THAT(load_error(path, replicated_state(1)), HasSubstr("truncated"));
 }
 
-// Whatever write of a save fails, and however: the newest good checkpoint loads, and it is one that was saved.
+// Whatever write of a save fails, and however: the newest good checkpoint loads, and it is one that was
+// saved.
 TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
   struct Kind {
     file_faults::Effect effect;
@@ -344,7 +345,8 @@ TEST_F(Apart, AFailureAnywhereCommitsNothing) {
 TEST(SharedFolder, IsLookedForOnFileSystemsOfAllKinds) {
   const TempFolder folder;
   run_rank_threads(4, [&](Group& group) {
-    // Ranks 0 and 1 have the same folder; the others none, on a file system of the host and on one that may be slow.
+    // Ranks 0 and 1 have the same folder; the others none, on a file system of the host and on one that may
+    // be slow.
     const std::filesystem::path folders[] = {folder.path(), folder.path(), folder.path() / "absent/run",
                                              "/proc/self/run"};
     const SharedFolder shared(group, folders[group.rank()], std::chrono::milliseconds(120));

@@ -25,8 +25,8 @@ Recipe parse(const std::string& yaml, const std::vector<std::string>& overrides 
   return parse_recipe(yaml, "r.yaml", overrides);
 }
 
-// `place`: where the message begins, and the key; `named`: what else it must name, such as a suggestion. The whole sentences are
-// in tests/golden/messages.txt.
+// `place`: where the message begins, and the key; `named`: what else it must name, such as a suggestion. The
+// whole sentences are in tests/golden/messages.txt.
 void refuses(const std::string& yaml, const std::vector<std::string>& overrides, const std::string& place,
              const std::string& named = "") {
   EXPECT_THAT([&] { parse(yaml, overrides); },

@@ -10,8 +10,8 @@
 #include "stretto/optim/registry.h"
 #include "stretto/parallel/engine.h"
 
-// Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a table
-// of which each step uses few rows.
+// Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a
+// table of which each step uses few rows.
 namespace stretto {
 namespace {
 
@@ -106,7 +106,8 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
                           HasSubstr("but LBFGS needs all of them on each; choose strategy ddp")));
           return;
         }
-        // The engine is set up as by the Trainer and Lite, as between hosts, and as by training.deterministic.
+        // The engine is set up as by the Trainer and Lite, as between hosts, and as by
+        // training.deterministic.
         std::vector<EngineOptions> all = {
             {.strategy = row.name},
             {.strategy = row.name, .gradients_to_owners = false, .lazy_rows = false},

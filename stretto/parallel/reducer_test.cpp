@@ -99,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(Settings, Reduction,
                                            Setting{2, 100, false, 2}, Setting{2, 8, false, 1},
                                            Setting{2, 100, true, 1}, Setting{2, 1e6, true, 2},
                                            Setting{4, 150, true, 2}, Setting{4, 150, false, 1}));
-// A thread of the back end reduces a bucket while autograd's threads fill the next: `make test-tsan` runs these.
+// A thread of the back end reduces a bucket while autograd's threads fill the next: `make test-tsan` runs
+// these.
 INSTANTIATE_TEST_SUITE_P(Tcp, Reduction,
                          ::testing::Values(Setting{2, 8, false, 2, "tcp"}, Setting{3, 100, true, 1, "tcp"}));
 
@@ -368,7 +369,8 @@ TEST(Reducer, ABackwardThatThrowsLeavesItUsable) {
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 64});
     for (const bool last : {false, true}) {
-      // `tied` is used after the layer that fails, and before it: its bucket was neither reduced nor skipped yet.
+      // `tied` is used after the layer that fails, and before it: its bucket was neither reduced nor skipped
+      // yet.
       const Tensor y = Throws::apply(at::tanh(net.tied->forward(inputs())));
       EXPECT_THROW(reducer.backward(net.once->forward(y).sum(), last), Error);
       EXPECT_EQ(reducer.phase(), Reducer::Phase::idle);

@@ -15,7 +15,8 @@
 #include "stretto/serve/pipeline.h"
 #include "stretto/tasks/preparation.h"
 
-// What a model reads is the same in training and in serving: ids, types, positions and windows of equal inputs.
+// What a model reads is the same in training and in serving: ids, types, positions and windows of equal
+// inputs.
 namespace stretto {
 namespace {
 
@@ -140,7 +141,8 @@ TEST_P(Features, OfWords) {
   expect_same_features(trained(dataset), served(Head::token_classification, 12, inputs));
 }
 
-// With the default lengths of window and stride, which both have. White space in front of a question is not read.
+// Training and serving have the same default lengths of window and stride, and neither reads white space in
+// front of a question.
 TEST_P(Features, OfQuestions) {
   const text::Tokenizer tokenizer = tokenizer_of_training("question-answering");
   std::string context = long_text;

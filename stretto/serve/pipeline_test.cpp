@@ -199,7 +199,8 @@ TEST(Pipeline, QuestionsAnsweredTogetherAreAnsweredAsAlone) {
   }
 }
 
-// Threads that share a pipeline get what one thread gets, also while the first of them loads the tokenizer of words.
+// Threads that share a pipeline get what one thread gets, also while the first of them loads the tokenizer of
+// words.
 TEST(Pipeline, ThreadsShareAPipeline) {
   struct Case {
     std::string architecture, output;

@@ -19,7 +19,7 @@ struct FoundAnswer {
 
 // Answers questions from their contexts with a model folder, as Hugging Face's question-answering pipeline: contexts are split into
 // windows of up to 384 tokens that share a third; answers have up to 15 tokens, are extended to whole words, and are merged over windows.
-// As in training, a question's leading white space is not read.
+// A question is read without its leading white space, as in training.
 class QuestionAnswerer : public Pipeline {
  public:
   // Throws DataError if weights are missing in the folder or not finite.

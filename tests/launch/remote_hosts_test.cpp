@@ -171,7 +171,7 @@ TEST_F(SshHosts, MpirunStartsRanksOnSeveralHosts) {
   EXPECT_THAT(run(mpirun + RANK_PROBE)[0].err, HasSubstr("mpirun -x MASTER_ADDR=<the first host>"));
 }
 
-// With stretto's own back ends, and over MPI.
+// The run is repeated with stretto's own back ends and over MPI.
 TEST_F(SshHosts, MpirunsTrainingTakesTheStepsOfOneHost) {
   if (shell("mpirun --version").exit_code != 0)
     GTEST_SKIP() << "Open MPI's mpirun (package openmpi-bin) is missing";

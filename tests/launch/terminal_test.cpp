@@ -272,7 +272,7 @@ void shrink_output_pipes(pid_t launcher) {
   }
 }
 
-// With more output than the terminal and the ranks' pipes hold.
+// The ranks write more than the terminal and their pipes hold.
 TEST_F(EndlessRun, GoesOnWhileItsTerminalIsNotRead) {
   Terminal terminal(command("track.progress=line"));
   shrink_output_pipes(terminal.pid());

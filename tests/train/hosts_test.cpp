@@ -64,7 +64,7 @@ TEST_F(TrainHosts, DeterministicRunsHaveTheSameBitsOnAnyHosts) {
               workspace_.read("1x1/model/model.safetensors"));
 }
 
-// With one rank per host, over TCP alone: laws_test.cpp.
+// laws_test.cpp does the same over TCP alone, as with one rank per host.
 TEST_F(TrainHosts, EveryStrategyTakesTheSameSteps) {
   workspace_.train("ddp", 4, settings);
   for (const std::string strategy : {"zero1", "zero2", "fsdp", "hsdp"}) {
