@@ -50,7 +50,7 @@ TEST(Identity, EachSampleIsPackedOnce) {
 TEST(Identity, OfACopyIsComputedAgain) {
   const Labelled dataset({0, 1, 0});
   const std::string fingerprint = dataset.fingerprint();
-  const Labelled copy = dataset;
+  const Labelled copy = dataset;  // NOLINT(performance-unnecessary-copy-initialization): the copy is tested
   EXPECT_EQ(copy.fingerprint(), fingerprint);
   EXPECT_EQ(copy.packed, 6);
 }

@@ -245,7 +245,7 @@ TEST(Tokenizer, PipesAreRefusedByName) {
     const std::string text = name;
     if (text == "merges.txt") write_file_atomic(folder.path() / "vocab.json", "{}");
     if (text == "vocab.json") write_file_atomic(folder.path() / "merges.txt", "#version: 0.2\n");
-    if (text.find("_") != std::string::npos) write_file_atomic(folder.path() / "vocab.txt", "[UNK]\n");
+    if (text.find('_') != std::string::npos) write_file_atomic(folder.path() / "vocab.txt", "[UNK]\n");
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     const bool is_alone = text.starts_with("words");
     EXPECT_THAT(failure(is_alone ? pipe : folder.path()),

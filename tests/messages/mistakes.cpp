@@ -19,7 +19,7 @@ namespace {
 using Mistakes = std::vector<Mistake>;
 
 void add_recipes(Mistakes& all) {
-  const auto add = [&](const char* name, std::string yaml, std::vector<std::string> set = {}) {
+  const auto add = [&](const char* name, const std::string& yaml, const std::vector<std::string>& set = {}) {
     all.push_back({std::string("recipe: ") + name, [=] { parse_recipe(yaml, "r.yaml", set); }});
   };
   const std::string task = "task: text-classification\n";
@@ -56,7 +56,8 @@ void add_strategies(Mistakes& all) {
 void add_rows(Mistakes& all) {
   using data::ReadOptions;
   static const data::LabelSet classes({"NEGATIVE", "POSITIVE"});
-  const auto add = [&](const char* name, const char* file, std::string content, ReadOptions options = {}) {
+  const auto add = [&](const char* name, const char* file, const std::string& content,
+                       const ReadOptions& options = {}) {
     all.push_back({std::string("rows: ") + name, [=] { data::parse_rows(content, file, options); }});
   };
   add("no header and many columns", "cola.tsv", "gj04\t1\t\tx\ngj04\t0\t*\ty\n");
@@ -87,8 +88,8 @@ void add_rows(Mistakes& all) {
 
 void add_corpora(Mistakes& all) {
   using corpus::TaggedOptions;
-  const auto tagged = [&](const char* name, const char* file, std::string content,
-                          TaggedOptions options = {}) {
+  const auto tagged = [&](const char* name, const char* file, const std::string& content,
+                          const TaggedOptions& options = {}) {
     all.push_back({std::string("tagged: ") + name, [=] { corpus::parse_tagged(content, file, options); }});
   };
   tagged("a column that is not there", "a.conll", "a\tO\n", {.tag = "3"});
@@ -96,7 +97,7 @@ void add_corpora(Mistakes& all) {
   tagged("no tokens", "a.jsonl", "{\"text\": \"x\"}");
   tagged("tags that are numbers", "a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}");
   tagged("more tags than tokens", "a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}");
-  const auto questions = [&](const char* name, std::string content) {
+  const auto questions = [&](const char* name, const std::string& content) {
     all.push_back({std::string("questions: ") + name,
                    [=] { corpus::parse_questions(content, "d.json").require_distinct_ids(); }});
   };
@@ -115,13 +116,13 @@ void add_corpora(Mistakes& all) {
 
 void add_tokenizers(Mistakes& all) {
   static const nlohmann::json none = nlohmann::json::object();  // no tokenizer_config.json
-  const auto vocabulary = [&](const char* name, std::string lines) {
+  const auto vocabulary = [&](const char* name, const std::string& lines) {
     all.push_back({std::string("vocab.txt: ") + name,
                    [=] { text::parse_vocabulary(lines, "vocab.txt", none, "", {.lowercase = true}); }});
   };
   vocabulary("empty", "");
   vocabulary("no [UNK]", "[PAD]\n[CLS]\n[SEP]\na\n");
-  const auto json = [&](const char* name, std::string content) {
+  const auto json = [&](const char* name, const std::string& content) {
     all.push_back({std::string("tokenizer.json: ") + name, [=] {
                      text::parse_tokenizer_json(parse_json(content, "tokenizer.json"), "tokenizer.json", none,
                                                 "", {});
@@ -135,13 +136,13 @@ void add_tokenizers(Mistakes& all) {
 }
 
 void add_checkpoints(Mistakes& all) {
-  const auto manifest = [&](const char* name, std::string content) {
+  const auto manifest = [&](const char* name, const std::string& content) {
     all.push_back({std::string("manifest: ") + name,  //
                    [=] { archive::parse_manifest(content, "manifest.json"); }});
   };
   manifest("no object", "[]");
   manifest("another JSON", "{}");
-  const auto pickle = [&](const char* name, std::string content) {
+  const auto pickle = [&](const char* name, const std::string& content) {
     all.push_back({std::string("pickle: ") + name,  //
                    [=] { archive::read_pickled_tensors(content, "model.bin"); }});
   };
