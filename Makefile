@@ -114,7 +114,7 @@ format-check:  ## list the sources that `make format` would change
 lint:  ## clang-tidy on all sources, or for the findings in FILES="a.cpp b.h"
 	@$(LINT) $(FILES)
 
-lint-changed:  ## clang-tidy for the findings in files changed since the newest tag, or since SINCE=main
+lint-changed:  ## clang-tidy for the findings in files changed since the last release, or since SINCE=main
 	@$(LINT) --since "$(SINCE)"
 
 check-torch-2.11:  ## compile (not link) everything against the oldest supported torch

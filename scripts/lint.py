@@ -4,7 +4,8 @@ all cores).
 
 BUILD is a unity build: libtorch's headers, which take most of the time, are read once per target. Given files, sources or headers,
 only the translation units that include them are read, and only findings in these files are reported. --since takes the files
-that differ from REVISION; --since "" from the newest tag before the current commit.
+that differ from REVISION; --since "" from the last release: the newest tag before the current commit, or, in a clone without tags,
+the commit that began the current version.
 """
 
 import argparse
@@ -32,14 +33,20 @@ def git(*arguments):
     return done.stdout.splitlines() if done.returncode == 0 else None
 
 
+def last_release():
+    """The revision to compare with; None if the history that git knows does not reach it."""
+    tag = git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")
+    begun = tag or git("log", "-1", "--format=%h", "-G", r"^project\(stretto VERSION", "HEAD", "--", "CMakeLists.txt")
+    return begun[0] if begun and git("rev-parse", "--verify", "--quiet", f"{begun[0]}^") else None
+
+
 def changed_files(revision):
     """Files that differ from a revision in more than their names, and those that git does not know yet. None: all."""
-    if not revision:
-        newest = git("describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^")
-        if newest is None:
-            print("lint: no tag v* was found (git fetch --tags --unshallow gets those of a shallow clone); all files are linted")
-            return None
-        revision = newest[0]
+    revision = revision or last_release()
+    if revision is None:
+        print("lint: the history ends before the last release (git fetch --tags --unshallow completes a shallow clone); "
+              "all files are linted")
+        return None
     rows = git("diff", "-M", "--name-status", "--diff-filter=d", revision, "--")
     if rows is None:
         sys.exit(f"lint: {revision!r} is not a revision of this repository")
