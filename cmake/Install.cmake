@@ -8,10 +8,11 @@ include(CMakePackageConfigHelpers)
 set(STRETTO_INSTALL_CMAKE lib/cmake/stretto)
 define_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS BRIEF_DOCS "Layers, upper layers first" FULL_DOCS "In link order")
 
-# stretto_install_layer(NAME): the library of a layer. InstallHeaders.cmake installs the headers.
-function(stretto_install_layer name)
-  set_target_properties(stretto_${name} PROPERTIES EXPORT_NAME ${name})
-  install(TARGETS stretto_${name} EXPORT stretto ARCHIVE DESTINATION lib)
+# stretto_install_layer(LIBRARY): the library of a layer. InstallHeaders.cmake installs the headers.
+function(stretto_install_layer library)
+  string(REGEX REPLACE "^stretto_" "" name ${library})
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS ${library} EXPORT stretto ARCHIVE DESTINATION lib)
   get_property(layers GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS)
   set_property(GLOBAL PROPERTY STRETTO_INSTALLED_LAYERS ${name} ${layers})
 endfunction()

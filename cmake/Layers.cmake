@@ -1,8 +1,9 @@
-# stretto_layer(NAME [TORCH] [LIGHT] [USES layer...] [LIBS target...])
+# stretto_layer(NAME [TORCH] [LIGHT] [USES layer...] [TEST_USES layer...] [LIBS target...])
 #
-# A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`. USES lists the
-# layers whose headers it may include; tests/layering_test reads the same list from layers.txt and rejects any
-# other #include. TORCH marks the layers that use libtorch. LIGHT marks layers whose run time does not matter:
+# A layer is a folder, a static library `stretto_NAME` and a test binary `stretto_NAME_test`; a layer's folder
+# may lie inside of another's ("comm/mpi": stretto_comm_mpi). USES lists the layers whose headers it includes,
+# TEST_USES the further ones that its tests include; tests/layering_test reads the same lists from layers.txt
+# and rejects any other #include, and layers that are listed and not included. TORCH marks the layers that use libtorch. LIGHT marks layers whose run time does not matter:
 # -O1 takes a quarter off their compile time. `make test-asan-torch-free` and `make test-tsan` run the tests
 # of the layers without libtorch; the latter also those that stretto_thread_tests names.
 set(STRETTO_LAYERS_FILE ${CMAKE_BINARY_DIR}/layers.txt)
@@ -15,14 +16,40 @@ set(STRETTO_SANITIZED_LABELS_FILE ${CMAKE_BINARY_DIR}/sanitized_labels.txt)
 file(WRITE ${STRETTO_SANITIZED_TARGETS_FILE} "")
 file(WRITE ${STRETTO_SANITIZED_LABELS_FILE} "threads\n")
 
+# The library of the layer `name`, as the variable `result`.
+function(stretto_layer_target name result)
+  string(REPLACE "/" "_" suffix ${name})
+  set(${result} stretto_${suffix} PARENT_SCOPE)
+endfunction()
+
+# Those of the layers that follow `result`.
+function(stretto_layer_libraries what result)
+  set(libraries "")
+  foreach(used IN LISTS ARGN)
+    stretto_layer_target(${used} library)
+    if(NOT TARGET ${library})
+      message(FATAL_ERROR "stretto_layer(${what} names \"${used}\", which is not declared above; a layer may use only "
+        "layers that are declared before it")
+    endif()
+    list(APPEND libraries ${library})
+  endforeach()
+  set(${result} ${libraries} PARENT_SCOPE)
+endfunction()
+
 function(stretto_layer name)
-  cmake_parse_arguments(ARG "TORCH;LIGHT" "" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;LIGHT" "" "USES;TEST_USES;LIBS" ${ARGN})
   list(JOIN ARG_USES " " uses)
-  file(APPEND ${STRETTO_LAYERS_FILE} "${name}: ${uses}\n")
+  list(JOIN ARG_TEST_USES " " test_uses)
+  file(APPEND ${STRETTO_LAYERS_FILE} "${name}: ${uses} | ${test_uses}\n")
 
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  file(GLOB_RECURSE inner_layers ${dir}/*/README.md)
+  foreach(inner IN LISTS inner_layers)
+    get_filename_component(inner ${inner} DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${inner}/")
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -33,7 +60,7 @@ function(stretto_layer name)
   set_source_files_properties(${loops} PROPERTIES COMPILE_OPTIONS -O3
     SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 
-  set(lib stretto_${name})
+  stretto_layer_target(${name} lib)
   add_library(${lib} STATIC ${sources})
   target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
   # Names that the package exports are those that exist where it is found: there are no stretto_options, and another torch.
@@ -41,24 +68,20 @@ function(stretto_layer name)
   if(ARG_LIGHT)
     target_compile_options(${lib} PRIVATE -O1)
   endif()
-  foreach(used IN LISTS ARG_USES)
-    if(NOT TARGET stretto_${used})
-      message(FATAL_ERROR "stretto_layer(${name}): USES names \"${used}\", which is not declared above; a layer may use "
-        "only layers that are declared before it")
-    endif()
-    target_link_libraries(${lib} PUBLIC stretto_${used})
-  endforeach()
+  stretto_layer_libraries("${name}: USES" used_libraries ${ARG_USES})
+  target_link_libraries(${lib} PUBLIC ${used_libraries})
   if(ARG_TORCH)
     target_link_libraries(${lib} PUBLIC $<IF:$<TARGET_EXISTS:stretto_torch>,stretto_torch,stretto::torch>)
     stretto_precompile(${lib} stretto_torch_pch)
   else()
     stretto_precompile(${lib} stretto_pch)
   endif()
-  stretto_install_layer(${name})
+  stretto_install_layer(${lib})
 
   if(STRETTO_TESTS AND tests)
     add_executable(${lib}_test ${tests})
-    target_link_libraries(${lib}_test PRIVATE ${lib} stretto_options GTest::gmock stretto_test_main)
+    stretto_layer_libraries("${name}: TEST_USES" test_libraries ${ARG_TEST_USES})
+    target_link_libraries(${lib}_test PRIVATE ${lib} ${test_libraries} stretto_options GTest::gmock stretto_test_main)
     target_compile_definitions(${lib}_test PRIVATE STRETTO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     if(ARG_TORCH)
       stretto_precompile(${lib}_test stretto_torch_test_pch)
@@ -78,12 +101,13 @@ endfunction()
 # stretto_thread_tests(LAYER PATTERN...): the tests of a TORCH layer that `make test-tsan` runs too, by
 # GoogleTest's patterns: those whose threads share memory by stretto's code. libtorch is not instrumented.
 function(stretto_thread_tests name)
-  if(NOT STRETTO_SANITIZE STREQUAL "thread" OR NOT TARGET stretto_${name}_test)
+  stretto_layer_target(${name} lib)
+  if(NOT STRETTO_SANITIZE STREQUAL "thread" OR NOT TARGET ${lib}_test)
     return()
   endif()
-  file(APPEND ${STRETTO_SANITIZED_TARGETS_FILE} "stretto_${name}_test\n")
+  file(APPEND ${STRETTO_SANITIZED_TARGETS_FILE} "${lib}_test\n")
   list(JOIN ARGN ":" filter)
-  add_test(NAME Threads.${name} COMMAND stretto_${name}_test --gtest_filter=${filter} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  add_test(NAME Threads.${name} COMMAND ${lib}_test --gtest_filter=${filter} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   set_tests_properties(Threads.${name} PROPERTIES LABELS threads TIMEOUT 300 FAIL_REGULAR_EXPRESSION "Running 0 tests")
 endfunction()
 
@@ -91,7 +115,8 @@ endfunction()
 # build tree and of an installation, where it searches RPATH and the system's folders for shared libraries.
 function(stretto_program name layer folder)
   add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/main.cpp)
-  target_link_libraries(${name} PRIVATE stretto_${layer} stretto_options)
+  stretto_layer_target(${layer} lib)
+  target_link_libraries(${name} PRIVATE ${lib} stretto_options)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder}
     BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto INSTALL_RPATH "${ARGN}")
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
@@ -119,10 +144,11 @@ endfunction()
 # stretto_choose(LAYER NAME): compiles NAME.cpp if this build has CUDA, else no_NAME.cpp. The objects of CUDA
 # parts are listed in cuda_objects.txt for `make check-cuda`.
 function(stretto_choose layer name)
+  stretto_layer_target(${layer} lib)
   if(STRETTO_CUDA)
     set(dropped no_${name})
     file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-    file(APPEND ${STRETTO_CUDA_OBJECTS_FILE} "${here}/CMakeFiles/stretto_${layer}.dir/${layer}/${name}.cpp.o\n")
+    file(APPEND ${STRETTO_CUDA_OBJECTS_FILE} "${here}/CMakeFiles/${lib}.dir/${layer}/${name}.cpp.o\n")
   else()
     set(dropped ${name})
   endif()
@@ -155,5 +181,6 @@ std::vector<ProjectFile> project_files() {
 
 }  // namespace stretto::cli
 ")
-  target_sources(stretto_${layer} PRIVATE ${CMAKE_BINARY_DIR}/project_files.cpp)
+  stretto_layer_target(${layer} lib)
+  target_sources(${lib} PRIVATE ${CMAKE_BINARY_DIR}/project_files.cpp)
 endfunction()

@@ -1,6 +1,8 @@
-// Reads the list of layers that CMake wrote and rejects every #include that it does not allow.
+// Reads the list of layers that CMake wrote, and rejects every #include that it does not allow and every layer in it that is not
+// included.
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -21,23 +23,32 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 struct Layer {
-  std::string name;
+  std::string name;  // its folder below the root
   std::set<std::string> uses;
+  std::set<std::string> test_uses;  // further ones, by its tests
 };
 
-// One layer per line, "name: used used ...", in the order of declaration.
+std::set<std::string> words(std::string_view text) {
+  std::set<std::string> found;
+  for (std::string_view word : split(text, ' ')) {
+    if (!trim(word).empty()) found.emplace(trim(word));
+  }
+  return found;
+}
+
+// One layer per line, "name: used used ... | used by tests ...", in the order of declaration.
 std::vector<Layer> parse_layers(std::string_view text) {
   std::vector<Layer> layers;
   for (std::string_view line : split(text, '\n')) {
     if (trim(line).empty()) continue;
     std::string_view name = line.substr(0, line.find(':'));
-    Layer layer{.name = std::string(name), .uses = {}};
-    for (std::string_view used : split(line.substr(name.size() + 1), ' ')) {
-      if (!trim(used).empty()) layer.uses.emplace(trim(used));
-    }
-    layers.push_back(std::move(layer));
+    std::string_view lists = line.substr(name.size() + 1);
+    size_t bar = std::min(lists.find('|'), lists.size());
+    std::string_view by_tests = bar < lists.size() ? lists.substr(bar + 1) : "";
+    layers.push_back({std::string(name), words(lists.substr(0, bar)), words(by_tests)});
   }
   return layers;
 }
@@ -47,9 +58,11 @@ std::vector<std::string> wrong_declarations(const std::vector<Layer>& layers) {
   std::vector<std::string> found;
   std::set<std::string> before;
   for (const Layer& layer : layers) {
-    for (const std::string& used : layer.uses) {
-      if (!before.contains(used)) {
-        found.push_back(fmt::format("layer {} uses {}, which is not declared above it", layer.name, used));
+    for (const std::set<std::string>* uses : {&layer.uses, &layer.test_uses}) {
+      for (const std::string& used : *uses) {
+        if (!before.contains(used)) {
+          found.push_back(fmt::format("layer {} uses {}, which is not declared above it", layer.name, used));
+        }
       }
     }
     before.insert(layer.name);
@@ -57,25 +70,22 @@ std::vector<std::string> wrong_declarations(const std::vector<Layer>& layers) {
   return found;
 }
 
-// What is wrong with one #include line of a file of `layer`, or nothing.
-std::string wrong_include(const std::string& line, const Layer& layer) {
-  static const std::regex own(R"(^\s*#\s*include\s*[<"]stretto/(?:(\w+)/)?.*)");
-  static const std::regex quoted(R"re(^\s*#\s*include\s*"(.*)".*)re");
-  std::smatch match;
-  if (std::regex_match(line, match, own)) {
-    std::string used = match[1];
-    if (used.empty()) return "a layer may not include the umbrella header";
-    if (used == layer.name || layer.uses.contains(used)) return "";
-    return fmt::format("layer {} may not use layer {}", layer.name, used);
+// The layer whose folder holds `path`, a path below the root: of a folder and one inside of it, the inner one. Empty: none.
+std::string layer_of(std::string_view path, const std::vector<Layer>& layers) {
+  std::string_view found;
+  for (const Layer& layer : layers) {
+    if (path.starts_with(layer.name + "/") && layer.name.size() > found.size()) found = layer.name;
   }
-  if (std::regex_match(line, match, quoted)) {
-    return fmt::format("\"{}\" is not a whole path (our own: \"stretto/...\"; others: angle brackets)",
-                       match[1].str());
-  }
-  return "";
+  return std::string(found);
 }
 
 bool is_source(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cpp"; }
+
+// Tests and what only they include.
+bool is_test(const fs::path& path) {
+  std::string stem = path.stem().string();
+  return stem.ends_with("_test") || stem.ends_with("_support") || stem.ends_with("_fixture");
+}
 
 std::vector<fs::path> sources_under(const fs::path& folder) {
   std::vector<fs::path> sources;
@@ -86,44 +96,95 @@ std::vector<fs::path> sources_under(const fs::path& folder) {
   return sources;
 }
 
-std::vector<std::string> wrong_includes(const fs::path& folder, const Layer& layer) {
-  std::vector<std::string> found;
-  for (const fs::path& path : sources_under(folder)) {
+// The layers that a layer's sources include, and what is wrong with these lines.
+struct Includes {
+  std::set<std::string> used, used_by_tests;
+  std::vector<std::string> wrong;
+};
+
+class Tree {
+ public:
+  Tree(fs::path root, std::vector<Layer> layers) : root_(std::move(root)), layers_(std::move(layers)) {}
+
+  // Everything below the root that the list of layers does not allow, and what it allows but no source needs.
+  std::vector<std::string> violations() const {
+    std::vector<std::string> found = wrong_declarations(layers_);
+    std::map<std::string, Includes> includes;
+    for (const fs::path& path : sources_under(root_)) read(path, includes, found);
+    for (const Layer& layer : layers_) {
+      if (!fs::exists(root_ / layer.name / "README.md")) {
+        found.push_back(fmt::format("{}: has no README.md", (root_ / layer.name).string()));
+      }
+      Includes& of_layer = includes[layer.name];
+      for (std::string& wrong : of_layer.wrong) found.push_back(std::move(wrong));
+      for (const std::string& listed : layer.uses) {
+        if (!of_layer.used.contains(listed)) {
+          found.push_back(
+              fmt::format("layer {} includes nothing of {}, which its USES lists", layer.name, listed));
+        }
+      }
+      for (const std::string& listed : layer.test_uses) {
+        if (!of_layer.used_by_tests.contains(listed)) {
+          found.push_back(fmt::format("tests of layer {} include nothing of {}, which its TEST_USES lists",
+                                      layer.name, listed));
+        }
+      }
+    }
+    return found;
+  }
+
+ private:
+  void read(const fs::path& path, std::map<std::string, Includes>& includes,
+            std::vector<std::string>& found) const {
+    std::string below = fs::relative(path, root_).string();
+    if (below.find('/') == std::string::npos) return;  // the umbrella header
+    auto layer = std::find_if(layers_.begin(), layers_.end(),
+                              [name = layer_of(below, layers_)](const Layer& l) { return l.name == name; });
+    if (layer == layers_.end()) {
+      found.push_back(fmt::format("{}: does not belong to a declared layer", path.string()));
+      return;
+    }
     std::string text = read_file(path);
     int number = 0;
     for (std::string_view line : split(text, '\n')) {
       ++number;
       if (line.find("include") == std::string_view::npos) continue;
-      std::string wrong = wrong_include(std::string(line), layer);
-      if (!wrong.empty()) found.push_back(fmt::format("{}:{}: {}", path.string(), number, wrong));
+      std::string wrong = check(std::string(line), *layer, is_test(path), includes[layer->name]);
+      if (!wrong.empty())
+        includes[layer->name].wrong.push_back(fmt::format("{}:{}: {}", path.string(), number, wrong));
     }
   }
-  return found;
-}
 
-// Everything below `root`, a folder of layer folders, that the list of layers does not allow.
-std::vector<std::string> violations(const fs::path& root, const std::vector<Layer>& layers) {
-  std::vector<std::string> found = wrong_declarations(layers);
-  for (const auto& entry : fs::directory_iterator(root)) {
-    if (!entry.is_directory() || sources_under(entry.path()).empty()) continue;
-    std::string name = entry.path().filename().string();
-    auto layer = std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.name == name; });
-    if (layer == layers.end()) {
-      found.push_back(fmt::format("{}: has sources but is not a declared layer", entry.path().string()));
-      continue;
+  // What is wrong with one #include line of a source of `layer`, or nothing.
+  std::string check(const std::string& line, const Layer& layer, bool in_test, Includes& includes) const {
+    static const std::regex own(R"(^\s*#\s*include\s*[<"]stretto/([^>"]*).*)");
+    static const std::regex quoted(R"re(^\s*#\s*include\s*"(.*)".*)re");
+    std::smatch match;
+    if (std::regex_match(line, match, own)) {
+      if (match[1].str().find('/') == std::string::npos) return "a layer may not include the umbrella header";
+      std::string used = layer_of(match[1].str(), layers_);
+      if (used == layer.name) return "";
+      (in_test ? includes.used_by_tests : includes.used).insert(used);
+      if (layer.uses.contains(used)) return "";
+      if (!layer.test_uses.contains(used))
+        return fmt::format("layer {} may not use layer {}", layer.name, used);
+      return in_test ? "" : fmt::format("only tests of layer {} may use layer {}", layer.name, used);
     }
-    if (!fs::exists(entry.path() / "README.md")) {
-      found.push_back(fmt::format("{}: has no README.md", entry.path().string()));
+    if (std::regex_match(line, match, quoted)) {
+      return fmt::format("\"{}\" is not a whole path (our own: \"stretto/...\"; others: angle brackets)",
+                         match[1].str());
     }
-    for (std::string& wrong : wrong_includes(entry.path(), *layer)) found.push_back(std::move(wrong));
+    return "";
   }
-  return found;
-}
 
-TEST(Layering, SourcesIncludeOnlyWhatTheirLayerMayUse) {
+  fs::path root_;
+  std::vector<Layer> layers_;
+};
+
+TEST(Layering, SourcesIncludeWhatTheirLayerMayUseAndNothingElse) {
   std::vector<Layer> layers = parse_layers(read_file(LAYERS_FILE));
   ASSERT_FALSE(layers.empty()) << LAYERS_FILE;
-  for (const std::string& violation : violations(SOURCE_FOLDER, layers)) ADD_FAILURE() << violation;
+  for (const std::string& violation : Tree(SOURCE_FOLDER, layers).violations()) ADD_FAILURE() << violation;
 }
 
 class SyntheticTree : public testing::Test {
@@ -133,13 +194,13 @@ class SyntheticTree : public testing::Test {
     write_file_atomic(root_.path() / path, text);
   }
   std::vector<std::string> check(std::string_view layers) {
-    return violations(root_.path(), parse_layers(layers));
+    return Tree(root_.path(), parse_layers(layers)).violations();
   }
   void SetUp() override {
-    for (const char* layer : {"low", "middle", "high"}) {
-      write(std::string(layer) + "/README.md", "about");
-      write(std::string(layer) + "/thing.h", "#pragma once\n");
-    }
+    for (const char* layer : {"low", "middle", "high"}) write(std::string(layer) + "/README.md", "about");
+    write("low/thing.h", "#pragma once\n");
+    write("middle/thing.h", "#include \"stretto/low/thing.h\"\n");
+    write("high/thing.h", "#include \"stretto/low/thing.h\"\n#include \"stretto/middle/thing.h\"\n");
   }
 
   TempFolder root_;
@@ -170,7 +231,31 @@ TEST_F(SyntheticTree, TheUmbrellaAndRelativePathsAreRefused) {
                                           HasSubstr("a.cpp:2: \"../high/thing.h\" is not a whole path")));
 }
 
+TEST_F(SyntheticTree, AListedLayerThatNoSourceIncludesIsNamed) {
+  write("high/thing.h", "#include \"stretto/low/thing.h\"\n");
+  write("high/thing_test.cpp", "#include \"stretto/middle/thing.h\"\n");
+  EXPECT_THAT(check(kLayers), ElementsAre("layer high includes nothing of middle, which its USES lists"));
+  EXPECT_THAT(check("low: \nmiddle: low\nhigh: low | middle\n"), IsEmpty());
+}
+
+TEST_F(SyntheticTree, LayersThatTestsUseAreClosedToOtherSources) {
+  EXPECT_THAT(
+      check("low: \nmiddle: low\nhigh: low | middle\n"),
+      UnorderedElementsAre(HasSubstr("high/thing.h:2: only tests of layer high may use layer middle"),
+                           "tests of layer high include nothing of middle, which its TEST_USES lists"));
+}
+
+TEST_F(SyntheticTree, AFolderInsideOfALayerCanBeALayerOfItsOwn) {
+  write("low/inner/README.md", "about");
+  write("low/inner/thing.h", "#include \"stretto/low/thing.h\"\n");
+  write("high/inner.cpp", "#include \"stretto/low/inner/thing.h\"\n");
+  EXPECT_THAT(check("low: \nlow/inner: low\nmiddle: low\nhigh: low middle low/inner\n"), IsEmpty());
+  EXPECT_THAT(check("low: \nlow/inner: low\nmiddle: low\nhigh: low middle\n"),
+              ElementsAre(HasSubstr("high/inner.cpp:1: layer high may not use layer low/inner")));
+}
+
 TEST_F(SyntheticTree, ALayerMayUseOnlyLayersDeclaredBeforeIt) {
+  write("low/thing.h", "#include \"stretto/high/thing.h\"\n");
   EXPECT_THAT(check("low: high\nmiddle: low\nhigh: low middle\n"),
               ElementsAre("layer low uses high, which is not declared above it"));
 }
@@ -179,8 +264,8 @@ TEST_F(SyntheticTree, UndeclaredFoldersAndMissingReadmesAreNamed) {
   write("stray/thing.h", "");
   fs::remove(root_.path() / "low/README.md");
   EXPECT_THAT(check(kLayers),
-              testing::UnorderedElementsAre(HasSubstr("stray: has sources but is not a declared layer"),
-                                            HasSubstr("low: has no README.md")));
+              UnorderedElementsAre(HasSubstr("stray/thing.h: does not belong to a declared layer"),
+                                   HasSubstr("low: has no README.md")));
 }
 
 }  // namespace
