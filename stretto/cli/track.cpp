@@ -1,9 +1,9 @@
 #include <memory>
 
 #include "stretto/base/error.h"
+#include "stretto/base/http.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/http/client.h"
 #include "stretto/track/mlflow_sender.h"
 
 namespace stretto::cli {

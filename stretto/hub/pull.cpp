@@ -16,10 +16,10 @@
 #include "stretto/base/error.h"
 #include "stretto/base/fd.h"
 #include "stretto/base/files.h"
+#include "stretto/base/http.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temporary_name.h"
-#include "stretto/http/client.h"
 #include "stretto/hub/cache.h"
 
 namespace stretto::hub {

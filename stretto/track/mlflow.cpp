@@ -6,10 +6,10 @@
 #include <random>
 
 #include "stretto/base/error.h"
+#include "stretto/base/http.h"
 #include "stretto/base/log.h"
 #include "stretto/base/number_text.h"
 #include "stretto/base/strings.h"
-#include "stretto/http/client.h"
 #include "stretto/track/clock.h"
 #include "stretto/track/mlflow_sender.h"
 

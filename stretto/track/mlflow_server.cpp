@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "stretto/http/client.h"
+#include "stretto/base/http.h"
 
 namespace stretto {
 namespace {

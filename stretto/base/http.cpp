@@ -1,4 +1,4 @@
-#include "stretto/http/client.h"
+#include "stretto/base/http.h"
 
 #include <exception>
 #include <fstream>
