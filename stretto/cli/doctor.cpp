@@ -3,17 +3,17 @@
 #include "stretto/base/strings.h"
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
+#include "stretto/cluster/machine/findings.h"
+#include "stretto/cluster/machine/memory.h"
 #include "stretto/command/launch_arguments.h"
 #include "stretto/command/memory_need.h"
-#include "stretto/host/findings.h"
-#include "stretto/host/memory.h"
 #include "stretto/launch/launch.h"
 
 namespace stretto::cli {
 namespace {
 
-void print_machine(const host::Machine& machine) {
-  const host::Processor& processor = machine.processor;
+void print_machine(const machine::Machine& machine) {
+  const machine::Processor& processor = machine.processor;
   fmt::print("stretto    {}\n", STRETTO_VERSION);
   fmt::print("processor  {}: {}{}\n", processor.model, processor.instructions(),
              processor.bf16() ? "" : "; no bf16 instructions: bf16 saves memory but no time");
@@ -29,10 +29,10 @@ void print_machine(const host::Machine& machine) {
 
 int doctor(int ranks) {
   constexpr double measured_bytes = 350e6;  // what a rank copies, reduces and multiplies
-  command::require_memory(ranks, command::library_memory() + measured_bytes, host::available_memory());
-  const host::Machine machine = host::look_at_machine();
+  command::require_memory(ranks, command::library_memory() + measured_bytes, machine::available_memory());
+  const machine::Machine machine = machine::look_at_machine();
   print_machine(machine);
-  for (const auto& [what, fix] : host::findings(machine)) fmt::print("fix        {}: {}\n", what, fix);
+  for (const auto& [what, fix] : machine::findings(machine)) fmt::print("fix        {}: {}\n", what, fix);
   std::fflush(stdout);
   launch::LaunchOptions options{.command = rank_command(), .ranks = ranks};
   if (ranks == 0) options.ranks = machine.gpus > 0 ? launch::default_ranks() : std::min(2, machine.cores);

@@ -3,11 +3,11 @@
 #include <optional>
 
 #include "stretto/archive/run_lock.h"
+#include "stretto/cluster/machine/memory.h"
 #include "stretto/command/memory_need.h"
 #include "stretto/command/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
 #include "stretto/config/recipe_inputs.h"
-#include "stretto/host/memory.h"
 #include "stretto/launch/launch.h"
 
 namespace stretto::command {
@@ -19,7 +19,8 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   options.flight_record = recipe.output / "flight_record.json";
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
-  if (!arguments.launch.oversubscribe) require_memory(recipe, verb, options.ranks, host::available_memory());
+  if (!arguments.launch.oversubscribe)
+    require_memory(recipe, verb, options.ranks, machine::available_memory());
   // Hosts may differ: each rank checks again. The first launcher has checked for those that it started.
   const int world_size = options.hosts.world_size(options.ranks);
   if (verb != Verb::test && !options.hosts.joined) {

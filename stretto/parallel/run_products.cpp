@@ -13,7 +13,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
-#include "stretto/host/processor.h"
+#include "stretto/cluster/machine/processor.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto {
@@ -59,7 +59,7 @@ std::vector<LinearMaps> largest(std::vector<LinearMaps> maps) {
 }
 
 std::string processor_name() {
-  static const std::string name = host::parse_processor(read_file("/proc/cpuinfo")).name();
+  static const std::string name = machine::parse_processor(read_file("/proc/cpuinfo")).name();
   return name;
 }
 

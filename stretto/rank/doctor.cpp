@@ -7,8 +7,8 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/machine/findings.h"
 #include "stretto/comm/job.h"
-#include "stretto/host/findings.h"
 #include "stretto/rank/verbs.h"
 
 namespace stretto::rank {
@@ -78,8 +78,8 @@ void doctor() {
   log::set_rank(job.info.rank, job.info.rank == 0);
   Group& group = *job.group;
   log::info("libtorch   {}; communication back end: {}", TORCH_VERSION, group.transport());
-  const host::Processor processor = host::parse_processor(read_file("/proc/cpuinfo"));
-  host::Measurements measured;
+  const machine::Processor processor = machine::parse_processor(read_file("/proc/cpuinfo"));
+  machine::Measurements measured;
   const auto product = [&](const char* name, at::ScalarType dtype, double peak) {
     const double rate = slowest(group, job.device, gflops(group, job.device, dtype));
     log::info("{}  {:.0f} GFLOP/s per rank in matrix products{}", name, rate,
@@ -90,7 +90,7 @@ void doctor() {
   };
   if (job.device.is_cpu()) {
     at::set_num_threads(1);  // compared with the peak of one core
-    measured.clock_ghz = slowest(group, job.device, host::measure_clock());
+    measured.clock_ghz = slowest(group, job.device, machine::measure_clock());
     measured.fp32_gflops =
         product("fp32     ", at::kFloat, processor.fp32_operations_per_cycle() * measured.clock_ghz);
     if (processor.bf16()) product("bf16     ", at::kBFloat16, 0);
@@ -107,9 +107,10 @@ void doctor() {
               1e3 * fastest_all_reduce(group, 64 << 10, job.device),
               1e3 * fastest_all_reduce(group, 25 << 20, job.device), group.size());
   }
-  const auto slow = job.device.is_cpu() ? host::findings(processor, measured) : std::vector<host::Finding>{};
+  const auto slow =
+      job.device.is_cpu() ? machine::findings(processor, measured) : std::vector<machine::Finding>{};
   for (const auto& [what, fix] : slow) log::info("fix        {}: {}", what, fix);
-  if (slow.empty() && host::findings(host::look_at_machine()).empty()) log::info("no problems found");
+  if (slow.empty() && machine::findings(machine::look_at_machine()).empty()) log::info("no problems found");
   group.barrier();
 }
 

@@ -7,10 +7,10 @@
 
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/machine/machine.h"
 #include "stretto/command/recipe_handover.h"
 #include "stretto/command/standard_output.h"
 #include "stretto/config/batch_plan.h"
-#include "stretto/host/machine.h"
 #include "stretto/launch/launch.h"
 #include "stretto/parallel/forecast.h"
 #include "stretto/rank/short_run.h"
@@ -189,7 +189,7 @@ void plan(const command::PlanArguments& arguments) {
       arguments.recipe.launch.ranks > 0 ? arguments.recipe.launch.ranks : launch::default_ranks();
   const int hosts = std::max(1, arguments.recipe.launch.hosts.nodes);
   const JobShape job = {.ranks = ranks * hosts, .ranks_per_host = ranks};
-  const host::Machine machine = host::look_at_machine();
+  const machine::Machine machine = machine::look_at_machine();
   HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
                          .network = arguments.network_gbit * 1e9 / 8};
   const double memory =

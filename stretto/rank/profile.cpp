@@ -4,9 +4,9 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/machine/processor.h"
 #include "stretto/command/recipe_handover.h"
 #include "stretto/config/batch_plan.h"
-#include "stretto/host/processor.h"
 #include "stretto/rank/short_run.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/trainer/step_profiler.h"
@@ -16,11 +16,11 @@ namespace {
 
 // Peak operations per second of this rank's cores in the recipe's compute dtype; 0 if unknown.
 double peak_of(const Recipe& recipe) {
-  const host::Processor processor = host::parse_processor(read_file("/proc/cpuinfo"));
+  const machine::Processor processor = machine::parse_processor(read_file("/proc/cpuinfo"));
   const bool bf16 = recipe.training.precision == "bf16" && processor.bf16();
   const double per_cycle =
       bf16 ? processor.bf16_operations_per_cycle() : processor.fp32_operations_per_cycle();
-  return (recipe.training.precision == "fp64" ? 0.5 : 1) * per_cycle * host::measure_clock() * 1e9 *
+  return (recipe.training.precision == "fp64" ? 0.5 : 1) * per_cycle * machine::measure_clock() * 1e9 *
          at::get_num_threads();
 }
 

@@ -1,4 +1,4 @@
-#include "stretto/host/processor.h"
+#include "stretto/cluster/machine/processor.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@
 
 #include "stretto/base/strings.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 
 std::string Processor::instructions() const {
   std::vector<const char*> names;
@@ -79,4 +79,4 @@ double measure_clock() {
 #endif
 }
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

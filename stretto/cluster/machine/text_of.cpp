@@ -1,8 +1,8 @@
-#include "stretto/host/text_of.h"
+#include "stretto/cluster/machine/text_of.h"
 
 #include "stretto/base/files.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 
 std::string text_of(const std::filesystem::path& path) {
   std::error_code error;
@@ -14,4 +14,4 @@ std::string text_of(const std::filesystem::path& path) {
   }
 }
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

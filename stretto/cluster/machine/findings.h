@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "stretto/host/machine.h"
+#include "stretto/cluster/machine/machine.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 
 // A problem that slows training down or stops it, and the command or setting that fixes it.
 struct Finding {
@@ -26,4 +26,4 @@ struct Measurements {
 // Measurements far below what the processor can do.
 std::vector<Finding> findings(const Processor& processor, const Measurements& measured);
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

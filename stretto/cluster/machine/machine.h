@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "stretto/host/processor.h"
+#include "stretto/cluster/machine/processor.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 
 struct Interface {
   std::string name;
@@ -32,4 +32,4 @@ struct Machine {
 // Reads the properties of this machine. `root` replaces "/" before proc, sys and dev.
 Machine look_at_machine(const std::filesystem::path& root = "/");
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

@@ -1,11 +1,11 @@
-#include "stretto/host/memory.h"
+#include "stretto/cluster/machine/memory.h"
 
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 namespace {
 
 class FakeMemory : public ::testing::Test {
@@ -51,4 +51,4 @@ TEST(Memory, OfThisMachineIsKnown) {
 }
 
 }  // namespace
-}  // namespace stretto::host
+}  // namespace stretto::machine

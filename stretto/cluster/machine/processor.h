@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace stretto::host {
+namespace stretto::machine {
 
 // The instruction sets that matter for the speed of matrix products.
 struct Processor {
@@ -34,4 +34,4 @@ Processor parse_processor(std::string_view cpuinfo);
 // processors other than x86-64.
 double measure_clock();
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

@@ -3,9 +3,9 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/host/findings.h"
+#include "stretto/cluster/machine/findings.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -112,4 +112,4 @@ TEST(Findings, MeasurementsAreHeldAgainstThePeak) {
 }
 
 }  // namespace
-}  // namespace stretto::host
+}  // namespace stretto::machine

@@ -1,4 +1,4 @@
-#include "stretto/host/memory.h"
+#include "stretto/cluster/machine/memory.h"
 
 #include <algorithm>
 #include <fstream>
@@ -8,9 +8,9 @@
 #include <string>
 
 #include "stretto/base/strings.h"
-#include "stretto/host/text_of.h"
+#include "stretto/cluster/machine/text_of.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
@@ -76,4 +76,4 @@ double available_memory(const std::filesystem::path& root) {
   return available;
 }
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

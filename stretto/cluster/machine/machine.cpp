@@ -1,4 +1,4 @@
-#include "stretto/host/machine.h"
+#include "stretto/cluster/machine/machine.h"
 
 #include <algorithm>
 
@@ -10,10 +10,10 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/host/memory.h"
-#include "stretto/host/text_of.h"
+#include "stretto/cluster/machine/memory.h"
+#include "stretto/cluster/machine/text_of.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 namespace {
 
 // "MemTotal:  24689 kB" -> bytes.
@@ -99,4 +99,4 @@ Machine look_at_machine(const std::filesystem::path& root) {
   return machine;
 }
 
-}  // namespace stretto::host
+}  // namespace stretto::machine

@@ -1,10 +1,10 @@
-#include "stretto/host/findings.h"
+#include "stretto/cluster/machine/findings.h"
 
 #include <fmt/format.h>
 
 #include "stretto/base/strings.h"
 
-namespace stretto::host {
+namespace stretto::machine {
 
 std::vector<Finding> findings(const Machine& machine) {
   std::vector<Finding> found;
@@ -64,4 +64,4 @@ std::vector<Finding> findings(const Processor& processor, const Measurements& me
   return found;
 }
 
-}  // namespace stretto::host
+}  // namespace stretto::machine
