@@ -122,17 +122,17 @@ function(stretto_program name layer folder)
   install(TARGETS ${name} RUNTIME DESTINATION ${folder})
 endfunction()
 
-# stretto_mpi_library(): the layer mpi, if there is MPI: a shared library that comm loads, in lib/stretto of
+# stretto_mpi_library(): the layer comm/mpi, if there is MPI: a shared library that comm loads, in lib/stretto of
 # the build tree and of an installation.
 function(stretto_mpi_library)
-  file(APPEND ${STRETTO_LAYERS_FILE} "mpi: comm\n")
+  file(APPEND ${STRETTO_LAYERS_FILE} "comm/mpi: comm\n")
   set(MPI_CXX_SKIP_MPICXX ON)
   find_package(MPI QUIET COMPONENTS CXX)
   message(STATUS "stretto: MPI ${MPI_CXX_FOUND} ${MPI_CXX_LIBRARIES}")
   if(NOT MPI_CXX_FOUND)
     return()
   endif()
-  add_library(stretto_mpi MODULE mpi/backend.cpp mpi/communicator.cpp)
+  add_library(stretto_mpi MODULE comm/mpi/backend.cpp comm/mpi/communicator.cpp)
   target_include_directories(stretto_mpi PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(stretto_mpi PRIVATE STRETTO_VERSION="${PROJECT_VERSION}")
   target_link_libraries(stretto_mpi PRIVATE stretto_options stretto_torch MPI::MPI_CXX)

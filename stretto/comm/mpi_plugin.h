@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/version.h>
 
-// What libstretto_mpi.so exports (stretto/mpi). It is loaded when a group uses MPI, so that programs start without an MPI library.
+// What libstretto_mpi.so exports (stretto/comm/mpi). It is loaded when a group uses MPI, so that programs start without an MPI library.
 namespace stretto::mpi_plugin {
 
 inline constexpr const char* library = "libstretto_mpi.so";

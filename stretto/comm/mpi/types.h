@@ -10,7 +10,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
-#include "stretto/mpi/communicator.h"
+#include "stretto/comm/mpi/communicator.h"
 
 // What c10d passes, in MPI's terms. All throw std::runtime_error where there is none.
 namespace stretto::mpi {

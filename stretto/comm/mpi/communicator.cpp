@@ -1,4 +1,4 @@
-#include "stretto/mpi/communicator.h"
+#include "stretto/comm/mpi/communicator.h"
 
 #include <algorithm>
 #include <array>

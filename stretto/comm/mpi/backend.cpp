@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "stretto/comm/mpi/communicator.h"
+#include "stretto/comm/mpi/types.h"
 #include "stretto/comm/mpi_plugin.h"
-#include "stretto/mpi/communicator.h"
-#include "stretto/mpi/types.h"
 
 namespace stretto::mpi {
 namespace {
