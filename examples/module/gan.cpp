@@ -20,8 +20,8 @@ using stretto::Tensor;
 
 struct Settings {
   int64_t width = 32;
-  void fields(stretto::declare::Fields& field) {
-    field("width", width, "hidden units of both networks", stretto::declare::at_least(1));
+  void fields(stretto::settings::Fields& field) {
+    field("width", width, "hidden units of both networks", stretto::settings::at_least(1));
   }
 };
 

@@ -23,11 +23,11 @@ struct ModelSettings {
   int64_t channels = 16;
   int64_t kernel_size = 7;
 
-  void fields(stretto::declare::Fields& field) {
+  void fields(stretto::settings::Fields& field) {
     field("channels", channels, "channels of the first convolution; the second has twice as many",
-          stretto::declare::at_least(1).at_most(4096));
+          stretto::settings::at_least(1).at_most(4096));
     field("kernel_size", kernel_size, "taps of both convolutions, an odd number",
-          stretto::declare::at_least(1).at_most(31));
+          stretto::settings::at_least(1).at_most(31));
   }
 };
 
@@ -35,10 +35,10 @@ struct Settings {
   ModelSettings model;
   int64_t patience = 3;
 
-  void fields(stretto::declare::Fields& field) {
+  void fields(stretto::settings::Fields& field) {
     field("model", model, "the network");
     field("patience", patience, "evaluations without a better f1_macro after which the run ends",
-          stretto::declare::at_least(1));
+          stretto::settings::at_least(1));
   }
 };
 

@@ -8,7 +8,7 @@
 #include "stretto/command/checks.h"
 #include "stretto/config/evaluation.h"
 #include "stretto/config/foreign/foreign.h"
-#include "stretto/declare/variables.h"
+#include "stretto/settings/variables.h"
 
 namespace stretto::command {
 namespace {
@@ -72,7 +72,7 @@ Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::st
   while (true) {
     try {
       return load_recipe(arguments.recipe, overrides, arguments.program, foreign);
-    } catch (const declare::UnsetVariableError& error) {
+    } catch (const settings::UnsetVariableError& error) {
       if (std::ranges::find(unread, error.setting()) == unread.end()) throw;
       overrides.push_back(error.setting() + "=null");
     }

@@ -23,7 +23,7 @@ struct RecipeArguments {
   bool allow_nonfinite = false;    // of `stretto test`
   foreign::FlagPlaces flags = {};  // of the lines of a recipe that a script's flags became
   LaunchArguments launch;
-  std::vector<declare::Field> program = {};  // settings declared by the program: see load_recipe
+  std::vector<settings::Field> program = {};  // settings declared by the program: see load_recipe
 };
 
 // REQUIRES: `arguments` outlives the verb.

@@ -20,7 +20,7 @@ std::string equation(const BatchPlan& plan) {
 }
 
 [[noreturn]] void refuse_contradiction(const BatchPlan& plan, int64_t share,
-                                       const declare::Origins& origins) {
+                                       const settings::Origins& origins) {
   const int64_t product = plan.batch_size * plan.world_size * plan.grad_accumulation_steps;
   throw ConfigError(
       "{}: {} does not hold, the right-hand side is {}; change {} to {}, or {} to {}, or omit one of them",
@@ -28,14 +28,15 @@ std::string equation(const BatchPlan& plan) {
       origins.mention("training.global_batch_size"), product, origins.mention("training.batch_size"), share);
 }
 
-[[noreturn]] void refuse_empty_steps(const BatchPlan& plan, const declare::Origins& origins) {
+[[noreturn]] void refuse_empty_steps(const BatchPlan& plan, const settings::Origins& origins) {
   throw ConfigError("{}: {}: {} samples leave accumulation steps without samples; set {} to at most {}",
                     origins.label("training.global_batch_size"), equation(plan), plan.global_batch_size,
                     origins.mention("training.grad_accumulation_steps"), plan.global_batch_size);
 }
 
 // Divides a given global size. If only batch_size is given, uses the number of accumulation steps that fits it best.
-BatchPlan divide_global(const TrainingConfig& training, int64_t world_size, const declare::Origins& origins) {
+BatchPlan divide_global(const TrainingConfig& training, int64_t world_size,
+                        const settings::Origins& origins) {
   const int64_t global = *training.global_batch_size;
   BatchPlan plan{.global_batch_size = global, .world_size = world_size};
   const auto share = [&] { return divide_up(global, world_size * plan.grad_accumulation_steps); };
@@ -52,7 +53,7 @@ BatchPlan divide_global(const TrainingConfig& training, int64_t world_size, cons
   return plan;
 }
 
-void refuse_two_units(const TrainingConfig& training, const declare::Origins& origins) {
+void refuse_two_units(const TrainingConfig& training, const settings::Origins& origins) {
   const char* by_samples = training.global_batch_size ? "training.global_batch_size" : "training.batch_size";
   throw ConfigError("{}: a micro-batch is sized either by tokens or by samples; remove this or {}",
                     origins.label("training.max_tokens"), origins.mention(by_samples));
@@ -60,7 +61,7 @@ void refuse_two_units(const TrainingConfig& training, const declare::Origins& or
 
 // The micro-batches of a step are the leaves of a binary tree, of which each rank has a subtree.
 void require_deterministic(const TrainingConfig& training, int64_t world_size,
-                           const declare::Origins& origins) {
+                           const settings::Origins& origins) {
   const std::string label = origins.label("training.deterministic");
   if (!std::has_single_bit(static_cast<uint64_t>(world_size))) {
     throw ConfigError(
@@ -92,7 +93,8 @@ void require_deterministic(const TrainingConfig& training, int64_t world_size,
 
 }  // namespace
 
-BatchPlan resolve_batch(const TrainingConfig& training, int64_t world_size, const declare::Origins& origins) {
+BatchPlan resolve_batch(const TrainingConfig& training, int64_t world_size,
+                        const settings::Origins& origins) {
   if (training.deterministic) require_deterministic(training, world_size, origins);
   const int64_t accumulation = training.grad_accumulation_steps.value_or(1);
   if (training.max_tokens) {
@@ -108,7 +110,7 @@ BatchPlan resolve_batch(const TrainingConfig& training, int64_t world_size, cons
 }
 
 void require_whole_copies(const TrainingConfig& training, int64_t world_size,
-                          const declare::Origins& origins) {
+                          const settings::Origins& origins) {
   if (!training.dp_shard || world_size % *training.dp_shard == 0) return;
   throw ConfigError("{}: {} ranks cannot be divided into copies of {} ranks each; change either number",
                     origins.label("training.dp_shard"), world_size, *training.dp_shard);

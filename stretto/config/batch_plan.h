@@ -21,11 +21,11 @@ struct BatchPlan {
 // 1. Throws ConfigError with the equation, its numbers and, from `origins`, the lines to change; and if
 // training.deterministic does not support the settings or the number of ranks. REQUIRES: world_size >= 1.
 BatchPlan resolve_batch(const TrainingConfig& training, int64_t world_size,
-                        const declare::Origins& origins = {});
+                        const settings::Origins& origins = {});
 
 // Throws ConfigError if training.dp_shard does not divide the ranks.
 void require_whole_copies(const TrainingConfig& training, int64_t world_size,
-                          const declare::Origins& origins);
+                          const settings::Origins& origins);
 
 // For example "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps" or "7 samples per step: at most 4 per
 // rank on 2 ranks".

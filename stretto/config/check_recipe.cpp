@@ -84,7 +84,7 @@ void check_new_tagger(const Recipe& recipe) {
 void require_unused_tagger(const Recipe& recipe) {
   Recipe unset;
   if (recipe.sequence_tagger == unset.sequence_tagger) return;
-  for (const declare::Field& field : declare::fields_of(unset.sequence_tagger)) {
+  for (const settings::Field& field : settings::fields_of(unset.sequence_tagger)) {
     const std::string name = "sequence_tagger." + field.key;
     if (recipe.origins.given(name))
       throw ConfigError("{}: it has no effect without model.type: sequence-tagger; set that, or remove this",
@@ -119,16 +119,16 @@ void check_model(const Recipe& recipe) {
 }
 
 bool has_warmup(SchedulerConfig scheduler) {
-  const auto fields = declare::fields_of(scheduler);
-  const declare::Field* field = declare::declaration_in_use(fields, "num_warmup_steps");
+  const auto fields = settings::fields_of(scheduler);
+  const settings::Field* field = settings::declaration_in_use(fields, "num_warmup_steps");
   return field != nullptr && field->rule.in_use();
 }
 
 // Checks a section whose settings depend on its type.
-void check_choice(const Recipe& recipe, const std::string& section, const declare::Choice& choice) {
+void check_choice(const Recipe& recipe, const std::string& section, const settings::Choice& choice) {
   try {
     choice.check();
-  } catch (const declare::SettingError& error) {
+  } catch (const settings::SettingError& error) {
     throw ConfigError("{}: {}", recipe.origins.label(section + "." + error.key), error.problem);
   }
 }

@@ -43,13 +43,13 @@ const std::string interval_pattern = "never|" + positive + "(?:" + whole + "|(?:
                                      ")?(?:epochs?|eps?)|" + decimal + "[smhd])";
 const std::string duration_pattern = positive + decimal + "[smhd]";
 
-declare::Rule interval_rule() {
-  return declare::matches(
+settings::Rule interval_rule() {
+  return settings::matches(
       interval_pattern,
       "an interval: steps (500), epochs (epoch, 0.25ep), a time (30s, 10m, 2h), evaluations (eval) or never");
 }
 
-void require_form(const declare::Rule& rule, const std::string& text) {
+void require_form(const settings::Rule& rule, const std::string& text) {
   if (!rule.accepts(text)) throw ConfigError("\"{}\" is not {}", text, rule.form);
 }
 
@@ -74,11 +74,11 @@ double Interval::count() const {
   return parse_double(number).value_or(1) * unit.size;
 }
 
-void Interval::declare(declare::Fields& field, const std::string& key, const std::string& help) {
+void Interval::declare(settings::Fields& field, const std::string& key, const std::string& help) {
   field(key, text_, help, interval_rule());
 }
 
-declare::Rule duration_rule() { return declare::matches(duration_pattern, "a time: 30s, 10m, 2h or 1d"); }
+settings::Rule duration_rule() { return settings::matches(duration_pattern, "a time: 30s, 10m, 2h or 1d"); }
 
 double parse_duration(const std::string& text) {
   require_form(duration_rule(), text);

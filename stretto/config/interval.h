@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto {
 
@@ -30,7 +30,7 @@ class Interval {
   const std::string& text() const { return text_; }
 
   // Declares a setting of a recipe with this value.
-  void declare(declare::Fields& field, const std::string& key, const std::string& help);
+  void declare(settings::Fields& field, const std::string& key, const std::string& help);
 
   bool operator==(const Interval& other) const { return unit() == other.unit() && count() == other.count(); }
 
@@ -39,7 +39,7 @@ class Interval {
 };
 
 // The rule of a setting that is a duration: "30s", "10m", "2h", "1d".
-declare::Rule duration_rule();
+settings::Rule duration_rule();
 
 // Seconds in such a text. Throws ConfigError for other text.
 double parse_duration(const std::string& text);

@@ -6,11 +6,11 @@
 #include "stretto/config/recipe.h"
 #include "stretto/config/strategy.h"
 #include "stretto/config/task_names.h"
-#include "stretto/declare/describe.h"
-#include "stretto/declare/yaml.h"
-#include "stretto/declare/yaml_override.h"
 #include "stretto/hparams/sharding.h"
 #include "stretto/hub/cache.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/yaml.h"
+#include "stretto/settings/yaml_override.h"
 
 namespace stretto {
 namespace {
@@ -91,24 +91,24 @@ void resolve(Recipe& recipe) {
 }
 
 Recipe parse_recipe(const std::string& yaml, const std::string& name, std::span<const std::string> overrides,
-                    const std::vector<declare::Field>& program) {
-  declare::YamlNode document = declare::parse_yaml(yaml, name);
-  for (const std::string& setting : overrides) declare::apply_override(document, setting);
+                    const std::vector<settings::Field>& program) {
+  settings::YamlNode document = settings::parse_yaml(yaml, name);
+  for (const std::string& setting : overrides) settings::apply_override(document, setting);
   Recipe recipe;
   recipe.program.list = program;
-  recipe.origins = declare::read_fields(declare::fields_of(recipe), document);
+  recipe.origins = settings::read_fields(settings::fields_of(recipe), document);
   resolve(recipe);
   return recipe;
 }
 
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
-                   const std::vector<declare::Field>& program) {
+                   const std::vector<settings::Field>& program) {
   return parse_recipe(read_file(file), file.string(), overrides, program);
 }
 
 std::string dump_recipe(const Recipe& recipe) {
   Recipe bound = recipe;
-  return declare::to_yaml(declare::fields_of(bound));
+  return settings::to_yaml(settings::fields_of(bound));
 }
 
 std::string encode_recipe(const Recipe& recipe) {
@@ -116,7 +116,7 @@ std::string encode_recipe(const Recipe& recipe) {
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Recipe decode_recipe(const std::string& text, const std::vector<declare::Field>& program) {
+Recipe decode_recipe(const std::string& text, const std::vector<settings::Field>& program) {
   const auto encoded = nlohmann::json::parse(text);
   Recipe recipe = parse_recipe(encoded.at("yaml"), "recipe from the launcher", {}, program);
   encoded.at("places").get_to(recipe.origins.places);
@@ -163,7 +163,7 @@ const std::set<std::string> free_settings = {"checkpoint",
                                              "training.max_tokens",
                                              "training.grad_accumulation_steps"};
 
-bool is_input_path(const declare::Field& field) {
+bool is_input_path(const settings::Field& field) {
   const bool is_path = std::holds_alternative<std::filesystem::path*>(field.slot) ||
                        std::holds_alternative<std::optional<std::filesystem::path>*>(field.slot);
   return is_path && field.key != "output";
@@ -171,16 +171,16 @@ bool is_input_path(const declare::Field& field) {
 
 // `is_included` receives the field and dotted name of each section and setting.
 template <class IsIncluded>
-void collect_settings(const std::vector<declare::Field>& fields, const std::string& prefix,
+void collect_settings(const std::vector<settings::Field>& fields, const std::string& prefix,
                       const IsIncluded& is_included, nlohmann::json& settings) {
-  for (const declare::Field& field : fields) {
+  for (const settings::Field& field : fields) {
     const std::string name = prefix + field.key;
     if (!is_included(field, name)) continue;
     if (field.is_section()) {
       if (!field.rule.in_use()) continue;
       collect_settings(field.fields, name + ".", is_included, settings);
     } else if (field.rule.in_use()) {
-      settings[name] = declare::value_of(field);
+      settings[name] = settings::value_of(field);
     }
   }
 }
@@ -189,7 +189,7 @@ template <class IsIncluded>
 nlohmann::json select_settings(const Recipe& recipe, const IsIncluded& is_included) {
   Recipe bound = recipe;
   nlohmann::json settings = nlohmann::json::object();
-  collect_settings(declare::fields_of(bound), "", is_included, settings);
+  collect_settings(settings::fields_of(bound), "", is_included, settings);
   return settings;
 }
 
@@ -207,25 +207,25 @@ nlohmann::json shared_settings(const Recipe& recipe) {
   return select_settings(recipe, [](const auto& field, const auto&) { return !is_input_path(field); });
 }
 
-std::string recipe_help(const std::vector<declare::Field>& program) {
+std::string recipe_help(const std::vector<settings::Field>& program) {
   Recipe defaults;
   defaults.program.list = program;
-  return declare::to_help(declare::fields_of(defaults));
+  return settings::to_help(settings::fields_of(defaults));
 }
 
-std::string recipe_sections(const std::vector<declare::Field>& program) {
+std::string recipe_sections(const std::vector<settings::Field>& program) {
   Recipe defaults;
   defaults.program.list = program;
-  return declare::sections_help(declare::fields_of(defaults));
+  return settings::sections_help(settings::fields_of(defaults));
 }
 
 std::string recipe_help_on(const std::string& name) {
   Recipe defaults;
-  const auto fields = declare::fields_of(defaults);
-  std::string text = declare::to_help(fields, name);
+  const auto fields = settings::fields_of(defaults);
+  std::string text = settings::to_help(fields, name);
   if (!text.empty()) return text;
-  std::string hint = did_you_mean(name, declare::all_names(fields));
-  for (const std::string& known : declare::all_names(fields)) {
+  std::string hint = did_you_mean(name, settings::all_names(fields));
+  for (const std::string& known : settings::all_names(fields)) {
     if (hint.empty() && known.ends_with("." + name)) hint = fmt::format("; did you mean \"{}\"?", known);
   }
   throw ConfigError("\"{}\" is neither a verb nor a setting of a recipe{}", name, hint);
@@ -233,7 +233,7 @@ std::string recipe_help_on(const std::string& name) {
 
 nlohmann::ordered_json recipe_schema() {
   Recipe defaults;
-  return declare::to_schema(declare::fields_of(defaults), "stretto recipe");
+  return settings::to_schema(settings::fields_of(defaults), "stretto recipe");
 }
 
 }  // namespace stretto

@@ -24,8 +24,8 @@ ModelRule make_model_rule(const std::string& name, const SavingLimits& limits) {
   return {"best_" + metric, metric, limits};
 }
 
-declare::Rule model_rule_form() {
-  return declare::matches(
+settings::Rule model_rule_form() {
+  return settings::matches(
       name_pattern + "(?::(?:min|max))?(?:[<>]" + number_pattern + ")?",
       "a metric, optionally with a limit: best_accuracy, best_f1>0.5, best_valid_loss<0.7");
 }

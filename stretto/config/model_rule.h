@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "stretto/declare/rule.h"
+#include "stretto/settings/rule.h"
 
 namespace stretto {
 
@@ -28,6 +28,6 @@ ModelRule make_model_rule(const std::string& name, const SavingLimits& limits = 
 // The same as an element of checkpoint.save_models: "best_accuracy", "best_f1>0.5", "best_valid_loss<0.7", and for metrics that
 // are not built in "best_quality:max".
 ModelRule parse_model_rule(const std::string& text);
-declare::Rule model_rule_form();
+settings::Rule model_rule_form();
 
 }  // namespace stretto

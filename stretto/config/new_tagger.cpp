@@ -5,10 +5,10 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/declare/read.h"
-#include "stretto/declare/rule.h"
-#include "stretto/declare/yaml.h"
 #include "stretto/hub/cache.h"
+#include "stretto/settings/read.h"
+#include "stretto/settings/rule.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto {
 namespace {
@@ -20,8 +20,8 @@ struct TaggerFile {
   std::string model_type = "sequence-tagger";
   TaggerSettings settings;
 
-  void fields(declare::Fields& field) {
-    field("model_type", model_type, "the family", declare::one_of({"sequence-tagger"}));
+  void fields(settings::Fields& field) {
+    field("model_type", model_type, "the family", settings::one_of({"sequence-tagger"}));
     settings.fields(field);
   }
 };
@@ -55,52 +55,52 @@ void check(const TaggerSettings& tagger, const std::function<bool(const std::str
 
 }  // namespace
 
-void TaggerSettings::fields(declare::Fields& field) {
+void TaggerSettings::fields(settings::Fields& field) {
   field("transformer", transformer,
         "model folder of a transformer, whose states are part of a word's vector; unset: none");
   field(
       "layers", layers,
       "the transformer's layers that are read: numbers, separated by commas, from 0 (its embeddings) or from the end (-1: the last); or all",
-      declare::matches("all|-?[0-9]{1,3}( *, *-?[0-9]{1,3})*", "layers: -1, or -1,-2,-3,-4, or all"));
+      settings::matches("all|-?[0-9]{1,3}( *, *-?[0-9]{1,3})*", "layers: -1, or -1,-2,-3,-4, or all"));
   field("layer_mean", layer_mean, "several layers: their mean; off: one after another");
   field("subtoken_pooling", subtoken_pooling,
         "the vector of a word of several tokens: that of the first, of the last, both, or the mean of all",
-        declare::one_of({"first", "last", "first_last", "mean"}));
+        settings::one_of({"first", "last", "first_last", "mean"}));
   field("fine_tune", fine_tune, "train the transformer too; off: it stays as it is, without dropout");
   field(
       "word_vectors", word_vectors,
       "file of word vectors: GloVe's or word2vec's text, or word2vec's binary form; its words are the vocabulary; unset: random vectors of the words of data.train");
   field("word_dimensions", word_dimensions,
         "elements of a random word vector; 0: none; unset: 100, or 0 with transformer",
-        declare::at_least(0).at_most(largest_tagger));
+        settings::at_least(0).at_most(largest_tagger));
   field("train_words", train_words,
         "train the word vectors too; unset: random ones, but not those of word_vectors");
   field("min_word_count", min_word_count,
         "random vectors: words that occur less often in data.train are unknown",
-        declare::at_least(1).at_most(largest_tagger));
+        settings::at_least(1).at_most(largest_tagger));
   field("lowercase", lowercase,
         "look words up in lower case; unset: if word_vectors has no word with an upper-case letter");
   field("character_dimensions", character_dimensions,
         "elements of a character's vector; 0: no characters; unset: 25, or 0 with transformer",
-        declare::at_least(0).at_most(largest_tagger));
+        settings::at_least(0).at_most(largest_tagger));
   field("character_hidden_size", character_hidden_size,
         "state of each direction of the LSTM over a word's characters",
-        declare::at_least(1).at_most(largest_tagger));
+        settings::at_least(1).at_most(largest_tagger));
   field("reproject_embeddings", reproject_embeddings,
         "a linear map between the vectors and the recurrent layer");
   field("rnn_type", rnn_type, "the layer over the words of a sentence",
-        declare::one_of({"LSTM", "GRU", "none"}));
+        settings::one_of({"LSTM", "GRU", "none"}));
   field("hidden_size", hidden_size, "its state in each direction",
-        declare::at_least(1).at_most(largest_tagger));
-  field("rnn_layers", rnn_layers, "the number of such layers", declare::at_least(1).at_most(100));
+        settings::at_least(1).at_most(largest_tagger));
+  field("rnn_layers", rnn_layers, "the number of such layers", settings::at_least(1).at_most(100));
   field("bidirectional", bidirectional, "in both directions, or from the first word to the last only");
   field("use_crf", use_crf,
         "choose the tags of a sentence together, by a conditional random field; off: each by itself");
   field("dropout", dropout, "dropout of single elements, also between recurrent layers",
-        declare::at_least(0).below(1));
-  field("word_dropout", word_dropout, "dropout of whole words", declare::at_least(0).below(1));
+        settings::at_least(0).below(1));
+  field("word_dropout", word_dropout, "dropout of whole words", settings::at_least(0).below(1));
   field("locked_dropout", locked_dropout, "dropout of the same elements in all words of a sentence",
-        declare::at_least(0).below(1));
+        settings::at_least(0).below(1));
 }
 
 bool is_new_tagger(const ModelConfig& model) {
@@ -126,8 +126,8 @@ TaggerSettings read_new_tagger(const Recipe& recipe) {
   }
   const std::filesystem::path& path = recipe.model.config.value();
   TaggerFile file;
-  const declare::YamlNode document = declare::parse_yaml(read_file(path), path.string());
-  const declare::Origins origins = declare::read_fields(declare::fields_of(file), document);
+  const settings::YamlNode document = settings::parse_yaml(read_file(path), path.string());
+  const settings::Origins origins = settings::read_fields(settings::fields_of(file), document);
   if (file.settings.transformer) file.settings.transformer = hub::resolve_model(*file.settings.transformer);
   check(
       file.settings, [&](const std::string& name) { return origins.given(name); },

@@ -5,17 +5,17 @@
 #include "stretto/base/error.h"
 #include "stretto/config/model_rule.h"
 #include "stretto/config/task_names.h"
-#include "stretto/declare/describe.h"
-#include "stretto/declare/rule.h"
 #include "stretto/hparams/schedule_registry.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/rule.h"
 #include "stretto/track/registry.h"
 
 // The declaration of every setting: key, member, help, range or choices. Defaults are the structs'.
 namespace stretto {
 
-using declare::above;
-using declare::at_least;
-using declare::one_of;
+using settings::above;
+using settings::at_least;
+using settings::one_of;
 
 namespace {
 
@@ -24,9 +24,9 @@ constexpr double max_count = 1e6;
 constexpr double max_total = 1e9;
 
 // A program may declare new sections, and model, tokenizer and data, which stretto then does not read.
-void require_free_name(const std::string& key, const std::vector<declare::Field>& taken) {
+void require_free_name(const std::string& key, const std::vector<settings::Field>& taken) {
   const bool is_programs = key == "model" || key == "tokenizer" || key == "data";
-  const bool is_taken = std::ranges::find(taken, key, &declare::Field::key) != taken.end();
+  const bool is_taken = std::ranges::find(taken, key, &settings::Field::key) != taken.end();
   if (is_programs || !is_taken) return;
   throw ConfigError(
       "this program declares the setting \"{}\", which is reserved by stretto; a program may declare model, tokenizer, data and new names",
@@ -35,7 +35,7 @@ void require_free_name(const std::string& key, const std::vector<declare::Field>
 
 }  // namespace
 
-void ModelConfig::fields(declare::Fields& field) {
+void ModelConfig::fields(settings::Fields& field) {
   field(
       "path", path,
       "model folder in Hugging Face layout to start from: config.json and model.safetensors; or the name (owner/name) of a model that `stretto pull` has fetched");
@@ -50,7 +50,7 @@ void ModelConfig::fields(declare::Fields& field) {
         at_least(0).below(1));
 }
 
-void TokenizerConfig::fields(declare::Fields& field) {
+void TokenizerConfig::fields(settings::Fields& field) {
   field("path", path,
         "folder with tokenizer.json, vocab.txt, vocab.json or sentencepiece.bpe.model; unset: model.path");
   field("lowercase", lowercase,
@@ -60,7 +60,7 @@ void TokenizerConfig::fields(declare::Fields& field) {
       "byte-level BPE: put a space in front of each text; unset: as the tokenizer's files say, with task token-classification true");
 }
 
-void TextClassificationConfig::fields(declare::Fields& field) {
+void TextClassificationConfig::fields(settings::Fields& field) {
   field(
       "problem_type", problem_type,
       "as in transformers: single_label_classification; regression, of labels that are numbers; multi_label_classification, of any number of classes per text; unset: single_label_classification, or what glue_task is",
@@ -82,7 +82,7 @@ std::string TextClassificationConfig::problem() const {
   return problem_type.value_or(glue_task == "stsb" ? "regression" : "single_label_classification");
 }
 
-void DataConfig::fields(declare::Fields& field) {
+void DataConfig::fields(settings::Fields& field) {
   field(
       "train", train,
       "training samples: .tsv, .csv or .jsonl; CoNLL or .jsonl for tags; SQuAD's .json or .jsonl for questions");
@@ -121,7 +121,7 @@ void DataConfig::fields(declare::Fields& field) {
         "folder in which token ids are cached between runs; unset: cache/ in the output folder");
 }
 
-void TokenClassificationConfig::fields(declare::Fields& field) {
+void TokenClassificationConfig::fields(settings::Fields& field) {
   field(
       "long_sentences", long_sentences,
       "sentences of more than data.max_length tokens: window splits them into overlapping samples, in which each word is predicted once; cut leaves the words behind out; refuse ends the run",
@@ -156,7 +156,7 @@ void TokenClassificationConfig::fields(declare::Fields& field) {
       one_of({"none", "cpu", "gpu"}));
 }
 
-void QuestionAnsweringConfig::fields(declare::Fields& field) {
+void QuestionAnsweringConfig::fields(settings::Fields& field) {
   field(
       "version_2_with_negative", version_2_with_negative,
       "whether questions may have no answer, as in SQuAD 2.0; unset: if one of the evaluated file has none");
@@ -175,7 +175,7 @@ void QuestionAnsweringConfig::fields(declare::Fields& field) {
       one_of({"refuse", "skip"}));
 }
 
-void TrainingConfig::fields(declare::Fields& field) {
+void TrainingConfig::fields(settings::Fields& field) {
   field("epochs", epochs, "number of passes over the training samples; 2.5: the last one ends in its middle",
         above(0).at_most(max_count));
   field("max_steps", max_steps, "total number of optimizer steps; overrides epochs",
@@ -287,7 +287,7 @@ void TrainingConfig::fields(declare::Fields& field) {
         above(0).at_most(1));
 }
 
-void OptimizerConfig::fields(declare::Fields& field) {
+void OptimizerConfig::fields(settings::Fields& field) {
   Choice::fields(field);
   field(
       "scale_lr", scale_lr,
@@ -301,7 +301,7 @@ OptimizerConfig::OptimizerConfig()
     : Choice(optim::optimizer_kinds(), "AdamW",
              "optimizer; its settings have the names of PyTorch's arguments") {}
 
-void SchedulerConfig::fields(declare::Fields& field) {
+void SchedulerConfig::fields(settings::Fields& field) {
   Choice::fields(field);
   field("num_warmup_samples", num_warmup_samples,
         "with types that have a warm-up, instead of num_warmup_steps: training samples until lr is reached",
@@ -314,7 +314,7 @@ SchedulerConfig::SchedulerConfig()
           "schedule of the learning rate; its settings have the names of PyTorch's and transformers' arguments") {
 }
 
-void CheckpointConfig::fields(declare::Fields& field) {
+void CheckpointConfig::fields(settings::Fields& field) {
   field(
       "monitor", monitor,
       "metric by which the best model is chosen: a metric of the task, or loss; unset: the task's main metric");
@@ -341,7 +341,7 @@ void CheckpointConfig::fields(declare::Fields& field) {
       model_rule_form());
 }
 
-void EvaluateConfig::fields(declare::Fields& field) {
+void EvaluateConfig::fields(settings::Fields& field) {
   every.declare(field, "every", "interval at which the validation samples are evaluated, and at the end");
   field("at_start", at_start, "evaluate before the first step too; this evaluation selects no model");
   field("batch_size", batch_size, "samples per rank and batch; unset: as in training",
@@ -357,7 +357,7 @@ void EvaluateConfig::fields(declare::Fields& field) {
       "log precision, recall and F1 of each class or type of span with each evaluation, as `stretto test` does");
 }
 
-void EarlyStoppingConfig::fields(declare::Fields& field) {
+void EarlyStoppingConfig::fields(settings::Fields& field) {
   field("patience", patience,
         "evaluations without improvement after which the run ends; 1: at the first; unset: never",
         at_least(1).at_most(max_total));
@@ -372,12 +372,12 @@ void EarlyStoppingConfig::fields(declare::Fields& field) {
       "with one of the above: if the metric is not finite, end with the best model so far; off: that is an error");
 }
 
-void ParametersConfig::fields(declare::Fields& field) {
+void ParametersConfig::fields(settings::Fields& field) {
   field("freeze", freeze, "patterns of parameters that are not trained: [\"embeddings.*\"]");
   field("lr_factors", lr_factors,
         "factors of the learning rate by pattern, the first that matches: [\"head.*=3\", \"encoder.*=0.5\"]",
-        declare::matches("[^=]+=(?:[0-9]{1,9}\\.?[0-9]{0,18}|\\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?",
-                         "a pattern and a factor: head.*=3"));
+        settings::matches("[^=]+=(?:[0-9]{1,9}\\.?[0-9]{0,18}|\\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,2})?",
+                          "a pattern and a factor: head.*=3"));
   field(
       "weight_decay", weight_decay,
       "patterns of parameters to which the optimizer's weight_decay applies although they are biases or weights of norms");
@@ -388,7 +388,7 @@ void ParametersConfig::fields(declare::Fields& field) {
       above(0).at_most(1));
 }
 
-void EmaConfig::fields(declare::Fields& field) {
+void EmaConfig::fields(settings::Fields& field) {
   field(
       "decay", decay,
       "average the weights: average = decay x average + (1 - decay) x weights after each step; unset: no average",
@@ -408,7 +408,7 @@ std::string describe_trackers() {
 
 }  // namespace
 
-void TrackConfig::fields(declare::Fields& field) {
+void TrackConfig::fields(settings::Fields& field) {
   log_every.declare(field, "log_every", "interval between two log lines");
   field("progress", progress,
         "auto: one updated line on a terminal, else log lines; line: log lines; off: none",
@@ -427,7 +427,7 @@ void TrackConfig::fields(declare::Fields& field) {
 }
 
 bool ProgramFields::operator==(const ProgramFields& other) const {
-  return declare::to_yaml(list) == declare::to_yaml(other.list);
+  return settings::to_yaml(list) == settings::to_yaml(other.list);
 }
 
 const std::vector<std::string>& task_names() {
@@ -444,12 +444,12 @@ std::string default_monitor(const Recipe& recipe) {
   return settings.problem() == "multi_label_classification" ? "f1_micro" : "accuracy";
 }
 
-void Recipe::fields(declare::Fields& field) {
+void Recipe::fields(settings::Fields& field) {
   field("task", task, "the task", one_of(task_names()));
   field("model", model, "the model to start from");
   field("tokenizer", tokenizer, "the tokenizer");
   field("data", data, "data files and their columns");
-  const auto with = [this](const char* name) { return declare::Rule{}.used_with("task", task, {name}); };
+  const auto with = [this](const char* name) { return settings::Rule{}.used_with("task", task, {name}); };
   field("text_classification", text_classification,
         "kind of labels, loss and metrics (task: text-classification)", with("text-classification"));
   field("token_classification", token_classification, "words and their tags (task: token-classification)",
@@ -472,7 +472,7 @@ void Recipe::fields(declare::Fields& field) {
   field(
       "resume", resume,
       "auto: from the newest checkpoint in the run folder, if there is one; true: as auto, but it is an error if there is none; false: it is an error if there is one; or the folder of a checkpoint");
-  for (const declare::Field& own : program.list) {
+  for (const settings::Field& own : program.list) {
     require_free_name(own.key, field.list());
     field.put(own);
   }

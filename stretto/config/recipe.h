@@ -12,10 +12,10 @@
 
 #include "stretto/config/interval.h"
 #include "stretto/config/tagger_settings.h"
-#include "stretto/declare/choice.h"
-#include "stretto/declare/fields.h"
-#include "stretto/declare/read.h"
 #include "stretto/hparams/optimizer_options.h"
+#include "stretto/settings/choice.h"
+#include "stretto/settings/fields.h"
+#include "stretto/settings/read.h"
 
 namespace stretto {
 
@@ -30,7 +30,7 @@ struct ModelConfig {
       std::nullopt;  // or a new model, by the settings of the section of its name
   std::optional<double> dropout = std::nullopt;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -39,7 +39,7 @@ struct TokenizerConfig {
   std::optional<bool> lowercase = std::nullopt;
   std::optional<bool> add_prefix_space = std::nullopt;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const TokenizerConfig&) const = default;
 };
 
@@ -59,7 +59,7 @@ struct DataConfig {
   int64_t pad_to_multiple_of = 16;
   std::optional<std::filesystem::path> cache = std::nullopt;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const DataConfig&) const = default;
 };
 
@@ -72,7 +72,7 @@ struct TextClassificationConfig {
 
   // problem_type, which a regression of GLUE implies.
   std::string problem() const;
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const TextClassificationConfig&) const = default;
 };
 
@@ -88,7 +88,7 @@ struct TokenClassificationConfig {
   bool respect_document_boundaries = true;
   std::string embeddings_storage_mode = "none";
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const TokenClassificationConfig&) const = default;
 };
 
@@ -100,7 +100,7 @@ struct QuestionAnsweringConfig {
   double null_score_diff_threshold = 0;
   std::string misplaced_answers = "refuse";
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const QuestionAnsweringConfig&) const = default;
 };
 
@@ -138,35 +138,35 @@ struct TrainingConfig {
   double spike_factor = 10;
   double rollback_lr_factor = 0.5;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const TrainingConfig&) const = default;
 };
 
 // optimizer: a type and its settings (hparams/optimizer_options.h). In programs:
 //   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
-struct OptimizerConfig : declare::Choice {
+struct OptimizerConfig : settings::Choice {
   OptimizerConfig();
   std::string scale_lr = "none";
   std::optional<int64_t> base_batch_size = std::nullopt;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const OptimizerConfig&) const = default;
   template <class Options>
-  requires(!std::derived_from<Options, declare::Choice>) OptimizerConfig& operator=(const Options& options) {
+  requires(!std::derived_from<Options, settings::Choice>) OptimizerConfig& operator=(const Options& options) {
     choose(options);
     return *this;
   }
 };
 
 // scheduler: the same (hparams/schedule_registry.h).
-struct SchedulerConfig : declare::Choice {
+struct SchedulerConfig : settings::Choice {
   SchedulerConfig();
   std::optional<int64_t> num_warmup_samples = std::nullopt;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const SchedulerConfig&) const = default;
   template <class Options>
-  requires(!std::derived_from<Options, declare::Choice>) SchedulerConfig& operator=(const Options& options) {
+  requires(!std::derived_from<Options, settings::Choice>) SchedulerConfig& operator=(const Options& options) {
     choose(options);
     return *this;
   }
@@ -185,7 +185,7 @@ struct CheckpointConfig {
   bool allow_nonfinite = false;
   std::vector<std::string> save_models = {};
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const CheckpointConfig&) const = default;
 };
 
@@ -197,7 +197,7 @@ struct EvaluateConfig {
   int64_t sanity_steps = 0;
   bool by_class = false;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const EvaluateConfig&) const = default;
 };
 
@@ -212,7 +212,7 @@ struct EarlyStoppingConfig {
   bool check_finite = true;
 
   bool in_use() const { return patience || stopping_threshold || divergence_threshold; }
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const EarlyStoppingConfig&) const = default;
 };
 
@@ -224,7 +224,7 @@ struct ParametersConfig {
   std::vector<std::string> no_weight_decay = {};
   std::optional<double> layer_decay = std::nullopt;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const ParametersConfig&) const = default;
 };
 
@@ -234,7 +234,7 @@ struct EmaConfig {
   bool warmup = false;
   bool evaluate = true;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const EmaConfig&) const = default;
 };
 
@@ -248,13 +248,13 @@ struct TrackConfig {
   std::vector<std::string> tags = {};
   Interval histograms = {};
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const TrackConfig&) const = default;
 };
 
 // Settings declared by a program; their values are stored in the program's own struct.
 struct ProgramFields {
-  std::vector<declare::Field> list = {};
+  std::vector<settings::Field> list = {};
 
   bool operator==(const ProgramFields& other) const;  // by value
 };
@@ -280,25 +280,25 @@ struct Recipe {
   std::filesystem::path output = "runs/latest";
   std::string resume = "auto";
 
-  declare::Origins origins = {};  // where each setting was set, for error messages
+  settings::Origins origins = {};  // where each setting was set, for error messages
   ProgramFields program = {};     // in addition, or instead of the sections model, tokenizer and data
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const Recipe&) const = default;
 };
 
 // Reads a recipe, applies `overrides` ("optimizer.lr=3e-5", in order) and resolves it. Relative paths stay relative to
-// the working directory. `program`: the fields of a program's own settings (declare::fields_of), which are read,
+// the working directory. `program`: the fields of a program's own settings (settings::fields_of), which are read,
 // checked and printed like stretto's; a section model, tokenizer or data among them replaces stretto's. REQUIRES: their
 // struct outlives the recipe. Throws ConfigError with file:line:column, IoError for an unreadable file. Requirements of
 // a verb are checked by check_recipe.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides = {},
-                   const std::vector<declare::Field>& program = {});
+                   const std::vector<settings::Field>& program = {});
 
 // As load_recipe, from text; `name` begins every place.
 Recipe parse_recipe(const std::string& yaml, const std::string& name,
                     std::span<const std::string> overrides = {},
-                    const std::vector<declare::Field>& program = {});
+                    const std::vector<settings::Field>& program = {});
 
 // Fills in settings implied by others: the strategy's precision (training.strategy becomes the kind without precision),
 // the tokenizer's folder, the cache, the monitored metric. Idempotent. Throws ConfigError for an unknown strategy and
@@ -311,7 +311,7 @@ std::string dump_recipe(const Recipe& recipe);
 // Serialises the recipe and its origins for another process: decode_recipe reads no file and expands no variable.
 // REQUIRES: recipe is resolved.
 std::string encode_recipe(const Recipe& recipe);
-Recipe decode_recipe(const std::string& text, const std::vector<declare::Field>& program = {});
+Recipe decode_recipe(const std::string& text, const std::vector<settings::Field>& program = {});
 
 // The settings that affect the result of a run (unlike output, logging, retention), by dotted name.
 nlohmann::json computing_settings(const Recipe& recipe);
@@ -324,13 +324,13 @@ bool may_change_on_resume(const std::string& name);
 nlohmann::json shared_settings(const Recipe& recipe);
 
 // Every setting with its meaning, range and default, for --help; `program` as in load_recipe.
-std::string recipe_help(const std::vector<declare::Field>& program = {});
+std::string recipe_help(const std::vector<settings::Field>& program = {});
 
 // The same for one section or setting: "optimizer", "optimizer.lr". Throws ConfigError for an unknown one.
 std::string recipe_help_on(const std::string& name);
 
 // One line per section.
-std::string recipe_sections(const std::vector<declare::Field>& program = {});
+std::string recipe_sections(const std::vector<settings::Field>& program = {});
 
 // The JSON schema (draft 2020-12) of recipe files, for editors and generators.
 nlohmann::ordered_json recipe_schema();

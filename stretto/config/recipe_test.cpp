@@ -7,12 +7,12 @@
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/check_recipe.h"
-#include "stretto/declare/scoped_variable_support.h"
+#include "stretto/settings/scoped_variable_support.h"
 
 namespace stretto {
 namespace {
 
-using declare::ScopedVariable;
+using settings::ScopedVariable;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -242,8 +242,8 @@ struct NetworkSettings {
   int64_t hidden = 32;
   std::filesystem::path shapes = "shapes.txt";
 
-  void fields(declare::Fields& field) {
-    field("hidden", hidden, "width of the hidden layers", declare::at_least(1));
+  void fields(settings::Fields& field) {
+    field("hidden", hidden, "width of the hidden layers", settings::at_least(1));
     field("shapes", shapes, "a file of shapes");
   }
 };
@@ -252,7 +252,7 @@ struct ProgramSettings {
   NetworkSettings model;
   double noise = 0.5;
 
-  void fields(declare::Fields& field) {
+  void fields(settings::Fields& field) {
     field("model", model, "the network");
     field("noise", noise, "of the inputs");
   }
@@ -260,7 +260,7 @@ struct ProgramSettings {
 
 TEST(ProgramFields, AreReadWrittenAndComparedLikeStrettos) {
   ProgramSettings settings;
-  const auto fields = declare::fields_of(settings);
+  const auto fields = settings::fields_of(settings);
   const std::vector<std::string> overrides = {"noise=0.25"};
   const Recipe recipe =
       parse_recipe("model: {hidden: 8}\noptimizer: {lr: 0.1}\n", "r.yaml", overrides, fields);
@@ -276,25 +276,25 @@ TEST(ProgramFields, AreReadWrittenAndComparedLikeStrettos) {
               HasSubstr("width of the hidden layers (whole number, at least 1; default 8)"));
 
   ProgramSettings decoded;
-  decode_recipe(encode_recipe(recipe), declare::fields_of(decoded));
+  decode_recipe(encode_recipe(recipe), settings::fields_of(decoded));
   EXPECT_EQ(decoded.model.hidden, 8);
   EXPECT_EQ(decoded.noise, 0.25);
 }
 
 TEST(ProgramFields, ReplaceASectionOfStrettos) {
   ProgramSettings settings;
-  EXPECT_THAT([&] { parse_recipe("model: {path: x}\n", "r.yaml", {}, declare::fields_of(settings)); },
+  EXPECT_THAT([&] { parse_recipe("model: {path: x}\n", "r.yaml", {}, settings::fields_of(settings)); },
               ThrowsMessage<ConfigError>(StartsWith("r.yaml:1:9: model.path is not a setting")));
-  EXPECT_THAT([&] { parse_recipe("model: {hidden: 0}\n", "r.yaml", {}, declare::fields_of(settings)); },
+  EXPECT_THAT([&] { parse_recipe("model: {hidden: 0}\n", "r.yaml", {}, settings::fields_of(settings)); },
               ThrowsMessage<ConfigError>(HasSubstr("model.hidden: 0 is out of range")));
 }
 
 TEST(ProgramFields, CannotTakeANameOfStrettos) {
   struct Taken {
     int64_t training = 1;
-    void fields(declare::Fields& field) { field("training", training, "mine"); }
+    void fields(settings::Fields& field) { field("training", training, "mine"); }
   } settings;
-  EXPECT_THAT([&] { parse_recipe("output: o\n", "r.yaml", {}, declare::fields_of(settings)); },
+  EXPECT_THAT([&] { parse_recipe("output: o\n", "r.yaml", {}, settings::fields_of(settings)); },
               ThrowsMessage<ConfigError>(
                   HasSubstr("declares the setting \"training\", which is reserved by stretto")));
 }

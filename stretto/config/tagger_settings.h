@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto {
 
@@ -38,7 +38,7 @@ struct TaggerSettings {
   int64_t words() const { return word_dimensions.value_or(transformer ? 0 : 100); }
   int64_t characters() const { return character_dimensions.value_or(transformer ? 0 : 25); }
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const TaggerSettings&) const = default;
 };
 

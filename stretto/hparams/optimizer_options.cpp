@@ -2,25 +2,25 @@
 
 #include <fmt/format.h>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::above;
-using declare::at_least;
-using declare::Settings;
+using settings::above;
+using settings::at_least;
+using settings::Settings;
 
 namespace {
 
 // What most of them have. Defaults are the structs'.
 template <class Options>
-void declare_lr_and_weight_decay(declare::Fields& field, Options& options) {
+void declare_lr_and_weight_decay(settings::Fields& field, Options& options) {
   field("lr", options.lr, "peak learning rate", at_least(0));
   field("weight_decay", options.weight_decay, "not applied to biases and norm weights", at_least(0));
 }
 
 template <class Options>
-void declare_adam(declare::Fields& field, Options& options) {
+void declare_adam(settings::Fields& field, Options& options) {
   declare_lr_and_weight_decay(field, options);
   field("betas", options.betas, "decay rates of the averages of gradient and squared gradient",
         at_least(0).below(1));
@@ -29,9 +29,9 @@ void declare_adam(declare::Fields& field, Options& options) {
 
 }  // namespace
 
-void AdamwOptions::fields(declare::Fields& field) { declare_adam(field, *this); }
+void AdamwOptions::fields(settings::Fields& field) { declare_adam(field, *this); }
 
-void SgdOptions::fields(declare::Fields& field) {
+void SgdOptions::fields(settings::Fields& field) {
   declare_lr_and_weight_decay(field, *this);
   field("momentum", momentum, "momentum factor", at_least(0));
   field("dampening", dampening, "dampening of the momentum");
@@ -40,24 +40,24 @@ void SgdOptions::fields(declare::Fields& field) {
 
 void SgdOptions::check() const {
   if (!nesterov || (momentum > 0 && dampening == 0)) return;
-  throw declare::SettingError(
+  throw settings::SettingError(
       "nesterov", fmt::format("Nesterov momentum needs a momentum above 0 and dampening 0; found {} and {}",
                               momentum, dampening));
 }
 
-void AdamOptions::fields(declare::Fields& field) {
+void AdamOptions::fields(settings::Fields& field) {
   declare_adam(field, *this);
   field("amsgrad", amsgrad, "divide by the largest average of the squared gradient so far");
 }
 
-void AdadeltaOptions::fields(declare::Fields& field) {
+void AdadeltaOptions::fields(settings::Fields& field) {
   declare_lr_and_weight_decay(field, *this);
   field("rho", rho, "decay rate of the averages of squared gradient and squared update",
         at_least(0).at_most(1));
   field("eps", eps, "added to both averages", at_least(0));
 }
 
-void AdagradOptions::fields(declare::Fields& field) {
+void AdagradOptions::fields(settings::Fields& field) {
   declare_lr_and_weight_decay(field, *this);
   field("lr_decay", lr_decay, "lr is divided by 1 + lr_decay x steps", at_least(0));
   field("initial_accumulator_value", initial_accumulator_value, "of the sum of squared gradients",
@@ -65,12 +65,12 @@ void AdagradOptions::fields(declare::Fields& field) {
   field("eps", eps, "added to the denominator", at_least(0));
 }
 
-void AdamaxOptions::fields(declare::Fields& field) { declare_adam(field, *this); }
+void AdamaxOptions::fields(settings::Fields& field) { declare_adam(field, *this); }
 
-void AdafactorOptions::fields(declare::Fields& field) {
+void AdafactorOptions::fields(settings::Fields& field) {
   declare_lr_and_weight_decay(field, *this);
   field("beta2_decay", beta2_decay, "the average of squared gradients decays at 1 - step^beta2_decay",
-        declare::Rule{}.at_most(0));
+        settings::Rule{}.at_most(0));
   field(
       "eps", eps,
       "lower limits of the averages (0: the machine epsilon) and of a tensor's root mean square, by which lr is multiplied",
@@ -78,27 +78,27 @@ void AdafactorOptions::fields(declare::Fields& field) {
   field("d", d, "largest root mean square of an update", at_least(1));
 }
 
-void AsgdOptions::fields(declare::Fields& field) {
+void AsgdOptions::fields(settings::Fields& field) {
   declare_lr_and_weight_decay(field, *this);
   field("lambd", lambd, "decay term", at_least(0));
   field("alpha", alpha, "power by which lr falls", at_least(0));
   field("t0", t0, "step at which averaging begins", at_least(0));
 }
 
-void NadamOptions::fields(declare::Fields& field) {
+void NadamOptions::fields(settings::Fields& field) {
   declare_adam(field, *this);
   field("momentum_decay", momentum_decay, "decay of the momentum's schedule", at_least(0));
   field("decoupled_weight_decay", decoupled_weight_decay,
         "as AdamW applies it, not as a part of the gradient");
 }
 
-void RadamOptions::fields(declare::Fields& field) {
+void RadamOptions::fields(settings::Fields& field) {
   declare_adam(field, *this);
   field("decoupled_weight_decay", decoupled_weight_decay,
         "as AdamW applies it, not as a part of the gradient");
 }
 
-void RmspropOptions::fields(declare::Fields& field) {
+void RmspropOptions::fields(settings::Fields& field) {
   declare_lr_and_weight_decay(field, *this);
   field("alpha", alpha, "decay rate of the average of squared gradients", at_least(0));
   field("eps", eps, "added to the denominator", at_least(0));
@@ -106,7 +106,7 @@ void RmspropOptions::fields(declare::Fields& field) {
   field("centered", centered, "divide by an estimate of the gradient's variance");
 }
 
-void RpropOptions::fields(declare::Fields& field) {
+void RpropOptions::fields(settings::Fields& field) {
   field("lr", lr, "first size of a step", at_least(0));
   field("etas", etas, "factors by which the size falls where the sign changes, and rises where it stays",
         above(0));
@@ -115,16 +115,16 @@ void RpropOptions::fields(declare::Fields& field) {
 
 void RpropOptions::check() const {
   if (etas[0] < 1 && etas[1] > 1) return;
-  throw declare::SettingError("etas", fmt::format("[{}, {}] is not [below 1, above 1]", etas[0], etas[1]));
+  throw settings::SettingError("etas", fmt::format("[{}, {}] is not [below 1, above 1]", etas[0], etas[1]));
 }
 
-void SparseAdamOptions::fields(declare::Fields& field) {
+void SparseAdamOptions::fields(settings::Fields& field) {
   field("lr", lr, "learning rate", at_least(0));
   field("betas", betas, "decay rates of the averages of gradient and squared gradient", at_least(0).below(1));
   field("eps", eps, "added to the denominator", at_least(0));
 }
 
-void LbfgsOptions::fields(declare::Fields& field) {
+void LbfgsOptions::fields(settings::Fields& field) {
   field("lr", lr, "length of an iteration's move; with a line search, the first that it tries", at_least(0));
   field("max_iter", max_iter, "iterations per step", at_least(1));
   field("max_eval", max_eval, "evaluations of the loss per step; default: max_iter x 5 / 4", at_least(1));
@@ -135,12 +135,12 @@ void LbfgsOptions::fields(declare::Fields& field) {
   field("history_size", history_size,
         "changes of parameters and gradient that are kept, 8 bytes each per parameter", at_least(1));
   field("line_search_fn", line_search_fn, "how the length of a move is found",
-        declare::one_of({"none", "strong_wolfe"}));
+        settings::one_of({"none", "strong_wolfe"}));
 }
 
-std::vector<declare::Kind>& optimizer_kinds() {
+std::vector<settings::Kind>& optimizer_kinds() {
   // The rates of AdamW and SGD are for fine-tuning; the others are torch.optim's.
-  static std::vector<declare::Kind> kinds = {
+  static std::vector<settings::Kind> kinds = {
       {"AdamW", "Adam with decoupled weight decay", Settings(AdamwOptions{.lr = 5e-5})},
       {"SGD", "stochastic gradient descent", Settings(SgdOptions{.lr = 5e-5, .weight_decay = 0.01})},
       {"Adam", "averages of gradient and squared gradient", Settings(AdamOptions{})},

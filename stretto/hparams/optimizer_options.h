@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "stretto/declare/choice.h"
-#include "stretto/declare/fields.h"
+#include "stretto/settings/choice.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -19,7 +19,7 @@ struct AdamwOptions {
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AdamwOptions&) const = default;
 };
 
@@ -30,7 +30,7 @@ struct SgdOptions {
   double dampening = 0;
   bool nesterov = false;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const SgdOptions&) const = default;
 };
@@ -42,7 +42,7 @@ struct AdamOptions {
   double eps = 1e-8;
   bool amsgrad = false;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AdamOptions&) const = default;
 };
 
@@ -52,7 +52,7 @@ struct AdadeltaOptions {
   double rho = 0.9;
   double eps = 1e-6;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AdadeltaOptions&) const = default;
 };
 
@@ -63,7 +63,7 @@ struct AdagradOptions {
   double initial_accumulator_value = 0;
   double eps = 1e-10;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AdagradOptions&) const = default;
 };
 
@@ -73,7 +73,7 @@ struct AdamaxOptions {
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AdamaxOptions&) const = default;
 };
 
@@ -84,7 +84,7 @@ struct AdafactorOptions {
   std::array<double, 2> eps = {0, 1e-3};  // the first 0: the machine epsilon of the master weights
   double d = 1;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AdafactorOptions&) const = default;
 };
 
@@ -95,7 +95,7 @@ struct AsgdOptions {
   double alpha = 0.75;
   double t0 = 1e6;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AsgdOptions&) const = default;
 };
 
@@ -107,7 +107,7 @@ struct NadamOptions {
   double momentum_decay = 4e-3;
   bool decoupled_weight_decay = false;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const NadamOptions&) const = default;
 };
 
@@ -118,7 +118,7 @@ struct RadamOptions {
   double eps = 1e-8;
   bool decoupled_weight_decay = false;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const RadamOptions&) const = default;
 };
 
@@ -130,7 +130,7 @@ struct RmspropOptions {
   double momentum = 0;
   bool centered = false;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const RmspropOptions&) const = default;
 };
 
@@ -139,7 +139,7 @@ struct RpropOptions {
   std::array<double, 2> etas = {0.5, 1.2};
   std::array<double, 2> step_sizes = {1e-6, 50};
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const RpropOptions&) const = default;
 };
@@ -149,7 +149,7 @@ struct SparseAdamOptions {
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const SparseAdamOptions&) const = default;
 };
 
@@ -162,12 +162,12 @@ struct LbfgsOptions {
   int64_t history_size = 100;
   std::string line_search_fn = "none";
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const LbfgsOptions&) const = default;
 };
 
 // The types of `optimizer:` in recipes. A program adds its own by register_optimizer (optim/registry.h), before it reads a
 // recipe.
-std::vector<declare::Kind>& optimizer_kinds();
+std::vector<settings::Kind>& optimizer_kinds();
 
 }  // namespace stretto::optim

@@ -58,16 +58,16 @@ void register_schedule(ScheduleKind kind) {
   registry().push_back(std::move(kind));
 }
 
-std::vector<declare::Kind> schedule_kinds() {
-  std::vector<declare::Kind> kinds;
+std::vector<settings::Kind> schedule_kinds() {
+  std::vector<settings::Kind> kinds;
   for (const ScheduleKind& kind : registry()) kinds.push_back(kind.kind);
   return kinds;
 }
 
-std::unique_ptr<Schedule> make_schedule(const declare::Choice& choice) {
+std::unique_ptr<Schedule> make_schedule(const settings::Choice& choice) {
   try {
     choice.check();
-  } catch (const declare::SettingError& error) {
+  } catch (const settings::SettingError& error) {
     throw ConfigError("{}: {}", choice.type, error.what());
   }
   const auto found =

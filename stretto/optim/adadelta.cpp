@@ -1,7 +1,7 @@
 #include "stretto/optim/adadelta.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -38,7 +38,7 @@ class Adadelta : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> adadelta(const AdadeltaOptions& options) {
-  declare::check_settings(options, "Adadelta");
+  settings::check_settings(options, "Adadelta");
   return std::make_unique<Adadelta>(options);
 }
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/kernels/cpu/factored_loops.h"
 #include "stretto/kernels/flush_denormals.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -164,7 +164,7 @@ class Adafactor : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> adafactor(const AdafactorOptions& options) {
-  declare::check_settings(options, "Adafactor");
+  settings::check_settings(options, "Adafactor");
   return std::make_unique<Adafactor>(options);
 }
 

@@ -1,7 +1,7 @@
 #include "stretto/optim/adagrad.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -42,7 +42,7 @@ class Adagrad : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> adagrad(const AdagradOptions& options) {
-  declare::check_settings(options, "Adagrad");
+  settings::check_settings(options, "Adagrad");
   return std::make_unique<Adagrad>(options);
 }
 

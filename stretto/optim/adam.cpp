@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -58,7 +58,7 @@ class Adam : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> adam(const AdamOptions& options) {
-  declare::check_settings(options, "Adam");
+  settings::check_settings(options, "Adam");
   return std::make_unique<Adam>(options);
 }
 

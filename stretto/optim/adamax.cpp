@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -44,7 +44,7 @@ class Adamax : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> adamax(const AdamaxOptions& options) {
-  declare::check_settings(options, "Adamax");
+  settings::check_settings(options, "Adamax");
   return std::make_unique<Adamax>(options);
 }
 

@@ -1,8 +1,8 @@
 #include "stretto/optim/adamw.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/kernels/adamw.h"
 #include "stretto/optim/elementwise.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -66,7 +66,7 @@ class Adamw : public ElementwiseOptimizer, private RowRule {
 }  // namespace
 
 std::unique_ptr<Optimizer> adamw(const AdamwOptions& options) {
-  declare::check_settings(options, "AdamW");
+  settings::check_settings(options, "AdamW");
   return std::make_unique<Adamw>(options);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -61,7 +61,7 @@ class Asgd : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> asgd(const AsgdOptions& options) {
-  declare::check_settings(options, "ASGD");
+  settings::check_settings(options, "ASGD");
   return std::make_unique<Asgd>(options);
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -277,7 +277,7 @@ class Lbfgs : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> lbfgs(const LbfgsOptions& options) {
-  declare::check_settings(options, "LBFGS");
+  settings::check_settings(options, "LBFGS");
   return std::make_unique<Lbfgs>(options);
 }
 

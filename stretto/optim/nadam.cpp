@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -64,7 +64,7 @@ class Nadam : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> nadam(const NadamOptions& options) {
-  declare::check_settings(options, "NAdam");
+  settings::check_settings(options, "NAdam");
   return std::make_unique<Nadam>(options);
 }
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -64,7 +64,7 @@ class Radam : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> radam(const RadamOptions& options) {
-  declare::check_settings(options, "RAdam");
+  settings::check_settings(options, "RAdam");
   return std::make_unique<Radam>(options);
 }
 

@@ -44,16 +44,16 @@ std::map<std::string, MakeOptimizer>& makers() {
 
 }  // namespace
 
-void register_optimizer(declare::Kind kind, MakeOptimizer make) {
+void register_optimizer(settings::Kind kind, MakeOptimizer make) {
   if (!makers().emplace(kind.type, std::move(make)).second)
     throw ConfigError("there is an optimizer named {} already; choose another name", kind.type);
   optimizer_kinds().push_back(std::move(kind));
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const declare::Choice& choice) {
+std::unique_ptr<Optimizer> make_optimizer(const settings::Choice& choice) {
   try {
     choice.check();
-  } catch (const declare::SettingError& error) {
+  } catch (const settings::SettingError& error) {
     throw ConfigError("{}: {}", choice.type, error.what());
   }
   const auto maker = makers().find(choice.type);

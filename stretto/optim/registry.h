@@ -4,34 +4,35 @@
 #include <memory>
 #include <string>
 
-#include "stretto/declare/choice.h"
 #include "stretto/hparams/optimizer_options.h"
 #include "stretto/optim/optimizer.h"
+#include "stretto/settings/choice.h"
 
 namespace stretto::optim {
 
 // How an optimizer is made of the settings of its type.
-using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const declare::Settings&)>;
+using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const settings::Settings&)>;
 
 template <class Options>
 MakeOptimizer optimizer_maker(std::unique_ptr<Optimizer> (*make)(const Options&)) {
-  return [make](const declare::Settings& settings) { return make(*settings.get<Options>()); };
+  return [make](const settings::Settings& settings) { return make(*settings.get<Options>()); };
 }
 
 // Makes a type known to recipes, from then on. Throws ConfigError where there is one of that name. Not thread-safe: at the
 // start of a program, before it reads a recipe.
-void register_optimizer(declare::Kind kind, MakeOptimizer make);
+void register_optimizer(settings::Kind kind, MakeOptimizer make);
 
 // register_optimizer("Lion", "steps by the sign of the momentum", lion), where lion takes a struct of options that declares
 // its fields(), as AdamwOptions does.
 template <class Options>
 void register_optimizer(std::string type, std::string help,
                         std::unique_ptr<Optimizer> (*make)(const Options&)) {
-  register_optimizer({std::move(type), std::move(help), declare::Settings(Options{})}, optimizer_maker(make));
+  register_optimizer({std::move(type), std::move(help), settings::Settings(Options{})},
+                     optimizer_maker(make));
 }
 
 // The optimizer that `choice` describes. Throws ConfigError for an unknown type, and for settings that are out of range or
 // contradict each other.
-std::unique_ptr<Optimizer> make_optimizer(const declare::Choice& choice);
+std::unique_ptr<Optimizer> make_optimizer(const settings::Choice& choice);
 
 }  // namespace stretto::optim

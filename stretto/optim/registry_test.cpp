@@ -8,9 +8,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/declare/read.h"
 #include "stretto/optim/lbfgs.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/read.h"
 
 namespace stretto::optim {
 namespace {
@@ -19,13 +19,13 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 struct Section {
-  declare::Choice optimizer = declare::Choice(optimizer_kinds(), "AdamW", "which optimizer");
-  void fields(declare::Fields& field) { field("optimizer", optimizer, "the update rule"); }
+  settings::Choice optimizer = settings::Choice(optimizer_kinds(), "AdamW", "which optimizer");
+  void fields(settings::Fields& field) { field("optimizer", optimizer, "the update rule"); }
 };
 
 std::unique_ptr<Optimizer> from_yaml(const std::string& section) {
   Section recipe;
-  declare::read_fields(declare::fields_of(recipe), declare::parse_yaml("optimizer: " + section, "r.yaml"));
+  settings::read_fields(settings::fields_of(recipe), settings::parse_yaml("optimizer: " + section, "r.yaml"));
   return make_optimizer(recipe.optimizer);
 }
 
@@ -268,7 +268,7 @@ TEST(Optimizers, LbfgsNeedsTheLossAndOneRate) {
 }
 
 TEST(Optimizers, WriteTheComputeCopy) {
-  for (const declare::Kind& kind : optimizer_kinds()) {
+  for (const settings::Kind& kind : optimizer_kinds()) {
     const auto optimizer = from_yaml("{type: " + kind.type + ", lr: 0.1}");
     const Buffers buffers = {at::linspace(-1, 1, 64), at::ones({64}), at::zeros({64}, at::kBFloat16)};
     optimizer->bind(buffers, {{.name = "w", .shape = {8, 8}, .end = 64}}, plain_memory());
@@ -296,7 +296,7 @@ TEST(Optimizers, SettingsThatDoNotFitAreRefused) {
           "optimizer.betas: 1 is out of range; it must be at least 0 and below 1");
   refuses("{type: SGD, nesterov: true}",
           "SGD: nesterov: Nesterov momentum needs a momentum above 0 and dampening 0; found 0 and 0");
-  declare::Choice unknown(optimizer_kinds(), "Adamw", "");
+  settings::Choice unknown(optimizer_kinds(), "Adamw", "");
   EXPECT_THAT([&] { make_optimizer(unknown); },
               ThrowsMessage<ConfigError>(HasSubstr("did you mean \"AdamW\"?")));
 }
@@ -305,9 +305,9 @@ TEST(Optimizers, SettingsThatDoNotFitAreRefused) {
 struct LionOptions {
   double lr = 1e-4;
   std::array<double, 2> betas = {0.9, 0.99};
-  void fields(declare::Fields& field) {
-    field("lr", lr, "learning rate", declare::at_least(0));
-    field("betas", betas, "of the update and of the average", declare::at_least(0).below(1));
+  void fields(settings::Fields& field) {
+    field("lr", lr, "learning rate", settings::at_least(0));
+    field("betas", betas, "of the update and of the average", settings::at_least(0).below(1));
   }
   bool operator==(const LionOptions&) const = default;
 };

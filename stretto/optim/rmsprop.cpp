@@ -1,7 +1,7 @@
 #include "stretto/optim/rmsprop.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -59,7 +59,7 @@ class Rmsprop : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> rmsprop(const RmspropOptions& options) {
-  declare::check_settings(options, "RMSprop");
+  settings::check_settings(options, "RMSprop");
   return std::make_unique<Rmsprop>(options);
 }
 

@@ -1,7 +1,7 @@
 #include "stretto/optim/rprop.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/optim/parts.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -46,7 +46,7 @@ class Rprop : public PartwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> rprop(const RpropOptions& options) {
-  declare::check_settings(options, "Rprop");
+  settings::check_settings(options, "Rprop");
   return std::make_unique<Rprop>(options);
 }
 

@@ -1,8 +1,8 @@
 #include "stretto/optim/sgd.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/kernels/sgd.h"
 #include "stretto/optim/elementwise.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -34,7 +34,7 @@ class Sgd : public ElementwiseOptimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> sgd(const SgdOptions& options) {
-  declare::check_settings(options, "SGD");
+  settings::check_settings(options, "SGD");
   return std::make_unique<Sgd>(options);
 }
 

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/kernels/adamw.h"
 #include "stretto/optim/elementwise.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 namespace {
@@ -76,7 +76,7 @@ class SparseAdam : public ElementwiseOptimizer, private RowRule {
 }  // namespace
 
 std::unique_ptr<Optimizer> sparse_adam(const SparseAdamOptions& options) {
-  declare::check_settings(options, "SparseAdam");
+  settings::check_settings(options, "SparseAdam");
   return std::make_unique<SparseAdam>(options);
 }
 

@@ -42,7 +42,7 @@ constexpr int64_t used_rows = 10;
 NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, const std::string& type) {
   TwoBlocks net;
   net.to(at::kDouble);
-  declare::Choice choice(optim::optimizer_kinds(), type, "");
+  settings::Choice choice(optim::optimizer_kinds(), type, "");
   // Without a search it would leave the region where differences in rounding stay small.
   if (type == "LBFGS") choice.as<optim::LbfgsOptions>() = {.max_iter = 5, .line_search_fn = "strong_wolfe"};
   auto optimizer = optim::make_optimizer(choice);
@@ -74,7 +74,7 @@ NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, cons
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const declare::Kind& kind : optim::optimizer_kinds()) names.push_back(kind.type);
+  for (const settings::Kind& kind : optim::optimizer_kinds()) names.push_back(kind.type);
   return names;
 }
 

@@ -12,10 +12,10 @@
 namespace stretto {
 
 int run_program(int argc, char** argv, const std::function<FitResult(const Run&)>& train) {
-  return run_program(argc, argv, std::vector<declare::Field>(), train);
+  return run_program(argc, argv, std::vector<settings::Field>(), train);
 }
 
-int run_program(int argc, char** argv, std::vector<declare::Field> settings,
+int run_program(int argc, char** argv, std::vector<settings::Field> settings,
                 const std::function<FitResult(const Run&)>& train) {
   fill_standard_descriptors();
   hold_save_requests();

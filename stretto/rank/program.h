@@ -5,7 +5,7 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/config/recipe.h"
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 #include "stretto/trainer/trainer.h"
 
 namespace stretto {
@@ -21,13 +21,13 @@ struct Run {
 //
 //   struct ModelSettings {
 //     int64_t hidden = 32;
-//     void fields(stretto::declare::Fields& field) {
-//       field("hidden", hidden, "width of the hidden layers", stretto::declare::at_least(1));
+//     void fields(stretto::settings::Fields& field) {
+//       field("hidden", hidden, "width of the hidden layers", stretto::settings::at_least(1));
 //     }
 //   };
 //   struct Settings {
 //     ModelSettings model;
-//     void fields(stretto::declare::Fields& field) { field("model", model, "the network"); }
+//     void fields(stretto::settings::Fields& field) { field("model", model, "the network"); }
 //   };
 //
 //   int main(int argc, char** argv) {
@@ -54,14 +54,14 @@ template <class Settings>
 int run_program(int argc, char** argv, Settings& settings, const std::function<FitResult(const Run&)>& train);
 int run_program(int argc, char** argv, const std::function<FitResult(const Run&)>& train);
 
-// As above, with the fields of the settings (declare::fields_of).
-int run_program(int argc, char** argv, std::vector<declare::Field> settings,
+// As above, with the fields of the settings (settings::fields_of).
+int run_program(int argc, char** argv, std::vector<settings::Field> settings,
                 const std::function<FitResult(const Run&)>& train);
 
 template <class Settings>
 int run_program(int argc, char** argv, Settings& settings,
                 const std::function<FitResult(const Run&)>& train) {
-  return run_program(argc, argv, declare::fields_of(settings), train);
+  return run_program(argc, argv, settings::fields_of(settings), train);
 }
 
 }  // namespace stretto

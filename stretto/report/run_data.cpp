@@ -10,7 +10,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto::report {
 namespace {
@@ -51,18 +51,18 @@ void read_metrics(const std::string& text, RunData& run) {
   }
 }
 
-std::string text_of(const declare::YamlNode& node) {
-  if (node.kind == declare::YamlNode::Kind::scalar) return node.text;
-  if (node.kind == declare::YamlNode::Kind::null) return "null";
+std::string text_of(const settings::YamlNode& node) {
+  if (node.kind == settings::YamlNode::Kind::scalar) return node.text;
+  if (node.kind == settings::YamlNode::Kind::null) return "null";
   std::string text;
-  for (const declare::YamlNode& child : node.children) text += (text.empty() ? "" : ", ") + text_of(child);
+  for (const settings::YamlNode& child : node.children) text += (text.empty() ? "" : ", ") + text_of(child);
   return "[" + text + "]";
 }
 
-void flatten(const declare::YamlNode& node, const std::string& prefix,
+void flatten(const settings::YamlNode& node, const std::string& prefix,
              std::map<std::string, std::string>& settings) {
-  for (const declare::YamlNode& child : node.children) {
-    if (child.kind == declare::YamlNode::Kind::mapping) {
+  for (const settings::YamlNode& child : node.children) {
+    if (child.kind == settings::YamlNode::Kind::mapping) {
       flatten(child, prefix + child.key + ".", settings);
     } else {
       settings[prefix + child.key] = text_of(child);
@@ -133,7 +133,7 @@ RunData read_run(const std::filesystem::path& folder) {
   run.name = name_of(folder);
   run.config = read_if_there(folder / "config.yaml");
   try {
-    flatten(declare::parse_yaml(run.config, "config.yaml"), "", run.settings);
+    flatten(settings::parse_yaml(run.config, "config.yaml"), "", run.settings);
   } catch (const ConfigError&) {
     // a file that was edited: shown as text only
   }

@@ -14,10 +14,10 @@
 #include "stretto/base/temporary_name.h"
 #include "stretto/config/new_tagger.h"
 #include "stretto/corpus/word_vectors.h"
-#include "stretto/declare/describe.h"
 #include "stretto/models/config_json.h"
 #include "stretto/models/registry.h"
 #include "stretto/models/sequence_tagger/config.h"
+#include "stretto/settings/describe.h"
 #include "stretto/tensor/safetensors.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/simple_normalizers.h"
@@ -181,7 +181,7 @@ void check_transformer(const TaggerSettings& settings) {
 }
 
 std::string content_key(TaggerSettings settings, const corpus::TaggedCorpus& train) {
-  std::string parts = declare::to_yaml(declare::fields_of(settings)) + corpus::content_hash(train);
+  std::string parts = settings::to_yaml(settings::fields_of(settings)) + corpus::content_hash(train);
   if (settings.word_vectors) parts += hash128_hex(MappedFile(*settings.word_vectors).text());
   if (settings.transformer) {
     parts += MappedFile(*settings.transformer / "config.json").text();

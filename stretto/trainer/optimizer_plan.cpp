@@ -24,8 +24,8 @@ void resolve_mode(const Recipe& recipe, SchedulerConfig& scheduler) {
 // num_warmup_steps from num_warmup_samples, rounded up.
 void resolve_warmup(int64_t global_batch_size, SchedulerConfig& scheduler) {
   if (!scheduler.num_warmup_samples || global_batch_size == 0) return;
-  const auto fields = declare::fields_of(scheduler);
-  const declare::Field* field = declare::declaration_in_use(fields, "num_warmup_steps");
+  const auto fields = settings::fields_of(scheduler);
+  const settings::Field* field = settings::declaration_in_use(fields, "num_warmup_steps");
   if (field == nullptr || !field->rule.in_use())
     throw ConfigError("scheduler.num_warmup_samples: {} has no warm-up", scheduler.type);
   *std::get<std::optional<int64_t>*>(field->slot) =

@@ -15,13 +15,13 @@ namespace {
 
 // Of a type that is not one of a recipe's it is not known, and said to be there.
 bool has_weight_decay(const std::string& optimizer) {
-  if (std::ranges::find(optim::optimizer_kinds(), optimizer, &declare::Kind::type) ==
+  if (std::ranges::find(optim::optimizer_kinds(), optimizer, &settings::Kind::type) ==
       optim::optimizer_kinds().end())
     return true;
   OptimizerConfig config;
   config.type = optimizer;
-  const auto fields = declare::fields_of(config);
-  const declare::Field* field = declare::declaration_in_use(fields, "weight_decay");
+  const auto fields = settings::fields_of(config);
+  const settings::Field* field = settings::declaration_in_use(fields, "weight_decay");
   return field != nullptr && field->rule.in_use();
 }
 

@@ -1,7 +1,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "stretto/config/recipe.h"
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/yaml.h"
 
 // A recipe in YAML.
 namespace stretto::fuzz {
@@ -17,7 +17,7 @@ std::vector<std::string> seeds() {
 }
 
 void run(const std::string& input) {
-  declare::parse_yaml(input, "recipe.yaml");
+  settings::parse_yaml(input, "recipe.yaml");
   Recipe recipe = parse_recipe(input, "recipe.yaml");
   const std::string written = dump_recipe(recipe);
   Recipe again = parse_recipe(written, "written.yaml");

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/strings.h"
-#include "stretto/declare/scoped_variable_support.h"
+#include "stretto/settings/scoped_variable_support.h"
 
 // Groups whose ranks are on several hosts, each with a network of its own.
 namespace stretto {
@@ -48,7 +48,7 @@ TEST_P(Hosts, AStoreWithoutASecretIsWarnedOfOnce) {
   EXPECT_EQ(open.exit_code, 0) << open.err;
   EXPECT_EQ(open.err.find(warning), open.err.rfind(warning));
   EXPECT_THAT(open.err, HasSubstr("warning: the rendezvous store at 10.77.0.1:29500 (of rank 0) " + warning));
-  const declare::ScopedVariable secret("STRETTO_SECRET", "shared by all ranks");
+  const settings::ScopedVariable secret("STRETTO_SECRET", "shared by all ranks");
   const ShellResult closed = run(2, 1, "check");
   EXPECT_EQ(closed.exit_code, 0) << closed.err;
   EXPECT_THAT(closed.err, Not(HasSubstr(warning)));

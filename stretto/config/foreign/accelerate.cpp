@@ -119,13 +119,13 @@ std::vector<Key> make_accelerate_keys() {
 }
 
 // Settings that have a meaning with one value of another key only.
-void read_dependent(const declare::YamlNode& document, ForeignConfig& config) {
+void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   const auto text = [&](std::string_view key) {
-    const declare::YamlNode* found = foreign::find(document, key);
+    const settings::YamlNode* found = foreign::find(document, key);
     return found == nullptr ? "" : found->text;
   };
   const auto use = [&](const std::string& key, const std::string& setting) {
-    const declare::YamlNode* found = foreign::find(document, key);
+    const settings::YamlNode* found = foreign::find(document, key);
     if (found != nullptr) foreign::set(config, {key, *found}, setting, found->text);
     return found != nullptr;
   };
@@ -144,8 +144,8 @@ bool names_setting(const ForeignConfig& config, const std::string& name) {
 }
 
 // Without a section for it, a type of distribution has the defaults of `accelerate launch`.
-void read_distribution(const declare::YamlNode& document, ForeignConfig& config) {
-  const declare::YamlNode* type = foreign::find(document, "distributed_type");
+void read_distribution(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* type = foreign::find(document, "distributed_type");
   if (type == nullptr) return;
   const Value value = {"distributed_type", *type};
   struct Kind {
@@ -176,7 +176,7 @@ static void divide_among_hosts(ForeignConfig& config) {
 }
 
 ForeignConfig read_accelerate(const std::filesystem::path& file) {
-  const declare::YamlNode document = foreign::parse_file(file, "the file that `accelerate config` writes");
+  const settings::YamlNode document = foreign::parse_file(file, "the file that `accelerate config` writes");
   ForeignConfig config = foreign::read(document, make_accelerate_keys());
   if (const auto* deepspeed = foreign::find(document, "deepspeed_config.deepspeed_config_file")) {
     ForeignConfig inner = read_deepspeed(deepspeed->text);

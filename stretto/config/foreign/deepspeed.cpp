@@ -53,11 +53,11 @@ void warmup_min_lr(const Value& value, ForeignConfig&) {
 }
 
 // The optimizer depends on two keys: DeepSpeed's Adam is AdamW unless adam_w_mode is false.
-void read_optimizer(const declare::YamlNode& document, ForeignConfig& config) {
-  const declare::YamlNode* type = foreign::find(document, "optimizer.type", unset_value);
+void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
+  const settings::YamlNode* type = foreign::find(document, "optimizer.type", unset_value);
   if (type == nullptr) return;
   const Value value = {"optimizer.type", *type};
-  const declare::YamlNode* mode = foreign::find(document, "optimizer.params.adam_w_mode", unset_value);
+  const settings::YamlNode* mode = foreign::find(document, "optimizer.params.adam_w_mode", unset_value);
   const bool decoupled = mode == nullptr || Value{"", *mode}.is_true();
   if (type->text == "AdamW" || (type->text == "Adam" && decoupled)) {
     foreign::set(config, value, "optimizer.type", "AdamW");
@@ -73,11 +73,11 @@ void read_optimizer(const declare::YamlNode& document, ForeignConfig& config) {
 }
 
 // The folder has a meaning for one device only.
-void read_offload(const declare::YamlNode& document, ForeignConfig& config) {
+void read_offload(const settings::YamlNode& document, ForeignConfig& config) {
   const std::string section = "zero_optimization.offload_optimizer.";
-  const declare::YamlNode* device = foreign::find(document, section + "device", unset_value);
+  const settings::YamlNode* device = foreign::find(document, section + "device", unset_value);
   if (device == nullptr || device->text != "nvme") return;
-  const declare::YamlNode* folder = foreign::find(document, section + "nvme_path", unset_value);
+  const settings::YamlNode* folder = foreign::find(document, section + "nvme_path", unset_value);
   if (folder == nullptr)
     foreign::refuse({section + "device", *device}, "expected nvme_path, a folder, with it");
   foreign::set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
@@ -182,7 +182,7 @@ const std::vector<Key>& deepspeed_keys() {
 }  // namespace
 
 ForeignConfig read_deepspeed(const std::filesystem::path& file) {
-  const declare::YamlNode document =
+  const settings::YamlNode document =
       foreign::parse_file(file, "a configuration of DeepSpeed (ds_config.json)");
   ForeignConfig config = foreign::read(document, deepspeed_keys(), unset_value);
   read_optimizer(document, config);

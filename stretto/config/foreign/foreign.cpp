@@ -63,7 +63,7 @@ void require_one_value(const ForeignConfig& foreign) {
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
-                   const std::vector<declare::Field>& program, const ForeignConfig& foreign) {
+                   const std::vector<settings::Field>& program, const ForeignConfig& foreign) {
   const Recipe own = load_recipe(file, overrides, program);
   if (foreign.settings.empty()) return own;
   require_one_value(foreign);

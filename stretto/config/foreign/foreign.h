@@ -51,6 +51,6 @@ ForeignConfig read_hps(const std::filesystem::path& file);
 // load_recipe() with these settings in addition. Throws ConfigError, with both places, if the recipe or `overrides` set
 // another value.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
-                   const std::vector<declare::Field>& program, const ForeignConfig& foreign);
+                   const std::vector<settings::Field>& program, const ForeignConfig& foreign);
 
 }  // namespace stretto

@@ -21,8 +21,8 @@ void use_task(ScriptState& state, const std::string& value) {
     return lower_case(name);
   };
   TextClassificationConfig unset;
-  const auto fields = declare::fields_of(unset);
-  const auto& tasks = std::ranges::find(fields, "glue_task", &declare::Field::key)->rule.choices;
+  const auto fields = settings::fields_of(unset);
+  const auto& tasks = std::ranges::find(fields, "glue_task", &settings::Field::key)->rule.choices;
   const auto found =
       std::ranges::find_if(tasks, [&](const std::string& task) { return plain(task) == plain(value); });
   if (found == tasks.end())

@@ -6,9 +6,9 @@
 namespace stretto {
 namespace {
 
-using declare::YamlNode;
 using foreign::Key;
 using foreign::Value;
+using settings::YamlNode;
 
 void same(const Value& value, const std::string& setting, ForeignConfig& config) {
   foreign::same_as(value.key, setting).use(value, config);

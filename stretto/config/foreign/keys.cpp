@@ -11,7 +11,7 @@
 namespace stretto::foreign {
 namespace {
 
-using declare::YamlNode;
+using settings::YamlNode;
 
 // The row of a key; for a section or a list also that of "<key>.*".
 const Key* find_row(const std::vector<Key>& table, const std::string& key, bool has_parts) {
@@ -191,7 +191,7 @@ YamlNode parse_file(const std::filesystem::path& file, const std::string& what) 
     throw ConfigError("{}: there is no such file; expected {}", file.string(), what);
   std::string text = read_file(file);
   if (trim(text).starts_with('{')) std::ranges::replace(text, '\t', ' ');
-  return declare::parse_yaml(text, file.string());
+  return settings::parse_yaml(text, file.string());
 }
 
 }  // namespace stretto::foreign

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "stretto/config/foreign/foreign.h"
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto::foreign {
 
 // A value in a foreign file, with its key.
 struct Value {
   std::string key;  // dotted: "zero_optimization.stage"
-  const declare::YamlNode& node;
+  const settings::YamlNode& node;
 
   // "ds_config.json:3:14: zero_optimization.stage"
   std::string place() const { return node.place + ": " + key; }
@@ -57,14 +57,14 @@ void set(ForeignConfig& config, const Value& value, std::string setting, std::st
 
 // Looks up every value of the document in the table. Values that are null, and those that equal `unset`, are passed over.
 // Throws ConfigError for a key that is not in the table.
-ForeignConfig read(const declare::YamlNode& document, const std::vector<Key>& table,
+ForeignConfig read(const settings::YamlNode& document, const std::vector<Key>& table,
                    std::string_view unset = "");
 
 // The value under a dotted key; null if it is absent, null or `unset`.
-const declare::YamlNode* find(const declare::YamlNode& document, std::string_view key,
-                              std::string_view unset = "");
+const settings::YamlNode* find(const settings::YamlNode& document, std::string_view key,
+                               std::string_view unset = "");
 
 // Parses YAML, or JSON, which is YAML but for tabs between tokens. Throws ConfigError with file, line and column, IoError.
-declare::YamlNode parse_file(const std::filesystem::path& file, const std::string& what);
+settings::YamlNode parse_file(const std::filesystem::path& file, const std::string& what);
 
 }  // namespace stretto::foreign

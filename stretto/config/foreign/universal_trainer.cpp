@@ -68,9 +68,9 @@ const std::vector<Key>& parameters_keys() {
 }
 
 struct Switches {
-  const declare::YamlNode& document;
+  const settings::YamlNode& document;
 
-  const declare::YamlNode* find(std::string_view name) const {
+  const settings::YamlNode* find(std::string_view name) const {
     return foreign::find(document, "transformers-params." + std::string(name));
   }
   Value value(std::string_view name) const {
@@ -116,7 +116,7 @@ void read_data_parallel(const Switches& switches, ForeignConfig& config) {
 }  // namespace
 
 ForeignConfig read_universal_trainer(const std::filesystem::path& file) {
-  const declare::YamlNode document =
+  const settings::YamlNode document =
       foreign::parse_file(file, "the parameters.yml of pytorch_universal_trainer");
   ForeignConfig config = foreign::read(document, parameters_keys());
   const Switches switches = {document};

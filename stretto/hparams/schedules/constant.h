@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
 struct ConstantOptions {
-  void fields(declare::Fields&) {}
+  void fields(settings::Fields&) {}
   bool operator==(const ConstantOptions&) const = default;
 };
 

@@ -1,11 +1,11 @@
 #include "stretto/hparams/schedules/constant_with_warmup.h"
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/hparams/schedules/warmup.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-void ConstantWithWarmupOptions::fields(declare::Fields& field) {
+void ConstantWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
 }
 
@@ -26,7 +26,7 @@ class ConstantWithWarmup : public WarmupSchedule {
 }  // namespace
 
 std::unique_ptr<Schedule> constant_with_warmup(const ConstantWithWarmupOptions& options) {
-  declare::check_settings(options, "ConstantWithWarmup");
+  settings::check_settings(options, "ConstantWithWarmup");
   return std::make_unique<ConstantWithWarmup>(options);
 }
 

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <numbers>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void CosineAnnealingLrOptions::fields(declare::Fields& field) {
+void CosineAnnealingLrOptions::fields(settings::Fields& field) {
   field("T_max", t_max, "steps from lr to eta_min; unset: all of the run", at_least(1).at_most(1e9));
   field("eta_min", eta_min, "lowest learning rate", at_least(0));
 }
@@ -33,7 +33,7 @@ class CosineAnnealingLr : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> cosine_annealing_lr(const CosineAnnealingLrOptions& options) {
-  declare::check_settings(options, "CosineAnnealingLR");
+  settings::check_settings(options, "CosineAnnealingLR");
   return std::make_unique<CosineAnnealingLr>(options);
 }
 

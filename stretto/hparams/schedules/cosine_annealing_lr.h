@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -12,7 +12,7 @@ struct CosineAnnealingLrOptions {
   std::optional<int64_t> t_max = {};  // steps from lr down to eta_min; unset: all of the run
   double eta_min = 0;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const CosineAnnealingLrOptions&) const = default;
 };
 

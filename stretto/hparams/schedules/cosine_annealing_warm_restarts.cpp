@@ -3,20 +3,20 @@
 #include <cmath>
 #include <numbers>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void CosineAnnealingWarmRestartsOptions::fields(declare::Fields& field) {
+void CosineAnnealingWarmRestartsOptions::fields(settings::Fields& field) {
   field("T_0", t_0, "steps until the first restart; must be given", at_least(1).at_most(1e9));
   field("T_mult", t_mult, "by which each period is longer than the one before", at_least(1).at_most(1e6));
   field("eta_min", eta_min, "lowest learning rate", at_least(0));
 }
 
 void CosineAnnealingWarmRestartsOptions::check() const {
-  if (!t_0) throw declare::SettingError("T_0", "it must be given");
+  if (!t_0) throw settings::SettingError("T_0", "it must be given");
 }
 
 namespace {
@@ -41,7 +41,7 @@ class CosineAnnealingWarmRestarts : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> cosine_annealing_warm_restarts(const CosineAnnealingWarmRestartsOptions& options) {
-  declare::check_settings(options, "CosineAnnealingWarmRestarts");
+  settings::check_settings(options, "CosineAnnealingWarmRestarts");
   return std::make_unique<CosineAnnealingWarmRestarts>(options);
 }
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -13,7 +13,7 @@ struct CosineAnnealingWarmRestartsOptions {
   int64_t t_mult = 1;               // by which each period is longer than the one before
   double eta_min = 0;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const CosineAnnealingWarmRestartsOptions&) const = default;
 };

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numbers>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/hparams/schedules/warmup.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void CosineWithHardRestartsOptions::fields(declare::Fields& field) {
+void CosineWithHardRestartsOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
   field("num_cycles", num_cycles, "falling half waves, each beginning at lr", at_least(1).at_most(1e6));
 }
@@ -39,7 +39,7 @@ class CosineWithHardRestarts : public WarmupSchedule {
 }  // namespace
 
 std::unique_ptr<Schedule> cosine_with_hard_restarts(const CosineWithHardRestartsOptions& options) {
-  declare::check_settings(options, "CosineWithHardRestartsWithWarmup");
+  settings::check_settings(options, "CosineWithHardRestartsWithWarmup");
   return std::make_unique<CosineWithHardRestarts>(options);
 }
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -13,7 +13,7 @@ struct CosineWithHardRestartsOptions {
   std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
   int64_t num_cycles = 1;                   // half waves, each from lr down to 0
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const CosineWithHardRestartsOptions&) const = default;
 };

@@ -4,15 +4,15 @@
 #include <cmath>
 #include <numbers>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/hparams/schedules/warmup.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::above;
-using declare::at_least;
+using settings::above;
+using settings::at_least;
 
-void CosineWithWarmupOptions::fields(declare::Fields& field) {
+void CosineWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
   field("num_cycles", num_cycles, "waves of the cosine; 0.5: from lr down to the lowest rate", above(0));
   field("min_lr_rate", min_lr_rate, "the lowest rate as a part of lr", at_least(0).at_most(1));
@@ -40,7 +40,7 @@ class CosineWithWarmup : public WarmupSchedule {
 }  // namespace
 
 std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& options) {
-  declare::check_settings(options, "CosineWithWarmup");
+  settings::check_settings(options, "CosineWithWarmup");
   return std::make_unique<CosineWithWarmup>(options);
 }
 

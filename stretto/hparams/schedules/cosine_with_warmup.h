@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -14,7 +14,7 @@ struct CosineWithWarmupOptions {
   double num_cycles = 0.5;                  // waves of the cosine; 0.5: from lr down to the lowest rate
   double min_lr_rate = 0;                   // the lowest rate as a part of lr
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const CosineWithWarmupOptions&) const = default;
 };

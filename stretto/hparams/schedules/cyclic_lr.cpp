@@ -2,15 +2,15 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::above;
-using declare::at_least;
-using declare::one_of;
+using settings::above;
+using settings::at_least;
+using settings::one_of;
 
-void CyclicLrOptions::fields(declare::Fields& field) {
+void CyclicLrOptions::fields(settings::Fields& field) {
   field("base_lr", base_lr, "lowest learning rate; unset: optimizer.lr", at_least(0));
   field("max_lr", max_lr, "highest learning rate; must be given", above(0));
   field("step_size_up", step_size_up, "steps from base_lr to max_lr", at_least(1).at_most(1e9));
@@ -26,7 +26,7 @@ void CyclicLrOptions::fields(declare::Fields& field) {
 }
 
 void CyclicLrOptions::check() const {
-  if (!max_lr) throw declare::SettingError("max_lr", "it must be given");
+  if (!max_lr) throw settings::SettingError("max_lr", "it must be given");
 }
 
 namespace {
@@ -65,7 +65,7 @@ class CyclicLr : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> cyclic_lr(const CyclicLrOptions& options) {
-  declare::check_settings(options, "CyclicLR");
+  settings::check_settings(options, "CyclicLR");
   return std::make_unique<CyclicLr>(options);
 }
 

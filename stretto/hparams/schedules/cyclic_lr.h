@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -20,7 +20,7 @@ struct CyclicLrOptions {
   double base_momentum = 0.8;
   double max_momentum = 0.9;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const CyclicLrOptions&) const = default;
 };

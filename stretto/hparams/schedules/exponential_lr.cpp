@@ -2,18 +2,18 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void ExponentialLrOptions::fields(declare::Fields& field) {
+void ExponentialLrOptions::fields(settings::Fields& field) {
   field("gamma", gamma, "factor of each step; must be given", at_least(0));
 }
 
 void ExponentialLrOptions::check() const {
-  if (!gamma) throw declare::SettingError("gamma", "it must be given");
+  if (!gamma) throw settings::SettingError("gamma", "it must be given");
 }
 
 namespace {
@@ -33,7 +33,7 @@ class ExponentialLr : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> exponential_lr(const ExponentialLrOptions& options) {
-  declare::check_settings(options, "ExponentialLR");
+  settings::check_settings(options, "ExponentialLR");
   return std::make_unique<ExponentialLr>(options);
 }
 

@@ -3,15 +3,15 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
 struct ExponentialLrOptions {
   std::optional<double> gamma = {};  // must be given
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const ExponentialLrOptions&) const = default;
 };

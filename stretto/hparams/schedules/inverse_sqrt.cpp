@@ -2,14 +2,14 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/hparams/schedules/warmup.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void InverseSqrtOptions::fields(declare::Fields& field) {
+void InverseSqrtOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
   field("timescale", timescale, "steps; unset: those of the warm-up, or 10000 without one",
         at_least(1).at_most(1e9));
@@ -37,7 +37,7 @@ class InverseSqrt : public WarmupSchedule {
 }  // namespace
 
 std::unique_ptr<Schedule> inverse_sqrt(const InverseSqrtOptions& options) {
-  declare::check_settings(options, "InverseSQRT");
+  settings::check_settings(options, "InverseSQRT");
   return std::make_unique<InverseSqrt>(options);
 }
 

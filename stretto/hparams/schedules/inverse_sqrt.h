@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -13,7 +13,7 @@ struct InverseSqrtOptions {
   std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
   std::optional<int64_t> timescale = {};  // in steps; unset: the steps of the warm-up, or 10,000 without one
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const InverseSqrtOptions&) const = default;
 };

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::above;
-using declare::at_least;
+using settings::above;
+using settings::at_least;
 
-void LinearLrOptions::fields(declare::Fields& field) {
+void LinearLrOptions::fields(settings::Fields& field) {
   field("start_factor", start_factor, "factor on lr at the first step", above(0).at_most(1));
   field("end_factor", end_factor, "factor on lr after total_iters steps", at_least(0).at_most(1));
   field("total_iters", total_iters, "steps from one factor to the other", at_least(1).at_most(1e9));
@@ -34,7 +34,7 @@ class LinearLr : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> linear_lr(const LinearLrOptions& options) {
-  declare::check_settings(options, "LinearLR");
+  settings::check_settings(options, "LinearLR");
   return std::make_unique<LinearLr>(options);
 }
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -12,7 +12,7 @@ struct LinearLrOptions {
   double end_factor = 1;
   int64_t total_iters = 5;  // steps from one factor to the other
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const LinearLrOptions&) const = default;
 };
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "stretto/declare/check_settings.h"
 #include "stretto/hparams/schedules/warmup.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-void LinearWithWarmupOptions::fields(declare::Fields& field) {
+void LinearWithWarmupOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
 }
 
@@ -32,7 +32,7 @@ class LinearWithWarmup : public WarmupSchedule {
 }  // namespace
 
 std::unique_ptr<Schedule> linear_with_warmup(const LinearWithWarmupOptions& options) {
-  declare::check_settings(options, "LinearWithWarmup");
+  settings::check_settings(options, "LinearWithWarmup");
   return std::make_unique<LinearWithWarmup>(options);
 }
 

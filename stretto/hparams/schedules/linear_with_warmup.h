@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -12,7 +12,7 @@ struct LinearWithWarmupOptions {
   std::optional<int64_t> num_warmup_steps = {};
   std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const LinearWithWarmupOptions&) const = default;
 };

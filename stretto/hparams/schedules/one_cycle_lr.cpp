@@ -4,15 +4,15 @@
 #include <numbers>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::above;
-using declare::at_least;
-using declare::one_of;
+using settings::above;
+using settings::at_least;
+using settings::one_of;
 
-void OneCycleLrOptions::fields(declare::Fields& field) {
+void OneCycleLrOptions::fields(settings::Fields& field) {
   field("max_lr", max_lr, "highest learning rate; must be given", above(0));
   field("total_steps", total_steps, "steps of the cycle; unset: all of the run", at_least(1).at_most(1e9));
   field("pct_start", pct_start, "part of the steps in which the learning rate rises", at_least(0).at_most(1));
@@ -29,7 +29,7 @@ void OneCycleLrOptions::fields(declare::Fields& field) {
 }
 
 void OneCycleLrOptions::check() const {
-  if (!max_lr) throw declare::SettingError("max_lr", "it must be given");
+  if (!max_lr) throw settings::SettingError("max_lr", "it must be given");
 }
 
 namespace {
@@ -81,7 +81,7 @@ class OneCycleLr : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> one_cycle_lr(const OneCycleLrOptions& options) {
-  declare::check_settings(options, "OneCycleLR");
+  settings::check_settings(options, "OneCycleLR");
   return std::make_unique<OneCycleLr>(options);
 }
 

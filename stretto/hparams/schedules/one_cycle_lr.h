@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -20,7 +20,7 @@ struct OneCycleLrOptions {
   double final_div_factor = 1e4;  // and ends at that / final_div_factor
   bool three_phase = false;       // back to the first lr by the way it came, then down
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const OneCycleLrOptions&) const = default;
 };

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::above;
-using declare::at_least;
-using declare::one_of;
+using settings::above;
+using settings::at_least;
+using settings::one_of;
 
 namespace {
 
@@ -23,7 +23,7 @@ const char* const mode_help =
 
 }  // namespace
 
-void ReduceLrOnPlateauOptions::fields(declare::Fields& field) {
+void ReduceLrOnPlateauOptions::fields(settings::Fields& field) {
   field("monitor", monitor, monitor_help);
   field("mode", mode, mode_help, one_of({"auto", "min", "max"}));
   field("factor", factor, "factor of each reduction", above(0).below(1));
@@ -37,7 +37,7 @@ void ReduceLrOnPlateauOptions::fields(declare::Fields& field) {
   field("eps", eps, "smallest reduction that is applied", at_least(0));
 }
 
-void AnnealOnPlateauOptions::fields(declare::Fields& field) {
+void AnnealOnPlateauOptions::fields(settings::Fields& field) {
   field("monitor", monitor, monitor_help);
   field("mode", mode, mode_help, one_of({"auto", "min", "max"}));
   field("anneal_factor", anneal_factor, "factor of each reduction", above(0).below(1));
@@ -158,7 +158,7 @@ bool larger_is_better(const std::string& mode, const std::optional<std::string>&
 }  // namespace
 
 std::unique_ptr<Schedule> reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options) {
-  declare::check_settings(options, "ReduceLROnPlateau");
+  settings::check_settings(options, "ReduceLROnPlateau");
   return std::make_unique<Plateau>(Rules{.type = "ReduceLROnPlateau",
                                          .monitor = options.monitor.value_or(""),
                                          .larger_is_better = larger_is_better(options.mode, options.monitor),
@@ -172,7 +172,7 @@ std::unique_ptr<Schedule> reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& o
 }
 
 std::unique_ptr<Schedule> anneal_on_plateau(const AnnealOnPlateauOptions& options) {
-  declare::check_settings(options, "AnnealOnPlateau");
+  settings::check_settings(options, "AnnealOnPlateau");
   return std::make_unique<Plateau>(Rules{.type = "AnnealOnPlateau",
                                          .monitor = options.monitor.value_or(""),
                                          .larger_is_better = larger_is_better(options.mode, options.monitor),

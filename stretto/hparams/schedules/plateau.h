@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -19,7 +19,7 @@ struct ReduceLrOnPlateauOptions {
   double min_lr = 0;
   double eps = 1e-8;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const ReduceLrOnPlateauOptions&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct AnnealOnPlateauOptions {
   int64_t initial_extra_patience = 0;
   double min_learning_rate = 1e-4;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   bool operator==(const AnnealOnPlateauOptions&) const = default;
 };
 

@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/check_settings.h"
 #include "stretto/hparams/schedules/warmup.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void PolynomialDecayOptions::fields(declare::Fields& field) {
+void PolynomialDecayOptions::fields(settings::Fields& field) {
   declare_warmup(field, num_warmup_steps, warmup_ratio);
   field("lr_end", lr_end, "learning rate at the end of the run", at_least(0));
   field("power", power, "power of the polynomial", at_least(0));
@@ -44,7 +44,7 @@ class PolynomialDecay : public WarmupSchedule {
 }  // namespace
 
 std::unique_ptr<Schedule> polynomial_decay(const PolynomialDecayOptions& options) {
-  declare::check_settings(options, "PolynomialDecayWithWarmup");
+  settings::check_settings(options, "PolynomialDecayWithWarmup");
   return std::make_unique<PolynomialDecay>(options);
 }
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -14,7 +14,7 @@ struct PolynomialDecayOptions {
   double lr_end = 1e-7;
   double power = 1;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const PolynomialDecayOptions&) const = default;
 };

@@ -6,7 +6,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/declare/read.h"
 #include "stretto/hparams/schedule_registry.h"
 #include "stretto/hparams/schedules/constant.h"
 #include "stretto/hparams/schedules/cyclic_lr.h"
@@ -14,6 +13,7 @@
 #include "stretto/hparams/schedules/one_cycle_lr.h"
 #include "stretto/hparams/schedules/polynomial_decay.h"
 #include "stretto/hparams/schedules/step_lr.h"
+#include "stretto/settings/read.h"
 
 namespace stretto::optim {
 namespace {
@@ -22,13 +22,13 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 struct Section {
-  declare::Choice scheduler = declare::Choice(schedule_kinds(), "LinearWithWarmup", "which schedule");
-  void fields(declare::Fields& field) { field("scheduler", scheduler, "the schedule"); }
+  settings::Choice scheduler = settings::Choice(schedule_kinds(), "LinearWithWarmup", "which schedule");
+  void fields(settings::Fields& field) { field("scheduler", scheduler, "the schedule"); }
 };
 
 std::unique_ptr<Schedule> from_yaml(const std::string& section) {
   Section recipe;
-  declare::read_fields(declare::fields_of(recipe), declare::parse_yaml("scheduler: " + section, "r.yaml"));
+  settings::read_fields(settings::fields_of(recipe), settings::parse_yaml("scheduler: " + section, "r.yaml"));
   return make_schedule(recipe.scheduler);
 }
 
@@ -139,7 +139,7 @@ TEST(Schedules, ARatioIsOfTheStepsAtTheStart) {
 }
 
 TEST(Schedules, ShortRunsHaveRatesToo) {
-  for (const declare::Kind& kind : schedule_kinds()) {
+  for (const settings::Kind& kind : schedule_kinds()) {
     nlohmann::json section = {{"type", kind.type}};
     if (kind.type == "StepLR") section["step_size"] = 1;
     if (kind.type == "ExponentialLR") section["gamma"] = 0.5;
@@ -187,7 +187,7 @@ TEST(Schedules, SettingsThatDoNotFitAreRefused) {
 // recipes.
 struct PlateauOptions {
   double factor = 0.5;
-  void fields(declare::Fields& field) { field("factor", factor, "of each reduction", declare::above(0)); }
+  void fields(settings::Fields& field) { field("factor", factor, "of each reduction", settings::above(0)); }
   bool operator==(const PlateauOptions&) const = default;
 };
 

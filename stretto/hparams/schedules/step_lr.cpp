@@ -2,19 +2,19 @@
 
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-using declare::at_least;
+using settings::at_least;
 
-void StepLrOptions::fields(declare::Fields& field) {
+void StepLrOptions::fields(settings::Fields& field) {
   field("step_size", step_size, "steps between two reductions; must be given", at_least(1).at_most(1e9));
   field("gamma", gamma, "factor of each reduction", at_least(0));
 }
 
 void StepLrOptions::check() const {
-  if (!step_size) throw declare::SettingError("step_size", "it must be given");
+  if (!step_size) throw settings::SettingError("step_size", "it must be given");
 }
 
 namespace {
@@ -35,7 +35,7 @@ class StepLr : public Schedule {
 }  // namespace
 
 std::unique_ptr<Schedule> step_lr(const StepLrOptions& options) {
-  declare::check_settings(options, "StepLR");
+  settings::check_settings(options, "StepLR");
   return std::make_unique<StepLr>(options);
 }
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -12,7 +12,7 @@ struct StepLrOptions {
   std::optional<int64_t> step_size = {};  // steps; must be given
   double gamma = 0.1;
 
-  void fields(declare::Fields& field);
+  void fields(settings::Fields& field);
   void check() const;
   bool operator==(const StepLrOptions&) const = default;
 };

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
 
-void declare_warmup(declare::Fields& field, std::optional<int64_t>& num_warmup_steps,
+void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_steps,
                     std::optional<double>& warmup_ratio) {
   field("num_warmup_steps", num_warmup_steps, "optimizer steps until lr is reached",
-        declare::at_least(0).at_most(1e9));
+        settings::at_least(0).at_most(1e9));
   field("warmup_ratio", warmup_ratio, "the same as a part of all steps; give one of the two",
-        declare::at_least(0).below(1));
+        settings::at_least(0).below(1));
 }
 
 void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio) {
   if (num_warmup_steps && warmup_ratio)
-    throw declare::SettingError("warmup_ratio", "the warm-up is set twice; remove this or num_warmup_steps");
+    throw settings::SettingError("warmup_ratio", "the warm-up is set twice; remove this or num_warmup_steps");
 }
 
 void WarmupSchedule::on_start() {

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "stretto/declare/fields.h"
 #include "stretto/hparams/schedule.h"
+#include "stretto/settings/fields.h"
 
 namespace stretto::optim {
 
@@ -14,7 +14,7 @@ struct Warmup {
 };
 
 // The two settings of a warm-up, for the options of schedules that have one.
-void declare_warmup(declare::Fields& field, std::optional<int64_t>& num_warmup_steps,
+void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_steps,
                     std::optional<double>& warmup_ratio);
 // Throws ConfigError where both are given.
 void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio);

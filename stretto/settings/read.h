@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/declare/fields.h"
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/fields.h"
+#include "stretto/settings/yaml.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // The position at which each setting was set: "optimizer.lr" -> "sst2.yaml:14:7" or "--set optimizer.lr=3e-5".
 struct Origins {
@@ -29,4 +29,4 @@ struct Origins {
 // closest name), wrong types, values out of range or not among the choices, and settings that do not apply (used_with).
 Origins read_fields(const std::vector<Field>& fields, const YamlNode& document);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -1,13 +1,13 @@
-#include "stretto/declare/choice.h"
+#include "stretto/settings/choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/describe.h"
-#include "stretto/declare/read.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/read.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 using testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST(Choice, IsDescribedByType) {
 }
 
 }  // namespace
-}  // namespace stretto::declare
+}  // namespace stretto::settings

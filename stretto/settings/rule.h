@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // Restricts the values of a setting. Rules are created by the functions below and chained: `at_least(0).below(1)`,
 // `above(0).used_with("type", type, {"SGD"})`. For a list, the rule applies to each element.
@@ -50,4 +50,4 @@ Rule matches(std::string pattern, std::string form);
 Rule at_least(double bound);
 Rule above(double bound);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -6,7 +6,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // A value refers to an environment variable that is not set.
 class UnsetVariableError : public ConfigError {
@@ -27,4 +27,4 @@ std::string expand_variables(std::string_view text);
 // The inverse: returns text that expand_variables expands to `text`.
 std::string escape_variables(std::string_view text);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -1,9 +1,9 @@
-#include "stretto/declare/yaml_override.h"
+#include "stretto/settings/yaml_override.h"
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 void set_places(YamlNode& node, const std::string& place) {
@@ -60,4 +60,4 @@ void apply_override(YamlNode& document, std::string_view setting) {
   *node = std::move(value);
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -1,13 +1,13 @@
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/describe.h"
-#include "stretto/declare/read.h"
-#include "stretto/declare/scoped_variable_support.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/read.h"
+#include "stretto/settings/scoped_variable_support.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 using ::testing::AllOf;
@@ -231,4 +231,4 @@ TEST(Fields, SchemaHoldsTheSameRules) {
 }
 
 }  // namespace
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/declare/check_settings.h"
-#include "stretto/declare/fields.h"
+#include "stretto/settings/check_settings.h"
+#include "stretto/settings/fields.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // A type-erased struct of settings, held by value. The struct declares fields(Fields&), and may have check().
 class Settings {
@@ -128,4 +128,4 @@ class Choice {
   std::string help_;
 };
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

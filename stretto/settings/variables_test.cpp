@@ -1,11 +1,11 @@
-#include "stretto/declare/variables.h"
+#include "stretto/settings/variables.h"
 
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/scoped_variable_support.h"
+#include "stretto/settings/scoped_variable_support.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 using ::testing::HasSubstr;
@@ -48,4 +48,4 @@ TEST(Variables, UnusableOnesAreRefused) {
 }
 
 }  // namespace
-}  // namespace stretto::declare
+}  // namespace stretto::settings

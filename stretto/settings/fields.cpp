@@ -1,6 +1,6 @@
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 std::vector<const Field*> declarations(const std::vector<Field>& fields, std::string_view key) {
   std::vector<const Field*> found;
@@ -18,4 +18,4 @@ const Field* declaration_in_use(const std::vector<Field>& fields, std::string_vi
   return all.empty() ? nullptr : all[0];
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stretto/declare/describe.h"
-#include "stretto/declare/parse_value.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/parse_value.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -146,4 +146,4 @@ Json to_schema(const std::vector<Field>& fields, const std::string& title) {
   return schema;
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

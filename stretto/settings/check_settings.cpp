@@ -1,4 +1,4 @@
-#include "stretto/declare/check_settings.h"
+#include "stretto/settings/check_settings.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "stretto/base/strings.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 struct ValueCheck {
@@ -54,4 +54,4 @@ void check_values(const std::vector<Field>& fields) {
   }
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -1,4 +1,4 @@
-#include "stretto/declare/rule.h"
+#include "stretto/settings/rule.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 Rule Rule::below(double bound) const {
   Rule rule = *this;
@@ -93,4 +93,4 @@ Rule above(double bound) {
   return rule;
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

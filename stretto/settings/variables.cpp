@@ -1,4 +1,4 @@
-#include "stretto/declare/variables.h"
+#include "stretto/settings/variables.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 
 #include "stretto/base/error.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 bool is_variable_name(std::string_view name) {
@@ -63,4 +63,4 @@ std::string escape_variables(std::string_view text) {
   return result;
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

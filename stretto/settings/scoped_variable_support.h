@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // Sets an environment variable (nullptr: unsets it) until the end of the scope, for tests.
 class ScopedVariable {
@@ -30,4 +30,4 @@ class ScopedVariable {
   std::optional<std::string> before_;
 };
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

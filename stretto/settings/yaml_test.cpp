@@ -1,11 +1,11 @@
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/yaml.h"
 
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/yaml_override.h"
+#include "stretto/settings/yaml_override.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 using ::testing::AllOf;
@@ -118,4 +118,4 @@ TEST(Yaml, TabsInTheIndentationAreNamed) {
 }
 
 }  // namespace
-}  // namespace stretto::declare
+}  // namespace stretto::settings

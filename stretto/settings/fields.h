@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "stretto/declare/rule.h"
+#include "stretto/settings/rule.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // Where the value of a setting is stored. The type determines how it is read and printed; "~" in a path is expanded.
 // monostate: a section, which has fields instead of a value.
@@ -35,7 +35,7 @@ struct Field {
 
 // Collects the declaration of a struct's fields. Reading and writing YAML, --set, --help and the JSON schema are all
 // derived from it. A struct declares its fields with
-//   void fields(declare::Fields& field) {
+//   void fields(settings::Fields& field) {
 //     field("lr", lr, "learning rate", at_least(0));
 //     field("nested", nested, "a struct that has fields() of its own");
 //   }
@@ -89,4 +89,8 @@ std::vector<const Field*> declarations(const std::vector<Field>& fields, std::st
 // The declaration of `key` that applies, or the first one; null if there is none.
 const Field* declaration_in_use(const std::vector<Field>& fields, std::string_view key);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings
+
+namespace stretto {
+namespace declare = settings;  // the name before version 0.2
+}  // namespace stretto

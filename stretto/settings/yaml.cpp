@@ -1,4 +1,4 @@
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/yaml.h"
 
 #include <map>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 constexpr size_t max_bytes = 1 << 20;
@@ -206,4 +206,4 @@ YamlNode parse_yaml(const std::string& text, const std::string& name) {
   return builder.take();
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -1,4 +1,4 @@
-#include "stretto/declare/parse_value.h"
+#include "stretto/settings/parse_value.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,9 +8,9 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/utf8.h"
-#include "stretto/declare/variables.h"
+#include "stretto/settings/variables.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 // One specialization per scalar type: its name (and plural, if there are lists of it) and its parser, whose errors do
@@ -198,4 +198,4 @@ std::string type_name(const Field& setting) { return std::visit(TypeName{}, sett
 
 bool is_optional(const Field& setting) { return std::visit(IsOptional{}, setting.slot); }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 
 #include "stretto/base/strings.h"
-#include "stretto/declare/describe.h"
-#include "stretto/declare/variables.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/variables.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 struct ToJson {
@@ -81,4 +81,4 @@ std::string to_yaml(const std::vector<Field>& fields) {
   return document;
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

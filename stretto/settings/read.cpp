@@ -1,4 +1,4 @@
-#include "stretto/declare/read.h"
+#include "stretto/settings/read.h"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/declare/parse_value.h"
+#include "stretto/settings/parse_value.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 std::string join_path(const std::string& section, const std::string& key) {
@@ -119,4 +119,4 @@ Origins read_fields(const std::vector<Field>& fields, const YamlNode& document) 
   return reader.take_origins();
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "stretto/declare/fields.h"
-#include "stretto/declare/yaml.h"
+#include "stretto/settings/fields.h"
+#include "stretto/settings/yaml.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // Reads `node` into a setting's slot. Throws ConfigError that begins with the node's position and `path`.
 void parse_value(const Field& setting, const YamlNode& node, const std::string& path);
@@ -16,4 +16,4 @@ std::string type_name(const Field& setting);
 // Whether the setting can be unset by null.
 bool is_optional(const Field& setting);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

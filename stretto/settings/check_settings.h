@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "stretto/base/error.h"
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // A setting that is out of range, or contradicts others of its struct.
 struct SettingError : ConfigError {
@@ -39,4 +39,4 @@ void check_settings(const T& settings, std::string_view owner) {
   }
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

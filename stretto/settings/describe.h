@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/declare/fields.h"
+#include "stretto/settings/fields.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // Output generated from declarations. `fields` are bound to the struct whose values are printed; for help and schema,
 // one with default values.
@@ -35,4 +35,4 @@ std::vector<std::string> all_names(const std::vector<Field>& fields);
 // the schema rejects settings that do not apply (used_with).
 nlohmann::ordered_json to_schema(const std::vector<Field>& fields, const std::string& title);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

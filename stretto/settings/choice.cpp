@@ -1,4 +1,4 @@
-#include "stretto/declare/choice.h"
+#include "stretto/settings/choice.h"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/declare/describe.h"
+#include "stretto/settings/describe.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 Choice::Choice(const std::vector<Kind>& kinds, std::string chosen_type, std::string help)
     : type(std::move(chosen_type)), help_(std::move(help)) {
@@ -57,4 +57,4 @@ bool Choice::operator==(const Choice& other) const {
   return type == other.type && settings() == other.settings();
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include "stretto/base/strings.h"
-#include "stretto/declare/describe.h"
-#include "stretto/declare/parse_value.h"
+#include "stretto/settings/describe.h"
+#include "stretto/settings/parse_value.h"
 
-namespace stretto::declare {
+namespace stretto::settings {
 namespace {
 
 constexpr size_t line_width = 100;
@@ -117,4 +117,4 @@ std::vector<std::string> all_names(const std::vector<Field>& fields) {
   return names;
 }
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings

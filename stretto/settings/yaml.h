@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stretto::declare {
+namespace stretto::settings {
 
 // A parsed YAML document: every scalar is text, every node has its position.
 struct YamlNode {
@@ -27,4 +27,4 @@ struct YamlNode {
 // keys, keys that are not plain text, tags, aliases, control characters, tabs in the indentation.
 YamlNode parse_yaml(const std::string& text, const std::string& name);
 
-}  // namespace stretto::declare
+}  // namespace stretto::settings
