@@ -11,8 +11,8 @@
 #include "stretto/command/checks.h"
 #include "stretto/command/launch_arguments.h"
 #include "stretto/config/foreign/foreign.h"
-#include "stretto/config/strategy.h"
 #include "stretto/launch/process/command_line.h"
+#include "stretto/strategy/strategy.h"
 
 namespace stretto::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/config/strategy.h"
-#include "stretto/hparams/sharding.h"
+#include "stretto/strategy/sharding.h"
+#include "stretto/strategy/strategy.h"
 
 namespace stretto::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/cli/verbs.h"
-#include "stretto/config/strategy.h"
+#include "stretto/strategy/strategy.h"
 
 namespace stretto::cli {
 namespace {

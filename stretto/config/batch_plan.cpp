@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "stretto/base/error.h"
-#include "stretto/hparams/sharding.h"
+#include "stretto/strategy/sharding.h"
 
 namespace stretto {
 namespace {

@@ -4,13 +4,13 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
-#include "stretto/config/strategy.h"
 #include "stretto/config/task_names.h"
-#include "stretto/hparams/sharding.h"
 #include "stretto/hub/cache.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/yaml.h"
 #include "stretto/settings/yaml_override.h"
+#include "stretto/strategy/sharding.h"
+#include "stretto/strategy/strategy.h"
 
 namespace stretto {
 namespace {

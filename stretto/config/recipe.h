@@ -12,7 +12,7 @@
 
 #include "stretto/config/interval.h"
 #include "stretto/config/tagger_settings.h"
-#include "stretto/hparams/optimizer_options.h"
+#include "stretto/optim_config/optimizer_options.h"
 #include "stretto/settings/choice.h"
 #include "stretto/settings/fields.h"
 #include "stretto/settings/read.h"
@@ -142,7 +142,7 @@ struct TrainingConfig {
   bool operator==(const TrainingConfig&) const = default;
 };
 
-// optimizer: a type and its settings (hparams/optimizer_options.h). In programs:
+// optimizer: a type and its settings (optim_config/optimizer_options.h). In programs:
 //   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
 struct OptimizerConfig : settings::Choice {
   OptimizerConfig();
@@ -158,7 +158,7 @@ struct OptimizerConfig : settings::Choice {
   }
 };
 
-// scheduler: the same (hparams/schedule_registry.h).
+// scheduler: the same (optim_config/schedule_registry.h).
 struct SchedulerConfig : settings::Choice {
   SchedulerConfig();
   std::optional<int64_t> num_warmup_samples = std::nullopt;

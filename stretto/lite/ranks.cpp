@@ -14,9 +14,9 @@
 #include "stretto/base/log.h"
 #include "stretto/base/log_setup.h"
 #include "stretto/base/process.h"
-#include "stretto/config/strategy.h"
 #include "stretto/launch/launch.h"
 #include "stretto/launch/process/command_line.h"
+#include "stretto/strategy/strategy.h"
 
 namespace stretto::lite {
 namespace {

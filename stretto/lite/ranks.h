@@ -26,7 +26,7 @@ namespace lite {
 // Validated options, with Fabric's aliases resolved. check() throws ConfigError for unsupported values.
 struct Settings {
   std::string device;
-  std::string strategy = "ddp";  // a row of hparams/sharding.h
+  std::string strategy = "ddp";  // a row of strategy/sharding.h
   int dp_shard = 0;
   Precision precision = Precision::fp32;
   double bucket_bytes = 0;

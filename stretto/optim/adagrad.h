@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "stretto/hparams/optimizer_options.h"
 #include "stretto/optim/optimizer.h"
+#include "stretto/optim_config/optimizer_options.h"
 
 namespace stretto::optim {
 

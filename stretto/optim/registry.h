@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "stretto/hparams/optimizer_options.h"
 #include "stretto/optim/optimizer.h"
+#include "stretto/optim_config/optimizer_options.h"
 #include "stretto/settings/choice.h"
 
 namespace stretto::optim {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/hparams/sharding.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/parallel/parameters.h"
 #include "stretto/parallel/range.h"
+#include "stretto/strategy/sharding.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "stretto/comm/mesh.h"
-#include "stretto/hparams/sharding.h"
+#include "stretto/strategy/sharding.h"
 
 namespace stretto {
 

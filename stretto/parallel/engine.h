@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "stretto/comm/group.h"
-#include "stretto/hparams/sharding.h"
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/average.h"
 #include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/gathered_units.h"
 #include "stretto/parallel/reducer.h"
+#include "stretto/strategy/sharding.h"
 #include "stretto/tensor/safetensors.h"
 #include "stretto/tensor/state.h"
 

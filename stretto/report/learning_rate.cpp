@@ -1,6 +1,6 @@
 #include "stretto/report/learning_rate.h"
 
-#include "stretto/hparams/schedule_registry.h"
+#include "stretto/optim_config/schedule_registry.h"
 
 namespace stretto::report {
 namespace {

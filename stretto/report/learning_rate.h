@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "stretto/config/recipe.h"
-#include "stretto/hparams/schedule.h"
+#include "stretto/optim_config/schedule.h"
 
 namespace stretto::report {
 

@@ -9,9 +9,9 @@
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/hparams/schedules/constant.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/optim_config/schedules/constant.h"
 #include "stretto/trainer/summary.h"
 #include "stretto/trainer/trainer.h"
 

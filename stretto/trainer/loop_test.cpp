@@ -1,7 +1,7 @@
 #include <thread>
 
 #include "stretto/base/error.h"
-#include "stretto/hparams/schedules/plateau.h"
+#include "stretto/optim_config/schedules/plateau.h"
 #include "stretto/trainer/loop_fixture.h"
 
 // When the Trainer evaluates, logs, saves and ends.

@@ -2,7 +2,7 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
-#include "stretto/hparams/schedules/step_lr.h"
+#include "stretto/optim_config/schedules/step_lr.h"
 #include "stretto/trainer/loop_fixture.h"
 #include "stretto/trainer/manual_optimization.h"
 

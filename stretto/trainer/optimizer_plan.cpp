@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
-#include "stretto/hparams/schedule_registry.h"
-#include "stretto/hparams/schedules/plateau.h"
 #include "stretto/optim/registry.h"
+#include "stretto/optim_config/schedule_registry.h"
+#include "stretto/optim_config/schedules/plateau.h"
 #include "stretto/trainer/monitor.h"
 
 namespace stretto {

@@ -8,7 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/hparams/optimizer_options.h"
+#include "stretto/optim_config/optimizer_options.h"
 
 namespace stretto {
 namespace {

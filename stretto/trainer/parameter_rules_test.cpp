@@ -10,9 +10,9 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/data/samples.h"
-#include "stretto/hparams/schedules/constant.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/optim_config/schedules/constant.h"
 #include "stretto/trainer/trainer.h"
 
 // The sections parameters and optimizer.scale_lr, clipping by value, and warm-up in samples.

@@ -8,7 +8,7 @@
 #include "stretto/config/batch_plan.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/epoch_cursor.h"
-#include "stretto/hparams/schedule.h"
+#include "stretto/optim_config/schedule.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/random_state.h"
 #include "stretto/parallel/run_products.h"

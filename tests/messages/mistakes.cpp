@@ -6,11 +6,11 @@
 #include "stretto/archive/pickle.h"
 #include "stretto/base/json.h"
 #include "stretto/config/recipe.h"
-#include "stretto/config/strategy.h"
 #include "stretto/convert/export.h"
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/reader.h"
+#include "stretto/strategy/strategy.h"
 #include "stretto/text/tokenizer_files.h"
 
 namespace stretto {

@@ -8,7 +8,7 @@
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/foreign/script_flags.h"
-#include "stretto/config/strategy.h"
+#include "stretto/strategy/strategy.h"
 
 namespace stretto::foreign {
 namespace {

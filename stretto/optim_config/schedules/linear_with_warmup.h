@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "stretto/optim_config/schedule.h"
+#include "stretto/settings/fields.h"
+
+namespace stretto::optim {
+
+struct LinearWithWarmupOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const LinearWithWarmupOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then linear to 0 at the end of the run: transformers'
+// get_linear_schedule_with_warmup.
+std::unique_ptr<Schedule> linear_with_warmup(const LinearWithWarmupOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,232 @@
+#include <cmath>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/optim_config/schedule_registry.h"
+#include "stretto/optim_config/schedules/constant.h"
+#include "stretto/optim_config/schedules/cyclic_lr.h"
+#include "stretto/optim_config/schedules/linear_with_warmup.h"
+#include "stretto/optim_config/schedules/one_cycle_lr.h"
+#include "stretto/optim_config/schedules/polynomial_decay.h"
+#include "stretto/optim_config/schedules/step_lr.h"
+#include "stretto/settings/read.h"
+
+namespace stretto::optim {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct Section {
+  settings::Choice scheduler = settings::Choice(schedule_kinds(), "LinearWithWarmup", "which schedule");
+  void fields(settings::Fields& field) { field("scheduler", scheduler, "the schedule"); }
+};
+
+std::unique_ptr<Schedule> from_yaml(const std::string& section) {
+  Section recipe;
+  settings::read_fields(settings::fields_of(recipe), settings::parse_yaml("scheduler: " + section, "r.yaml"));
+  return make_schedule(recipe.scheduler);
+}
+
+// Every schedule, from its section in a recipe to the rates that torch and transformers give.
+TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
+  const auto cases = nlohmann::json::parse(
+      read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/schedules.json"));
+  std::set<std::string> types;
+  for (const auto& golden : cases) {
+    nlohmann::json section = golden.at("options");
+    section["type"] = golden.at("type");
+    auto schedule = from_yaml(section.dump());
+    EXPECT_EQ(schedule->name(), golden.at("type").get<std::string>());
+    schedule->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
+    ASSERT_EQ(golden.at("rates").size(), 200U);
+    types.insert(schedule->name());
+    for (size_t step = 0; step < golden.at("rates").size(); ++step) {
+      const StepRates rates = schedule->rates(static_cast<int64_t>(step));
+      const auto& expected = golden.at("rates")[step];
+      EXPECT_NEAR(rates.lr, expected[0].get<double>(), 1e-12) << section << " step " << step;
+      ASSERT_EQ(rates.momentum.has_value(), !expected[1].is_null()) << section;
+      if (rates.momentum) {
+        EXPECT_NEAR(*rates.momentum, expected[1].get<double>(), 1e-12) << section << " step " << step;
+      }
+      const bool observes = golden.contains("metrics");
+      if (observes && !golden.at("metrics")[step].is_null()) schedule->observe(golden.at("metrics")[step]);
+      if (!observes && step != golden.at("rates").size() / 2) continue;
+      // A resume: of schedules with a state after each step, of others in the middle.
+      auto resumed = from_yaml(section.dump());
+      resumed->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
+      const nlohmann::json state = schedule->state();
+      EXPECT_EQ(observes, !state.is_null()) << section;
+      if (observes) resumed->resume(nlohmann::json::parse(state.dump()));
+      schedule = std::move(resumed);
+    }
+  }
+  EXPECT_EQ(types.size() + 1, schedule_kinds().size()) << "all but AnnealOnPlateau, which is Flair's";
+}
+
+// transformers' get_cosine_with_min_lr_schedule_with_warmup.
+TEST(Schedules, CosineToALowestRate) {
+  const auto schedule = from_yaml("{type: CosineWithWarmup, num_warmup_steps: 10, min_lr_rate: 0.1}");
+  schedule->start({.lr = 2}, 110);
+  EXPECT_DOUBLE_EQ(schedule->rates(5).lr, 1);
+  EXPECT_DOUBLE_EQ(schedule->rates(60).lr, 2 * (0.5 * 0.9 + 0.1));
+  EXPECT_NEAR(schedule->rates(110).lr, 0.2, 1e-12);
+}
+
+// patience evaluations without improvement are tolerated, initial_extra_patience more before the first reduction.
+TEST(Schedules, AnnealOnPlateauIsFlairs) {
+  const auto schedule = from_yaml(
+      "{type: AnnealOnPlateau, patience: 1, initial_extra_patience: 2, min_learning_rate: 0.2, mode: max}");
+  schedule->start({.lr = 1}, 100);
+  std::vector<double> rates;
+  for (const double metric : {0.5, 0.5, 0.4, 0.5, 0.3, 0.3, 0.3, 0.50001, 0.2, 0.2, 0.2, 0.2}) {
+    schedule->observe(metric);
+    rates.push_back(schedule->rates(0).lr);
+  }
+  EXPECT_THAT(rates, testing::ElementsAre(1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125, 0.125, 0.0625));
+  EXPECT_EQ(schedule->end_reason(), "the learning rate, 0.0625, is below scheduler.min_learning_rate, 0.2");
+  schedule->start({.lr = 1}, 100);
+  EXPECT_EQ(schedule->end_reason(), "");
+}
+
+// Rates and counts are those of flair.training_utils.AnnealOnPlateau (0.15.1) for the same pairs.
+TEST(Schedules, AnnealOnPlateauBreaksTiesByTheLoss) {
+  const std::string section = "{type: AnnealOnPlateau, patience: 0, min_learning_rate: 0, mode: max}";
+  auto schedule = from_yaml(section);
+  schedule->start({.lr = 1}, 100);
+  std::vector<double> rates;
+  const std::pair<double, double> evaluations[] = {{0.5, 3},   {0.5, 2}, {0.5, 2},  {0.4, 1},
+                                                   {0.5, 1.5}, {0.6, 9}, {0.6, 8.5}};
+  for (const auto& [metric, loss] : evaluations) {
+    schedule->observe_loss(loss);
+    schedule->observe(metric);
+    rates.push_back(schedule->rates(0).lr);
+    auto resumed = from_yaml(section);
+    resumed->start({.lr = 1}, 100);
+    resumed->resume(schedule->state());
+    schedule = std::move(resumed);
+  }
+  EXPECT_THAT(rates, testing::ElementsAre(1, 1, 0.5, 0.25, 0.25, 0.25, 0.25));
+  // A state without a loss, as earlier versions wrote.
+  nlohmann::json state = schedule->state();
+  state.erase("best_loss");
+  schedule->resume(state);
+  schedule->observe_loss(1);
+  schedule->observe(0.6);
+  EXPECT_EQ(schedule->rates(0).lr, 0.125);
+}
+
+TEST(Schedules, ANaNIsNoImprovement) {
+  const auto schedule = from_yaml("{type: ReduceLROnPlateau, patience: 0, mode: min, factor: 0.5}");
+  schedule->start({.lr = 1}, 100);
+  schedule->observe(NAN);
+  EXPECT_EQ(schedule->rates(0).lr, 0.5);
+  schedule->observe(3);
+  EXPECT_EQ(schedule->rates(0).lr, 0.5);
+}
+
+TEST(Schedules, ARatioIsOfTheStepsAtTheStart) {
+  const auto schedule = linear_with_warmup({.warmup_ratio = 0.15});
+  schedule->start({.lr = 1}, 20);
+  EXPECT_EQ(schedule->rates(3).lr, 1);
+  schedule->set_total_steps(37);
+  EXPECT_EQ(schedule->rates(3).lr, 1);
+  EXPECT_EQ(schedule->rates(20).lr, 0.5);
+}
+
+TEST(Schedules, ShortRunsHaveRatesToo) {
+  for (const settings::Kind& kind : schedule_kinds()) {
+    nlohmann::json section = {{"type", kind.type}};
+    if (kind.type == "StepLR") section["step_size"] = 1;
+    if (kind.type == "ExponentialLR") section["gamma"] = 0.5;
+    if (kind.type == "CyclicLR" || kind.type == "OneCycleLR") section["max_lr"] = 1;
+    if (kind.type == "OneCycleLR") section["pct_start"] = 0.5;
+    if (kind.type == "CosineAnnealingWarmRestarts") section["T_0"] = 1;
+    for (int64_t steps = 1; steps <= 4; ++steps) {
+      const auto schedule = from_yaml(section.dump());
+      schedule->start({.lr = 0.1, .momentum = 0.9}, steps);
+      for (int64_t step = 0; step < steps; ++step)
+        EXPECT_TRUE(std::isfinite(schedule->rates(step).lr)) << kind.type << " " << step << " of " << steps;
+    }
+  }
+}
+
+TEST(Schedules, SettingsThatDoNotFitAreRefused) {
+  const auto refuses = [](const std::string& section, const std::string& message) {
+    EXPECT_THAT([&] { from_yaml(section)->start({.lr = 0.1}, 10); },
+                ThrowsMessage<ConfigError>(HasSubstr(message)))
+        << section;
+  };
+  refuses("{type: StepLR}", "StepLR: step_size: it must be given");
+  refuses("{type: StepLR, step_size: 3, T_max: 4}",
+          "scheduler.T_max does not apply with scheduler.type: StepLR, only with CosineAnnealingLR");
+  refuses("{type: StepLr}", "\"StepLr\" is not one of");
+  refuses("{type: StepLr}", "did you mean \"StepLR\"?");
+  refuses("{num_warmup_steps: 3, warmup_ratio: 0.1}",
+          "LinearWithWarmup: warmup_ratio: the warm-up is set twice");
+  refuses("{type: CyclicLR, max_lr: 1, mode: triangulr}", "did you mean \"triangular\"?");
+  refuses("{type: CyclicLR, max_lr: 1}", "CyclicLR: cycle_momentum needs an optimizer with momentum");
+  refuses("{type: OneCycleLR, max_lr: 1, cycle_momentum: false, total_steps: 9}",
+          "OneCycleLR: the run has 10 steps, but total_steps is 9");
+  refuses("{type: PolynomialDecayWithWarmup, lr_end: 0.1}",
+          "PolynomialDecayWithWarmup: lr_end is 0.1; it must be below the optimizer's lr, which is 0.1");
+  refuses("{type: AnnealOnPlateau, min_learning_rate: 0.2}",
+          "AnnealOnPlateau: min_learning_rate is 0.2, above the optimizer's lr, which is 0.1");
+  refuses("{type: ReduceLROnPlateau, factor: 1}", "scheduler.factor: 1 is out of range");
+  refuses("{type: ReduceLROnPlateau, anneal_factor: 0.5}", "only with AnnealOnPlateau");
+  EXPECT_THAT(
+      [] { step_lr({.step_size = 0}); },
+      ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
+}
+
+// A schedule of a program's own: halves the rate whenever the metric has not improved. One registration makes it known to
+// recipes.
+struct PlateauOptions {
+  double factor = 0.5;
+  void fields(settings::Fields& field) { field("factor", factor, "of each reduction", settings::above(0)); }
+  bool operator==(const PlateauOptions&) const = default;
+};
+
+class Plateau : public Schedule {
+ public:
+  explicit Plateau(const PlateauOptions& options) : options_(options) {}
+  std::string name() const override { return "Plateau"; }
+  StepRates rates(int64_t) const override { return {.lr = base().lr * scale_}; }
+  void observe(double metric) override {
+    if (metric >= best_) scale_ *= options_.factor;
+    best_ = std::min(best_, metric);
+  }
+  nlohmann::json state() const override { return {{"scale", scale_}, {"best", best_}}; }
+  void resume(const nlohmann::json& state) override {
+    state.at("scale").get_to(scale_);
+    state.at("best").get_to(best_);
+  }
+
+ private:
+  PlateauOptions options_;
+  double scale_ = 1, best_ = 1e300;
+};
+
+std::unique_ptr<Schedule> plateau(const PlateauOptions& options) {
+  return std::make_unique<Plateau>(options);
+}
+
+TEST(Schedules, ProgramsAddTheirOwn) {
+  register_schedule(schedule_kind("Plateau", "less where nothing improves", plateau));
+  EXPECT_THROW(register_schedule(schedule_kind("Plateau", "again", plateau)), ConfigError);
+  const auto schedule = from_yaml("{type: Plateau, factor: 0.1}");
+  schedule->start({.lr = 1}, 100);
+  for (const double metric : {3.0, 2.0, 2.0}) schedule->observe(metric);
+  EXPECT_EQ(schedule->rates(5).lr, 0.1);
+  const auto resumed = from_yaml("{type: Plateau, factor: 0.1}");
+  resumed->start({.lr = 1}, 100);
+  resumed->resume(schedule->state());
+  EXPECT_EQ(resumed->rates(5).lr, 0.1);
+}
+
+}  // namespace
+}  // namespace stretto::optim

@@ -1,0 +1,40 @@
+#include "stretto/optim_config/schedules/warmup.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/settings/check_settings.h"
+
+namespace stretto::optim {
+
+void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_steps,
+                    std::optional<double>& warmup_ratio) {
+  field("num_warmup_steps", num_warmup_steps, "optimizer steps until lr is reached",
+        settings::at_least(0).at_most(1e9));
+  field("warmup_ratio", warmup_ratio, "the same as a part of all steps; give one of the two",
+        settings::at_least(0).below(1));
+}
+
+void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio) {
+  if (num_warmup_steps && warmup_ratio)
+    throw settings::SettingError("warmup_ratio", "the warm-up is set twice; remove this or num_warmup_steps");
+}
+
+void WarmupSchedule::on_start() {
+  warmup_steps_ = warmup_.num_warmup_steps.value_or(
+      static_cast<int64_t>(std::ceil(warmup_.warmup_ratio.value_or(0) * static_cast<double>(total_steps()))));
+}
+
+StepRates WarmupSchedule::rates(int64_t steps_done) const {
+  const double factor = steps_done < warmup_steps_
+                            ? static_cast<double>(steps_done) / static_cast<double>(warmup_steps_)
+                            : factor_after_warmup(steps_done);
+  return {.lr = base().lr * factor};
+}
+
+double WarmupSchedule::progress(int64_t steps_done) const {
+  return static_cast<double>(steps_done - warmup_steps_) /
+         static_cast<double>(std::max<int64_t>(1, total_steps() - warmup_steps_));
+}
+
+}  // namespace stretto::optim

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+
+#include "stretto/optim_config/schedule.h"
+#include "stretto/settings/fields.h"
+
+namespace stretto::optim {
+
+// How long a warm-up is: give one of the two, or none.
+struct Warmup {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // as a part of all steps, rounded up
+};
+
+// The two settings of a warm-up, for the options of schedules that have one.
+void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_steps,
+                    std::optional<double>& warmup_ratio);
+// Throws ConfigError where both are given.
+void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio);
+
+// Base of transformers' schedules: linear from 0 to lr over the warm-up, then a factor on lr.
+class WarmupSchedule : public Schedule {
+ public:
+  StepRates rates(int64_t steps_done) const final;
+
+ protected:
+  explicit WarmupSchedule(const Warmup& warmup) : warmup_(warmup) {}
+  // REQUIRES: steps_done >= warmup_steps().
+  virtual double factor_after_warmup(int64_t steps_done) const = 0;
+  // The part of the run that has passed since the warm-up: 1 at its end.
+  double progress(int64_t steps_done) const;
+  int64_t warmup_steps() const { return warmup_steps_; }
+  // A ratio is of the steps that the run had at its start.
+  void on_start() override;
+
+ private:
+  Warmup warmup_;
+  int64_t warmup_steps_ = 0;
+};
+
+}  // namespace stretto::optim

@@ -1,0 +1,187 @@
+#include "stretto/strategy/strategy.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/ranges.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/strategy/sharding.h"
+
+namespace stretto {
+namespace {
+
+constexpr const char* strategy_variable = "STRETTO_STRATEGY";
+
+// Names of other tools for a kind.
+struct Alias {
+  std::string_view name, kind;
+};
+constexpr Alias aliases[] = {{"deepspeed-0", "ddp"},
+                             {"ddp_find_unused_parameters_false", "ddp"},
+                             {"ddp_find_unused_parameters_true", "ddp"},
+                             {"ddp_fork", "ddp"},
+                             {"ddp_notebook", "ddp"},
+                             {"ddp_spawn", "ddp"},
+                             {"deepspeed-1", "zero1"},
+                             {"deepspeed_stage_1", "zero1"},
+                             {"ddp_sharded", "zero2"},
+                             {"deepspeed", "zero2"},
+                             {"deepspeed-2", "zero2"},
+                             {"deepspeed_stage_2", "zero2"},
+                             {"deepspeed-3", "fsdp"},
+                             {"deepspeed_stage_3", "fsdp"},
+                             {"zero3", "fsdp"}};
+
+// Other names of Accelerate, DeepSpeed, Lightning and torchtitan: whole words, and prefixes of longer ones.
+bool is_known_elsewhere(std::string_view kind) {
+  constexpr std::string_view words[] = {"auto", "cp", "dp", "pp", "tp"};
+  constexpr std::string_view beginnings[] = {"colossalai", "ddp_", "deepspeed", "fairscale", "fsdp",
+                                             "horovod",    "hsdp", "megatron",  "xla"};
+  const auto begins_kind = [&](std::string_view beginning) { return kind.starts_with(beginning); };
+  return std::find(std::begin(words), std::end(words), kind) != std::end(words) ||
+         std::any_of(std::begin(beginnings), std::end(beginnings), begins_kind);
+}
+
+// The precisions that may follow a kind.
+constexpr std::string_view precisions[] = {"fp32", "bf16", "fp64"};
+
+// Where accmt and Accelerate put the optimizer's state, then the parameters; or both.
+bool is_offload(std::string_view word) { return word == "none" || word == "cpu" || word == "nvme"; }
+
+[[noreturn]] void refuse(std::string_view name) {
+  throw ConfigError("\"{}\" is not a strategy{}; available: {}", name, did_you_mean(name, strategy_names()),
+                    fmt::join(strategy_names(), ", "));
+}
+
+std::optional<std::string> find_kind(std::string_view name) {
+  for (const Sharding& row : shardings()) {
+    if (row.name == name) return row.name;
+  }
+  for (const Alias& alias : aliases) {
+    if (alias.name == name) return std::string(alias.kind);
+  }
+  return std::nullopt;
+}
+
+// `words`: what follows the kind.
+Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<std::string_view> words) {
+  Strategy strategy = {.kind = kind, .precision = std::nullopt};
+  if (!words.empty() && !is_offload(words[0])) {
+    if (words[0] == "fp16" || words[0] == "fp8") {
+      throw ConfigError("\"{}\": {} requires loss scaling, which this version does not support; use {}-bf16",
+                        name, words[0], kind);
+    }
+    if (std::ranges::find(precisions, words[0]) == std::end(precisions)) refuse(name);
+    strategy.precision = std::string(words[0]);
+    words.erase(words.begin());
+  }
+  const bool may_offload = name.starts_with("deepspeed") || name.starts_with("fsdp");
+  if (words.size() > 2 || (!words.empty() && !may_offload)) {
+    throw ConfigError("\"{}\": only a precision may follow {}; available: {}", name, kind,
+                      fmt::join(strategy_names(), ", "));
+  }
+  for (const std::string_view word : words) {
+    if (!is_offload(word)) refuse(name);
+    if (word == "nvme") {
+      throw ConfigError(
+          "\"{}\": a name of a strategy does not offload to files, as it names no folder; use {} and set training.offload_optimizer",
+          name, strategy.name());
+    }
+    if (word != "none") {
+      throw ConfigError(
+          "\"{}\": this version does not offload ({}): the memory of CPU ranks is the host's; use {}", name,
+          word, strategy.name());
+    }
+  }
+  return strategy;
+}
+
+}  // namespace
+
+std::vector<std::string> strategy_kinds() {
+  std::vector<std::string> kinds;
+  for (const Sharding& row : shardings()) kinds.push_back(row.name);
+  return kinds;
+}
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const Sharding& row : shardings()) {
+    names.push_back(row.name);
+    for (const std::string_view precision : precisions)
+      names.push_back(fmt::format("{}-{}", row.name, precision));
+  }
+  return names;
+}
+
+std::vector<std::string> strategy_aliases(std::string_view kind) {
+  std::vector<std::string> names;
+  for (const Alias& alias : aliases) {
+    if (alias.kind == kind) names.emplace_back(alias.name);
+  }
+  return names;
+}
+
+std::vector<std::string> accmt_names(std::string_view family) {
+  constexpr std::string_view with[] = {"", "-fp32", "-fp16", "-bf16", "-fp8"};
+  constexpr std::string_view places[] = {"none", "cpu", "nvme"};
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view kind) {
+    for (const std::string_view precision : with) names.push_back(fmt::format("{}{}", kind, precision));
+  };
+  if (family != "deepspeed") {
+    add(family);
+    if (family == "ddp") return names;
+    for (const std::string_view precision : with) {
+      if (!precision.empty()) names.push_back(fmt::format("{}{}-cpu", family, precision));
+    }
+    return names;
+  }
+  names.emplace_back(family);
+  for (const int stage : {0, 1, 2, 3}) add(fmt::format("deepspeed-{}", stage));
+  for (const int stage : {2, 3}) {
+    for (const std::string_view precision : with) {
+      if (precision.empty()) continue;
+      for (const std::string_view optimizer : places) {
+        for (const std::string_view parameters : places)
+          names.push_back(fmt::format("deepspeed-{}{}-{}-{}", stage, precision, optimizer, parameters));
+      }
+    }
+  }
+  return names;
+}
+
+Strategy parse_strategy(std::string_view name) {
+  std::vector<std::string_view> words = split(name, '-');
+  // DeepSpeed's stage belongs to the kind: deepspeed-2.
+  for (const size_t count : {size_t{2}, size_t{1}}) {
+    if (words.size() < count) continue;
+    const std::string head =
+        fmt::format("{}", fmt::join(words.begin(), words.begin() + static_cast<ptrdiff_t>(count), "-"));
+    if (const auto kind = find_kind(head))
+      return parse_rest(name, *kind, {words.begin() + static_cast<ptrdiff_t>(count), words.end()});
+  }
+  if (is_known_elsewhere(words[0])) {
+    throw ConfigError("\"{}\" is known, but not available in this version; available: {}", name,
+                      fmt::join(strategy_names(), ", "));
+  }
+  refuse(name);
+}
+
+std::optional<Strategy> launched_strategy() {
+  const char* name = std::getenv(strategy_variable);
+  if (name == nullptr || *name == '\0') return std::nullopt;
+  try {
+    return parse_strategy(name);
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}: {}", strategy_variable, error.what());
+  }
+}
+
+void set_launched_strategy(const Strategy& strategy) {
+  ::setenv(strategy_variable, strategy.name().c_str(), /*overwrite=*/1);
+}
+
+}  // namespace stretto

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto {
+
+// How ranks share a model: a row of strategy/sharding.h, and optionally the precision.
+struct Strategy {
+  std::string kind = "ddp";
+  std::optional<std::string> precision = std::nullopt;  // "fp32", "bf16" or "fp64"; the recipe's if not named
+
+  std::string name() const { return precision ? kind + "-" + *precision : kind; }
+  // Whether both can be meant: one kind, and no two precisions.
+  bool agrees_with(const Strategy& other) const {
+    return kind == other.kind && (!precision || !other.precision || precision == other.precision);
+  }
+  bool operator==(const Strategy&) const = default;
+};
+
+// Accepts KIND[-PRECISION] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and Lightning give to the same
+// strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). Throws ConfigError, whose message distinguishes names of
+// those tools that this version does not support from misspellings.
+Strategy parse_strategy(std::string_view name);
+
+// Every KIND, and every KIND[-PRECISION].
+std::vector<std::string> strategy_kinds();
+std::vector<std::string> strategy_names();
+
+// The names that other tools give to a kind: for fsdp "zero3", "deepspeed-3", ...
+std::vector<std::string> strategy_aliases(std::string_view kind);
+
+// All names of accmt that begin with `family`: "ddp", "fsdp" or "deepspeed", supported here or not.
+std::vector<std::string> accmt_names(std::string_view family);
+
+// The strategy that `stretto launch --strategy` has set for this program; nothing if it has set none.
+std::optional<Strategy> launched_strategy();
+// Sets it for programs that this process starts.
+void set_launched_strategy(const Strategy& strategy);
+
+}  // namespace stretto

@@ -1,0 +1,85 @@
+#include "stretto/strategy/strategy.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(StrategyName, KindAndPrecision) {
+  EXPECT_EQ(parse_strategy("ddp"), (Strategy{.kind = "ddp", .precision = std::nullopt}));
+  EXPECT_EQ(parse_strategy("ddp-bf16"), (Strategy{.kind = "ddp", .precision = "bf16"}));
+  EXPECT_EQ(parse_strategy("zero1-bf16"), (Strategy{.kind = "zero1", .precision = "bf16"}));
+  EXPECT_EQ(parse_strategy("fsdp-bf16"), (Strategy{.kind = "fsdp", .precision = "bf16"}));
+  EXPECT_EQ(strategy_names().size(), 4 * strategy_kinds().size());
+  for (const std::string& name : strategy_names())
+    EXPECT_TRUE(name.starts_with(parse_strategy(name).kind)) << name;
+}
+
+TEST(StrategyName, OthersAreRefusedInWords) {
+  const auto refuses = [](const char* name, const char* message) {
+    EXPECT_THAT([&] { parse_strategy(name); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << name;
+  };
+  const char* known =
+      "is known, but not available in this version; available: ddp, ddp-fp32, ddp-bf16, ddp-fp64, zero1, ";
+  for (const char* name : {"horovod", "deepspeed_stage_3_offload", "dp", "fsdp2", "fsdp_cpu_offload", "tp"}) {
+    refuses(name, known);
+  }
+  refuses("ddp-fp16", "fp16 requires loss scaling, which this version does not support; use ddp-bf16");
+  refuses("ddp-fp8", "fp8 requires loss scaling");
+  refuses("ddp-bf61", "\"ddp-bf61\" is not a strategy; did you mean \"ddp-bf16\"?");
+  refuses("dpd", "\"dpd\" is not a strategy; did you mean \"ddp\"?");
+  refuses("deepspeed-4", "is not a strategy");
+  refuses("zero9", "is not a strategy");
+  refuses("DDP", "did you mean \"ddp\"?");
+  refuses("ddp-bf16-cpu", "only a precision may follow ddp");
+  refuses("", "\"\" is not a strategy; available: ddp");
+}
+
+TEST(StrategyName, NamesOfOtherToolsMeanTheSameStrategies) {
+  const auto means = [](const char* name, const char* expected) {
+    EXPECT_EQ(parse_strategy(name).name(), expected) << name;
+  };
+  means("deepspeed", "zero2");
+  means("deepspeed-2-bf16", "zero2-bf16");
+  means("deepspeed-3-bf16-none-none", "fsdp-bf16");
+  means("deepspeed-1-fp32", "zero1-fp32");
+  means("deepspeed-0", "ddp");
+  means("deepspeed_stage_2", "zero2");
+  means("zero3-bf16", "fsdp-bf16");
+  means("ddp_find_unused_parameters_true", "ddp");
+  EXPECT_THAT(
+      [] { parse_strategy("deepspeed-2-bf16-cpu-none"); },
+      ThrowsMessage<ConfigError>(AllOf(HasSubstr("does not offload (cpu)"), HasSubstr("use zero2-bf16"))));
+  EXPECT_THAT([] { parse_strategy("fsdp-bf16-cpu"); },
+              ThrowsMessage<ConfigError>(HasSubstr("use fsdp-bf16")));
+  EXPECT_THAT([] { parse_strategy("deepspeed-2-bf61"); },
+              ThrowsMessage<ConfigError>(HasSubstr("is not a strategy")));
+}
+
+TEST(StrategyName, AllNamesOfAccmtAreKnown) {
+  EXPECT_EQ(accmt_names("ddp").size(), 5u);
+  EXPECT_EQ(accmt_names("fsdp").size(), 9u);
+  EXPECT_EQ(accmt_names("deepspeed").size(), 93u);
+  int supported = 0;
+  for (const char* family : {"ddp", "fsdp", "deepspeed"}) {
+    for (const std::string& name : accmt_names(family)) {
+      try {
+        parse_strategy(name);
+        ++supported;
+      } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), ::testing::AnyOf(HasSubstr("loss scaling"), HasSubstr("does not offload")))
+            << name;
+      }
+    }
+  }
+  EXPECT_EQ(supported, 23)
+      << "bare, fp32 and bf16 of ddp, fsdp and four stages, deepspeed alone, and none-none";
+}
+
+}  // namespace
+}  // namespace stretto
