@@ -9,7 +9,7 @@
 
 namespace stretto::cli {
 
-using foreign::ScriptPlan;
+using compat::ScriptPlan;
 
 namespace {
 

@@ -6,13 +6,13 @@
 
 #include "stretto/archive/run_lock.h"
 #include "stretto/base/new_folder.h"
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
 namespace stretto::cli {
 
 // Whether a new run replaces that in --output_dir. A finished run of a script is replaced only with --overwrite_output_dir, as
 // there; an interrupted one is continued. Throws ConfigError.
-bool replaces_earlier_run(const foreign::ScriptPlan& plan);
+bool replaces_earlier_run(const compat::ScriptPlan& plan);
 
 // An earlier run of a script in --output_dir, which stands aside while a new one starts, and then is kept as
 // previous-1/, previous-2/ and so on. If the new one is refused before its first step, everything is as it
@@ -20,7 +20,7 @@ bool replaces_earlier_run(const foreign::ScriptPlan& plan);
 class EarlierRun {
  public:
   // Completes what a command that was killed has left.
-  explicit EarlierRun(const foreign::ScriptPlan& plan);
+  explicit EarlierRun(const compat::ScriptPlan& plan);
 
   // Writes the new recipe; `replaced`: the run in the folder makes room. The run folder is locked from here on.
   void begin(bool replaced);
@@ -33,7 +33,7 @@ class EarlierRun {
   bool new_run_has_begun() const;
   void bring_back();
 
-  const foreign::ScriptPlan& plan_;
+  const compat::ScriptPlan& plan_;
   std::filesystem::path run_, aside_, recipe_, done_, done_aside_;
   std::optional<std::string> earlier_recipe_;
   std::optional<NewFolder> made_;  // --output_dir

@@ -10,7 +10,7 @@
 #include "stretto/cluster/managers.h"
 #include "stretto/command/checks.h"
 #include "stretto/command/launch_arguments.h"
-#include "stretto/config/foreign/foreign.h"
+#include "stretto/compat/foreign.h"
 #include "stretto/launch/process/command_line.h"
 #include "stretto/strategy/strategy.h"
 

@@ -12,14 +12,14 @@
 #include "stretto/cluster/managers.h"
 #include "stretto/command/launch_recipe.h"
 #include "stretto/command/standard_output.h"
-#include "stretto/config/foreign/flair_script.h"
+#include "stretto/compat/flair_script.h"
 #include "stretto/hub/cache.h"
 
 namespace stretto::cli {
 namespace {
 
-using foreign::Script;
-using foreign::ScriptPlan;
+using compat::Script;
+using compat::ScriptPlan;
 
 // The exit codes of a stage that was refused before it did anything, and that has saved after Ctrl-C or SIGTERM.
 constexpr int refused = 2;
@@ -143,8 +143,8 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
         ->type_name("NAME");
   }
   verb->callback([verb, arguments, script, flair, &exit_code] {
-    const ScriptPlan plan = flair ? foreign::translate_flair_script(verb->remaining())
-                                  : foreign::translate_script(script, verb->remaining());
+    const ScriptPlan plan = flair ? compat::translate_flair_script(verb->remaining())
+                                  : compat::translate_script(script, verb->remaining());
     if (arguments->print_recipe) {
       for (const std::string& note : plan.notes) std::cout << "# " << note << "\n";
       std::cout << plan.recipe;

@@ -58,7 +58,7 @@ void write_sorted(const std::filesystem::path& file, const Json& json) {
 }  // namespace
 
 // Of a run without training, all_results.json keeps what earlier commands have written, as the scripts do.
-ScriptResults::ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan)
+ScriptResults::ScriptResults(compat::Script script, const compat::ScriptPlan& plan)
     : script_(script), plan_(plan), flair_(run(), plan.output_dir) {
   const std::filesystem::path file = plan.output_dir / "all_results.json";
   if (!plan.train && std::filesystem::exists(file)) all_ = read_json(file);
@@ -71,13 +71,13 @@ void ScriptResults::add_training() {
   const TrainerState training = read_trainer_state(plan_);
   write_file_atomic(plan_.output_dir / "trainer_state.json", training.state.dump(2) + "\n");
   epoch_ = training.metrics.at("epoch");
-  if (script_ == foreign::Script::flair_ner) flair_.write_training();
+  if (script_ == compat::Script::flair_ner) flair_.write_training();
   add("train", training.metrics);
 }
 
 Json ScriptResults::task_metrics(const Json& results) const {
-  if (script_ == foreign::Script::qa) return results;
-  if (script_ == foreign::Script::glue) return plain_metrics(results);
+  if (script_ == compat::Script::qa) return results;
+  if (script_ == compat::Script::glue) return plain_metrics(results);
   return ner_metrics(results, plan_.entity_level);
 }
 
@@ -89,7 +89,7 @@ void ScriptResults::add_test(const std::string& stage) {
   Json metrics = Json::object();
   for (const auto& [name, value] : named.items()) {
     // run_qa does not prefix the metrics of the official scripts in what it prints.
-    const bool bare = script_ == foreign::Script::qa && name != "loss";
+    const bool bare = script_ == compat::Script::qa && name != "loss";
     metrics[(bare ? "" : stage + "_") + name] = value;
   }
   const Json summary = read_json(run() / "test_summary.json");
@@ -102,7 +102,7 @@ void ScriptResults::add_test(const std::string& stage) {
   metrics[stage + "_samples_per_second"] = per_second("samples");
   metrics[stage + "_steps_per_second"] = per_second("steps");
   if (!epoch_.is_null()) metrics["epoch"] = epoch_;
-  if (script_ == foreign::Script::flair_ner && stage == "predict") flair_.log_test(results);
+  if (script_ == compat::Script::flair_ner && stage == "predict") flair_.log_test(results);
   add(stage, metrics);
 }
 
@@ -124,7 +124,7 @@ void ScriptResults::add(const std::string& stage, const Json& metrics) {
 }
 
 void ScriptResults::add_predictions(const std::string& stage) const {
-  if (script_ == foreign::Script::qa) {
+  if (script_ == compat::Script::qa) {
     for (const char* name : {"predictions.json", "nbest_predictions.json", "null_odds.json"}) {
       const std::filesystem::path target = plan_.output_dir / (stage + "_" + name);
       std::filesystem::remove(target);
@@ -132,12 +132,12 @@ void ScriptResults::add_predictions(const std::string& stage) const {
     }
     return;
   }
-  if (script_ == foreign::Script::flair_ner) return flair_.write_predictions(stage);
+  if (script_ == compat::Script::flair_ner) return flair_.write_predictions(stage);
   if (stage != "predict") return;
-  std::string lines = script_ == foreign::Script::glue ? "index\tprediction\n" : "";
+  std::string lines = script_ == compat::Script::glue ? "index\tprediction\n" : "";
   size_t index = 0;
   for (const auto& record : read_records(run() / "predictions.jsonl")) {
-    if (script_ == foreign::Script::glue) {
+    if (script_ == compat::Script::glue) {
       lines += record.contains("prediction")
                    ? fmt::format("{}\t{:3.3f}\n", index++, record["prediction"].get<double>())
                    : fmt::format("{}\t{}\n", index++,
@@ -149,7 +149,7 @@ void ScriptResults::add_predictions(const std::string& stage) const {
     lines += tags + "\n";
   }
   std::string name = "predictions.txt";
-  if (script_ == foreign::Script::glue)
+  if (script_ == compat::Script::glue)
     name = plan_.glue_task.empty() ? "predict_results.txt" : "predict_results_" + plan_.glue_task + ".txt";
   write_file_atomic(plan_.output_dir / name, lines);
 }

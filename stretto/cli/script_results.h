@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/cli/flair_results.h"
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
 namespace stretto::cli {
 
@@ -15,7 +15,7 @@ namespace stretto::cli {
 // Flair's files.
 class ScriptResults {
  public:
-  ScriptResults(foreign::Script script, const foreign::ScriptPlan& plan);
+  ScriptResults(compat::Script script, const compat::ScriptPlan& plan);
 
   void add_training();
 
@@ -28,8 +28,8 @@ class ScriptResults {
   nlohmann::json task_metrics(const nlohmann::json& results) const;
   std::filesystem::path run() const { return plan_.run_folder(); }
 
-  foreign::Script script_;
-  const foreign::ScriptPlan& plan_;
+  compat::Script script_;
+  const compat::ScriptPlan& plan_;
   FlairResults flair_;
   nlohmann::json all_ = nlohmann::json::object();
   nlohmann::json epoch_ = nullptr;  // of a training in this command

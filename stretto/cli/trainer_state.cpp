@@ -32,7 +32,7 @@ int64_t epochs_of(double epoch, double steps, double total_steps) {
 
 }  // namespace
 
-TrainerState read_trainer_state(const foreign::ScriptPlan& plan) {
+TrainerState read_trainer_state(const compat::ScriptPlan& plan) {
   const std::filesystem::path run = plan.run_folder();
   const Json summary = read_json(run / "summary.json");
   Json history = Json::array();

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
 namespace stretto::cli {
 
@@ -15,6 +15,6 @@ struct TrainerState {
 };
 
 // From the finished run of `plan`. Throws IoError, DataError.
-TrainerState read_trainer_state(const foreign::ScriptPlan& plan);
+TrainerState read_trainer_state(const compat::ScriptPlan& plan);
 
 }  // namespace stretto::cli

@@ -6,8 +6,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/command/checks.h"
+#include "stretto/compat/foreign.h"
 #include "stretto/config/evaluation.h"
-#include "stretto/config/foreign/foreign.h"
 #include "stretto/settings/variables.h"
 
 namespace stretto::command {

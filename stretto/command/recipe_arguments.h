@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include "stretto/command/launch_arguments.h"
+#include "stretto/compat/flag_places.h"
 #include "stretto/config/check_recipe.h"
-#include "stretto/config/foreign/flag_places.h"
 
 namespace stretto::command {
 
@@ -21,7 +21,7 @@ struct RecipeArguments {
   std::filesystem::path deepspeed, accelerate, parameters,
       hps;                         // configuration files of other tools; empty: none
   bool allow_nonfinite = false;    // of `stretto test`
-  foreign::FlagPlaces flags = {};  // of the lines of a recipe that a script's flags became
+  compat::FlagPlaces flags = {};   // of the lines of a recipe that a script's flags became
   LaunchArguments launch;
   std::vector<settings::Field> program = {};  // settings declared by the program: see load_recipe
 };

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "stretto/config/foreign/foreign.h"
+#include "stretto/compat/foreign.h"
 #include "stretto/settings/yaml.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 // A value in a foreign file, with its key.
 struct Value {
@@ -67,4 +67,4 @@ const settings::YamlNode* find(const settings::YamlNode& document, std::string_v
 // Parses YAML, or JSON, which is YAML but for tabs between tokens. Throws ConfigError with file, line and column, IoError.
 settings::YamlNode parse_file(const std::filesystem::path& file, const std::string& what);
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
 // Command lines of other programs' scripts, as tables of flags that write a recipe.
-namespace stretto::foreign {
+namespace stretto::compat {
 
 // "True", "1", "yes" and their opposites in any case. Throws ConfigError, which names the flag.
 bool is_true(const std::string& flag, const std::string& value);
@@ -99,4 +99,4 @@ void require_flag(const ScriptState& state, const char* flag, const char* why);
 // Completes state.plan by the recipe. Throws ConfigError, which names flags, for settings that no recipe may have.
 ScriptPlan finish_plan(ScriptState& state);
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

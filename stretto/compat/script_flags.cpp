@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/script_flags.h"
+#include "stretto/compat/script_flags.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 std::string lower_case(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -80,7 +80,7 @@ std::string ScriptState::value(const std::string& flag, const std::string& unset
 }
 
 bool ScriptState::is_true(const std::string& flag, bool unset) const {
-  return has(flag) ? foreign::is_true(flag, given.at(flag)) : unset;
+  return has(flag) ? compat::is_true(flag, given.at(flag)) : unset;
 }
 
 void ScriptState::set_for(const std::string& flag, const std::string& setting, const std::string& value) {
@@ -248,4 +248,4 @@ ScriptPlan finish_plan(ScriptState& state) {
   return std::move(plan);
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/keys.h"
+#include "stretto/compat/keys.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 using settings::YamlNode;
@@ -194,4 +194,4 @@ YamlNode parse_file(const std::filesystem::path& file, const std::string& what) 
   return settings::parse_yaml(text, file.string());
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

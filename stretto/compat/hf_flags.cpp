@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/hf_flags.h"
+#include "stretto/compat/hf_flags.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 // "SST-2", "sts_b" by the names of the setting.
@@ -232,4 +232,4 @@ const std::vector<Flag>& hf_flags() {
   return table;
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 using ::testing::Contains;
@@ -372,4 +372,4 @@ TEST(HfScript, Refusals) {
 }
 
 }  // namespace
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 // The flags of a script's command line by the lines of the recipe that they became: errors name the flags.
 class FlagPlaces {
@@ -19,4 +19,4 @@ class FlagPlaces {
   std::map<int64_t, std::string> flags_;
 };
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/flair_script.h"
+#include "stretto/compat/flair_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 using ::testing::HasSubstr;
@@ -168,4 +168,4 @@ TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
 }
 
 }  // namespace
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

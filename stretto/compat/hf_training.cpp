@@ -4,9 +4,9 @@
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/foreign/hf_flags.h"
+#include "stretto/compat/hf_flags.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 const std::string& find_name(const std::map<std::string, std::string>& names, const std::string& flag,
@@ -193,4 +193,4 @@ void use_intervals(ScriptState& state) {
         "the best model is kept, as with --load_best_model_at_end, not the last one");
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

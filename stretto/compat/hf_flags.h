@@ -1,8 +1,8 @@
 #pragma once
 
-#include "stretto/config/foreign/script_flags.h"
+#include "stretto/compat/script_flags.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 // The flags of run_glue.py, run_ner.py and run_qa.py: their own, and transformers' TrainingArguments.
 const std::vector<Flag>& hf_flags();
@@ -15,4 +15,4 @@ void use_optimizer(ScriptState& state);
 void use_schedule(ScriptState& state);
 void use_intervals(ScriptState& state);
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
-#include "stretto/config/foreign/keys.h"
+#include "stretto/compat/keys.h"
 
 // The file that `accelerate config` writes.
 namespace stretto {
 namespace {
 
-using foreign::Key;
-using foreign::Value;
+using compat::Key;
+using compat::Value;
 
 const char* const launcher =
     "the ranks of one host are started here; srun and torchrun start those of several (docs/guide/launch.md)";
@@ -24,32 +24,32 @@ const char* const no_tpu = "there is no support for TPUs";
 
 void mixed_precision(const Value& value, ForeignConfig& config) {
   if (value.text() == "fp16" || value.text() == "fp8")
-    foreign::refuse(value, "it requires loss scaling, which this version does not support; use bf16");
+    compat::refuse(value, "it requires loss scaling, which this version does not support; use bf16");
   if (value.text() != "no" && value.text() != "bf16" && value.text() != "false")
-    foreign::refuse(value, "expected no or bf16");
-  foreign::set(config, value, "training.precision", value.text() == "bf16" ? "bf16" : "fp32");
+    compat::refuse(value, "expected no or bf16");
+  compat::set(config, value, "training.precision", value.text() == "bf16" ? "bf16" : "fp32");
 }
 
 void use_cpu(const Value& value, ForeignConfig& config) {
-  if (value.is_true()) foreign::set(config, value, "training.device", "cpu");
+  if (value.is_true()) compat::set(config, value, "training.device", "cpu");
 }
 
 // Of version 2: a truth value. Of version 1 newer files write the name of the strategy.
 void reshard(const Value& value, ForeignConfig& config) {
   const std::string& text = value.text();
   const bool keeps = text == "false" || text == "False" || text == "SHARD_GRAD_OP";
-  if (!keeps && !value.is_true() && text != "FULL_SHARD") foreign::refuse(value, "expected true or false");
-  foreign::set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
+  if (!keeps && !value.is_true() && text != "FULL_SHARD") compat::refuse(value, "expected true or false");
+  compat::set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
 }
 
 // The policy by size is read with its limit.
 void wrap_policy(const Value& value, ForeignConfig& config) {
-  if (value.text() != "SIZE_BASED_WRAP") foreign::ignored("", own_units).use(value, config);
+  if (value.text() != "SIZE_BASED_WRAP") compat::ignored("", own_units).use(value, config);
 }
 
 std::vector<Key> make_accelerate_keys() {
-  using foreign::choice, foreign::ignored, foreign::only, foreign::read_with_another, foreign::same_as;
-  const std::vector<foreign::Meaning> strategies = {
+  using compat::choice, compat::ignored, compat::only, compat::read_with_another, compat::same_as;
+  const std::vector<compat::Meaning> strategies = {
       {"FULL_SHARD", "fsdp"}, {"1", "fsdp"}, {"SHARD_GRAD_OP", "zero2"}, {"2", "zero2"},
       {"NO_SHARD", "ddp"},    {"3", "ddp"},  {"HYBRID_SHARD", "hsdp"},   {"4", "hsdp"}};
   return {
@@ -58,11 +58,11 @@ std::vector<Key> make_accelerate_keys() {
       read_with_another("distributed_type"),
       {"mixed_precision", mixed_precision},
       {"use_cpu", use_cpu},
-      foreign::rank_count("num_processes"),
-      foreign::host_count("num_machines"),
-      foreign::host_rank("machine_rank"),
-      foreign::master_address("main_process_ip"),
-      foreign::master_port("main_process_port"),
+      compat::rank_count("num_processes"),
+      compat::host_count("num_machines"),
+      compat::host_rank("machine_rank"),
+      compat::master_address("main_process_ip"),
+      compat::master_port("main_process_port"),
       ignored("rdzv_backend", launcher),
       ignored("same_network", launcher),
       ignored("main_training_function", "recipes have no function to call"),
@@ -121,12 +121,12 @@ std::vector<Key> make_accelerate_keys() {
 // Settings that have a meaning with one value of another key only.
 void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   const auto text = [&](std::string_view key) {
-    const settings::YamlNode* found = foreign::find(document, key);
+    const settings::YamlNode* found = compat::find(document, key);
     return found == nullptr ? "" : found->text;
   };
   const auto use = [&](const std::string& key, const std::string& setting) {
-    const settings::YamlNode* found = foreign::find(document, key);
-    if (found != nullptr) foreign::set(config, {key, *found}, setting, found->text);
+    const settings::YamlNode* found = compat::find(document, key);
+    if (found != nullptr) compat::set(config, {key, *found}, setting, found->text);
     return found != nullptr;
   };
   if (text("fsdp_config.fsdp_auto_wrap_policy") == "SIZE_BASED_WRAP")
@@ -135,8 +135,8 @@ void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   if (text(device) != "nvme" ||
       use("deepspeed_config.offload_optimizer_nvme_path", "training.offload_optimizer"))
     return;
-  foreign::refuse({device, *foreign::find(document, device)},
-                  "expected offload_optimizer_nvme_path, a folder, with it");
+  compat::refuse({device, *compat::find(document, device)},
+                 "expected offload_optimizer_nvme_path, a folder, with it");
 }
 
 bool names_setting(const ForeignConfig& config, const std::string& name) {
@@ -145,7 +145,7 @@ bool names_setting(const ForeignConfig& config, const std::string& name) {
 
 // Without a section for it, a type of distribution has the defaults of `accelerate launch`.
 void read_distribution(const settings::YamlNode& document, ForeignConfig& config) {
-  const settings::YamlNode* type = foreign::find(document, "distributed_type");
+  const settings::YamlNode* type = compat::find(document, "distributed_type");
   if (type == nullptr) return;
   const Value value = {"distributed_type", *type};
   struct Kind {
@@ -155,11 +155,11 @@ void read_distribution(const settings::YamlNode& document, ForeignConfig& config
                             {"MULTI_GPU", "ddp"}, {"DEEPSPEED", "zero2"}, {"FSDP", "fsdp"}};
   const auto found = std::ranges::find(kinds, type->text, &Kind::name);
   if (found == std::end(kinds))
-    foreign::refuse(
+    compat::refuse(
         value,
         "expected NO, MULTI_CPU, MULTI_GPU, DEEPSPEED or FSDP; other kinds of parallelism are not supported");
   if (!names_setting(config, "training.strategy"))
-    foreign::set(config, value, "training.strategy", std::string(found->strategy));
+    compat::set(config, value, "training.strategy", std::string(found->strategy));
 }
 
 }  // namespace
@@ -176,9 +176,9 @@ static void divide_among_hosts(ForeignConfig& config) {
 }
 
 ForeignConfig read_accelerate(const std::filesystem::path& file) {
-  const settings::YamlNode document = foreign::parse_file(file, "the file that `accelerate config` writes");
-  ForeignConfig config = foreign::read(document, make_accelerate_keys());
-  if (const auto* deepspeed = foreign::find(document, "deepspeed_config.deepspeed_config_file")) {
+  const settings::YamlNode document = compat::parse_file(file, "the file that `accelerate config` writes");
+  ForeignConfig config = compat::read(document, make_accelerate_keys());
+  if (const auto* deepspeed = compat::find(document, "deepspeed_config.deepspeed_config_file")) {
     ForeignConfig inner = read_deepspeed(deepspeed->text);
     config.settings.insert(config.settings.end(), inner.settings.begin(), inner.settings.end());
     config.notes.insert(config.notes.end(), inner.notes.begin(), inner.notes.end());

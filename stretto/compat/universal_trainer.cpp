@@ -1,19 +1,19 @@
 #include "stretto/base/error.h"
-#include "stretto/config/foreign/keys.h"
+#include "stretto/compat/keys.h"
 
 // parameters.yml of pytorch_universal_trainer.
 namespace stretto {
 namespace {
 
-using foreign::Key;
-using foreign::Value;
+using compat::Key;
+using compat::Value;
 
 const char* const no_autowrap = "units are the blocks of the model";
 
 // Its mixed precision is fp16 with loss scaling; on the same GPUs bf16 needs none.
 void native_fp16(const Value& value, ForeignConfig& config) {
   if (value.is_true())
-    foreign::refuse(
+    compat::refuse(
         value,
         "fp16 requires loss scaling, which this version does not support; use False, and --set training.precision=bf16");
   config.settings.push_back({"training.precision", "fp32", value.place(), /*implied=*/true});
@@ -21,15 +21,15 @@ void native_fp16(const Value& value, ForeignConfig& config) {
 
 void training_mode(const Value& value, ForeignConfig&) {
   if (value.text() != "train")
-    foreign::refuse(value, "use `stretto test` for the mode test, without this file");
+    compat::refuse(value, "use `stretto test` for the mode test, without this file");
 }
 
 void continue_training(const Value& value, ForeignConfig& config) {
-  if (value.is_true()) foreign::set(config, value, "resume", "true");
+  if (value.is_true()) compat::set(config, value, "resume", "true");
 }
 
 const std::vector<Key>& parameters_keys() {
-  using foreign::ignored, foreign::only, foreign::read_with_another, foreign::same_as;
+  using compat::ignored, compat::only, compat::read_with_another, compat::same_as;
   static const std::vector<Key> keys = {
       ignored("data-params.data_dir", "data.train, data.validation and data.test name the files"),
       ignored("data-params.is_dev_file", "data.validation is evaluated if it is set"),
@@ -58,11 +58,11 @@ const std::vector<Key>& parameters_keys() {
       same_as("transformers-params.learning_rate", "optimizer.lr"),
       same_as("transformers-params.warmup_proportion", "scheduler.warmup_ratio"),
       ignored("transformers-params.num_labels", "the labels are those of the training data"),
-      foreign::host_count("dist-params.nodes"),
-      foreign::rank_count("dist-params.gpus"),
-      foreign::host_rank("dist-params.current_node"),
-      foreign::master_address("dist-params.master_addr"),
-      foreign::master_port("dist-params.master_port"),
+      compat::host_count("dist-params.nodes"),
+      compat::rank_count("dist-params.gpus"),
+      compat::host_rank("dist-params.current_node"),
+      compat::master_address("dist-params.master_addr"),
+      compat::master_port("dist-params.master_port"),
   };
   return keys;
 }
@@ -71,7 +71,7 @@ struct Switches {
   const settings::YamlNode& document;
 
   const settings::YamlNode* find(std::string_view name) const {
-    return foreign::find(document, "transformers-params." + std::string(name));
+    return compat::find(document, "transformers-params." + std::string(name));
   }
   Value value(std::string_view name) const {
     return {"transformers-params." + std::string(name), *find(name)};
@@ -84,15 +84,15 @@ void read_strategy(const Switches& switches, ForeignConfig& config) {
   const char* const model = "use_fairscale_model_sharding";
   const char* const optimizer = "use_fairscale_optimizer_sharding";
   if (switches.on(model) && switches.on(optimizer))
-    foreign::refuse(switches.value(model),
-                    "contradicts use_fairscale_optimizer_sharding: True; set one of them to False");
+    compat::refuse(switches.value(model),
+                   "contradicts use_fairscale_optimizer_sharding: True; set one of them to False");
   const auto use = [&](std::string_view name, std::string strategy) {
-    foreign::set(config, switches.value(name), "training.strategy", std::move(strategy));
+    compat::set(config, switches.value(name), "training.strategy", std::move(strategy));
   };
   const bool distributed = switches.find("is_distributed") == nullptr || switches.on("is_distributed");
   for (const char* sharding : {model, optimizer}) {
     if (switches.on(sharding) && !distributed)
-      foreign::refuse(switches.value(sharding), "sharding needs is_distributed: True");
+      compat::refuse(switches.value(sharding), "sharding needs is_distributed: True");
   }
   if (switches.on(model)) {
     const bool reshards = switches.find("use_fairscale_reshard_forward") == nullptr ||
@@ -117,8 +117,8 @@ void read_data_parallel(const Switches& switches, ForeignConfig& config) {
 
 ForeignConfig read_universal_trainer(const std::filesystem::path& file) {
   const settings::YamlNode document =
-      foreign::parse_file(file, "the parameters.yml of pytorch_universal_trainer");
-  ForeignConfig config = foreign::read(document, parameters_keys());
+      compat::parse_file(file, "the parameters.yml of pytorch_universal_trainer");
+  ForeignConfig config = compat::read(document, parameters_keys());
   const Switches switches = {document};
   read_strategy(switches, config);
   read_data_parallel(switches, config);

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "stretto/config/foreign/flag_places.h"
+#include "stretto/compat/flag_places.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 // Hugging Face's example scripts run_glue.py, run_ner.py and run_qa.py; Flair's custom_run_ner.py.
 enum class Script { glue, ner, qa, flair_ner };
@@ -40,4 +40,4 @@ struct ScriptPlan {
 // for which there is flair_script.h.
 ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments);
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

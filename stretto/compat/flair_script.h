@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 // Translates the flags of the script custom_run_ner.py, which fine-tunes a transformer as a tagger with Flair under LightningLite: --dataset_name,
 // --model_name_or_path, --num_epochs, --strategy, ...; or one argument that ends in .json, a file that holds them. Defaults are the script's.
@@ -13,4 +13,4 @@ namespace stretto::foreign {
 // names. Throws ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones; IoError.
 ScriptPlan translate_flair_script(const std::vector<std::string>& arguments);
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -1,8 +1,8 @@
-#include "stretto/config/foreign/flag_places.h"
+#include "stretto/compat/flag_places.h"
 
 #include "stretto/base/strings.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 
 std::string FlagPlaces::in(std::string text, const std::string& file) const {
   const std::string begin = file + ":";
@@ -22,4 +22,4 @@ std::string FlagPlaces::in(std::string text, const std::string& file) const {
   return text;
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

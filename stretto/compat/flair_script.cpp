@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/flair_script.h"
+#include "stretto/compat/flair_script.h"
 
 #include <algorithm>
 #include <map>
@@ -7,10 +7,10 @@
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/foreign/script_flags.h"
+#include "stretto/compat/script_flags.h"
 #include "stretto/strategy/strategy.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 // "3", or a list of devices: "0,1", "[0, 1]".
@@ -273,4 +273,4 @@ ScriptPlan translate_flair_script(const std::vector<std::string>& arguments) {
   return finish_plan(state);
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

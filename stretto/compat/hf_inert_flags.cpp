@@ -1,6 +1,6 @@
-#include "stretto/config/foreign/hf_flags.h"
+#include "stretto/compat/hf_flags.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 // Named with the reason when they are given.
@@ -159,4 +159,4 @@ std::vector<Flag> inert_hf_flags() {
   return flags;
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

@@ -1,9 +1,9 @@
-#include "stretto/config/foreign/hf_script.h"
+#include "stretto/compat/hf_script.h"
 
 #include "stretto/base/error.h"
-#include "stretto/config/foreign/hf_flags.h"
+#include "stretto/compat/hf_flags.h"
 
-namespace stretto::foreign {
+namespace stretto::compat {
 namespace {
 
 // Defaults of the scripts that differ from those of recipes.
@@ -54,4 +54,4 @@ ScriptPlan translate_script(Script script, const std::vector<std::string>& argum
   return finish_plan(state);
 }
 
-}  // namespace stretto::foreign
+}  // namespace stretto::compat

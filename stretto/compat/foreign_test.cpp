@@ -1,4 +1,4 @@
-#include "stretto/config/foreign/foreign.h"
+#include "stretto/compat/foreign.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
