@@ -78,8 +78,8 @@ TEST(Checkpoint, GivesBackEveryBit) {
       const TempFolder folder;
       save(
           folder.path(), ranks, [](int) { return replicated_state(1); }, background);
-      const auto path = archive::checkpoint_path(folder.path(), 5);
-      archive::verify(path);
+      const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
+      checkpoint_format::verify(path);
       const State written = replicated_state(1);
       State read = replicated_state(2);
       EXPECT_EQ(load(path, read).world_size, ranks);
@@ -95,7 +95,7 @@ TEST(Checkpoint, GivesBackEveryBit) {
 TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
   const TempFolder folder;
   save(folder.path(), 2, [](int) { return replicated_state(1); });
-  const auto path = archive::checkpoint_path(folder.path(), 5);
+  const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   const SafetensorsFile first(path / "rank-00000.safetensors"), second(path / "rank-00001.safetensors");
   EXPECT_EQ(first.names().size() + second.names().size(), 5u);
   EXPECT_GT(second.names().size(), 0u);
@@ -111,7 +111,7 @@ TEST(Checkpoint, FitsAnyNumberOfRanksAndAnyCut) {
         for (int rank = 0; rank < reads; ++rank) {
           for (const bool rows_read : {true, false}) {
             State state = sharded_state(rank, reads, rows_read, false);
-            load(archive::checkpoint_path(folder.path(), 5), state);
+            load(checkpoint_format::checkpoint_path(folder.path(), 5), state);
             const State expected = sharded_state(rank, reads, rows_read, true);
             EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(expected.tensors[0].pieces[0].data));
           }
@@ -131,7 +131,7 @@ TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
     writer.finish();
   });
   State read = replicated_state(2);
-  load(archive::checkpoint_path(folder.path(), 5), read);
+  load(checkpoint_format::checkpoint_path(folder.path(), 5), read);
   EXPECT_TRUE(read.tensors[0].pieces[0].data.equal(replicated_state(1).tensors[0].pieces[0].data));
 }
 
@@ -141,10 +141,10 @@ TEST(Checkpoint, OldOnesGoAfterACommit) {
     Writer writer(group, {.folder = folder.path(), .retention = {.last = 2}});
     for (int step = 1; step <= 4; ++step) writer.save(replicated_state(step), step);
   });
-  const auto left = archive::list_checkpoints(folder.path());
+  const auto left = checkpoint_format::list_checkpoints(folder.path());
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(left[0].step, 3);
-  archive::verify(left[1].path);
+  checkpoint_format::verify(left[1].path);
 }
 
 TEST(Checkpoint, LaterOnesDoNotPushOutTheOneJustCommitted) {
@@ -154,7 +154,7 @@ TEST(Checkpoint, LaterOnesDoNotPushOutTheOneJustCommitted) {
     for (const int step : {8, 3}) writer.save(replicated_state(step), step);
     EXPECT_EQ(writer.finish(), "");
   });
-  const auto left = archive::list_checkpoints(folder.path());
+  const auto left = checkpoint_format::list_checkpoints(folder.path());
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(left[0].step, 3);
 }
@@ -167,7 +167,8 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
     writer.save(replicated_state(1), 1);
     EXPECT_EQ(writer.finish(), "");
     if (group.rank() == 0) {  // in the place of what rank 1 is to write
-      make_folders(archive::partial_path(folder.path(), 2) / "rank-00001.safetensors" / "in the way");
+      make_folders(checkpoint_format::partial_path(folder.path(), 2) / "rank-00001.safetensors" /
+                   "in the way");
     }
     group.barrier();
     writer.save(replicated_state(2), 2);
@@ -175,7 +176,7 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
     writer.save(replicated_state(3), 3);
     EXPECT_EQ(writer.finish(), "");
   });
-  const auto left = archive::list_checkpoints(folder.path());
+  const auto left = checkpoint_format::list_checkpoints(folder.path());
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(left[0].step, 1);
   EXPECT_EQ(left[1].step, 3);
@@ -198,13 +199,13 @@ TEST(Checkpoint, AFolderThatCannotBeMadeIsTriedAgain) {
     writer.save(replicated_state(2), 2);
     EXPECT_EQ(writer.finish(), "");
   });
-  EXPECT_EQ(archive::newest_good(folder).value().step, 2);
+  EXPECT_EQ(checkpoint_format::newest_good(folder).value().step, 2);
 }
 
 TEST(Checkpoint, AnotherModelIsNamed) {
   const TempFolder folder;
   save(folder.path(), 1, [](int) { return replicated_state(1); });
-  const auto path = archive::checkpoint_path(folder.path(), 5);
+  const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   const auto with = [&](const std::function<void(State&)>& change) {
     State state = replicated_state(1);
     change(state);
@@ -224,7 +225,7 @@ TEST(Checkpoint, AnotherModelIsNamed) {
 TEST(Checkpoint, DamageIsFoundWhileLoading) {
   const TempFolder folder;
   save(folder.path(), 1, [](int) { return replicated_state(1); });
-  const auto path = archive::checkpoint_path(folder.path(), 5);
+  const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   const auto file = path / "rank-00000.safetensors";
   const std::string whole = read_file(file);
   std::string bytes = whole;
@@ -259,7 +260,7 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
         writer.save(replicated_state(2), 2);
         hit = !injection.hit().empty();
         const bool saved = writer.finish().empty();
-        const auto found = archive::newest_good(folder.path());
+        const auto found = checkpoint_format::newest_good(folder.path());
         ASSERT_TRUE(found) << injection.hit();
         if (saved) {
           EXPECT_EQ(found->step, 2) << injection.hit();
@@ -307,13 +308,13 @@ class Apart : public ::testing::Test {
 TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
   make_folders(folder(2) / "step-00000009.of-rank-2");  // an interrupted save left it
   EXPECT_THAT(save(2), ::testing::Each(""));
-  EXPECT_EQ(archive::list_checkpoints(folder(0)).size(), 2u);
-  archive::verify(archive::checkpoint_path(folder(0), 2));
+  EXPECT_EQ(checkpoint_format::list_checkpoints(folder(0)).size(), 2u);
+  checkpoint_format::verify(checkpoint_format::checkpoint_path(folder(0), 2));
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
   run_rank_threads(3, [&](Group& group) {
     State state = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/false);
     {
-      const auto own_path = archive::checkpoint_path(folder(group.rank()), 2);
+      const auto own_path = checkpoint_format::checkpoint_path(folder(group.rank()), 2);
       const ReadableCheckpoint readable(group, own_path, folder(group.rank()));
       EXPECT_EQ(readable.path() == own_path, group.rank() == 0);
       load(readable.path(), state);
@@ -329,16 +330,17 @@ TEST_F(Apart, AFailureAnywhereCommitsNothing) {
   const auto reasons = save(4, [&](int64_t step) {
     if (step == 2) make_folders(folder_apart(folder(1), step, 1) / "rank-00001.safetensors" / "in the way");
     if (step == 3)
-      make_folders(archive::partial_path(folder(0), step) / "rank-00002.safetensors" / "in the way");
+      make_folders(checkpoint_format::partial_path(folder(0), step) / "rank-00002.safetensors" /
+                   "in the way");
   });
   EXPECT_EQ(reasons[0], "");
   EXPECT_THAT(reasons[1], AllOf(HasSubstr("rank 1: "), HasSubstr("rank-00001.safetensors")));
   EXPECT_THAT(reasons[2], HasSubstr("rank-00002.safetensors"));
   EXPECT_EQ(reasons[3], "");
-  const auto left = archive::list_checkpoints(folder(0));
+  const auto left = checkpoint_format::list_checkpoints(folder(0));
   ASSERT_EQ(left.size(), 2u);
   EXPECT_EQ(left[1].step, 4);
-  EXPECT_THAT(archive::list_partial(folder(0)), ::testing::IsEmpty());
+  EXPECT_THAT(checkpoint_format::list_partial(folder(0)), ::testing::IsEmpty());
   for (const int rank : {1, 2}) EXPECT_TRUE(is_empty(rank)) << rank;
 }
 

@@ -2,21 +2,21 @@
 
 #include <set>
 
-#include "stretto/archive/folder.h"
-#include "stretto/archive/region_copy.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
+#include "stretto/checkpoint_format/folder.h"
+#include "stretto/checkpoint_format/region_copy.h"
 #include "stretto/tensor/safetensors.h"
 
 namespace stretto::checkpoint {
 namespace {
 
-using archive::Manifest;
-using archive::StoredEntry;
-using archive::StoredPiece;
+using checkpoint_format::Manifest;
+using checkpoint_format::StoredEntry;
+using checkpoint_format::StoredPiece;
 
 void require_same_tensor(const Entry& entry, const Manifest& manifest) {
   const auto stored = manifest.tensors.find(entry.name);
@@ -95,8 +95,9 @@ void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& pie
   int64_t copied = 0;
   for (const StoredPiece& part : stored.pieces) {
     if (!overlaps(part, wanted)) continue;
-    copied += archive::copy_common(part.region, files.bytes(tensor, part), wanted,
-                                   static_cast<std::byte*>(target.mutable_data_ptr()), target.element_size());
+    copied += checkpoint_format::copy_common(part.region, files.bytes(tensor, part), wanted,
+                                             static_cast<std::byte*>(target.mutable_data_ptr()),
+                                             target.element_size());
   }
   if (copied != wanted.elements()) {
     throw DataError("tensor {}: the checkpoint's pieces cover {} of the {} elements needed", tensor, copied,
@@ -107,9 +108,9 @@ void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& pie
 
 }  // namespace
 
-archive::Manifest load(const std::filesystem::path& checkpoint, State& state) {
+checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state) {
   at::NoGradGuard no_grad;
-  Manifest manifest = archive::read_manifest(checkpoint);
+  Manifest manifest = checkpoint_format::read_manifest(checkpoint);
   try {
     require_same_tensors(state, manifest);
   } catch (const DataError& error) {
@@ -126,7 +127,7 @@ archive::Manifest load(const std::filesystem::path& checkpoint, State& state) {
 }
 
 std::optional<std::filesystem::path> choose(
-    Group& group, const std::function<std::optional<archive::Checkpoint>()>& choose) {
+    Group& group, const std::function<std::optional<checkpoint_format::Checkpoint>()>& choose) {
   std::string chosen;
   group.rank_0_first("verifying checkpoints", [&] {
     if (const auto found = choose()) chosen = found->path;
@@ -136,7 +137,7 @@ std::optional<std::filesystem::path> choose(
   return chosen;
 }
 
-std::set<std::string> tensor_names(const archive::Manifest& manifest) {
+std::set<std::string> tensor_names(const checkpoint_format::Manifest& manifest) {
   std::set<std::string> names;
   for (const auto& [name, entry] : manifest.tensors) names.insert(name);
   return names;

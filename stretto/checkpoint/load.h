@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "stretto/archive/folder.h"
-#include "stretto/archive/manifest.h"
+#include "stretto/checkpoint_format/folder.h"
+#include "stretto/checkpoint_format/manifest.h"
 #include "stretto/comm/group.h"
 #include "stretto/tensor/state.h"
 
@@ -17,13 +17,13 @@ namespace stretto::checkpoint {
 // regions it was saved with. Names, shapes and types are compared before anything is written, each piece's checksum before
 // that piece is. Throws DataError naming the tensor where the checkpoint is of another model, and the file where it is
 // damaged.
-archive::Manifest load(const std::filesystem::path& checkpoint, State& state);
+checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state);
 
 // The checkpoint that `choose` finds at rank 0, at every rank; it may take any time (Group::rank_0_first). Collective.
 std::optional<std::filesystem::path> choose(
-    Group& group, const std::function<std::optional<archive::Checkpoint>()>& choose);
+    Group& group, const std::function<std::optional<checkpoint_format::Checkpoint>()>& choose);
 
 // The names of its tensors.
-std::set<std::string> tensor_names(const archive::Manifest& manifest);
+std::set<std::string> tensor_names(const checkpoint_format::Manifest& manifest);
 
 }  // namespace stretto::checkpoint

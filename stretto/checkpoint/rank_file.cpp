@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "stretto/archive/safetensors_header.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/tensor/safetensors.h"
+#include "stretto/weights/safetensors_header.h"
 
 namespace stretto::checkpoint {
 namespace {
@@ -41,7 +41,7 @@ std::string_view bytes_of(const Tensor& plain) {
 }
 
 std::string make_header(const std::vector<OwnedPiece>& pieces) {
-  std::vector<archive::SafetensorsTensor> tensors;
+  std::vector<weights::SafetensorsTensor> tensors;
   int number = 0;
   for (const OwnedPiece& piece : pieces) {
     const bool whole = piece.region == whole_region(piece.shape);
@@ -50,7 +50,7 @@ std::string make_header(const std::vector<OwnedPiece>& pieces) {
                        safetensors_dtype(piece.dtype), whole ? piece.shape : flat,
                        static_cast<int64_t>(piece.data.nbytes())});
   }
-  return archive::safetensors_header(tensors);
+  return weights::safetensors_header(tensors);
 }
 
 }  // namespace
@@ -67,9 +67,10 @@ std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int world_siz
   return pieces;
 }
 
-archive::Manifest write_rank_file(const std::filesystem::path& path, const std::vector<OwnedPiece>& pieces) {
+checkpoint_format::Manifest write_rank_file(const std::filesystem::path& path,
+                                            const std::vector<OwnedPiece>& pieces) {
   const std::string header = make_header(pieces);
-  archive::Manifest part;
+  checkpoint_format::Manifest part;
   const auto header_length = static_cast<int64_t>(header.size());
   FileWriter file(path);
   file.write(header);

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/archive/manifest.h"
+#include "stretto/checkpoint_format/manifest.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto::checkpoint {
@@ -26,6 +26,7 @@ std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int world_siz
 
 // Writes a safetensors file of these pieces. A piece that is not a whole tensor is named "<entry>#<number>". Returns the
 // part of the manifest that describes them.
-archive::Manifest write_rank_file(const std::filesystem::path& path, const std::vector<OwnedPiece>& pieces);
+checkpoint_format::Manifest write_rank_file(const std::filesystem::path& path,
+                                            const std::vector<OwnedPiece>& pieces);
 
 }  // namespace stretto::checkpoint

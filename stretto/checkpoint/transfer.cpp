@@ -8,11 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/archive/folder.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/progress_bar.h"
+#include "stretto/checkpoint_format/folder.h"
 
 namespace stretto::checkpoint {
 namespace {
@@ -122,7 +122,7 @@ std::string broadcast_file(Group& group, const std::filesystem::path& source,
 }  // namespace
 
 std::filesystem::path folder_apart(const std::filesystem::path& folder, int64_t step, int rank) {
-  return archive::checkpoint_path(folder, step).string() + fmt::format(".of-rank-{}", rank);
+  return checkpoint_format::checkpoint_path(folder, step).string() + fmt::format(".of-rank-{}", rank);
 }
 
 std::string collect_files(Group& group, const SharedFolder& shared, const std::filesystem::path& file,
@@ -147,13 +147,13 @@ ReadableCheckpoint::ReadableCheckpoint(Group& group, const std::filesystem::path
   std::vector<std::string> files;
   int64_t bytes = 0, step = 0;
   if (group.rank() == 0) {
-    const archive::Manifest manifest = archive::read_manifest(checkpoint);
+    const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(checkpoint);
     step = manifest.step;
     for (const auto& [name, file] : manifest.files) {
       files.push_back(name);
       bytes += file.size;
     }
-    files.emplace_back(archive::manifest_name);
+    files.emplace_back(checkpoint_format::manifest_name);
   }
   const nlohmann::json list = nlohmann::json::parse(
       group.broadcast_bytes(nlohmann::json{{"files", files}, {"bytes", bytes}, {"step", step}}.dump(), 0));

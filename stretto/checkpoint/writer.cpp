@@ -18,7 +18,7 @@ constexpr char error_mark = '-';
 std::string file_of(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
 
 // Adds what one rank wrote to the manifest.
-void merge(archive::Manifest& whole, const archive::Manifest& part) {
+void merge(checkpoint_format::Manifest& whole, const checkpoint_format::Manifest& part) {
   whole.files.insert(part.files.begin(), part.files.end());
   for (const auto& [name, entry] : part.tensors) {
     auto& merged = whole.tensors[name];
@@ -39,7 +39,7 @@ void discard(const std::filesystem::path& partial) {
 
 // What interrupted saves of a rank left on a host without rank 0's folder.
 void remove_own_leftovers(const std::filesystem::path& folder, int rank) {
-  for (const auto& path : archive::list_partial(folder))
+  for (const auto& path : checkpoint_format::list_partial(folder))
     if (path.string().ends_with(fmt::format(".of-rank-{}", rank))) discard(path);
 }
 
@@ -82,7 +82,7 @@ void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer, const std::f
 
 struct Writer::Job {
   std::vector<OwnedPiece> pieces;
-  archive::Manifest manifest;  // without files and tensors
+  checkpoint_format::Manifest manifest;  // without files and tensors
   std::filesystem::path partial;
 };
 
@@ -100,7 +100,7 @@ std::string Writer::prepare() {
   if (group_.rank() == 0) {
     try {
       make_folders(options_.folder);
-      archive::remove_partial(options_.folder);
+      checkpoint_format::remove_partial(options_.folder);
     } catch (const std::exception& error) {
       failure = fmt::format("rank 0: {}", error.what());
     }
@@ -125,7 +125,7 @@ std::string Writer::finish() {
   return error_;
 }
 
-bool Writer::save(const State& state, int64_t step, std::optional<archive::Score> score) {
+bool Writer::save(const State& state, int64_t step, std::optional<checkpoint_format::Score> score) {
   if (!options_.wait_when_busy) {
     // Rank 0 decides for all.
     const std::string busy = group_.broadcast_bytes(busy_ ? "busy" : "", 0);
@@ -148,7 +148,7 @@ bool Writer::save(const State& state, int64_t step, std::optional<archive::Score
   job->manifest.world_size = group_.size();
   job->manifest.score = std::move(score);
   job->manifest.scalars = state.scalars;
-  job->partial = shared_->sees(group_.rank()) ? archive::partial_path(options_.folder, step)
+  job->partial = shared_->sees(group_.rank()) ? checkpoint_format::partial_path(options_.folder, step)
                                               : folder_apart(options_.folder, step, group_.rank());
   if (!options_.background) {
     write(*job);
@@ -184,7 +184,7 @@ std::string Writer::write_and_commit(Job& job) {
   try {
     make_folders(job.partial);
     const auto written = write_rank_file(job.partial / file_of(rank), job.pieces);
-    part = part_mark + archive::to_text(written);
+    part = part_mark + checkpoint_format::to_text(written);
   } catch (const std::exception& error) {
     part = fmt::format("{}rank {}: {}", error_mark, rank, error.what());
   }
@@ -208,9 +208,10 @@ std::string Writer::collect(Job& job, const std::vector<std::string>& parts) {
 std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
   try {
     for (const std::string& part : parts)
-      merge(job.manifest, archive::parse_manifest(part.substr(1), "a rank's part"));
-    write_file_atomic(job.partial / archive::manifest_name, archive::to_text(job.manifest));
-    replace_folder(job.partial, archive::checkpoint_path(options_.folder, job.manifest.step));
+      merge(job.manifest, checkpoint_format::parse_manifest(part.substr(1), "a rank's part"));
+    write_file_atomic(job.partial / checkpoint_format::manifest_name,
+                      checkpoint_format::to_text(job.manifest));
+    replace_folder(job.partial, checkpoint_format::checkpoint_path(options_.folder, job.manifest.step));
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -222,9 +223,11 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
 // neither removed nor counted, or the one just committed could be removed for them. A failure is logged.
 void Writer::remove_superseded(int64_t step) {
   try {
-    auto checkpoints = archive::list_checkpoints(options_.folder);
-    std::erase_if(checkpoints, [&](const archive::Checkpoint& checkpoint) { return checkpoint.step > step; });
-    for (const auto& old : archive::superseded(checkpoints, options_.retention)) archive::remove(old);
+    auto checkpoints = checkpoint_format::list_checkpoints(options_.folder);
+    std::erase_if(checkpoints,
+                  [&](const checkpoint_format::Checkpoint& checkpoint) { return checkpoint.step > step; });
+    for (const auto& old : checkpoint_format::superseded(checkpoints, options_.retention))
+      checkpoint_format::remove(old);
   } catch (const std::exception& error) {
     log::warning("an old checkpoint could not be removed: {}", error.what());
   }

@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "stretto/archive/folder.h"
 #include "stretto/checkpoint/rank_file.h"
 #include "stretto/checkpoint/shared_folder.h"
+#include "stretto/checkpoint_format/folder.h"
 #include "stretto/comm/group.h"
 
 namespace stretto::checkpoint {
@@ -18,7 +18,7 @@ struct WriterOptions {
   std::filesystem::path folder;  // of the checkpoints
   bool background = true;        // write in a thread, from a snapshot, while training continues
   bool wait_when_busy = true;    // a save waits for the previous one; false: it is skipped
-  archive::Retention retention = {};
+  checkpoint_format::Retention retention = {};
   std::filesystem::path snapshot_folder =
       {};  // the snapshot lies in a file there (tensor/file_memory.h); "": in memory
 };
@@ -37,7 +37,7 @@ class Writer {
   ~Writer();  // waits for the current save
 
   // Collective, with the same step at all ranks. When it returns, the state may change. False where the save was skipped.
-  bool save(const State& state, int64_t step, std::optional<archive::Score> score = std::nullopt);
+  bool save(const State& state, int64_t step, std::optional<checkpoint_format::Score> score = std::nullopt);
 
   // Waits until the last save is committed. Returns the reason if it failed, else "".
   std::string finish();

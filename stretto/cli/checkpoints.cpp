@@ -6,12 +6,12 @@
 
 #include <fmt/chrono.h>
 
-#include "stretto/archive/folder.h"
-#include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/checkpoint_format/folder.h"
+#include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/cli/byte_progress.h"
 #include "stretto/cli/find_checkpoints.h"
 #include "stretto/cli/verbs.h"
@@ -20,7 +20,7 @@
 namespace stretto::cli {
 namespace {
 
-using archive::Checkpoint;
+using checkpoint_format::Checkpoint;
 
 struct CheckpointArguments {
   std::filesystem::path folder;
@@ -43,7 +43,7 @@ std::string show_size(int64_t bytes) { return human_bytes(static_cast<double>(by
 
 std::string time_saved(const std::filesystem::path& checkpoint) {
   std::error_code missing;
-  auto written = std::filesystem::last_write_time(checkpoint / archive::manifest_name, missing);
+  auto written = std::filesystem::last_write_time(checkpoint / checkpoint_format::manifest_name, missing);
   if (missing) written = std::filesystem::last_write_time(checkpoint, missing);
   if (missing) return "-";
   const auto when = std::chrono::file_clock::to_sys(written);
@@ -74,7 +74,7 @@ int list(const std::filesystem::path& folder) {
   for (const Checkpoint& checkpoint : find_checkpoints(folder)) {
     std::string ranks = "?", score = "?";
     try {
-      const archive::Manifest manifest = archive::read_manifest(checkpoint.path);
+      const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(checkpoint.path);
       ranks = fmt::to_string(manifest.world_size);
       score = manifest.score ? fmt::format("{} {:.6g}", manifest.score->metric, manifest.score->value) : "-";
     } catch (const Error& error) {
@@ -88,7 +88,7 @@ int list(const std::filesystem::path& folder) {
   return damages.empty() ? 0 : 1;
 }
 
-// Verifies checkpoints as archive::verify does, and logs progress.
+// Verifies checkpoints as checkpoint_format::verify does, and logs progress.
 class ReadingProgress {
  public:
   explicit ReadingProgress(const std::vector<Checkpoint>& checkpoints)
@@ -98,7 +98,7 @@ class ReadingProgress {
 
   void verify(const Checkpoint& checkpoint) {
     progress_.describe(fmt::format("reading step {}", checkpoint.step));
-    archive::verify(checkpoint.path, [this](int64_t bytes) { progress_.add(bytes); });
+    checkpoint_format::verify(checkpoint.path, [this](int64_t bytes) { progress_.add(bytes); });
   }
 
  private:
@@ -176,8 +176,9 @@ void remove_one(const std::filesystem::path& path, const std::string& name) {
 
 void remove_chosen(const CheckpointArguments& arguments) {
   const auto checkpoints = find_checkpoints(arguments.folder);
-  const auto gone = arguments.keep_last > 0 ? archive::superseded(checkpoints, {.last = arguments.keep_last})
-                                            : of_steps(checkpoints, arguments.steps);
+  const auto gone = arguments.keep_last > 0
+                        ? checkpoint_format::superseded(checkpoints, {.last = arguments.keep_last})
+                        : of_steps(checkpoints, arguments.steps);
   require_valid_rest(checkpoints, gone);
   for (const Checkpoint& old : gone) remove_one(old.path, fmt::format("step {}", old.step));
   if (gone.empty())
@@ -189,15 +190,15 @@ void remove_chosen(const CheckpointArguments& arguments) {
 void remove_everything(const std::filesystem::path& folder) {
   const std::filesystem::path checkpoints = checkpoints_in(folder);
   const std::filesystem::path run = std::filesystem::canonical(checkpoints).parent_path();
-  std::optional<archive::RunLock> lock;
-  if (archive::RunLock::is_run(run)) {
-    lock = archive::RunLock::try_take(run);
+  std::optional<checkpoint_format::RunLock> lock;
+  if (checkpoint_format::RunLock::is_run(run)) {
+    lock = checkpoint_format::RunLock::try_take(run);
     if (!lock)
       throw ConfigError("nothing was removed: a run is writing into {}; stop it, or wait until it ends",
                         run.string());
   }
-  const auto all = archive::list_checkpoints(checkpoints);
-  const auto partial = archive::list_partial(checkpoints);
+  const auto all = checkpoint_format::list_checkpoints(checkpoints);
+  const auto partial = checkpoint_format::list_partial(checkpoints);
   if (all.empty() && partial.empty()) refuse_empty(folder);
   for (const Checkpoint& one : all) remove_one(one.path, fmt::format("step {}", one.step));
   for (const auto& path : partial) remove_one(path, path.filename());

@@ -1,16 +1,16 @@
 #include <memory>
 #include <optional>
 
-#include "stretto/archive/weight_files.h"
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/cli/byte_progress.h"
 #include "stretto/cli/find_checkpoints.h"
 #include "stretto/cli/verbs.h"
-#include "stretto/convert/export.h"
-#include "stretto/convert/import.h"
-#include "stretto/convert/pickled_model.h"
-#include "stretto/convert/shards.h"
+#include "stretto/weights/export.h"
+#include "stretto/weights/import.h"
+#include "stretto/weights/pickled_model.h"
+#include "stretto/weights/shards.h"
+#include "stretto/weights/weight_files.h"
 
 namespace stretto::cli {
 namespace {
@@ -23,8 +23,8 @@ struct ConvertArguments {
 };
 
 bool is_model_folder(const std::filesystem::path& folder) {
-  return std::filesystem::is_directory(folder) && archive::has_weight_files(folder) &&
-         !std::filesystem::exists(folder / archive::manifest_name);
+  return std::filesystem::is_directory(folder) && weights::has_weight_files(folder) &&
+         !std::filesystem::exists(folder / checkpoint_format::manifest_name);
 }
 
 void print_result(const std::filesystem::path& from, const std::filesystem::path& to, int64_t bytes) {
@@ -35,22 +35,23 @@ void to_model(const ConvertArguments& arguments) {
   if (arguments.state)
     throw ConfigError("--state: it applies to model folders, but {} is a checkpoint",
                       arguments.from.string());
-  const archive::Checkpoint checkpoint = find_checkpoints(arguments.from).back();
-  convert::ExportOptions options = {.like = arguments.like};
+  const checkpoint_format::Checkpoint checkpoint = find_checkpoints(arguments.from).back();
+  weights::ExportOptions options = {.like = arguments.like};
   options.dtype = arguments.dtype;
-  const int64_t bytes = convert::model_bytes(archive::read_manifest(checkpoint.path), options.dtype);
+  const int64_t bytes =
+      weights::model_bytes(checkpoint_format::read_manifest(checkpoint.path), options.dtype);
   if (!arguments.max_shard_size.empty())
-    options.max_shard_bytes = convert::parse_size(arguments.max_shard_size);
+    options.max_shard_bytes = weights::parse_size(arguments.max_shard_size);
   ByteProgress progress("writing the model", bytes);
-  convert::export_model(checkpoint.path, arguments.to, options,
+  weights::export_model(checkpoint.path, arguments.to, options,
                         [&](int64_t written) { progress.add(written); });
   print_result(checkpoint.path, arguments.to, bytes);
 }
 
 // A model folder that others gave pytorch_model.bin.
 bool is_pickled(const std::filesystem::path& folder) {
-  return std::filesystem::is_directory(folder) && !archive::has_weight_files(folder) &&
-         archive::has_pickled_weights(folder);
+  return std::filesystem::is_directory(folder) && !weights::has_weight_files(folder) &&
+         weights::has_pickled_weights(folder);
 }
 
 void to_safetensors(const ConvertArguments& arguments) {
@@ -61,9 +62,9 @@ void to_safetensors(const ConvertArguments& arguments) {
           "{}: it does not apply to pytorch_model.bin, which {} holds; convert it by itself first", name,
           arguments.from.string());
   }
-  const int64_t most = arguments.max_shard_size.empty() ? convert::ExportOptions().max_shard_bytes
-                                                        : convert::parse_size(arguments.max_shard_size);
-  const convert::PickledModel model(arguments.from);
+  const int64_t most = arguments.max_shard_size.empty() ? weights::ExportOptions().max_shard_bytes
+                                                        : weights::parse_size(arguments.max_shard_size);
+  const weights::PickledModel model(arguments.from);
   const int64_t bytes = model.bytes(arguments.dtype);
   ByteProgress progress("writing the model", bytes);
   model.write(arguments.to, most, arguments.dtype, [&](int64_t written) { progress.add(written); });
@@ -83,10 +84,10 @@ void to_checkpoint(const ConvertArguments& arguments) {
       throw ConfigError("{}: it applies to checkpoints, but {} is a model folder", name,
                         arguments.from.string());
   }
-  const archive::Checkpoint state = find_checkpoints(*arguments.state).back();
-  const int64_t bytes = convert::checkpoint_bytes(archive::read_manifest(state.path));
+  const checkpoint_format::Checkpoint state = find_checkpoints(*arguments.state).back();
+  const int64_t bytes = weights::checkpoint_bytes(checkpoint_format::read_manifest(state.path));
   ByteProgress progress("writing the checkpoint", bytes);
-  convert::import_model(arguments.from, state.path, arguments.to,
+  weights::import_model(arguments.from, state.path, arguments.to,
                         [&](int64_t written) { progress.add(written); });
   print_result(arguments.from, arguments.to, bytes);
 }

@@ -62,7 +62,7 @@ EarlierRun::EarlierRun(const ScriptPlan& plan)
       done_(plan.output_dir / finished_mark),
       done_aside_(done_.string() + ".earlier") {
   if (!std::filesystem::exists(aside_)) return;
-  const archive::RunLock lock(run_);
+  const checkpoint_format::RunLock lock(run_);
   new_run_has_begun() ? keep() : bring_back();
 }
 
@@ -70,13 +70,14 @@ void EarlierRun::begin(bool replaced) {
   made_.emplace(plan_.output_dir);
   if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
   if (replaced) {
-    const archive::RunLock lock(run_);  // refuses while a run writes there
+    const checkpoint_format::RunLock lock(run_);  // refuses while a run writes there
     rename_folder(run_, aside_);
     if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_aside_);
   }
   if (plan_.train) {
     lock_.emplace(run_);
-    ::setenv(archive::RunLock::variable, lock_->value().c_str(), 1);  // the process that trains takes it over
+    ::setenv(checkpoint_format::RunLock::variable, lock_->value().c_str(),
+             1);  // the process that trains takes it over
   }
   write_file_atomic(recipe_, plan_.recipe);
 }

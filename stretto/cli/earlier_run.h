@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "stretto/archive/run_lock.h"
 #include "stretto/base/new_folder.h"
+#include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/compat/hf_script.h"
 
 namespace stretto::cli {
@@ -37,7 +37,7 @@ class EarlierRun {
   std::filesystem::path run_, aside_, recipe_, done_, done_aside_;
   std::optional<std::string> earlier_recipe_;
   std::optional<NewFolder> made_;  // --output_dir
-  std::optional<archive::RunLock> lock_;
+  std::optional<checkpoint_format::RunLock> lock_;
 };
 
 }  // namespace stretto::cli

@@ -4,16 +4,16 @@
 #include <optional>
 #include <vector>
 
-#include "stretto/archive/folder.h"
+#include "stretto/checkpoint_format/folder.h"
 
 namespace stretto::cli {
 
 // The checkpoints in the output folder of a run or in its checkpoints/, or `folder` if it is one. Oldest first, never
 // empty: throws DataError if there is none.
-std::vector<archive::Checkpoint> find_checkpoints(const std::filesystem::path& folder);
+std::vector<checkpoint_format::Checkpoint> find_checkpoints(const std::filesystem::path& folder);
 
 // `folder` as a checkpoint; nullopt if it is none.
-std::optional<archive::Checkpoint> as_checkpoint(const std::filesystem::path& folder);
+std::optional<checkpoint_format::Checkpoint> as_checkpoint(const std::filesystem::path& folder);
 
 // checkpoints/ in the output folder of a run, else `folder` itself.
 std::filesystem::path checkpoints_in(const std::filesystem::path& folder);

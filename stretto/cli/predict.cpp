@@ -4,7 +4,7 @@
 #include "stretto/cli/rank_program.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/command/predict_arguments.h"
-#include "stretto/hub/cache.h"
+#include "stretto/weights/hub_cache.h"
 
 namespace stretto::cli {
 namespace {

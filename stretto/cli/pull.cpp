@@ -1,5 +1,3 @@
-#include "stretto/hub/pull.h"
-
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -9,6 +7,7 @@
 #include "stretto/cli/byte_progress.h"
 #include "stretto/cli/verbs.h"
 #include "stretto/command/standard_output.h"
+#include "stretto/weights/hub_pull.h"
 
 namespace stretto::cli {
 namespace {

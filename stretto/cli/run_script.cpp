@@ -13,7 +13,7 @@
 #include "stretto/command/launch_recipe.h"
 #include "stretto/command/standard_output.h"
 #include "stretto/compat/flair_script.h"
-#include "stretto/hub/cache.h"
+#include "stretto/weights/hub_cache.h"
 
 namespace stretto::cli {
 namespace {

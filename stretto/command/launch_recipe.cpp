@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "stretto/archive/run_lock.h"
+#include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/cluster/machine/memory.h"
 #include "stretto/command/memory_need.h"
 #include "stretto/command/recipe_handover.h"
@@ -30,12 +30,12 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;
-  std::optional<archive::RunLock> lock;
+  std::optional<checkpoint_format::RunLock> lock;
   const bool is_first_host =
       options.hosts.nodes == 1 || options.hosts.node_rank == 0;  // else rank 0 locks it
   if (verb != Verb::test && is_first_host) {                     // before the launcher opens any log
     lock.emplace(recipe.output);
-    options.environment[archive::RunLock::variable] = lock->value();
+    options.environment[checkpoint_format::RunLock::variable] = lock->value();
   }
   return launch::run(options);
 }

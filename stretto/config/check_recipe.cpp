@@ -9,7 +9,7 @@
 #include "stretto/config/evaluation.h"
 #include "stretto/config/new_tagger.h"
 #include "stretto/config/tracker_setup.h"
-#include "stretto/hub/cache.h"
+#include "stretto/weights/hub_cache.h"
 
 namespace stretto {
 namespace {

@@ -5,12 +5,12 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/task_names.h"
-#include "stretto/hub/cache.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/yaml.h"
 #include "stretto/settings/yaml_override.h"
 #include "stretto/strategy/sharding.h"
 #include "stretto/strategy/strategy.h"
+#include "stretto/weights/hub_cache.h"
 
 namespace stretto {
 namespace {

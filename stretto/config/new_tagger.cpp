@@ -5,10 +5,10 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/hub/cache.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/rule.h"
 #include "stretto/settings/yaml.h"
+#include "stretto/weights/hub_cache.h"
 
 namespace stretto {
 namespace {

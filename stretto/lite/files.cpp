@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "stretto/archive/folder.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint/transfer.h"
+#include "stretto/checkpoint_format/folder.h"
 #include "stretto/lite/lite.h"
 #include "stretto/lite/torch_state.h"
 #include "stretto/parallel/replicas.h"
@@ -88,20 +88,21 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
   writer->save(table, options.step);
   const std::string error = writer->finish();
   if (!error.empty()) throw IoError("save: {}", error);
-  return archive::checkpoint_path(folder, options.step);
+  return checkpoint_format::checkpoint_path(folder, options.step);
 }
 
 std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   agreement_.meet({.act = lite::Act::load});
-  const auto chosen = checkpoint::choose(group(), [&]() -> std::optional<archive::Checkpoint> {
-    if (!std::filesystem::exists(folder / archive::manifest_name)) return archive::newest_good(folder);
-    archive::verify(folder);
-    return archive::Checkpoint{archive::read_manifest(folder).step, folder};
+  const auto chosen = checkpoint::choose(group(), [&]() -> std::optional<checkpoint_format::Checkpoint> {
+    if (!std::filesystem::exists(folder / checkpoint_format::manifest_name))
+      return checkpoint_format::newest_good(folder);
+    checkpoint_format::verify(folder);
+    return checkpoint_format::Checkpoint{checkpoint_format::read_manifest(folder).step, folder};
   });
   if (!chosen) return std::nullopt;
 
   const checkpoint::ReadableCheckpoint readable(group(), *chosen, chosen->parent_path());
-  const archive::Manifest manifest = archive::read_manifest(readable.path());
+  const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(readable.path());
   if (!manifest.scalars.contains("extra")) {
     throw DataError("load: {} is not a checkpoint of a Lite program; resume it with `stretto train`",
                     chosen->string());

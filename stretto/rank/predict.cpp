@@ -6,10 +6,10 @@
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
 #include "stretto/command/standard_output.h"
-#include "stretto/hub/cache.h"
 #include "stretto/rank/verbs.h"
 #include "stretto/serve/input_reader.h"
 #include "stretto/serve/pipeline.h"
+#include "stretto/weights/hub_cache.h"
 
 namespace stretto::rank {
 namespace {

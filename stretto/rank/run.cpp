@@ -3,12 +3,12 @@
 #include <cstdlib>
 #include <optional>
 
-#include "stretto/archive/folder.h"
-#include "stretto/archive/run_lock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/log_setup.h"
 #include "stretto/base/process.h"
+#include "stretto/checkpoint_format/folder.h"
+#include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/comm/job.h"
 #include "stretto/command/failure.h"
 #include "stretto/command/recipe_handover.h"
@@ -31,7 +31,7 @@ void open_own_log(const Recipe& recipe, int rank) {
 // `resume` applies to the first start of a job; after a restart, the job resumes from its own checkpoints.
 void resume_own_run(Recipe& recipe, const cluster::RankInfo& info) {
   if (info.restart_count == 0) return;
-  if (!archive::list_checkpoints(recipe.output / "checkpoints").empty()) recipe.resume = "auto";
+  if (!checkpoint_format::list_checkpoints(recipe.output / "checkpoints").empty()) recipe.resume = "auto";
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ void run_rank(const std::string& program, const command::RecipeArguments& argume
   log::buffer_stderr(/*to_launcher=*/!info.heartbeat.empty());
   // If the launcher writes a log file per rank, every rank prints info lines; else only rank 0.
   log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
-  std::optional<archive::RunLock> lock;
+  std::optional<checkpoint_format::RunLock> lock;
   const bool trains = verb != Verb::test;
   if (info.rank == 0 && trains) lock.emplace(recipe.output);
   const Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/archive/run_lock.h"
+#include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/comm/job.h"
 #include "stretto/config/recipe.h"
 #include "stretto/trainer/callback.h"
@@ -31,7 +31,7 @@ class ShortRun {
  private:
   const std::filesystem::path folder_;
   const Recipe recipe_;
-  std::optional<archive::RunLock> lock_;  // of rank 0
+  std::optional<checkpoint_format::RunLock> lock_;  // of rank 0
   std::optional<Job> job_;
 };
 

@@ -4,10 +4,10 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "stretto/archive/weight_files.h"
 #include "stretto/base/error.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/tensor/pickled_weights.h"
+#include "stretto/weights/weight_files.h"
 
 namespace stretto {
 
@@ -28,7 +28,7 @@ NamedTensors load_pickled_folder(const std::map<std::filesystem::path, std::vect
 }
 
 bool has_pickled(const std::filesystem::path& folder, const std::string& name) {
-  for (const auto& [path, tensors] : archive::pickled_weight_files(folder)) {
+  for (const auto& [path, tensors] : weights::pickled_weight_files(folder)) {
     const auto names = tensors.empty() ? pickled_weight_names(path) : tensors;
     if (std::ranges::find(names, name) != names.end()) return true;
   }
@@ -38,12 +38,12 @@ bool has_pickled(const std::filesystem::path& folder, const std::string& name) {
 }  // namespace
 
 NamedTensors load_hf_weights(const std::filesystem::path& folder) {
-  if (!archive::has_weight_files(folder)) {
-    if (const auto files = archive::pickled_weight_files(folder); !files.empty())
+  if (!weights::has_weight_files(folder)) {
+    if (const auto files = weights::pickled_weight_files(folder); !files.empty())
       return load_pickled_folder(files);
   }
   NamedTensors weights;
-  for (const auto& [path, tensors] : archive::weight_files(folder)) {
+  for (const auto& [path, tensors] : weights::weight_files(folder)) {
     const SafetensorsFile file(path);
     for (const std::string& name : tensors.empty() ? file.names() : tensors)
       weights.emplace(name, file.load(name));
@@ -52,8 +52,8 @@ NamedTensors load_hf_weights(const std::filesystem::path& folder) {
 }
 
 bool hf_folder_has(const std::filesystem::path& folder, const std::string& name) {
-  if (!archive::has_weight_files(folder)) return has_pickled(folder, name);
-  for (const auto& [path, tensors] : archive::weight_files(folder)) {
+  if (!weights::has_weight_files(folder)) return has_pickled(folder, name);
+  for (const auto& [path, tensors] : weights::weight_files(folder)) {
     if (tensors.empty() ? SafetensorsFile(path).has(name) : std::ranges::find(tensors, name) != tensors.end())
       return true;
   }

@@ -5,8 +5,8 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 
-#include "stretto/archive/torch_file.h"
 #include "stretto/base/error.h"
+#include "stretto/weights/torch_file.h"
 
 namespace stretto {
 namespace {
@@ -21,7 +21,7 @@ at::ScalarType parse_dtype(const std::string& name) {
 }
 
 // A view of the file's memory, which lives as long as it.
-Tensor load(const archive::TorchFile& file, const archive::PickledTensor& tensor) {
+Tensor load(const weights::TorchFile& file, const weights::PickledTensor& tensor) {
   const at::TensorOptions options(parse_dtype(tensor.dtype));
   if (tensor.storage_size == 0) return at::empty_strided(tensor.shape, tensor.strides, options);
   std::byte* const bytes = file.storage(tensor);
@@ -34,7 +34,7 @@ Tensor load(const archive::TorchFile& file, const archive::PickledTensor& tensor
 }  // namespace
 
 NamedTensors load_pickled_weights(const std::filesystem::path& path) {
-  const archive::TorchFile file(path);
+  const weights::TorchFile file(path);
   NamedTensors weights;
   for (const auto& [name, tensor] : file.tensors()) weights.emplace(name, load(file, tensor));
   return weights;
@@ -42,7 +42,7 @@ NamedTensors load_pickled_weights(const std::filesystem::path& path) {
 
 std::vector<std::string> pickled_weight_names(const std::filesystem::path& path) {
   std::vector<std::string> names;
-  const archive::TorchFile file(path);
+  const weights::TorchFile file(path);
   for (const auto& [name, tensor] : file.tensors()) names.push_back(name);
   return names;
 }

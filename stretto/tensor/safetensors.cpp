@@ -4,9 +4,9 @@
 #include <array>
 #include <bit>
 
-#include "stretto/archive/safetensors_header.h"
 #include "stretto/base/error.h"
 #include "stretto/base/progress_bar.h"
+#include "stretto/weights/safetensors_header.h"
 
 namespace stretto {
 namespace {
@@ -39,7 +39,7 @@ const char* safetensors_dtype(at::ScalarType dtype) {
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : path_(path), file_(std::make_shared<MappedFile>(MappedFile::copy_on_write(path))) {
-  archive::SafetensorsHeader header = archive::parse_safetensors_header(file_->text(), path.string());
+  weights::SafetensorsHeader header = weights::parse_safetensors_header(file_->text(), path.string());
   metadata_ = std::move(header.metadata);
   for (auto& [name, entry] : header.tensors) {
     const auto known = std::ranges::find(dtype_names, entry.dtype, &DtypeName::name);
@@ -76,13 +76,13 @@ NamedTensors SafetensorsFile::load_all() const {
 
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  std::vector<archive::SafetensorsTensor> listed;
+  std::vector<weights::SafetensorsTensor> listed;
   for (const auto& [name, tensor] : tensors) {
     listed.push_back({name, safetensors_dtype(tensor.scalar_type()), tensor.sizes().vec(),
                       static_cast<int64_t>(tensor.nbytes())});
   }
   write_file_atomic(path, [&](const WritePiece& write) {
-    write(archive::safetensors_header(listed, metadata));
+    write(weights::safetensors_header(listed, metadata));
     ProgressBar bar("saving " + path.string(), std::ssize(tensors), "tensors");
     for (const auto& [name, tensor] : tensors) {
       bar.add();

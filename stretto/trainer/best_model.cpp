@@ -19,9 +19,9 @@ bool BestModel::improves(const Metrics& metrics, int64_t step, int64_t epoch) {
   return true;
 }
 
-std::optional<archive::Score> BestModel::score() const {
+std::optional<checkpoint_format::Score> BestModel::score() const {
   if (!last_) return std::nullopt;
-  return archive::Score{monitor_.metric(), *last_, monitor_.larger_is_better()};
+  return checkpoint_format::Score{monitor_.metric(), *last_, monitor_.larger_is_better()};
 }
 
 void BestModel::add_state(State& state) const {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "stretto/archive/manifest.h"
+#include "stretto/checkpoint_format/manifest.h"
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/monitor.h"
@@ -26,7 +26,7 @@ class BestModel {
   int64_t epoch() const { return epoch_; }  // 1 is the first
 
   // The monitored metric of the last evaluation, unless it was not finite.
-  std::optional<archive::Score> score() const;
+  std::optional<checkpoint_format::Score> score() const;
 
   void add_state(State& state) const;
   void resume(const State& state);

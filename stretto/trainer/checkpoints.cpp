@@ -26,11 +26,11 @@ Checkpoints::Checkpoints(const Recipe& recipe, Group& group)
       folder_(recipe.output / "checkpoints"),
       every_(recipe.checkpoint.every, group.rank() == 0) {}
 
-std::optional<archive::Checkpoint> Checkpoints::choose() const {
+std::optional<checkpoint_format::Checkpoint> Checkpoints::choose() const {
   const std::string& wish = recipe_.resume;
   const std::string place = recipe_.origins.label("resume");
   if (wish == "auto" || wish == "true") {
-    auto found = archive::newest_good(folder_);
+    auto found = checkpoint_format::newest_good(folder_);
     if (!found && wish == "true") {
       throw ConfigError(
           "{}: there is no checkpoint in {} to resume from; use resume: auto to start from the beginning in that case",
@@ -39,7 +39,7 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
     return found;
   }
   if (wish == "false") {
-    const auto there = archive::list_checkpoints(folder_);
+    const auto there = checkpoint_format::list_checkpoints(folder_);
     if (there.empty()) return std::nullopt;
     throw ConfigError(
         "{}: {} holds checkpoints of an earlier run, up to step {}; resume it (resume: auto), choose another output, or remove them with `stretto checkpoints rm {} --all`",
@@ -49,24 +49,25 @@ std::optional<archive::Checkpoint> Checkpoints::choose() const {
     throw ConfigError("{}: {} does not exist; expected auto, true, false or the folder of a checkpoint",
                       place, wish);
   }
-  if (!std::filesystem::exists(std::filesystem::path(wish) / archive::manifest_name)) {
-    const auto inside = archive::list_checkpoints(std::filesystem::path(wish) / "checkpoints");
-    throw ConfigError("{}: {} is no checkpoint: it has no {}; {}", place, wish, archive::manifest_name,
+  if (!std::filesystem::exists(std::filesystem::path(wish) / checkpoint_format::manifest_name)) {
+    const auto inside = checkpoint_format::list_checkpoints(std::filesystem::path(wish) / "checkpoints");
+    throw ConfigError("{}: {} is no checkpoint: it has no {}; {}", place, wish,
+                      checkpoint_format::manifest_name,
                       inside.empty() ? "a folder checkpoints/step-<number> of a run is expected"
                                      : fmt::format("did you mean {}?", inside.back().path.string()));
   }
-  archive::verify(wish);
-  const int64_t step = archive::read_manifest(wish).step;
-  const auto there = archive::list_checkpoints(folder_);
+  checkpoint_format::verify(wish);
+  const int64_t step = checkpoint_format::read_manifest(wish).step;
+  const auto there = checkpoint_format::list_checkpoints(folder_);
   if (!there.empty() && there.back().step > step) {  // a later `auto` would resume from those
     throw ConfigError(
         "{}: {} holds checkpoints of later steps, up to {}; choose another output, or remove them with `stretto checkpoints rm`",
         place, folder_.string(), there.back().step);
   }
-  return archive::Checkpoint{step, wish};
+  return checkpoint_format::Checkpoint{step, wish};
 }
 
-void Checkpoints::require_same_settings(const archive::Manifest& manifest,
+void Checkpoints::require_same_settings(const checkpoint_format::Manifest& manifest,
                                         const std::filesystem::path& checkpoint) const {
   for (const char* name : {"recipe", "place", "data", "optimizer"}) {
     if (manifest.scalars.contains(name)) continue;
@@ -121,7 +122,7 @@ bool Checkpoints::is_in_folder(const std::filesystem::path& checkpoint) const {
 
 State Checkpoints::roll_back(const Describe& describe, const std::string& reason) {
   if (writer_) writer_->finish();
-  const auto chosen = checkpoint::choose(group_, [&] { return archive::newest_good(folder_); });
+  const auto chosen = checkpoint::choose(group_, [&] { return checkpoint_format::newest_good(folder_); });
   if (!chosen) throw Error("{}; there is no checkpoint to roll back to yet", reason);
   log::warning("{}; rolling back to the last checkpoint, with the learning rate multiplied by {:g}", reason,
                recipe_.training.rollback_lr_factor);
@@ -130,7 +131,7 @@ State Checkpoints::roll_back(const Describe& describe, const std::string& reason
 
 State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Describe& describe) {
   const checkpoint::ReadableCheckpoint readable(group_, checkpoint, folder_);
-  const archive::Manifest manifest = archive::read_manifest(readable.path());
+  const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(readable.path());
   require_same_settings(manifest, checkpoint);
   State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
   checkpoint::load(readable.path(), state);
@@ -157,7 +158,7 @@ bool Checkpoints::due(const StepReport& report, std::optional<int64_t> evaluatio
 }
 
 void Checkpoints::save(State state, const StepReport& report, bool last,
-                       std::optional<archive::Score> score) {
+                       std::optional<checkpoint_format::Score> score) {
   if (!writer_) {
     const CheckpointConfig& config = recipe_.checkpoint;
     writer_ = std::make_unique<checkpoint::Writer>(

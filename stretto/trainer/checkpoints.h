@@ -43,16 +43,16 @@ class Checkpoints {
   bool due(const StepReport& report, std::optional<int64_t> evaluation, bool last, bool stops) const;
 
   // `last`: the final save, which waits for a save in progress regardless of when_busy.
-  void save(State state, const StepReport& report, bool last, std::optional<archive::Score> score);
+  void save(State state, const StepReport& report, bool last, std::optional<checkpoint_format::Score> score);
 
   // Waits for the save in progress. Returns the reason if the last save failed, else "".
   std::string finish();
 
  private:
-  std::optional<archive::Checkpoint> choose() const;
+  std::optional<checkpoint_format::Checkpoint> choose() const;
   bool is_in_folder(const std::filesystem::path& checkpoint) const;
   State load_from(const std::filesystem::path& checkpoint, const Describe& describe);
-  void require_same_settings(const archive::Manifest& manifest,
+  void require_same_settings(const checkpoint_format::Manifest& manifest,
                              const std::filesystem::path& checkpoint) const;
 
   const Recipe& recipe_;

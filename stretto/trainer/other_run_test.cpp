@@ -1,4 +1,4 @@
-#include "stretto/archive/folder.h"
+#include "stretto/checkpoint_format/folder.h"
 #include "stretto/trainer/loop_fixture.h"
 
 // Runs that resume from a checkpoint that `resume` names.
@@ -19,7 +19,7 @@ class OtherRun : public LoopTest {
     EXPECT_LT(best_step_, 18);
   }
   std::filesystem::path other() const {
-    return archive::checkpoint_path(folder_.path() / "other/checkpoints", 18);
+    return checkpoint_format::checkpoint_path(folder_.path() / "other/checkpoints", 18);
   }
   std::string model(const std::string& folder) const {
     return read_file(recipe_.output / folder / "model.safetensors");
@@ -43,14 +43,14 @@ TEST_F(OtherRun, ItsBestModelIsNotThatOfTheFolder) {
     EXPECT_EQ(model("model"), model("models/best_closeness"));
     EXPECT_EQ(checkpoints().front(), 19);
     EXPECT_EQ(model("previous-1/model"), earlier);
-    EXPECT_TRUE(
-        std::filesystem::exists(archive::checkpoint_path(recipe_.output / "previous-1/checkpoints", 6)));
+    EXPECT_TRUE(std::filesystem::exists(
+        checkpoint_format::checkpoint_path(recipe_.output / "previous-1/checkpoints", 6)));
   }
 }
 
 TEST_F(OtherRun, ACheckpointOfTheFolderContinuesItsRun) {
   for (int64_t step = 19; step <= 21; ++step)
-    std::filesystem::remove_all(archive::checkpoint_path(recipe_.output / "checkpoints", step));
+    std::filesystem::remove_all(checkpoint_format::checkpoint_path(recipe_.output / "checkpoints", step));
   const std::string best = model("model");
   recipe_.resume = other().string() + "/";
   EXPECT_EQ(fit().best_step, best_step_);

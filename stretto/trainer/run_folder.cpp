@@ -1,9 +1,9 @@
 #include "stretto/trainer/run_folder.h"
 
-#include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/numbered_name.h"
+#include "stretto/checkpoint_format/folder.h"
 
 namespace stretto {
 
@@ -23,7 +23,7 @@ void RunFolder::begin_run(const std::string& config, EarlierFiles earlier) const
 bool RunFolder::holds_results() const {
   return std::filesystem::exists(previous_) || std::filesystem::exists(model()) ||
          std::filesystem::exists(path_ / "models") ||
-         !archive::list_checkpoints(path_ / "checkpoints").empty();
+         !checkpoint_format::list_checkpoints(path_ / "checkpoints").empty();
 }
 
 // The earlier run goes to previous.new until it is there as a whole. If a call fails or the process dies, the

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/archive/folder.h"
-#include "stretto/archive/run_lock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/checkpoint_format/folder.h"
+#include "stretto/checkpoint_format/run_lock.h"
 
 // `stretto checkpoints ls|verify|rm` on folders like those of a run.
 namespace stretto {
@@ -26,19 +26,22 @@ class CheckpointsProgram : public ::testing::Test {
 
   std::filesystem::path run() const { return temp_.path() / "run"; }
   std::filesystem::path folder() const { return run() / "checkpoints"; }
-  std::filesystem::path checkpoint(int64_t step) const { return archive::checkpoint_path(folder(), step); }
+  std::filesystem::path checkpoint(int64_t step) const {
+    return checkpoint_format::checkpoint_path(folder(), step);
+  }
 
   // A checkpoint of one tensor of eight bytes behind a header of four.
   void add(int64_t step, std::optional<double> score = std::nullopt) const {
     make_folders(checkpoint(step));
     write_file_atomic(checkpoint(step) / file_name, "head12345678");
-    archive::Manifest manifest;
+    checkpoint_format::Manifest manifest;
     manifest.step = step;
     manifest.world_size = 2;
     manifest.files[file_name] = {12, 4, hash64("head")};
     manifest.tensors["w"] = {"F64", {}, {{whole_region({}), file_name, 4, 8, hash64("12345678")}}};
-    if (score) manifest.score = archive::Score{"accuracy", *score, true};
-    write_file_atomic(checkpoint(step) / archive::manifest_name, archive::to_text(manifest));
+    if (score) manifest.score = checkpoint_format::Score{"accuracy", *score, true};
+    write_file_atomic(checkpoint(step) / checkpoint_format::manifest_name,
+                      checkpoint_format::to_text(manifest));
   }
   void damage(int64_t step) const { write_file_atomic(checkpoint(step) / file_name, "head12345679"); }
 
@@ -50,7 +53,8 @@ class CheckpointsProgram : public ::testing::Test {
   }
   std::vector<int64_t> steps() const {
     std::vector<int64_t> steps;
-    for (const auto& checkpoint : archive::list_checkpoints(folder())) steps.push_back(checkpoint.step);
+    for (const auto& checkpoint : checkpoint_format::list_checkpoints(folder()))
+      steps.push_back(checkpoint.step);
     return steps;
   }
 
@@ -87,7 +91,7 @@ TEST_F(CheckpointsProgram, DamageIsNamedByFileAndTensor) {
   for (const int64_t step : {1, 2, 3, 4}) add(step);
   damage(2);
   std::filesystem::remove(checkpoint(3) / file_name);
-  std::filesystem::remove(checkpoint(4) / archive::manifest_name);
+  std::filesystem::remove(checkpoint(4) / checkpoint_format::manifest_name);
   const ShellResult result = checkpoints("verify " + run().string());
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out,
@@ -96,12 +100,12 @@ TEST_F(CheckpointsProgram, DamageIsNamedByFileAndTensor) {
                         "step 3: {}: the file is missing\n"
                         "step 4: {}: the file is missing\n",
                         (checkpoint(2) / file_name).string(), (checkpoint(3) / file_name).string(),
-                        (checkpoint(4) / archive::manifest_name).string()));
+                        (checkpoint(4) / checkpoint_format::manifest_name).string()));
   const ShellResult listed = checkpoints("ls " + run().string());
   EXPECT_EQ(listed.exit_code, 1);
   EXPECT_THAT(listed.out, HasSubstr("\n4 "));
-  EXPECT_THAT(listed.err,
-              HasSubstr((checkpoint(4) / archive::manifest_name).string() + ": the file is missing"));
+  EXPECT_THAT(listed.err, HasSubstr((checkpoint(4) / checkpoint_format::manifest_name).string() +
+                                    ": the file is missing"));
 }
 
 TEST_F(CheckpointsProgram, AreRemovedByStepOrAge) {
@@ -157,7 +161,7 @@ TEST_F(CheckpointsProgram, AllIsRefusedWhileARunGoesOn) {
   add(5);
   make_folders(folder() / "step-00000007.partial");
   {
-    const archive::RunLock run_lock(run());
+    const checkpoint_format::RunLock run_lock(run());
     for (const auto& named : {run(), folder()}) {
       const ShellResult result = checkpoints(fmt::format("rm {} --all", named.string()));
       EXPECT_EQ(result.exit_code, 2) << named;

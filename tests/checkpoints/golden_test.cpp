@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
+#include "stretto/checkpoint_format/folder.h"
 
 // Checkpoints that an earlier version wrote are resumed to the losses that it went on to log. Both are committed;
 // scripts/make_golden_checkpoints.py describes them.

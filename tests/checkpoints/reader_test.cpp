@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/archive/folder.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
+#include "stretto/checkpoint_format/folder.h"
 
 // read_checkpoint.py was written from docs/guide/checkpoints.md alone: what it cannot read, the guide does not describe.
 namespace stretto {
@@ -34,7 +34,7 @@ TEST_F(Reader, FindsTheTrainedModelInACheckpointOfEachStrategy) {
         "run", 2,
         fmt::format("training.precision={} training.strategy={} checkpoint.every=3 evaluate.every=never",
                     precision, strategy));
-    const auto checkpoints = archive::list_checkpoints(workspace.path("run/checkpoints"));
+    const auto checkpoints = checkpoint_format::list_checkpoints(workspace.path("run/checkpoints"));
     ASSERT_EQ(checkpoints.size(), 2u);
     EXPECT_EQ(checkpoints.back().step, 8);
     const std::string last = checkpoints.back().path.string();
@@ -62,9 +62,9 @@ TEST_F(Reader, PutsPiecesTogether) {
       {{{0, 1}, {4, 2}, 0, 3}, {1, 2, 4}},
       {{{0, 1}, {4, 2}, 3, 8}, {5, 7, 8, 10, 11}}};
   const std::string file_name = "rank-00000.safetensors";
-  archive::Manifest manifest;
+  checkpoint_format::Manifest manifest;
   std::string bytes = "head";
-  archive::StoredEntry entry = {"I32", {4, 3}, {}};
+  checkpoint_format::StoredEntry entry = {"I32", {4, 3}, {}};
   for (const auto& [region, values] : pieces) {
     const std::string_view data(reinterpret_cast<const char*>(values.data()),
                                 values.size() * sizeof(int32_t));
@@ -75,8 +75,8 @@ TEST_F(Reader, PutsPiecesTogether) {
   manifest.files[file_name] = {std::ssize(bytes), 4, hash64("head")};
   const TempFolder folder;
   write_file_atomic(folder.path() / file_name, bytes);
-  write_file_atomic(folder.path() / archive::manifest_name, archive::to_text(manifest));
-  archive::verify(folder.path());
+  write_file_atomic(folder.path() / checkpoint_format::manifest_name, checkpoint_format::to_text(manifest));
+  checkpoint_format::verify(folder.path());
   const ShellResult result = python("read_checkpoint.py", folder.path());
   EXPECT_EQ(result.out, "w I32 [4, 3] 0 1 2 3 4 5 6 7 8 9 10 11\n") << result.err;
 }

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/archive/folder.h"
+#include "stretto/checkpoint_format/folder.h"
 
 // `resume` determines where a run begins. After a failure, the run resumes from its own checkpoints.
 namespace stretto {
@@ -16,7 +16,7 @@ class Restart : public ::testing::Test {
  protected:
   void SetUp() override {
     workspace_.train("first", 2, "training.max_steps=4 checkpoint.every=2 " + settings_);
-    first_ = archive::checkpoint_path(workspace_.path("first/checkpoints"), 2);
+    first_ = checkpoint_format::checkpoint_path(workspace_.path("first/checkpoints"), 2);
   }
   std::string start(const std::string& resume) const {
     return workspace_.command(
@@ -26,7 +26,7 @@ class Restart : public ::testing::Test {
             workspace_.path("run"), resume, settings_));
   }
   bool has_saved(int64_t step) const {
-    const auto checkpoints = archive::list_checkpoints(workspace_.path("run/checkpoints"));
+    const auto checkpoints = checkpoint_format::list_checkpoints(workspace_.path("run/checkpoints"));
     return !checkpoints.empty() && checkpoints.back().step >= step;
   }
 

@@ -6,16 +6,16 @@
 #include "tests/fuzz/mutate_json.h"
 #include <fmt/format.h>
 
-#include "stretto/archive/manifest.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/checkpoint_format/manifest.h"
 
 // A checkpoint's manifest whose checksum is right: its end is written for each input. Accepted ones with small tensors are
 // checked element by element and byte by byte against what require_complete() finds.
 namespace stretto::fuzz {
 namespace {
 
-using namespace archive;
+using namespace checkpoint_format;
 
 constexpr std::string_view checksum_key = ",\"checksum\":\"";
 

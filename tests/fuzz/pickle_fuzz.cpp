@@ -2,8 +2,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "stretto/archive/pickle.h"
 #include "stretto/base/utf8.h"
+#include "stretto/weights/pickle.h"
 
 // The pickle of a pytorch_model.bin, which may come from anywhere.
 namespace stretto::fuzz {
@@ -36,7 +36,7 @@ std::vector<std::string> seeds() {
 }
 
 void run(const std::string& input) {
-  for (const auto& [name, tensor] : archive::read_pickled_tensors(input, "fuzz.bin")) {
+  for (const auto& [name, tensor] : weights::read_pickled_tensors(input, "fuzz.bin")) {
     require(is_utf8(name), "names are UTF-8");
     require(tensor.shape.size() == tensor.strides.size(), "a stride per axis");
     int64_t last = tensor.offset;

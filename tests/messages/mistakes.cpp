@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "stretto/archive/manifest.h"
-#include "stretto/archive/pickle.h"
 #include "stretto/base/json.h"
+#include "stretto/checkpoint_format/manifest.h"
 #include "stretto/config/recipe.h"
-#include "stretto/convert/export.h"
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/reader.h"
 #include "stretto/strategy/strategy.h"
 #include "stretto/text/tokenizer_files.h"
+#include "stretto/weights/export.h"
+#include "stretto/weights/pickle.h"
 
 namespace stretto {
 namespace {
@@ -138,13 +138,13 @@ void add_tokenizers(Mistakes& all) {
 void add_checkpoints(Mistakes& all) {
   const auto manifest = [&](const char* name, const std::string& content) {
     all.push_back({std::string("manifest: ") + name,  //
-                   [=] { archive::parse_manifest(content, "manifest.json"); }});
+                   [=] { checkpoint_format::parse_manifest(content, "manifest.json"); }});
   };
   manifest("no object", "[]");
   manifest("another JSON", "{}");
   const auto pickle = [&](const char* name, const std::string& content) {
     all.push_back({std::string("pickle: ") + name,  //
-                   [=] { archive::read_pickled_tensors(content, "model.bin"); }});
+                   [=] { weights::read_pickled_tensors(content, "model.bin"); }});
   };
   pickle("code",
          "\x80\x02"
@@ -152,7 +152,7 @@ void add_checkpoints(Mistakes& all) {
   pickle("cut short", "");
   pickle("no dictionary", "\x80\x02].");
   all.push_back(
-      {"export: no checkpoint", [] { convert::export_model("/no/such/step-00000003", "/no/such/model"); }});
+      {"export: no checkpoint", [] { weights::export_model("/no/such/step-00000003", "/no/such/model"); }});
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/archive/folder.h"
+#include "stretto/checkpoint_format/folder.h"
 
 namespace stretto {
 namespace {
@@ -27,7 +27,7 @@ TEST(ClockGoingBack, TheNewestCheckpointIsTheOneOfTheMostSteps) {
     std::filesystem::last_write_time(path, time);
   };
   shift(workspace.path("run"), std::chrono::years(70));
-  shift(archive::checkpoint_path(checkpoints, 4), -std::chrono::years(30));
+  shift(checkpoint_format::checkpoint_path(checkpoints, 4), -std::chrono::years(30));
 
   const ShellResult resumed =
       workspace.run("train", 1, fmt::format("{}6 output={}", settings, workspace.path("run")));
@@ -35,7 +35,8 @@ TEST(ClockGoingBack, TheNewestCheckpointIsTheOneOfTheMostSteps) {
   EXPECT_THAT(resumed.err, HasSubstr("resumed    after step 4"));
   EXPECT_THAT(workspace.losses("run"), SizeIs(6));
   std::vector<int64_t> kept;
-  for (const auto& checkpoint : archive::list_checkpoints(checkpoints)) kept.push_back(checkpoint.step);
+  for (const auto& checkpoint : checkpoint_format::list_checkpoints(checkpoints))
+    kept.push_back(checkpoint.step);
   EXPECT_THAT(kept, ElementsAre(4, 5, 6));
 }
 

@@ -34,7 +34,7 @@ class Kills : public Interrupted {
   static bool has_stepped(const BackgroundShell& run) {
     return run.err().find("\nstep ") != std::string::npos;
   }
-  bool is_saving() const { return !archive::list_partial(path("killed/checkpoints")).empty(); }
+  bool is_saving() const { return !checkpoint_format::list_partial(path("killed/checkpoints")).empty(); }
 
   // Waits until the run is where kill number `kill` is aimed, or has ended.
   void wait_for_moment(const BackgroundShell& run, int kill) {
@@ -149,7 +149,7 @@ TEST_F(ResumeAfterSignal, SigusrOneSavesAndContinues) {
   ASSERT_TRUE(eventually([&] { return newest("run") > 0; }));
   const auto saved = newest("run");
   ASSERT_TRUE(eventually([&] { return workspace_.recorded_lines("run") > saved; }));
-  archive::verify(checkpoint("run", static_cast<int>(saved)));
+  checkpoint_format::verify(checkpoint("run", static_cast<int>(saved)));
 }
 
 // ---- refusals
@@ -218,7 +218,7 @@ TEST_F(Interrupted, AFullDiskOfOneRankIsToldByAllAndTrainingGoesOn) {
   EXPECT_THAT(workspace_.read("run/logger_logs/training_0.log"),
               HasSubstr("the checkpoint of step 4 was not saved: rank 1"));
   EXPECT_EQ(newest("run"), 6);
-  EXPECT_THAT(archive::list_checkpoints(path("run/checkpoints")), SizeIs(2));
+  EXPECT_THAT(checkpoint_format::list_checkpoints(path("run/checkpoints")), SizeIs(2));
 }
 
 TEST_F(Interrupted, ALastCheckpointThatFailsFailsTheRunAndLeavesTheModel) {

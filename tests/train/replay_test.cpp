@@ -64,10 +64,11 @@ class Replay : public RunStates<ThreadWorkspace> {
           << file;
     }
   }
-  int64_t newest_good() const { return archive::newest_good(path("run/checkpoints")).value().step; }
+  int64_t newest_good() const { return checkpoint_format::newest_good(path("run/checkpoints")).value().step; }
   bool holds_leftovers() const {
     const std::filesystem::directory_iterator entries(path("run/checkpoints"));
-    return std::distance(entries, {}) != std::ssize(archive::list_checkpoints(path("run/checkpoints")));
+    return std::distance(entries, {}) !=
+           std::ssize(checkpoint_format::list_checkpoints(path("run/checkpoints")));
   }
 
   const std::string settings_ =

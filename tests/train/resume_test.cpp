@@ -124,7 +124,8 @@ TEST_F(Resume, MatrixProductsAreComputedByTheLibrariesOfTheCheckpoint) {
   const std::string settings =
       "training.precision=fp32 training.max_steps=6 checkpoint.every=3 checkpoint.keep_last=0 evaluate.every=never";
   workspace_.train("whole", 1, settings + " training.products=onednn");
-  const nlohmann::json products = archive::read_manifest(checkpoint("whole", 3)).scalars.at("products");
+  const nlohmann::json products =
+      checkpoint_format::read_manifest(checkpoint("whole", 3)).scalars.at("products");
   if (products.at("forward") != "onednn") GTEST_SKIP() << "this libtorch has no oneDNN";
   const std::string resumed = settings + " resume=" + checkpoint("whole", 3);
   EXPECT_THAT(workspace_.train("rest", 1, resumed),
@@ -182,7 +183,7 @@ TEST_F(Resume, OtherTokenBudgetsGoOnAtTheSameSample) {
   const std::string settings =
       "training.global_batch_size=null training.epochs=2 checkpoint.every=2 checkpoint.keep_last=0 evaluate.every=never ";
   workspace_.train("whole", 2, settings + "training.max_tokens=60");
-  const auto position = archive::read_manifest(checkpoint("whole", 2)).scalars.at("place");
+  const auto position = checkpoint_format::read_manifest(checkpoint("whole", 2)).scalars.at("place");
   ASSERT_EQ(position.at("epoch"), 0);
   const int64_t left = 87 - position.at("samples").get<int64_t>() + 87;
   const auto samples_with = [&](const std::string& run, int ranks, const std::string& sizes) {
@@ -266,13 +267,13 @@ TEST_F(ResumeRefused, AnotherVocabulary) {
 
 TEST_F(ResumeRefused, ImpossibleManifests) {
   const std::string file = checkpoint("run", 4) + "/manifest.json";
-  archive::Manifest manifest = archive::read_manifest(checkpoint("run", 4));
+  checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(checkpoint("run", 4));
   manifest.scalars["place"]["samples"] = INT64_MAX;
-  write_file_atomic(file, archive::to_text(manifest));
-  EXPECT_THAT([&] { archive::verify(checkpoint("run", 4)); },
+  write_file_atomic(file, checkpoint_format::to_text(manifest));
+  EXPECT_THAT([&] { checkpoint_format::verify(checkpoint("run", 4)); },
               ::testing::ThrowsMessage<DataError>(HasSubstr("place.samples")));
   manifest.scalars.erase("place");
-  write_file_atomic(file, archive::to_text(manifest));
+  write_file_atomic(file, checkpoint_format::to_text(manifest));
   expect_refusal("training.max_steps=6 checkpoint.accept_changes=[training.max_steps]",
                  HasSubstr("has no scalar \"place\""));
 }

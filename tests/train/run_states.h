@@ -6,7 +6,7 @@
 #include "tests/train/workspace.h"
 #include <gtest/gtest.h>
 
-#include "stretto/archive/folder.h"
+#include "stretto/checkpoint_format/folder.h"
 
 namespace stretto {
 
@@ -16,16 +16,16 @@ class RunStates : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return workspace_.path(name); }
   std::string checkpoint(const std::string& run, int64_t step) const {
-    return archive::checkpoint_path(path(run + "/checkpoints"), step);
+    return checkpoint_format::checkpoint_path(path(run + "/checkpoints"), step);
   }
   int64_t newest(const std::string& run) const {
-    const auto checkpoints = archive::list_checkpoints(path(run + "/checkpoints"));
+    const auto checkpoints = checkpoint_format::list_checkpoints(path(run + "/checkpoints"));
     return checkpoints.empty() ? -1 : checkpoints.back().step;
   }
 
   // Everything that determines the rest of a run: every tensor's bytes (as checksums) and every scalar.
   nlohmann::json state_of(const std::string& run, int64_t step) const {
-    const archive::Manifest manifest = archive::read_manifest(checkpoint(run, step));
+    const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(checkpoint(run, step));
     nlohmann::json state = manifest.scalars;
     for (const auto& [name, entry] : manifest.tensors) {
       for (const auto& piece : entry.pieces) state["tensors"][name].push_back(piece.checksum);

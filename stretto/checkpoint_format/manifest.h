@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/region.h"
+
+namespace stretto::checkpoint_format {
+
+// A region's elements in a file.
+struct StoredPiece {
+  Region region;
+  std::string file;   // name inside the checkpoint's folder
+  int64_t begin = 0;  // bytes from the file's start
+  int64_t length = 0;
+  uint64_t checksum = 0;  // XXH3, 64 bits, of those bytes
+};
+
+// A tensor of the state, from all ranks' files.
+struct StoredEntry {
+  std::string dtype;  // as safetensors spell it: "F32"
+  std::vector<int64_t> shape;
+  std::vector<StoredPiece> pieces;
+};
+
+// A file and the part of it that belongs to no piece: the safetensors header.
+struct StoredFile {
+  int64_t size = 0;
+  int64_t header_length = 0;
+  uint64_t header_checksum = 0;
+};
+
+// The metric that decides which checkpoints are among the best.
+struct Score {
+  std::string metric;
+  double value = 0;
+  bool larger_is_better = true;
+};
+
+// What a checkpoint holds and where: manifest.json. docs/guide/checkpoints.md describes the format.
+struct Manifest {
+  static constexpr int format_version = 1;
+
+  int64_t step = 0;
+  int world_size = 1;  // ranks that wrote it
+  std::optional<Score> score;
+  std::map<std::string, StoredFile> files;
+  std::map<std::string, StoredEntry> tensors;
+  nlohmann::json scalars = nlohmann::json::object();  // by the name of the part whose state they are
+};
+
+inline constexpr const char* manifest_name = "manifest.json";
+
+// Its text, which ends in a checksum of the rest.
+std::string to_text(const Manifest& manifest);
+
+// Reads and checks such a text; `place` begins every error. Throws DataError where the text was damaged, for numbers that
+// are not possible, where a piece lies outside its tensor or file, and for a newer format.
+Manifest parse_manifest(const std::string& text, const std::string& place);
+
+// Throws DataError, naming tensor and files, unless each element of a tensor lies in exactly one of its pieces, and each
+// byte of a file in its header or in exactly one piece: none is missing, and none can change without being noticed.
+void require_complete(const Manifest& manifest, const std::string& place);
+
+// Bytes of an element of a safetensors dtype; throws DataError for an unknown one.
+int64_t element_bytes(const std::string& dtype);
+
+}  // namespace stretto::checkpoint_format

@@ -1,0 +1,154 @@
+#include "stretto/checkpoint_format/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+
+namespace stretto::checkpoint_format {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A 2 x 3 tensor whose rows lie in two files, and an empty one.
+Manifest example() {
+  Manifest manifest;
+  manifest.step = 7;
+  manifest.world_size = 2;
+  manifest.score = Score{"accuracy", 0.75, true};
+  manifest.files = {{"rank-00000.safetensors", {.size = 24, .header_length = 12, .header_checksum = 5}},
+                    {"rank-00001.safetensors", {.size = 20, .header_length = 8, .header_checksum = 6}}};
+  manifest.tensors["w"] = {"F32",
+                           {2, 3},
+                           {{{{0, 0}, {1, 3}, 0, 3}, "rank-00000.safetensors", 12, 12, 1},
+                            {{{1, 0}, {1, 3}, 0, 3}, "rank-00001.safetensors", 8, 12, ~0ULL}}};
+  manifest.tensors["none"] = {"I64", {0}, {}};
+  manifest.scalars["place"] = {{"epoch", 3}};
+  return manifest;
+}
+
+// `text` with its checksum made to fit, as an editor would who knows the format.
+std::string sealed(std::string text) {
+  const size_t tail = std::string(",\"checksum\":\"0123456789abcdef\"}\n").size();
+  text.resize(text.size() - tail);
+  return fmt::format("{},\"checksum\":\"{:016x}\"}}\n", text, hash64(text));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    require_complete(parse_manifest(text, "m.json"), "m.json");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Manifest, ComesBackEqual) {
+  const std::string text = to_text(example());
+  const Manifest manifest = parse_manifest(text, "m.json");
+  EXPECT_EQ(to_text(manifest), text);
+  EXPECT_EQ(manifest.tensors.at("w").pieces[1].region, example().tensors.at("w").pieces[1].region);
+  EXPECT_EQ(manifest.tensors.at("w").pieces[1].checksum, ~0ULL);
+  EXPECT_EQ(manifest.score->metric, "accuracy");
+  EXPECT_EQ(manifest.scalars["place"]["epoch"], 3);
+  require_complete(manifest, "m.json");
+}
+
+TEST(Manifest, EveryFlippedBitIsFound) {
+  const std::string text = to_text(example());
+  for (size_t bit = 0; bit < 8 * text.size(); ++bit) {
+    std::string damaged = text;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    EXPECT_THAT(refusal(damaged), ::testing::StartsWith("m.json")) << "bit " << bit;
+  }
+}
+
+TEST(Manifest, EveryTruncationIsFound) {
+  const std::string text = to_text(example());
+  for (size_t size = 0; size < text.size(); ++size) {
+    EXPECT_THAT(refusal(text.substr(0, size)), ::testing::StartsWith("m.json")) << size;
+  }
+}
+
+TEST(Manifest, EditedWithoutItsChecksum) {
+  EXPECT_THAT(refusal(replaced(to_text(example()), "\"step\":7", "\"step\":8")),
+              HasSubstr("it was damaged or edited"));
+}
+
+TEST(Manifest, NewerFormat) {
+  EXPECT_THAT(refusal(sealed(replaced(to_text(example()), "\"format_version\":1", "\"format_version\":2"))),
+              HasSubstr("its format 2 is newer than 1"));
+}
+
+// What an attacker or a broken program could write, with a checksum that fits.
+TEST(Manifest, ContradictionsAreRefused) {
+  const std::string text = to_text(example());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return refusal(sealed(replaced(text, from, to)));
+  };
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[12,25]"), HasSubstr("tensor w: bytes 12 to 25"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[16,28]"), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[4,16]"), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0,4]"), HasSubstr("elements 0 to 4 lie outside"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"), HasSubstr("\"flat\" is -1; a whole number from 0"));
+  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[2,0]"), HasSubstr("outside its tensor of shape [2, 3]"));
+  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"),
+              HasSubstr("m.json: tensor w of shape [2, 4]: element [0, 3] lies in none of its 2 pieces"));
+  EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"),
+              HasSubstr("is not the shape of a tensor"));
+  EXPECT_THAT(with("\"size\":24", "\"size\":25"),
+              HasSubstr("m.json: rank-00000.safetensors: the bytes from 24 on belong to no tensor"));
+  EXPECT_THAT(
+      with("\"offset\":[1,0]", "\"offset\":[0,0]"),
+      HasSubstr(
+          "m.json: tensor w of shape [2, 3]: element [0, 0] lies in 2 of its pieces, in rank-00000.safetensors, rank-00001.safetensors"));
+  EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
+  EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
+              HasSubstr("not the name of a file"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("\"step\" is \"x\"; a whole number"));
+  EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
+}
+
+// Numbers that would overflow, wrap around or lead outside of the data.
+TEST(Manifest, AbsurdNumbersAreRefused) {
+  const std::string text = to_text(example());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return refusal(sealed(replaced(text, from, to)));
+  };
+  constexpr const char* largest = "9223372036854775807";
+  EXPECT_THAT(with("\"format_version\":1", "\"format_version\":2147483648"), HasSubstr("is newer than 1"));
+  EXPECT_THAT(with("\"format_version\":1", "\"format_version\":0"), HasSubstr("\"format_version\" is 0"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":-7"), HasSubstr("\"step\" is -7"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":1e300"), HasSubstr("\"step\" is 1e+300"));
+  EXPECT_THAT(with("\"step\":7", "\"step\":18446744073709551615"),
+              HasSubstr("\"step\" is 18446744073709551615"));
+  EXPECT_THAT(with("\"world_size\":2", "\"world_size\":4294967298"),
+              HasSubstr("\"world_size\" is 4294967298"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[-9223372036854775808,24]"),
+              HasSubstr("\"bytes\" is -922"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", fmt::format("\"bytes\":[12,{}]", largest)), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"size\":24", "\"size\":-24"), HasSubstr("\"size\" is -24"));
+  EXPECT_THAT(with("\"header_bytes\":12", "\"header_bytes\":25"), HasSubstr("\"header_bytes\" is 25"));
+  EXPECT_THAT(with("\"shape\":[2,3]", fmt::format("\"shape\":[{},3]", largest)),
+              HasSubstr("is not the shape of a tensor"));
+  EXPECT_THAT(with("\"epoch\":3}", fmt::format("\"samples\":{}}},\"data\":{{\"samples\":9}}", largest)),
+              HasSubstr("\"place.samples\" is 9223372036854775807; a whole number from 0 to 9"));
+  EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"), HasSubstr("\"scalars\" is not an object"));
+}
+
+// Bytes that two tensors share, and others that none has: the sum is right.
+TEST(Manifest, SharedBytesAreRefused) {
+  Manifest manifest = example();
+  manifest.files["rank-00000.safetensors"].size = 48;
+  manifest.tensors["v"] = {"F32", {2, 3}, {{whole_region({2, 3}), "rank-00000.safetensors", 16, 24, 2}}};
+  EXPECT_THAT(refusal(to_text(manifest)),
+              HasSubstr("m.json: rank-00000.safetensors: bytes 16 to 24 belong to tensor w and to tensor v"));
+}
+
+}  // namespace
+}  // namespace stretto::checkpoint_format

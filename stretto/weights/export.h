@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "stretto/checkpoint_format/manifest.h"
+#include "stretto/weights/write_weights.h"
+
+namespace stretto::weights {
+
+struct ExportOptions {
+  std::optional<std::filesystem::path> like =
+      {};  // a model folder: config.json and tokenizer are copied from it
+  int64_t max_shard_bytes = 5'000'000'000;
+  std::optional<std::string> dtype =
+      {};  // of floating-point weights: "bfloat16", ...; unset: as in the checkpoint
+};
+
+// What the names of a model's tensors begin with in a checkpoint.
+inline constexpr std::string_view model_prefix = "model.";
+
+// The bytes of the model in a checkpoint, its tensors "model.<name>", and of the files that export_model writes.
+int64_t model_bytes(const checkpoint_format::Manifest& manifest,
+                    const std::optional<std::string>& dtype = {});
+
+// Writes the model of a checkpoint to the new folder `target` for Hugging Face's from_pretrained: the weights, config.json
+// and the tokenizer's files. config.json is that in the checkpoint and the tokenizer that of the run's recipe, or, where
+// they are not there, those of the run's folder model/; a program's own model may have neither, which is logged. Nothing
+// remains of a folder that could not be completed. Throws ConfigError, DataError naming what is missing or damaged, IoError.
+void export_model(
+    const std::filesystem::path& checkpoint, const std::filesystem::path& target,
+    const ExportOptions& options = {}, const Progress& progress = [](int64_t) {});
+
+}  // namespace stretto::weights
