@@ -156,7 +156,7 @@ function(stretto_choose layer name)
 endfunction()
 
 # stretto_project_files(LAYER FOLDER): compiles the files of FOLDER (each NAME.in) into LAYER, as the table
-# that cli/project_files.h declares, so that the program needs no data files at run time.
+# that programs/stretto/project_files.h declares, so that the program needs no data files at run time.
 function(stretto_project_files layer folder)
   file(GLOB templates CONFIGURE_DEPENDS ${folder}/*.in)
   set(rows "")
@@ -170,7 +170,7 @@ function(stretto_project_files layer folder)
     string(APPEND rows "      {\"${name}\", R\"__file__(${text})__file__\"},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/project_files.cpp @ONLY CONTENT
-"#include \"stretto/cli/project_files.h\"
+"#include \"stretto/programs/stretto/project_files.h\"
 
 namespace stretto::cli {
 

@@ -40,7 +40,7 @@
 #include "stretto/optim/sparse_adam.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/optim_config/schedules/plateau.h"
-#include "stretto/rank/program.h"
+#include "stretto/programs/stretto_rank/program.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/text_classifier.h"
 #include "stretto/tasks/task.h"

@@ -14,13 +14,13 @@ namespace stretto {
 namespace {
 
 const std::set<std::string> shows_time = {
-    "cli/checkpoints.cpp",            // when each was saved
-    "cli/flair_results.cpp",          // the times of log lines
-    "launch/hosts/clocks.cpp",        // compared between hosts, for a warning
-    "launch/output/rank_output.cpp",  // the times of log lines
-    "launch/supervise.cpp",           // when a flight record was taken
-    "report/page.cpp",                // when a page was written
-    "track/clock.cpp",                // when values were recorded
+    "programs/stretto/checkpoints.cpp",    // when each was saved
+    "programs/stretto/flair_results.cpp",  // the times of log lines
+    "launch/hosts/clocks.cpp",             // compared between hosts, for a warning
+    "launch/output/rank_output.cpp",       // the times of log lines
+    "launch/supervise.cpp",                // when a flight record was taken
+    "report/page.cpp",                     // when a page was written
+    "track/clock.cpp",                     // when values were recorded
 };
 
 std::vector<std::string> reads_wall_clock(std::string_view text) {

@@ -1,9 +1,0 @@
-#include "stretto/base/process.h"
-#include "stretto/cli/command.h"
-
-// The `stretto` command. It does not link libtorch, so that verbs which do not need it start within milliseconds.
-int main(int argc, char** argv) {
-  stretto::fill_standard_descriptors();
-  stretto::hold_save_requests();
-  return stretto::cli::run_command(argc, argv);
-}

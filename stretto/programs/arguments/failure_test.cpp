@@ -1,0 +1,57 @@
+#include "stretto/programs/arguments/failure.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto::arguments {
+namespace {
+
+template <class Throw>
+Failure failure_of(const Throw& body) {
+  try {
+    body();
+  } catch (...) {
+    return describe_exception();
+  }
+  return {"nothing was thrown", 0};
+}
+
+TEST(Failure, ErrorsHaveTheirOwnExitCode) {
+  const Failure failure = failure_of([] { throw ConfigError("wrong"); });
+  EXPECT_EQ(failure.message, "wrong");
+  EXPECT_EQ(failure.exit_code, 2);
+}
+
+TEST(Failure, MalformedDataIsNotReadAgain) {
+  EXPECT_EQ(failure_of([] { throw DataError("a.tsv:3: no label"); }).exit_code, 2);
+  EXPECT_EQ(failure_of([] { throw IoError("disk full"); }).exit_code, 1);
+}
+
+TEST(Failure, PathsThatTheSystemRefusesAreNamed) {
+  const std::string path = "/" + std::string(300, 'x');
+  const Failure failure = failure_of([&] { (void)std::filesystem::exists(path); });
+  EXPECT_EQ(failure.message, "cannot access " + path + ": File name too long");
+  EXPECT_EQ(failure.exit_code, 1);
+}
+
+TEST(Failure, LackOfMemoryIsNoInternalError) {
+  for (const Failure& failure :
+       {failure_of([] { throw std::bad_alloc(); }), failure_of([] {
+          throw std::runtime_error("DefaultCPUAllocator: can't allocate memory: 8 bytes\nat x.cpp");
+        })}) {
+    EXPECT_THAT(failure.message, ::testing::StartsWith("out of memory"));
+    EXPECT_THAT(failure.message, ::testing::Not(::testing::HasSubstr("x.cpp")));
+    EXPECT_EQ(failure.exit_code, 1);
+  }
+}
+
+TEST(Failure, TheUnexpectedIsAnInternalError) {
+  EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).message, "internal error: oops");
+  EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).exit_code, 70);
+}
+
+}  // namespace
+}  // namespace stretto::arguments

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "stretto/launch/hosts/host_options.h"
+#include "stretto/launch/hosts/join_order.h"
+
+namespace stretto::arguments {
+
+// Options for a job on several hosts, shared by `stretto launch` and the verbs that train.
+struct HostArguments {
+  int nodes = 0;  // 0: not given
+  std::optional<int> node_rank;
+  std::string master_addr;  // empty: not given
+  int master_port = 0;      // 0: not given
+  std::string rendezvous;   // torchrun's HOST[:PORT]; empty: not given
+  std::string run_id = "none";
+  std::string secret_file;
+  double join_timeout = 300;         // seconds
+  double host_timeout = 3;           // seconds
+  std::string interface;             // empty: not given
+  std::string hosts, hostfile, rsh;  // empty: not given
+  std::optional<launch::JoinOrder> order =
+      std::nullopt;  // of the launcher that started this one; replaces the options
+};
+
+// Adds --nodes, --node-rank, --master-addr, --master-port, --secret-file, --join-timeout and --host-timeout to a verb, with
+// torchrun's other spellings (--nnodes, --node_rank, --rdzv-endpoint, ...), and --hosts, --hostfile and --rsh.
+void add_host_arguments(CLI::App& verb, HostArguments& arguments);
+
+// As the launcher's options, completed from NODE_RANK, MASTER_ADDR, MASTER_PORT, STRETTO_SECRET and STRETTO_SECRET_FILE. Throws
+// ConfigError where something is missing or contradictory.
+launch::HostOptions host_options(const HostArguments& arguments);
+
+}  // namespace stretto::arguments

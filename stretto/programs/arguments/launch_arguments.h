@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+
+#include <CLI/CLI.hpp>
+
+#include "stretto/programs/arguments/host_arguments.h"
+
+namespace stretto::launch {
+struct LaunchOptions;
+}
+
+namespace stretto::arguments {
+
+// Options for starting and supervising ranks, shared by `stretto launch` and the verbs that train.
+struct LaunchArguments {
+  int ranks = 0;  // ranks on this host; 0: not given
+  bool no_pin = false;
+  bool oversubscribe = false;  // start more ranks than memory can hold
+  HostArguments hosts = {};
+  int max_restarts = 0;
+  double grace = 60;  // seconds
+  int stop_exit_code = 0;
+  double hang_timeout = 300;                                 // seconds
+  std::optional<int64_t> collective_timeout = std::nullopt;  // seconds
+};
+
+// Adds -N, -n, --nproc-per-node and --nproc_per_node to a verb; "-N 2", "-N2" and "-N=2" are equivalent.
+void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description);
+
+// Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace, --stop-exit-code, --hang-timeout and
+// --collective-timeout to a verb, and the options for several hosts.
+void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
+
+// Call before anything reads the environment: takes the order of another launcher that has started this one, if there is one
+// (launch/hosts/join_order.h).
+void join_job(LaunchArguments& arguments);
+
+// In a rank that another launcher has started, which decides on the number of ranks: warns if -N asks for another.
+void note_ranks_of_launcher(const LaunchArguments& arguments);
+
+// Copies them into the launcher's options. Throws ConfigError (host_options()).
+void apply(const LaunchArguments& arguments, launch::LaunchOptions& options);
+
+}  // namespace stretto::arguments

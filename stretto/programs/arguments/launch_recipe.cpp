@@ -1,0 +1,43 @@
+#include "stretto/programs/arguments/launch_recipe.h"
+
+#include <optional>
+
+#include "stretto/checkpoint_format/run_lock.h"
+#include "stretto/cluster/machine/memory.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/config/recipe_inputs.h"
+#include "stretto/launch/launch.h"
+#include "stretto/programs/arguments/memory_need.h"
+#include "stretto/programs/arguments/recipe_handover.h"
+
+namespace stretto::arguments {
+
+int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
+                  std::vector<std::string> command) {
+  launch::LaunchOptions options{.command = std::move(command), .log_folder = recipe.output / "logger_logs"};
+  options.own_program = true;
+  options.flight_record = recipe.output / "flight_record.json";
+  apply(arguments.launch, options);
+  if (options.ranks == 0) options.ranks = launch::default_ranks();
+  if (!arguments.launch.oversubscribe)
+    require_memory(recipe, verb, options.ranks, machine::available_memory());
+  // Hosts may differ: each rank checks again. The first launcher has checked for those that it started.
+  const int world_size = options.hosts.world_size(options.ranks);
+  if (verb != Verb::test && !options.hosts.joined) {
+    resolve_batch(recipe.training, world_size, recipe.origins);
+    require_whole_copies(recipe.training, world_size, recipe.origins);
+  }
+  options.hosts.inputs = inputs_of(recipe);
+  const RecipeHandover handover(arguments, recipe);
+  for (const auto& [name, value] : handover.environment()) options.environment[name] = value;
+  std::optional<checkpoint_format::RunLock> lock;
+  const bool is_first_host =
+      options.hosts.nodes == 1 || options.hosts.node_rank == 0;  // else rank 0 locks it
+  if (verb != Verb::test && is_first_host) {                     // before the launcher opens any log
+    lock.emplace(recipe.output);
+    options.environment[checkpoint_format::RunLock::variable] = lock->value();
+  }
+  return launch::run(options);
+}
+
+}  // namespace stretto::arguments

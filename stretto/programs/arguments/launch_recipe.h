@@ -1,0 +1,13 @@
+#pragma once
+
+#include "stretto/programs/arguments/recipe_arguments.h"
+
+namespace stretto::arguments {
+
+// Runs `command` once per rank with the launch options in `arguments` and logs in the recipe's output folder; returns
+// the exit code. Throws ConfigError for batch sizes that do not fit the world size, and for ranks that do not fit into
+// memory, before a process is started. REQUIRES: the recipe is checked, and this process is not a rank.
+int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
+                  std::vector<std::string> command);
+
+}  // namespace stretto::arguments

@@ -1,0 +1,108 @@
+#include "stretto/programs/arguments/parse.h"
+
+#include <fmt/ranges.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/programs/arguments/standard_output.h"
+
+namespace stretto::arguments {
+namespace {
+
+// The innermost verb on the command line, such as "rm" in "stretto checkpoints rm".
+const CLI::App& chosen_verb(const CLI::App& app) {
+  const auto verbs = app.get_subcommands();
+  return verbs.empty() ? app : chosen_verb(*verbs.front());
+}
+
+// "stretto checkpoints rm"
+std::string full_name(const CLI::App& app, const CLI::App& verb) {
+  std::string name = verb.get_name();
+  for (const CLI::App* above = &verb; above != &app; above = above->get_parent()) {
+    name = above->get_parent()->get_name() + " " + name;
+  }
+  return std::string(trim(name));
+}
+
+std::vector<std::string> option_names(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  for (const CLI::App* inner : verb.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!inner->get_name().empty()) continue;  // a verb; option groups have no name
+    for (std::string& name : option_names(*inner)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_verbs(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!verb->get_name().empty()) names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+// Describes a word that is neither an option nor an expected argument.
+std::string describe_extra(const CLI::App& verb, const std::string& word) {
+  if (!word.starts_with('-')) return fmt::format("\"{}\" is not expected here", word);
+  const std::string name = word.substr(0, word.find('='));
+  return fmt::format("{} is not an option{}", name, did_you_mean(name, option_names(verb)));
+}
+
+int flush_after_help() {
+  try {
+    flush_standard_output();
+    return 0;
+  } catch (const IoError& error) {
+    log::error("{}", error.what());
+    return error.exit_code();
+  }
+}
+
+// For "stretto checkpoints list": the verbs of which one is expected.
+std::string describe_missing_verb(const std::vector<std::string>& verbs,
+                                  const std::vector<std::string>& extra) {
+  const std::string known = fmt::format("expected one of {}", fmt::join(verbs, ", "));
+  if (extra.empty()) return known;
+  return fmt::format("\"{}\": {}{}", extra.front(), known, did_you_mean(extra.front(), verbs));
+}
+
+}  // namespace
+
+std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& verb = chosen_verb(app);
+  const auto extra = app.remaining(/*recurse=*/true);
+  const bool is_extra_error = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  // An unknown option is the likely cause of other errors, such as a missing option; not where the verb takes words of its own.
+  const bool is_unknown =
+      !extra.empty() && extra.front().starts_with('-') && extra.front() != "--" && !verb.get_allow_extras();
+  const bool is_extra = !extra.empty() && (is_extra_error || is_unknown);
+  const std::string name = full_name(app, verb);
+  const std::vector<std::string> inner = names_of_verbs(verb);
+  std::string message = !inner.empty() ? describe_missing_verb(inner, extra)
+                        : is_extra     ? describe_extra(verb, extra.front())
+                                       : error.what();
+  if (const size_t end = message.find_last_not_of(".\n "); end != std::string::npos) message.resize(end + 1);
+  return fmt::format("{}{}{}; {}--help lists the options", name, name.empty() ? "" : ": ", message,
+                     name.empty() ? "" : name + " ");
+}
+
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);
+      return flush_after_help();
+    }
+    log::error("{}", describe_usage_error(app, error));
+    return 2;
+  }
+}
+
+}  // namespace stretto::arguments

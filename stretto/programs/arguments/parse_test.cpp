@@ -1,0 +1,96 @@
+#include "stretto/programs/arguments/parse.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/programs/arguments/recipe_arguments.h"
+
+namespace stretto::arguments {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// `stretto train WORDS`.
+struct TrainCommand {
+  TrainCommand() { add_recipe_arguments(*app.add_subcommand("train"), arguments); }
+
+  std::string usage_error(std::vector<std::string> words) {
+    words.insert(words.begin(), "train");
+    try {
+      app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ParseError& error) {
+      return describe_usage_error(app, error);
+    }
+    return "";
+  }
+  std::string help(const std::string& option) {
+    try {
+      app.parse({option, "train"});
+    } catch (const CLI::ParseError& error) {
+      std::ostringstream text;
+      app.exit(error, text, text);
+      return text.str();
+    }
+    return "";
+  }
+
+  RecipeArguments arguments;
+  CLI::App app{"", "stretto"};
+};
+
+TEST(Parse, AnUnknownOptionIsNamedWithTheNearestOne) {
+  EXPECT_EQ(
+      TrainCommand().usage_error({"r.yaml", "--max-restart=3"}),
+      "stretto train: --max-restart is not an option; did you mean \"--max-restarts\"?; stretto train --help lists the options");
+  EXPECT_EQ(TrainCommand().usage_error({"r.yaml", "--zebra"}),
+            "stretto train: --zebra is not an option; stretto train --help lists the options");
+}
+
+TEST(Parse, AnUnknownOptionComesBeforeWhatItMayHaveCaused) {
+  EXPECT_THAT(TrainCommand().usage_error({"--max-restart=3"}), HasSubstr("--max-restart is not an option"));
+}
+
+TEST(Parse, WordsThatAVerbTakesAreNotBlamedForItsOtherErrors) {
+  TrainCommand command;
+  command.app.get_subcommand("train")->allow_extras();
+  EXPECT_THAT(command.usage_error({"r.yaml", "--do_train", "-N", "0"}),
+              HasSubstr("\"0\" is not a whole number"));
+}
+
+TEST(Parse, AnEmptyStrategyIsRefused) {
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "--strategy", ""}),
+              HasSubstr("--strat: a name is expected"));
+}
+
+TEST(Parse, OtherUsageErrorsNameTheVerb) {
+  EXPECT_EQ(TrainCommand().usage_error({}),
+            "stretto train: recipe is required; stretto train --help lists the options");
+  EXPECT_THAT(TrainCommand().usage_error({"r.yaml", "-N", "0"}), HasSubstr("stretto train: "));
+}
+
+TEST(Parse, SettingsMayOrMayNotFollowSet) {
+  TrainCommand command;
+  EXPECT_EQ(
+      command.usage_error({"r.yaml", "a.b=1", "--set", "c=2", "-N", "2", "d=3", "--set=e=4", "f=[1, 2]"}),
+      "");
+  EXPECT_THAT(command.arguments.overrides, ElementsAre("a.b=1", "c=2", "d=3", "e=4", "f=[1, 2]"));
+  EXPECT_EQ(command.arguments.launch.ranks, 2);
+  EXPECT_EQ(command.arguments.recipe, "r.yaml");
+}
+
+TEST(Parse, HelpFitsAScreenAndHelpAllHasEverySetting) {
+  const std::string help = TrainCommand().help("--help"), all = TrainCommand().help("--help-all");
+  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 50);
+  EXPECT_THAT(help, AllOf(HasSubstr("--max-restarts"), ::testing::ContainsRegex("optimizer +the optimizer"),
+                          HasSubstr("--help-all"), Not(HasSubstr("optimizer.lr\n"))));
+  EXPECT_THAT(all,
+              AllOf(HasSubstr("--max-restarts"), HasSubstr("optimizer.lr\n"), HasSubstr("track.trackers\n"),
+                    HasSubstr("  --hosts HOST[:RANKS],... "), HasSubstr("  --node-rank N ")));
+  EXPECT_THAT(help, AllOf(HasSubstr("SEVERAL HOSTS (--help-all describes these):\n  --nodes"),
+                          HasSubstr(" --hosts ")));
+}
+
+}  // namespace
+}  // namespace stretto::arguments

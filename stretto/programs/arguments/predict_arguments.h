@@ -1,0 +1,91 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "stretto/programs/arguments/checks.h"
+
+namespace stretto::arguments {
+
+// The arguments of `stretto predict`, which stretto-rank parses too. Of those that are empty, the default depends on the task.
+struct PredictArguments {
+  std::filesystem::path model;
+  std::vector<std::string> texts;
+  std::filesystem::path input = "-";  // standard input; REQUIRES: no texts
+  std::string input_format;
+  bool split_into_words = false;
+  std::string output = "label";
+  std::string aggregation_strategy;
+  std::string top_k;
+  bool handle_impossible_answer = false;
+  std::string precision = "fp32";
+  int batch_size = 32;
+  bool allow_nonfinite = false;
+};
+
+inline void add_input_arguments(CLI::App& verb, PredictArguments& arguments) {
+  auto* input =
+      verb.add_option("--input", arguments.input,
+                      "A file with a text per line, .jsonl (a JSON value per line) or .json; - is standard "
+                      "input (the default)");
+  input->type_name("FILE");
+  auto* format =
+      verb.add_option("--input-format", arguments.input_format,
+                      "Format of the input (default: by the file's extension; of standard input: text)");
+  format->check(CLI::IsMember({"text", "json", "jsonl"}))->type_name("FORMAT");
+  verb.add_option(
+          "--text", arguments.texts,
+          "A text, in place of --input; may be repeated. Two texts of a pair, and a question and its context, "
+          "are separated by a tab")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->excludes(input)
+      ->excludes(format);
+  verb.add_flag("--split-into-words", arguments.split_into_words,
+                "Token classification: the words are given, separated by white space or as a JSON list");
+}
+
+inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
+  verb.add_option("--model", arguments.model, "A model folder, such as RUN/model")
+      ->required()
+      ->type_name("FOLDER");
+  add_input_arguments(verb, arguments);
+  verb.add_option(
+          "--output", arguments.output,
+          "label: the best class and its score, the entities, or the answer; pipeline: the same without the "
+          "text, as Hugging Face's pipelines return it; scores: all probabilities; logits: raw scores")
+      ->check(CLI::IsMember({"label", "pipeline", "scores", "logits"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb.add_option(
+          "--top-k", arguments.top_k,
+          "Text classification: a list of the K best classes, or \"all\"; question answering: of the K best "
+          "answers (default: the best one, without a list)")
+      ->check([](const std::string& text) -> std::string {
+        if (text == "all" || whole_number_from(1, 1000)(text).empty()) return "";
+        return "\"" + text + "\" is not a whole number from 1 to 1000, or all";
+      })
+      ->type_name("K");
+  verb.add_flag("--handle-impossible-answer", arguments.handle_impossible_answer,
+                "Question answering: the answer may be \"\", that the context has none");
+  verb.add_option(
+          "--aggregation-strategy", arguments.aggregation_strategy,
+          "Token classification: how tokens become entities, as in Hugging Face's pipeline (default: simple)")
+      ->check(CLI::IsMember({"none", "simple", "first", "average", "max"}))
+      ->type_name("NAME");
+  verb.add_option("--precision", arguments.precision, "Data type of the computation")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp64"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb.add_option("--batch-size", arguments.batch_size, "Inputs per batch")
+      ->check(whole_number_from(1, 4096))
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_flag("--allow-nonfinite", arguments.allow_nonfinite,
+                "Load a model even if its weights hold NaN or infinity");
+}
+
+}  // namespace stretto::arguments

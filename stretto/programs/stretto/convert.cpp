@@ -1,0 +1,133 @@
+#include <memory>
+#include <optional>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/programs/stretto/byte_progress.h"
+#include "stretto/programs/stretto/find_checkpoints.h"
+#include "stretto/programs/stretto/verbs.h"
+#include "stretto/weights/export.h"
+#include "stretto/weights/import.h"
+#include "stretto/weights/pickled_model.h"
+#include "stretto/weights/shards.h"
+#include "stretto/weights/weight_files.h"
+
+namespace stretto::cli {
+namespace {
+
+struct ConvertArguments {
+  std::filesystem::path from, to;
+  std::optional<std::filesystem::path> state, like;
+  std::string max_shard_size;
+  std::optional<std::string> dtype;
+};
+
+bool is_model_folder(const std::filesystem::path& folder) {
+  return std::filesystem::is_directory(folder) && weights::has_weight_files(folder) &&
+         !std::filesystem::exists(folder / checkpoint_format::manifest_name);
+}
+
+void print_result(const std::filesystem::path& from, const std::filesystem::path& to, int64_t bytes) {
+  fmt::print("{} -> {} ({})\n", from.string(), to.string(), human_bytes(static_cast<double>(bytes)));
+}
+
+void to_model(const ConvertArguments& arguments) {
+  if (arguments.state)
+    throw ConfigError("--state: it applies to model folders, but {} is a checkpoint",
+                      arguments.from.string());
+  const checkpoint_format::Checkpoint checkpoint = find_checkpoints(arguments.from).back();
+  weights::ExportOptions options = {.like = arguments.like};
+  options.dtype = arguments.dtype;
+  const int64_t bytes =
+      weights::model_bytes(checkpoint_format::read_manifest(checkpoint.path), options.dtype);
+  if (!arguments.max_shard_size.empty())
+    options.max_shard_bytes = weights::parse_size(arguments.max_shard_size);
+  ByteProgress progress("writing the model", bytes);
+  weights::export_model(checkpoint.path, arguments.to, options,
+                        [&](int64_t written) { progress.add(written); });
+  print_result(checkpoint.path, arguments.to, bytes);
+}
+
+// A model folder that others gave pytorch_model.bin.
+bool is_pickled(const std::filesystem::path& folder) {
+  return std::filesystem::is_directory(folder) && !weights::has_weight_files(folder) &&
+         weights::has_pickled_weights(folder);
+}
+
+void to_safetensors(const ConvertArguments& arguments) {
+  for (const auto& [name, given] :
+       {std::pair("--like", arguments.like.has_value()), {"--state", arguments.state.has_value()}}) {
+    if (given)
+      throw ConfigError(
+          "{}: it does not apply to pytorch_model.bin, which {} holds; convert it by itself first", name,
+          arguments.from.string());
+  }
+  const int64_t most = arguments.max_shard_size.empty() ? weights::ExportOptions().max_shard_bytes
+                                                        : weights::parse_size(arguments.max_shard_size);
+  const weights::PickledModel model(arguments.from);
+  const int64_t bytes = model.bytes(arguments.dtype);
+  ByteProgress progress("writing the model", bytes);
+  model.write(arguments.to, most, arguments.dtype, [&](int64_t written) { progress.add(written); });
+  print_result(arguments.from, arguments.to, bytes);
+}
+
+void to_checkpoint(const ConvertArguments& arguments) {
+  if (!arguments.state) {
+    throw ConfigError(
+        "{} is a model folder: a new run starts from it with model.path, without conversion; to continue a run with these weights, pass the checkpoint with the rest of its state as --state CHECKPOINT",
+        arguments.from.string());
+  }
+  for (const auto& [name, given] : {std::pair("--like", arguments.like.has_value()),
+                                    {"--max-shard-size", !arguments.max_shard_size.empty()},
+                                    {"--dtype", arguments.dtype.has_value()}}) {
+    if (given)
+      throw ConfigError("{}: it applies to checkpoints, but {} is a model folder", name,
+                        arguments.from.string());
+  }
+  const checkpoint_format::Checkpoint state = find_checkpoints(*arguments.state).back();
+  const int64_t bytes = weights::checkpoint_bytes(checkpoint_format::read_manifest(state.path));
+  ByteProgress progress("writing the checkpoint", bytes);
+  weights::import_model(arguments.from, state.path, arguments.to,
+                        [&](int64_t written) { progress.add(written); });
+  print_result(arguments.from, arguments.to, bytes);
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand(
+      "convert",
+      "Write the model of a checkpoint as a Hugging Face folder, or a model's weights into a checkpoint; or pytorch_model.bin as safetensors");
+  auto arguments = std::make_shared<ConvertArguments>();
+  verb->add_option(
+          "from", arguments->from,
+          "A checkpoint, or the output folder of a run (its newest checkpoint); or a model folder, with safetensors or pytorch_model.bin")
+      ->required()
+      ->type_name("FROM");
+  verb->add_option("to", arguments->to, "The folder to write, which must not exist")
+      ->required()
+      ->type_name("TO");
+  verb->add_option("--max-shard-size", arguments->max_shard_size,
+                   "Largest size of a weight file, such as 500MB or 2GiB (default: 5GB)")
+      ->type_name("SIZE");
+  verb->add_option(
+          "--dtype", arguments->dtype,
+          "Data type of the weights: float32, bfloat16, float16 or float64 (default: as in the checkpoint)")
+      ->type_name("DTYPE")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16", "float64"}));
+  verb->add_option("--like", arguments->like,
+                   "Model folder to copy config.json and the tokenizer from (default: those of the run)")
+      ->type_name("FOLDER");
+  verb->add_option("--state", arguments->state,
+                   "For a model folder: the checkpoint from which everything but the weights is taken")
+      ->type_name("CHECKPOINT");
+  verb->callback([arguments, &exit_code] {
+    const ConvertArguments& given = *arguments;
+    is_pickled(given.from)        ? to_safetensors(given)
+    : is_model_folder(given.from) ? to_checkpoint(given)
+                                  : to_model(given);
+    exit_code = 0;
+  });
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,116 @@
+#include "stretto/programs/stretto/earlier_run.h"
+
+#include <cstdlib>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/base/numbered_name.h"
+
+namespace stretto::cli {
+
+using compat::ScriptPlan;
+
+namespace {
+
+// What the last step of a run of Flair's script writes.
+constexpr const char* finished_mark = "test.tsv";
+
+bool is_inside(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  const std::string relative =
+      std::filesystem::weakly_canonical(path).lexically_relative(std::filesystem::weakly_canonical(folder));
+  return !relative.empty() && !relative.starts_with("..");
+}
+
+bool has_entries(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder) && !std::filesystem::is_empty(folder);
+}
+
+// A run that has not finished may stand next to the files of an earlier one, which it replaces.
+bool has_unfinished_run(const ScriptPlan& plan) {
+  const std::filesystem::path run = plan.run_folder();
+  return has_entries(run / "checkpoints") && !std::filesystem::exists(run / "summary.json");
+}
+
+}  // namespace
+
+bool replaces_earlier_run(const ScriptPlan& plan) {
+  const bool finished = std::filesystem::exists(plan.output_dir / "config.json") && !has_unfinished_run(plan);
+  if (plan.train && finished && !plan.overwrite)
+    throw ConfigError("--output_dir {}: it holds a trained model; pass --overwrite_output_dir to train again",
+                      plan.output_dir.string());
+  if (!plan.train || !plan.overwrite) return false;
+  const std::filesystem::path recipe = plan.recipe_file();
+  const bool started = plan.resume && std::filesystem::exists(recipe) && read_file(recipe) == plan.recipe &&
+                       !std::filesystem::exists(plan.output_dir / finished_mark);
+  if (started) {
+    log::info("continuing the run in {}, which has not finished", plan.output_dir.string());
+    return false;
+  }
+  if (is_inside(plan.model, plan.run_folder()))
+    throw ConfigError(
+        "--model_name_or_path {}: it is in {}, which this command replaces; pass another --output_dir",
+        plan.model.string(), plan.run_folder().string());
+  return std::filesystem::exists(plan.run_folder());
+}
+
+EarlierRun::EarlierRun(const ScriptPlan& plan)
+    : plan_(plan),
+      run_(plan.output_dir / "run"),
+      aside_(plan.output_dir / "previous.new"),
+      recipe_(plan.recipe_file()),
+      done_(plan.output_dir / finished_mark),
+      done_aside_(done_.string() + ".earlier") {
+  if (!std::filesystem::exists(aside_)) return;
+  const checkpoint_format::RunLock lock(run_);
+  new_run_has_begun() ? keep() : bring_back();
+}
+
+void EarlierRun::begin(bool replaced) {
+  made_.emplace(plan_.output_dir);
+  if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
+  if (replaced) {
+    const checkpoint_format::RunLock lock(run_);  // refuses while a run writes there
+    rename_folder(run_, aside_);
+    if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_aside_);
+  }
+  if (plan_.train) {
+    lock_.emplace(run_);
+    ::setenv(checkpoint_format::RunLock::variable, lock_->value().c_str(),
+             1);  // the process that trains takes it over
+  }
+  write_file_atomic(recipe_, plan_.recipe);
+}
+
+void EarlierRun::restore() {
+  if (new_run_has_begun()) return keep();
+  bring_back();
+  if (earlier_recipe_) {
+    write_file_atomic(recipe_, *earlier_recipe_);
+  } else {
+    std::filesystem::remove(recipe_);
+  }
+  log::info("{}--print-recipe shows the recipe that these flags mean",
+            earlier_recipe_ ? fmt::format("{} is as it was; ", recipe_.string()) : "");
+}
+
+void EarlierRun::keep() {
+  std::filesystem::remove(done_aside_);
+  if (!std::filesystem::exists(aside_)) return;
+  const std::filesystem::path previous = next_numbered(plan_.output_dir / "previous");
+  rename_folder(aside_, previous);
+  log::info("the earlier run was moved to {}", previous.string());
+}
+
+bool EarlierRun::new_run_has_begun() const {
+  return std::filesystem::exists(run_ / "model") || has_entries(run_ / "checkpoints");
+}
+
+void EarlierRun::bring_back() {
+  if (!std::filesystem::exists(aside_)) return;
+  remove_folder(run_);
+  rename_folder(aside_, run_);
+  if (std::filesystem::exists(done_aside_)) std::filesystem::rename(done_aside_, done_);
+}
+
+}  // namespace stretto::cli

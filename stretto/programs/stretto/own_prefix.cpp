@@ -1,0 +1,40 @@
+#include "stretto/programs/stretto/own_prefix.h"
+
+#include <regex>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+
+namespace stretto::cli {
+
+std::filesystem::path own_prefix() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+}
+
+std::filesystem::path cmake_prefix() {
+  const std::filesystem::path prefix = own_prefix();
+  return std::filesystem::exists(prefix / "lib/cmake/stretto") ? prefix : std::filesystem::path();
+}
+
+void require_torch(const std::filesystem::path& prefix) {
+  if (!std::filesystem::exists(prefix / "__init__.py")) return;
+  const std::filesystem::path version_file = prefix.parent_path() / "torch/version.py";
+  const std::string expected = STRETTO_TORCH_VERSION;
+  if (!std::filesystem::exists(version_file)) {
+    throw ConfigError(
+        "{}: there is no Python package torch, whose libtorch stretto computes with; pip install torch=={}",
+        prefix.parent_path().string(), expected);
+  }
+  std::smatch found;
+  const std::string text = read_file(version_file);
+  if (!std::regex_search(text, found, std::regex("__version__ *= *'([0-9.]+)"))) {
+    throw ConfigError("{}: no line __version__ = '...'; pip install torch=={}", version_file.string(),
+                      expected);
+  }
+  if (found[1] == expected) return;
+  throw ConfigError(
+      "{}: this is torch {}, but this stretto was built for torch {}; pip install torch=={}, or a stretto for torch {}",
+      version_file.parent_path().string(), found[1].str(), expected, expected, found[1].str());
+}
+
+}  // namespace stretto::cli

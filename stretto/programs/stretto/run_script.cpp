@@ -1,0 +1,172 @@
+#include <iostream>
+#include <memory>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/log.h"
+#include "stretto/cluster/managers.h"
+#include "stretto/compat/flair_script.h"
+#include "stretto/programs/arguments/launch_recipe.h"
+#include "stretto/programs/arguments/standard_output.h"
+#include "stretto/programs/stretto/child_process.h"
+#include "stretto/programs/stretto/earlier_run.h"
+#include "stretto/programs/stretto/rank_program.h"
+#include "stretto/programs/stretto/script_results.h"
+#include "stretto/programs/stretto/verbs.h"
+#include "stretto/weights/hub_cache.h"
+
+namespace stretto::cli {
+namespace {
+
+using compat::Script;
+using compat::ScriptPlan;
+
+// The exit codes of a stage that was refused before it did anything, and that has saved after Ctrl-C or SIGTERM.
+constexpr int refused = 2;
+constexpr int stopped = 75;
+
+struct ScriptArguments {
+  bool print_recipe = false;
+  int ranks = 0;
+  std::string strategy;
+};
+
+// Without --do_train, the model to evaluate takes the place of a trained one.
+void link_model(const ScriptPlan& plan, const std::filesystem::path& model) {
+  const std::filesystem::path link = plan.run_folder() / "model";
+  make_folders(plan.run_folder());
+  if (std::filesystem::exists(link) && !std::filesystem::is_symlink(link))
+    throw ConfigError("{}: it is a folder; expected a link that an earlier evaluation made", link.string());
+  std::filesystem::remove(link);
+  std::filesystem::create_directory_symlink(std::filesystem::absolute(model), link);
+}
+
+// The folder of --model_name_or_path, which may be a name in the cache of models.
+std::filesystem::path evaluated_model(const ScriptPlan& plan) {
+  const std::filesystem::path model = hub::resolve_model(plan.model);
+  if (std::filesystem::exists(model / "config.json")) return model;
+  throw ConfigError(
+      "--model_name_or_path {}: there is no config.json in it; expected a fine-tuned model folder",
+      plan.model.string());
+}
+
+// What a script does, one stage after the other, each in a process of its own, as `stretto train` and `stretto test` are.
+class Stages {
+ public:
+  Stages(Script script, const ScriptPlan& plan, const ScriptArguments& arguments)
+      : plan_(plan), arguments_(arguments), earlier_(plan), results_(script, plan) {}
+
+  // Returns the exit code.
+  int run() {
+    const bool replaces = replaces_earlier_run(plan_);
+    const std::filesystem::path model = plan_.train ? plan_.model : evaluated_model(plan_);
+    earlier_.begin(replaces);
+    if (!plan_.train) link_model(plan_, model);
+    if (plan_.train && !done(Verb::train, {})) return code_;
+    if (plan_.train) results_.add_training();
+    const std::vector<std::string> validation = {
+        "data.test=" + (plan_.validation ? plan_.validation->string() : ""),
+        "data.max_test_samples=" + plan_.max_eval_samples};
+    if (plan_.evaluate && !done(Verb::test, validation)) return code_;
+    if (plan_.evaluate) results_.add_test("eval");
+    if (plan_.predict && !done(Verb::test, {})) return code_;
+    if (plan_.predict) results_.add_test("predict");
+    return 0;
+  }
+
+ private:
+  // Whether the stage has done all of its work; else code_ is the exit code.
+  bool done(Verb verb, const std::vector<std::string>& overrides) {
+    const bool first = !begun_;
+    begun_ = true;
+    code_ = run_in_child([&] { return run_stage(verb, overrides); });
+    if (first && code_ == refused)
+      earlier_.restore();
+    else
+      earlier_.keep();
+    if (code_ != stopped) return code_ == 0;
+    log::info("{}: the run has not finished; the same command{} continues it", plan_.output_dir.string(),
+              plan_.overwrite && !plan_.resume ? " without --overwrite_output_dir" : "");
+    code_ = 0;
+    return false;
+  }
+
+  int run_stage(Verb verb, const std::vector<std::string>& overrides) const {
+    arguments::RecipeArguments arguments;
+    arguments.recipe = plan_.recipe_file();
+    arguments.overrides = overrides;
+    arguments.strategy = arguments_.strategy;
+    arguments.flags = plan_.flags;
+    arguments.launch.ranks =
+        arguments_.ranks > 0 ? arguments_.ranks : static_cast<int>(plan_.ranks.value_or(0));
+    arguments.launch.stop_exit_code = stopped;
+    const Recipe recipe = arguments::load_checked(arguments, verb);
+    std::vector<std::string> words = {verb == Verb::train ? "train" : "test", arguments.recipe.string()};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    return arguments::launch_recipe(arguments, recipe, verb, rank_command(words));
+  }
+
+  const ScriptPlan& plan_;
+  const ScriptArguments& arguments_;
+  EarlierRun earlier_;
+  ScriptResults results_;
+  bool begun_ = false;
+  int code_ = 0;
+};
+
+int run_plan(Script script, const ScriptPlan& plan, const ScriptArguments& arguments,
+             const std::string& verb) {
+  if (cluster::is_rank())
+    throw ConfigError(
+        "{}: this process is a rank of another launcher (torchrun, srun, mpirun), but {} starts its own ranks; start it once, with -N",
+        verb, verb);
+  for (const std::string& note : plan.notes) log::info("{}", note);
+  if (std::filesystem::exists(plan.output_dir) && !std::filesystem::is_directory(plan.output_dir))
+    throw ConfigError("--output_dir {}: it is a file; expected a folder", plan.output_dir.string());
+  return Stages(script, plan, arguments).run();
+}
+
+void add_script(CLI::App& app, int& exit_code, const char* name, const char* help, Script script) {
+  CLI::App* verb = app.add_subcommand(name, help);
+  auto arguments = std::make_shared<ScriptArguments>();
+  verb->allow_extras();
+  verb->footer(
+      script == Script::flair_ner
+          ? "All other flags are those of the script, such as --model_name_or_path, --dataset_name FOLDER, --num_epochs and --output_dir."
+          : "All other flags are those of the script, such as --model_name_or_path, --train_file, --do_train and --output_dir.");
+  verb->add_flag("--print-recipe", arguments->print_recipe,
+                 "Print the recipe that the flags mean, and do nothing");
+  arguments::add_ranks_option(*verb, arguments->ranks, "Number of ranks on this host");
+  const bool flair = script == Script::flair_ner;  // which has a --strategy of its own
+  if (!flair) {
+    verb->add_option("--strategy,--strat", arguments->strategy, "Sharding strategy: see stretto strats")
+        ->type_name("NAME");
+  }
+  verb->callback([verb, arguments, script, flair, &exit_code] {
+    const ScriptPlan plan = flair ? compat::translate_flair_script(verb->remaining())
+                                  : compat::translate_script(script, verb->remaining());
+    if (arguments->print_recipe) {
+      for (const std::string& note : plan.notes) std::cout << "# " << note << "\n";
+      std::cout << plan.recipe;
+      return;
+    }
+    exit_code = run_plan(script, plan, *arguments, verb->get_name());
+  });
+}
+
+}  // namespace
+
+void add_run_scripts(CLI::App& app, int& exit_code) {
+  add_script(app, exit_code, "run-glue", "Train and evaluate by the flags of Hugging Face's run_glue.py",
+             Script::glue);
+  add_script(app, exit_code, "run-ner", "Train and evaluate by the flags of Hugging Face's run_ner.py",
+             Script::ner);
+  add_script(app, exit_code, "run-qa", "Train and evaluate by the flags of Hugging Face's run_qa.py",
+             Script::qa);
+  add_script(
+      app, exit_code, "run-flair-ner",
+      "Train and evaluate by the flags of the script custom_run_ner.py for Flair, or by one .json file of them",
+      Script::flair_ner);
+}
+
+}  // namespace stretto::cli

@@ -1,0 +1,124 @@
+#include <iostream>
+#include <memory>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/base/error.h"
+#include "stretto/programs/stretto/verbs.h"
+#include "stretto/strategy/sharding.h"
+#include "stretto/strategy/strategy.h"
+
+namespace stretto::cli {
+namespace {
+
+struct StratsVerb {
+  bool ddp = false, fsdp = false, deepspeed = false, json = false;
+};
+
+const char* word(Held held) { return held == Held::sharded ? "sharded" : "replicated"; }
+
+// Bytes per parameter of each kind of memory, with AdamW: two moments, and in bf16 fp32 master weights.
+struct ElementBytes {
+  int64_t parameters, gradients, optimizer;
+};
+constexpr ElementBytes fp32_bytes = {4, 4, 8}, bf16_bytes = {2, 4, 12};
+
+// What N ranks of a host need together per parameter: "12 + 4 N". On a host, the parameters are shared wherever each rank
+// steps its shard only.
+std::string bytes_per_parameter(const Sharding& row, const ElementBytes& bytes) {
+  int64_t once = 0, each = 0;
+  const auto add = [&](Held held, int64_t size) { (held == Held::sharded ? once : each) += size; };
+  add(row.optimizer, bytes.optimizer);
+  add(row.gradients, bytes.gradients);
+  add(row.optimizer, bytes.parameters);
+  if (each == 0) return fmt::format("{}", once);
+  return once == 0 ? fmt::format("{} N", each) : fmt::format("{} + {} N", once, each);
+}
+
+// What a name stands for: "zero2, bf16", or why this version refuses it.
+nlohmann::ordered_json describe_name(const std::string& name) {
+  nlohmann::ordered_json entry = {{"name", name}};
+  try {
+    const Strategy strategy = parse_strategy(name);
+    entry["strategy"] = strategy.kind;
+    if (strategy.precision) entry["precision"] = *strategy.precision;
+  } catch (const ConfigError& error) {
+    entry["refused"] = error.what();
+  }
+  return entry;
+}
+
+nlohmann::ordered_json describe_row(const Sharding& row) {
+  return {{"name", row.name},
+          {"optimizer", word(row.optimizer)},
+          {"gradients", word(row.gradients)},
+          {"parameters", word(row.parameters)},
+          {"bytes_per_parameter_fp32", bytes_per_parameter(row, fp32_bytes)},
+          {"bytes_per_parameter_bf16", bytes_per_parameter(row, bf16_bytes)},
+          {"also", strategy_aliases(row.name)}};
+}
+
+void print_rows() {
+  fmt::print("{:<9}{:<12}{:<12}{:<12}{:<22}\n{:<9}{:<12}{:<12}{:<12}{:<11}{}\n", "", "", "", "",
+             "bytes per parameter*", "strategy", "optimizer", "gradients", "parameters", "fp32", "bf16");
+  for (const Sharding& row : shardings()) {
+    fmt::print("{:<9}{:<12}{:<12}{:<12}{:<11}{}\n", row.name, word(row.optimizer), word(row.gradients),
+               row.parameters == Held::sharded ? "shared" : word(row.parameters),
+               bytes_per_parameter(row, fp32_bytes), bytes_per_parameter(row, bf16_bytes));
+  }
+  fmt::print("* of N ranks of one host together, with AdamW; activations come on top\n\n");
+  fmt::print(
+      "A precision may follow: zero2-fp32, zero2-bf16, zero2-fp64.\nNames of other tools that mean the same:\n");
+  for (const Sharding& row : shardings()) {
+    if (const auto names = strategy_aliases(row.name); !names.empty())
+      fmt::print("  {:<7}{}\n", row.name, fmt::join(names, "\n         "));
+  }
+}
+
+void print_family(const std::string& family) {
+  for (const std::string& name : accmt_names(family)) {
+    const auto entry = describe_name(name);
+    if (entry.contains("refused")) {
+      fmt::print("{:<27}not supported\n", name);
+    } else {
+      fmt::print("{:<27}{}{}\n", name, entry.at("strategy").get<std::string>(),
+                 entry.contains("precision") ? ", " + entry.at("precision").get<std::string>() : "");
+    }
+  }
+}
+
+}  // namespace
+
+void add_strats(CLI::App& app, int& exit_code) {
+  CLI::App* verb =
+      app.add_subcommand("strats", "List the strategies, what they shard, and their names elsewhere");
+  auto arguments = std::make_shared<StratsVerb>();
+  verb->add_flag("--ddp", arguments->ddp, "The names of accmt that begin with ddp");
+  verb->add_flag("--fsdp", arguments->fsdp, "... with fsdp");
+  verb->add_flag("--deepspeed", arguments->deepspeed, "... with deepspeed");
+  verb->add_flag("--json", arguments->json, "Print JSON");
+  verb->callback([arguments, &exit_code] {
+    std::vector<std::string> families;
+    if (arguments->ddp) families.emplace_back("ddp");
+    if (arguments->fsdp) families.emplace_back("fsdp");
+    if (arguments->deepspeed) families.emplace_back("deepspeed");
+    if (arguments->json) {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      for (const std::string& family : families) {
+        for (const std::string& name : accmt_names(family)) list.push_back(describe_name(name));
+      }
+      if (families.empty()) {
+        for (const Sharding& row : shardings()) list.push_back(describe_row(row));
+      }
+      std::cout << list.dump(2) << "\n";
+    } else if (families.empty()) {
+      print_rows();
+    } else {
+      for (const std::string& family : families) print_family(family);
+    }
+    exit_code = 0;
+  });
+}
+
+}  // namespace stretto::cli

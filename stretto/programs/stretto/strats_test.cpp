@@ -1,0 +1,42 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "stretto/programs/stretto/verbs.h"
+#include "stretto/strategy/strategy.h"
+
+namespace stretto::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string strats(const std::string& arguments) {
+  CLI::App app;
+  int exit_code = -1;
+  add_strats(app, exit_code);
+  testing::internal::CaptureStdout();
+  app.parse("strats " + arguments);
+  EXPECT_EQ(exit_code, 0);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(StratsVerb, ListsEveryStrategyAndWhatItShards) {
+  const std::string text = strats("");
+  for (const std::string& kind : strategy_kinds()) EXPECT_THAT(text, HasSubstr(kind + " "));
+  EXPECT_THAT(text, HasSubstr("zero1    sharded     replicated  replicated  12 + 4 N   14 + 4 N"));
+  const auto rows = nlohmann::json::parse(strats("--json"));
+  EXPECT_EQ(rows.size(), strategy_kinds().size());
+  EXPECT_EQ(rows.back().at("parameters"), "sharded");
+}
+
+TEST(StratsVerb, NamesOfAFamilyAreMappedOrRefused) {
+  EXPECT_THAT(strats("--deepspeed"), HasSubstr("deepspeed-2-bf16           zero2, bf16\n"));
+  EXPECT_THAT(strats("--fsdp"), HasSubstr("fsdp-bf16-cpu              not supported\n"));
+  const auto names = nlohmann::json::parse(strats("--ddp --json"));
+  ASSERT_EQ(names.size(), 5u);
+  EXPECT_EQ(names[3].at("precision"), "bf16");
+  EXPECT_THAT(names[2].at("refused"), HasSubstr("fp16"));
+}
+
+}  // namespace
+}  // namespace stretto::cli

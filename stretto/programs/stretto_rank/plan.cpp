@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+
+#include <ATen/Parallel.h>
+
+#include "stretto/base/log.h"
+#include "stretto/base/strings.h"
+#include "stretto/cluster/machine/machine.h"
+#include "stretto/config/batch_plan.h"
+#include "stretto/launch/launch.h"
+#include "stretto/parallel/forecast.h"
+#include "stretto/programs/arguments/recipe_handover.h"
+#include "stretto/programs/arguments/standard_output.h"
+#include "stretto/programs/stretto_rank/short_run.h"
+#include "stretto/programs/stretto_rank/verbs.h"
+#include "stretto/trainer/optimizer_plan.h"
+
+namespace stretto::rank {
+namespace {
+
+// Bytes of this process's memory that no file backs.
+int64_t memory_in_use() {
+  std::ifstream status("/proc/self/status");
+  int64_t kib = 0, sum = 0;
+  for (std::string word; status >> word;) {
+    if ((word == "RssAnon:" || word == "RssShmem:") && status >> kib) sum += kib * 1024;
+  }
+  return sum;
+}
+
+// What one rank measures of a recipe, the same under every strategy.
+struct Measured {
+  ModelSizes sizes;
+  double step_seconds = 0;  // median, without the first step
+  int64_t other_bytes = 0;  // of frozen parameters, activations, the library's work memory
+};
+
+class Measurement : public Callback {
+ public:
+  explicit Measurement(const Recipe& recipe) : recipe_(recipe), before_(memory_in_use()) {}
+  std::string name() const override { return "plan"; }
+  bool reads_parameters() const override { return false; }
+
+  void fit_start(FitContext& context) override {
+    const OptimizerPlan plan = plan_of(recipe_, /*global_batch_size=*/0);
+    const Precision precision = parse_precision(recipe_.training.precision);
+    measured_.sizes =
+        sizes_of(collect_tensors(context.module.root(), plan.groups, recipe_.training.wrap_min_parameters),
+                 precision, *plan.optimizer);
+    measured_.sizes.optimizer_in_files = recipe_.training.offload_optimizer.has_value();
+    const ModelSizes& sizes = measured_.sizes;
+    parameters_ = forecast_memory(sizes, find_sharding("ddp"), precision, {}).total();
+    if (!plan.optimizer->steps_rows()) return;
+    // Rows that the few steps do not touch have no memory for gradient and optimizer state yet.
+    const int64_t per_element = c10::elementSize(master_dtype(precision)) +
+                                (sizes.optimizer_in_files ? 0 : sizes.optimizer_bytes / sizes.elements());
+    parameters_ -= sizes.tables * per_element;
+  }
+  void step_end(FitContext&, const StepReport& report) override {
+    seconds_.push_back(report.seconds);
+    peak_ = std::max(peak_, memory_in_use());
+  }
+  void fit_end(FitContext&) override {
+    std::sort(seconds_.begin() + 1, seconds_.end());
+    measured_.step_seconds = seconds_[seconds_.size() / 2];
+    measured_.other_bytes = std::max<int64_t>(0, peak_ - before_ - parameters_);
+  }
+  const Measured& measured() const { return measured_; }
+
+ private:
+  const Recipe& recipe_;
+  const int64_t before_;
+  int64_t parameters_ = 0, peak_ = 0;
+  std::vector<double> seconds_;
+  Measured measured_;
+};
+
+// Bytes per second that all cores together copy.
+double copy_rate(int threads) {
+  at::set_num_threads(threads);
+  const Tensor source = at::ones({32 << 20}, at::kFloat), target = at::empty_like(source);
+  double best = 0;
+  for (int i = 0; i < 6; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    Tensor(target).copy_(source);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    best = std::max(best, static_cast<double>(source.nbytes()) / seconds.count());
+  }
+  return best;
+}
+
+// One rank with the micro-batch of a rank of the planned job.
+Recipe of_one_rank(Recipe recipe, const BatchPlan& plan) {
+  TrainingConfig& training = recipe.training;
+  training.strategy = "ddp";
+  training.dp_shard.reset();
+  training.global_batch_size.reset();
+  if (!training.max_tokens) training.batch_size = plan.batch_size;
+  training.grad_accumulation_steps = plan.grad_accumulation_steps;
+  return recipe;
+}
+
+struct Row {
+  std::string strategy;
+  MemoryForecast memory;
+  StepForecast step;
+  int64_t per_rank = 0, per_host = 0;
+  bool fits = false;
+};
+
+std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& training, const JobShape& job,
+                               const HardwareRates& rates, double memory) {
+  const Precision precision = parse_precision(training.precision);
+  // The measured step contains that of the optimizer on one rank.
+  const double compute =
+      std::max(0.0, measured.step_seconds -
+                        forecast_step(measured.sizes, find_sharding("ddp"), precision, {}, 0, rates).memory);
+  std::vector<Row> rows;
+  for (Sharding row : shardings()) {
+    row.reshard_after_forward = training.reshard_after_forward;
+    if (row.hybrid && job.hosts() == 1) continue;  // fsdp
+    if (row.optimizer == Held::sharded && !measured.sizes.can_shard) continue;
+    Row result = {.strategy = row.name,
+                  .memory = forecast_memory(measured.sizes, row, precision, job),
+                  .step = forecast_step(measured.sizes, row, precision, job, compute, rates)};
+    result.per_rank = result.memory.total() + measured.other_bytes;
+    result.per_host = result.per_rank * std::min(job.ranks, job.ranks_per_host);
+    result.fits = static_cast<double>(result.per_host) <= memory;
+    rows.push_back(std::move(result));
+  }
+  return rows;
+}
+
+// Of those that fit the fastest; of those within 2 % of it, the one with the least memory.
+const Row* best_of(const std::vector<Row>& rows) {
+  const Row* best = nullptr;
+  for (const Row& row : rows) {
+    if (row.fits && (best == nullptr || row.step.total() < best->step.total())) best = &row;
+  }
+  if (best == nullptr) return nullptr;
+  const double limit = 1.02 * best->step.total();
+  for (const Row& row : rows) {
+    if (row.fits && row.step.total() <= limit && row.per_host < best->per_host) best = &row;
+  }
+  return best;
+}
+
+nlohmann::ordered_json to_json(const Row& row) {
+  const EngineMemory& bytes = row.memory.parameters;
+  return {{"strategy", row.strategy},
+          {"bytes_per_rank", row.per_rank},
+          {"bytes_per_host", row.per_host},
+          {"fits", row.fits},
+          {"master", bytes.master},
+          {"gradients", bytes.gradients},
+          {"compute", bytes.compute},
+          {"optimizer", bytes.optimizer},
+          {"optimizer_in_files", bytes.optimizer_in_files},
+          {"blocks", row.memory.step},
+          {"step_seconds", row.step.total()},
+          {"compute_seconds", row.step.compute},
+          {"memory_seconds", row.step.memory},
+          {"network_seconds", row.step.network},
+          {"network_bytes_per_host", row.step.sent},
+          {"bound", row.step.bound()}};
+}
+
+std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+void print_table(const std::vector<Row>& rows, const Row* best) {
+  fmt::print("{:<10}{:>12}{:>12}{:>12}{:>12}  {:<9}{}\n", "strategy", "per rank", "per host", "step",
+             "steps/s", "bound by", "");
+  for (const Row& row : rows) {
+    fmt::print("{:<10}{:>12}{:>12}{:>9.1f} ms{:>12.2f}  {:<9}{}\n", row.strategy, human(row.per_rank),
+               human(row.per_host), 1e3 * row.step.total(), 1 / row.step.total(), row.step.bound(),
+               !row.fits      ? "does not fit"
+               : &row == best ? "<- recommended"
+                              : "");
+  }
+}
+
+}  // namespace
+
+void plan(const arguments::PlanArguments& arguments) {
+  const Recipe whole = arguments::recipe_of_rank(arguments.recipe, Verb::train);
+  const int ranks =
+      arguments.recipe.launch.ranks > 0 ? arguments.recipe.launch.ranks : launch::default_ranks();
+  const int hosts = std::max(1, arguments.recipe.launch.hosts.nodes);
+  const JobShape job = {.ranks = ranks * hosts, .ranks_per_host = ranks};
+  const machine::Machine machine = machine::look_at_machine();
+  HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
+                         .network = arguments.network_gbit * 1e9 / 8};
+  const double memory =
+      arguments.memory_gib > 0 ? arguments.memory_gib * 1024 * 1024 * 1024 : machine.memory_available;
+  const int threads_of_rank = std::max(1, rates.cores / job.ranks_per_host);
+  at::set_num_threads(std::min(threads_of_rank, machine.cores));
+
+  const BatchPlan batch = resolve_batch(whole.training, job.ranks, whole.origins);
+  ShortRun run(of_one_rank(whole, batch), "plan", arguments.steps);
+  const auto measurement = std::make_shared<Measurement>(run.recipe());
+  run.train({measurement});
+  const Measured& measured = measurement->measured();
+  if (measured.step_seconds == 0)
+    throw ConfigError("plan: the data is used up before a second step; lower --steps");
+  rates.memory = copy_rate(machine.cores);
+
+  const std::vector<Row> rows = forecast_rows(measured, whole.training, job, rates, memory);
+  const Row* const best = best_of(rows);
+  if (arguments.json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Row& row : rows) list.push_back(to_json(row));
+    const nlohmann::ordered_json plan = {{"ranks", job.ranks},
+                                         {"hosts", job.hosts()},
+                                         {"trainable_parameters", measured.sizes.elements()},
+                                         {"other_bytes_per_rank", measured.other_bytes},
+                                         {"memory_per_host", memory},
+                                         {"best", best == nullptr ? "" : best->strategy},
+                                         {"strategies", list}};
+    std::cout << plan.dump(2) << "\n";
+  } else {
+    fmt::print(
+        "measured  one rank, {:.1f} ms per step; activations, frozen tensors and work memory {}\n"
+        "job       {}; {} ranks on {} host{}, {} cores and {} per host\n\n",
+        1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch, whole.training),
+        job.ranks, job.hosts(), job.hosts() == 1 ? "" : "s", rates.cores, human_bytes(memory));
+    print_table(rows, best);
+    if (best == nullptr)
+      fmt::print(
+          "\nNo strategy fits: use more hosts, a smaller micro-batch, or training.activation_checkpointing\n");
+    std::fflush(stdout);
+  }
+  arguments::flush_standard_output();
+}
+
+}  // namespace stretto::rank

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <iostream>
+#include <limits>
+#include <vector>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/programs/arguments/standard_output.h"
+#include "stretto/programs/stretto_rank/verbs.h"
+#include "stretto/serve/input_reader.h"
+#include "stretto/serve/pipeline.h"
+#include "stretto/weights/hub_cache.h"
+
+namespace stretto::rank {
+namespace {
+
+// Escapes DEL and U+0080 to U+009F, which JSON output contains unescaped and terminals may interpret.
+std::string escape_controls(const std::string& json) {
+  std::string safe;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    if (byte == 0x7f) {
+      safe += "\\u007f";
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      safe += fmt::format("\\u00{:02x}", next);
+      ++i;
+    } else {
+      safe += json[i];
+    }
+  }
+  return safe;
+}
+
+// Predicts inputs in batches and prints the records in their order.
+class Printer {
+ public:
+  Printer(const Pipeline& pipeline, const arguments::PredictArguments& arguments)
+      : pipeline_(pipeline), output_(arguments.output), batch_size_(arguments.batch_size) {}
+
+  void add(PipelineInput input, const std::string& place) {
+    inputs_.push_back(std::move(input));
+    places_.push_back(place);
+    if (std::ssize(inputs_) == batch_size_) flush();
+  }
+
+  void flush() {
+    const auto inputs = std::exchange(inputs_, {});
+    const auto places = std::exchange(places_, {});
+    if (inputs.empty()) return;
+    try {
+      return print(inputs);
+    } catch (const DataError&) {  // of one of them: the records of those before it are printed
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      try {
+        print({&inputs[i], 1});
+      } catch (const DataError& error) {
+        throw DataError("{}: {}", places[i], error.what());
+      }
+    }
+  }
+
+ private:
+  void print(std::span<const PipelineInput> inputs) const {
+    for (const auto& record : pipeline_.predict(inputs, output_))
+      std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+                << "\n";
+    arguments::flush_standard_output();
+  }
+
+  const Pipeline& pipeline_;
+  std::string output_;
+  int64_t batch_size_;
+  std::vector<PipelineInput> inputs_;
+  std::vector<std::string> places_;
+};
+
+at::ScalarType dtype_of(const std::string& precision) {
+  return precision == "fp64" ? at::kDouble : precision == "bf16" ? at::kBFloat16 : at::kFloat;
+}
+
+std::optional<int64_t> top_k_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return parse_int(text).value_or(std::numeric_limits<int64_t>::max());  // all
+}
+
+// Options that do not apply are refused before the model is loaded.
+void check_options(const std::filesystem::path& model, const arguments::PredictArguments& arguments) {
+  const PipelineType& type = pipeline_type(model);
+  if (std::ranges::find(type.outputs, arguments.output) == type.outputs.end()) {
+    throw ConfigError("--output {}: the model in {} does {}; expected one of {}", arguments.output,
+                      model.string(), type.task, fmt::join(type.outputs, ", "));
+  }
+  if (!arguments.aggregation_strategy.empty()) require_option(model, "--aggregation-strategy");
+  if (!arguments.top_k.empty()) require_option(model, "--top-k");
+  if (arguments.handle_impossible_answer) require_option(model, "--handle-impossible-answer");
+  if (arguments.split_into_words) require_option(model, "--split-into-words");
+  const bool chooses = arguments.output == "label" || arguments.output == "pipeline";
+  const char* unused = !arguments.top_k.empty()                  ? "--top-k"
+                       : !arguments.aggregation_strategy.empty() ? "--aggregation-strategy"
+                       : arguments.handle_impossible_answer      ? "--handle-impossible-answer"
+                                                                 : nullptr;
+  if (!chooses && unused != nullptr)
+    throw ConfigError("{} applies to --output label and pipeline; --output {} prints all", unused,
+                      arguments.output);
+}
+
+void read_all(const arguments::PredictArguments& arguments, std::optional<LineReader>& source,
+              const InputParser& parser, const UseInput& use) {
+  if (source) {
+    const InputFormat format = arguments.input_format == "json"    ? InputFormat::json
+                               : arguments.input_format == "jsonl" ? InputFormat::jsonl
+                               : arguments.input_format == "text"  ? InputFormat::text
+                                                                   : format_of(arguments.input);
+    return read_inputs(*source, format, parser, use);
+  }
+  for (size_t i = 0; i < arguments.texts.size(); ++i) {
+    const std::string place = fmt::format("--text {}", i + 1);
+    use(parser.parse_line(arguments.texts[i], place), place);
+  }
+}
+
+}  // namespace
+
+void predict(const arguments::PredictArguments& arguments) {
+  const std::filesystem::path model = hub::resolve_model(arguments.model);
+  check_options(model, arguments);
+  std::optional<LineReader> source;
+  if (arguments.texts.empty()) {
+    source.emplace(arguments.input);
+    if (arguments.input_format.empty()) format_of(arguments.input);
+  }
+  PipelineOptions options = {.dtype = dtype_of(arguments.precision),
+                             .allow_nonfinite = arguments.allow_nonfinite,
+                             .choose_products = true,
+                             .top_k = top_k_of(arguments.top_k),
+                             .handle_impossible_answer = arguments.handle_impossible_answer};
+  if (!arguments.aggregation_strategy.empty()) options.aggregation_strategy = arguments.aggregation_strategy;
+  const auto pipeline = load_pipeline(model, options);
+  const InputParser parser = {.kind = pipeline->input_kind(), .split_into_words = arguments.split_into_words};
+  Printer printer(*pipeline, arguments);
+  try {
+    read_all(arguments, source, parser,
+             [&](PipelineInput input, const std::string& place) { printer.add(std::move(input), place); });
+  } catch (const DataError&) {
+    printer.flush();
+    throw;
+  }
+  printer.flush();
+}
+
+}  // namespace stretto::rank
