@@ -8,8 +8,8 @@
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/lite/lite.h"
 #include "stretto/lite/torch_state.h"
+#include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/replicas.h"
-#include "stretto/parallel/run_products.h"
 
 // Checkpoints and tensor files of a Lite program.
 namespace stretto {

@@ -11,8 +11,8 @@
 #include "stretto/base/user_cache.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
+#include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/random_state.h"
-#include "stretto/parallel/run_products.h"
 
 namespace stretto {
 namespace {
@@ -115,16 +115,16 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   if (world_size() > 1 && has_torch_dropout(module))
     log::info(
         "dropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size");
-  if (!products_ && job_.device.is_cpu() && !layers.own.empty()) choose_products(module, precision);
+  if (!products_ && job_.device.is_cpu() && !layers.own.empty()) choose_matmul_libraries(module, precision);
   return model;
 }
 
-void Lite::choose_products(const torch::nn::Module& module, Precision precision) {
-  const ProductsOptions options = {.wish = settings_.products,
-                                   .setting = "LiteOptions::products",
-                                   .dtype = product_type(precision),
-                                   .cache = user_cache_folder()};
-  products_ = std::make_unique<RunProducts>(module, options, mesh_.world());
+void Lite::choose_matmul_libraries(const torch::nn::Module& module, Precision precision) {
+  const MatmulOptions options = {.wish = settings_.products,
+                                 .setting = "LiteOptions::products",
+                                 .dtype = matmul_type(precision),
+                                 .cache = user_cache_folder()};
+  products_ = std::make_unique<MatmulLibraries>(module, options, mesh_.world());
   log::info("products   {}", products_->describe());
 }
 

@@ -31,7 +31,7 @@
 #include "stretto/tensor/safetensors.h"
 
 namespace stretto {
-class RunProducts;
+class MatmulLibraries;
 
 namespace lite {
 
@@ -272,7 +272,7 @@ class Lite {
   };
   lite::Model& add_model(const torch::nn::Module& module, const OptimizerCounts& counts,
                          std::unique_ptr<optim::Optimizer> optimizer);
-  void choose_products(const torch::nn::Module& module, Precision precision);
+  void choose_matmul_libraries(const torch::nn::Module& module, Precision precision);
   lite::Model& find(const torch::nn::Module& module);
   LiteOptimizer add_optimizer(lite::Model& model);  // the engine's own
   LiteOptimizer add_optimizer(lite::Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer);
@@ -295,7 +295,7 @@ class Lite {
   std::vector<torch::optim::LRScheduler*> schedulers_;  // the caller's
   std::map<std::filesystem::path, std::unique_ptr<checkpoint::Writer>> writers_;
   RandomState random_;
-  std::unique_ptr<RunProducts> products_;  // of the first model with stretto::nn layers, on CPU
+  std::unique_ptr<MatmulLibraries> products_;  // of the first model with stretto::nn layers, on CPU
   int no_sync_ = 0;
   bool autocast_was_used_ = false;  // since the last backward
   bool warned_equal_weights_ = false;

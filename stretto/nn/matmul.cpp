@@ -1,12 +1,12 @@
 #include "stretto/nn/matmul.h"
 
-#include "stretto/kernels/product.h"
+#include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/parameter_gradient.h"
 
 namespace stretto::nn {
+using kernels::MatmulRole;
 using kernels::multiply;
-using kernels::ProductRole;
 
 bool cpu_has_bf16() {
 #if defined(__x86_64__)
@@ -28,28 +28,28 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (bias.defined()) {
     kernels::multiply_and_add(out, x, wide_weight.t(), bias);
   } else {
-    multiply(ProductRole::forward, out, x, wide_weight.t());
+    multiply(MatmulRole::forward, out, x, wide_weight.t());
   }
   return out.to(weight.scalar_type());
 }
 
 Tensor input_gradient(const Tensor& grad, const Tensor& weight) {
   const Tensor out = at::empty({grad.size(0), weight.size(1)}, grad.options());
-  multiply(ProductRole::input_gradient, out, grad, operand(weight));
+  multiply(MatmulRole::input_gradient, out, grad, operand(weight));
   return out;
 }
 
 void add_input_gradient(const Tensor& sum, const Tensor& grad, const Tensor& weight) {
-  multiply(ProductRole::input_gradient, sum, grad, operand(weight), /*accumulate=*/true);
+  multiply(MatmulRole::input_gradient, sum, grad, operand(weight), /*accumulate=*/true);
 }
 
 Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x) {
   if (has_gradient_buffer(weight)) {
-    multiply(ProductRole::weight_gradient, weight.grad(), grad.t(), x, /*accumulate=*/true);
+    multiply(MatmulRole::weight_gradient, weight.grad(), grad.t(), x, /*accumulate=*/true);
     return {};
   }
   const Tensor out = at::empty(weight.sizes(), grad.options());
-  multiply(ProductRole::weight_gradient, out, grad.t(), x);
+  multiply(MatmulRole::weight_gradient, out, grad.t(), x);
   return out.to(weight.scalar_type());
 }
 

@@ -4,7 +4,7 @@
 
 namespace stretto::nn {
 
-// The three matrix products of a linear map y = x W^T, all of one float type, by the libraries in use (kernels/product.h).
+// The three matrix products of a linear map y = x W^T, all of one float type, by the libraries in use (kernels/matmul/matmul.h).
 
 // `x` in the dtype that products are computed in: fp32 for bf16 on CPUs without bf16 instructions (equal after rounding,
 // and much faster), else its own. Keep it where x is used in several products.

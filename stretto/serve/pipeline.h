@@ -33,9 +33,9 @@ class Pipeline {
 struct PipelineOptions {
   at::ScalarType dtype = at::kFloat;
   bool allow_nonfinite = false;  // load weights that hold NaN or infinity
-  // Compute matrix products by the fastest library (parallel/run_products.h), measured once per processor and kept in the
+  // Compute matrix products by the fastest library (parallel/matmul_libraries.h), measured once per processor and kept in the
   // user's cache folder. Affects the whole process.
-  bool choose_products = false;
+  bool choose_matmul_libraries = false;
   // Token classification: how tokens become entities, as in Hugging Face: none, simple (the default), first, average or max.
   std::optional<std::string> aggregation_strategy = {};
   // Text classification: classes per text, of any number; question answering: answers per question. Unset: the best one, which

@@ -3,7 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/user_cache.h"
 #include "stretto/models/config_json.h"
-#include "stretto/parallel/run_products.h"
+#include "stretto/parallel/matmul_libraries.h"
 #include "stretto/tensor/finite.h"
 #include "stretto/tensor/vector_math.h"
 
@@ -40,7 +40,8 @@ ServedModel::ServedModel(const std::filesystem::path& path, Head head, const Pip
         "{}: {} holds NaN or infinity, so predictions would be meaningless; train the model again, or load it anyway with --allow-nonfinite",
         folder, nonfinite);
   }
-  if (options.choose_products) RunProducts(*model, {.dtype = options.dtype, .cache = user_cache_folder()});
+  if (options.choose_matmul_libraries)
+    MatmulLibraries(*model, {.dtype = options.dtype, .cache = user_cache_folder()});
 }
 
 void ServedModel::require_finite(const Tensor& logits, const std::string& text) const {

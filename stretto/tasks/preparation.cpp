@@ -10,7 +10,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
-#include "stretto/trainer/products.h"
+#include "stretto/trainer/matmul_libraries.h"
 #include "stretto/trainer/run_folder.h"
 
 namespace stretto {

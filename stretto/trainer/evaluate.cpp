@@ -7,7 +7,7 @@
 #include "stretto/base/progress_bar.h"
 #include "stretto/data/global_batches.h"
 #include "stretto/tensor/finite.h"
-#include "stretto/trainer/products.h"
+#include "stretto/trainer/matmul_libraries.h"
 
 namespace stretto {
 namespace {
@@ -131,8 +131,8 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
   const ComputePrecision compute = compute_precision(module.root(), precision);
   const ComputeCopies copies(module.root(), compute);
   log::info("precision  {}", describe_precision(recipe.training.precision, compute, device));
-  const auto products = choose_products(recipe, module.root(), dataset, evaluation_batch_size(recipe),
-                                        compute.parameters, data_parallel, device);
+  const auto products = choose_matmul_libraries(recipe, module.root(), dataset, evaluation_batch_size(recipe),
+                                                compute.parameters, data_parallel, device);
   if (products) log::info("products   {}", products->describe());
   return evaluate(module, dataset, data_parallel,
                   {.batch_size = evaluation_batch_size(recipe),

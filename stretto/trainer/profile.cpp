@@ -67,26 +67,26 @@ double seconds_of(std::span<const TimedEvent> events, std::string_view name) {
 
 }  // namespace
 
-std::optional<kernels::ProductShape> layer_product(std::string_view name,
-                                                   std::span<const std::vector<int64_t>> shapes,
-                                                   std::string_view dtype) {
-  const auto role = std::ranges::find(kernels::all_product_roles, name, [](kernels::ProductRole one) {
-    return std::string_view(kernels::product_event(one));
+std::optional<kernels::MatmulShape> layer_product(std::string_view name,
+                                                  std::span<const std::vector<int64_t>> shapes,
+                                                  std::string_view dtype) {
+  const auto role = std::ranges::find(kernels::all_matmul_roles, name, [](kernels::MatmulRole one) {
+    return std::string_view(kernels::matmul_event(one));
   });
-  if (role == kernels::all_product_roles.end() || shapes.size() < 2) return std::nullopt;
+  if (role == kernels::all_matmul_roles.end() || shapes.size() < 2) return std::nullopt;
   if (shapes[0].size() != 2 || shapes[1].size() != 2) return std::nullopt;
   const int64_t m = shapes[0][0], k = shapes[0][1], n = shapes[1][1];
-  kernels::ProductShape product = {.role = *role, .dtype = at::kFloat};
+  kernels::MatmulShape product = {.role = *role, .dtype = at::kFloat};
   if (dtype == "c10::BFloat16") product.dtype = at::kBFloat16;
   if (dtype == "double") product.dtype = at::kDouble;
   switch (*role) {
-    case kernels::ProductRole::forward:
+    case kernels::MatmulRole::forward:
       product.rows = m, product.in = k, product.out = n;
       break;
-    case kernels::ProductRole::input_gradient:
+    case kernels::MatmulRole::input_gradient:
       product.rows = m, product.in = n, product.out = k;
       break;
-    case kernels::ProductRole::weight_gradient:
+    case kernels::MatmulRole::weight_gradient:
       product.rows = k, product.in = n, product.out = m;
       break;
   }
@@ -136,10 +136,10 @@ Profile summarise(std::span<const TimedEvent> events, int64_t steps, double seco
 ProductFloor measure_floor(const Profile& profile) {
   ProductFloor floor;
   for (const auto& [shape, count] : profile.layer_products) {
-    const auto times = kernels::time_product(shape, rounds_per_shape, seconds_per_shape);
-    const auto best = std::ranges::min_element(times, {}, &kernels::ProductTime::seconds);
+    const auto times = kernels::time_matmul(shape, rounds_per_shape, seconds_per_shape);
+    const auto best = std::ranges::min_element(times, {}, &kernels::MatmulTime::seconds);
     floor.seconds += best->seconds * static_cast<double>(count) / static_cast<double>(profile.steps);
-    for (const kernels::ProductTime& time : times) {
+    for (const kernels::MatmulTime& time : times) {
       ProductFloor::Rate& rate = floor.rates[{shape.role, time.library}];
       rate.operations += shape.operations() * static_cast<double>(count);
       rate.seconds += time.seconds * static_cast<double>(count);
@@ -151,7 +151,7 @@ ProductFloor measure_floor(const Profile& profile) {
 
 std::string to_text(const ProductFloor& floor, double step_seconds) {
   std::string text;
-  for (const kernels::ProductRole role : kernels::all_product_roles) {
+  for (const kernels::MatmulRole role : kernels::all_matmul_roles) {
     std::string line;
     for (const auto& [key, rate] : floor.rates) {
       if (key.first != role) continue;

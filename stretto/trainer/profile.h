@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stretto/kernels/product_speed.h"
+#include "stretto/kernels/matmul/speed.h"
 
 namespace stretto {
 
@@ -16,16 +16,16 @@ struct TimedEvent {
   std::string name;
   double seconds = 0;
   double operations = 0;  // floating-point operations of matrix products
-  std::optional<kernels::ProductShape> product = std::nullopt;  // of a product of stretto's layers
+  std::optional<kernels::MatmulShape> product = std::nullopt;  // of a product of stretto's layers
   uint64_t thread = 0;
   double start = 0;  // seconds after some moment
 };
 
 // The product of stretto's layers that an event of this name recorded, from the shapes and the type of its operands; nothing
 // for other events.
-std::optional<kernels::ProductShape> layer_product(std::string_view name,
-                                                   std::span<const std::vector<int64_t>> shapes,
-                                                   std::string_view dtype);
+std::optional<kernels::MatmulShape> layer_product(std::string_view name,
+                                                  std::span<const std::vector<int64_t>> shapes,
+                                                  std::string_view dtype);
 
 // 2 m k n of the matrix product that the ATen operator `name` computes from inputs of these shapes; 0 for other operators.
 double product_operations(std::string_view name, std::span<const std::vector<int64_t>> shapes);
@@ -41,7 +41,7 @@ struct Profile {
   std::vector<Row> rows;       // disjoint; the last one is the time outside of all phases
   double product_seconds = 0;  // per step in matrix products, within the phases above
   double product_rate = 0;     // their operations per second
-  std::map<kernels::ProductShape, int64_t>
+  std::map<kernels::MatmulShape, int64_t>
       layer_products;                // of stretto's layers, and how many of each in all steps
   double other_product_seconds = 0;  // per step, in products of other layers
 };
@@ -56,7 +56,7 @@ struct ProductFloor {
   struct Rate {
     double operations = 0, seconds = 0;
   };
-  std::map<std::pair<kernels::ProductRole, kernels::ProductLibrary>, Rate> rates;  // over all shapes
+  std::map<std::pair<kernels::MatmulRole, kernels::MatmulLibrary>, Rate> rates;  // over all shapes
 };
 
 // Times the profile's products by each usable library: some milliseconds per shape.

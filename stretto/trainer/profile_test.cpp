@@ -29,7 +29,7 @@ TEST(Profile, PhasesAreDisjointAndAddUpToTheStep) {
 }
 
 TEST(Profile, OperatorsWithinAProductAreCountedOnce) {
-  const kernels::ProductShape shape = {kernels::ProductRole::forward, at::kFloat, 3, 4, 5};
+  const kernels::MatmulShape shape = {kernels::MatmulRole::forward, at::kFloat, 3, 4, 5};
   const TimedEvent product = {"stretto::forward_product", 0.5, shape.operations(), shape, 1, 10};
   const std::vector<TimedEvent> events = {{"aten::mm", 0.4, shape.operations(), {}, 1, 10.05},
                                           product,
@@ -38,36 +38,36 @@ TEST(Profile, OperatorsWithinAProductAreCountedOnce) {
   const Profile profile = summarise(events, 1, 5);
   EXPECT_DOUBLE_EQ(profile.product_seconds, 0.5 + 0.4 + 0.3);
   EXPECT_DOUBLE_EQ(profile.other_product_seconds, 0.4 + 0.3);
-  EXPECT_EQ(profile.layer_products, (std::map<kernels::ProductShape, int64_t>{{shape, 1}}));
+  EXPECT_EQ(profile.layer_products, (std::map<kernels::MatmulShape, int64_t>{{shape, 1}}));
 }
 
 TEST(Profile, ProductsOfLayersAreKnownByTheirOperands) {
   const std::vector<std::vector<int64_t>> forward = {{3, 4}, {4, 5}}, input = {{3, 5}, {5, 4}},
                                           weight = {{5, 3}, {3, 4}};
-  using kernels::ProductRole;
-  using kernels::ProductShape;
+  using kernels::MatmulRole;
+  using kernels::MatmulShape;
   EXPECT_EQ(layer_product("stretto::forward_product", forward, "float"),
-            (ProductShape{ProductRole::forward, at::kFloat, 3, 4, 5}));
+            (MatmulShape{MatmulRole::forward, at::kFloat, 3, 4, 5}));
   EXPECT_EQ(layer_product("stretto::input_gradient_product", input, "c10::BFloat16"),
-            (ProductShape{ProductRole::input_gradient, at::kBFloat16, 3, 4, 5}));
+            (MatmulShape{MatmulRole::input_gradient, at::kBFloat16, 3, 4, 5}));
   EXPECT_EQ(layer_product("stretto::weight_gradient_product", weight, "float"),
-            (ProductShape{ProductRole::weight_gradient, at::kFloat, 3, 4, 5}));
+            (MatmulShape{MatmulRole::weight_gradient, at::kFloat, 3, 4, 5}));
   EXPECT_EQ(layer_product("aten::mm", forward, "float"), std::nullopt);
 }
 
 TEST(Profile, TheFloorIsTheTimeOfTheProductsAlone) {
   Profile profile;
   profile.steps = 2;
-  profile.layer_products = {{{kernels::ProductRole::forward, at::kFloat, 64, 64, 64}, 4}};
+  profile.layer_products = {{{kernels::MatmulRole::forward, at::kFloat, 64, 64, 64}, 4}};
   profile.other_product_seconds = 0.25;
   const ProductFloor floor = measure_floor(profile);
-  const auto& aten = floor.rates.at({kernels::ProductRole::forward, kernels::ProductLibrary::aten});
+  const auto& aten = floor.rates.at({kernels::MatmulRole::forward, kernels::MatmulLibrary::aten});
   EXPECT_EQ(aten.operations, 4 * 2.0 * 64 * 64 * 64);
   EXPECT_GT(floor.seconds, 0.25);
   EXPECT_LE(floor.seconds, 0.25 + aten.seconds / 2) << "the fastest library is no slower";
   const std::string text =
       to_text({.seconds = 0.1,
-               .rates = {{{kernels::ProductRole::forward, kernels::ProductLibrary::onednn}, {2e9, 0.01}}}},
+               .rates = {{{kernels::MatmulRole::forward, kernels::MatmulLibrary::onednn}, {2e9, 0.01}}}},
               0.15);
   EXPECT_THAT(text, HasSubstr("forward                          onednn 200 GFLOP/s alone\n"));
   EXPECT_THAT(

@@ -17,8 +17,8 @@
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/phase.h"
 #include "stretto/parallel/replicas.h"
+#include "stretto/trainer/matmul_libraries.h"
 #include "stretto/trainer/parameter_rules.h"
-#include "stretto/trainer/products.h"
 #include "stretto/trainer/teachers.h"
 
 namespace stretto {
@@ -141,8 +141,8 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
         recipe.origins.label(training_.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
         engine_.optimizer()->name());
   }
-  products_ =
-      choose_products(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(), world_, device);
+  products_ = choose_matmul_libraries(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(),
+                                      world_, device);
 }
 
 // What would depend on the number of ranks beside sums over them.

@@ -10,8 +10,8 @@
 #include "stretto/data/epoch_cursor.h"
 #include "stretto/optim_config/schedule.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/random_state.h"
-#include "stretto/parallel/run_products.h"
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/compute_precision.h"
 #include "stretto/trainer/manual_optimization.h"
@@ -128,7 +128,7 @@ class TrainingRun {
   double base_lr_ = 0;   // of the optimizer
   double lr_scale_ = 1;  // by optimizer.scale_lr
   data::EpochCursor cursor_;
-  std::optional<RunProducts> products_;  // on CPU
+  std::optional<MatmulLibraries> products_;  // on CPU
   StepGuard guard_;
   RandomState random_;
   std::optional<ManualOptimization> manual_;

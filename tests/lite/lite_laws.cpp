@@ -7,7 +7,7 @@
 #include <torch/data.h>
 
 #include "stretto/base/log.h"
-#include "stretto/kernels/product.h"
+#include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/layers.h"
 
 // Lite computes on any number of ranks what a plain libtorch loop computes on one: each case runs both in the same process and
@@ -450,10 +450,10 @@ void collectives(const LiteOptions& options, const std::string& folder) {
 
 // The libraries of matrix products are part of a checkpoint, as in the trainer.
 void products(const LiteOptions& options, const std::string& folder) {
-  using enum kernels::ProductLibrary;
-  const bool has_onednn = kernels::is_usable(onednn, kernels::ProductRole::forward, at::kFloat);
-  const kernels::ProductLibrary wanted = has_onednn ? onednn : aten;
-  const auto in_use = [] { return kernels::products_in_use(at::kFloat)[kernels::ProductRole::forward]; };
+  using enum kernels::MatmulLibrary;
+  const bool has_onednn = kernels::is_usable(onednn, kernels::MatmulRole::forward, at::kFloat);
+  const kernels::MatmulLibrary wanted = has_onednn ? onednn : aten;
+  const auto in_use = [] { return kernels::matmul_in_use(at::kFloat)[kernels::MatmulRole::forward]; };
   for (const bool first : {true, false}) {
     LiteOptions own = options;
     own.products = first ? name_of(wanted) : "auto";

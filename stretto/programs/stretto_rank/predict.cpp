@@ -133,7 +133,7 @@ void predict(const arguments::PredictArguments& arguments) {
   }
   PipelineOptions options = {.dtype = dtype_of(arguments.precision),
                              .allow_nonfinite = arguments.allow_nonfinite,
-                             .choose_products = true,
+                             .choose_matmul_libraries = true,
                              .top_k = top_k_of(arguments.top_k),
                              .handle_impossible_answer = arguments.handle_impossible_answer};
   if (!arguments.aggregation_strategy.empty()) options.aggregation_strategy = arguments.aggregation_strategy;

@@ -1,4 +1,4 @@
-#include "stretto/kernels/product.h"
+#include "stretto/kernels/matmul/matmul.h"
 
 #include <cmath>
 
@@ -16,14 +16,14 @@ constexpr std::array<at::ScalarType, 2> product_types = {at::kFloat, at::kBFloat
 
 // a [m, k] and b [k, n] as the role has them: the forward product's second operand and the weight gradient's first are
 // transposed views.
-std::pair<Tensor, Tensor> operands_of(ProductRole role, at::ScalarType dtype, int64_t m, int64_t k,
+std::pair<Tensor, Tensor> operands_of(MatmulRole role, at::ScalarType dtype, int64_t m, int64_t k,
                                       int64_t n) {
   const auto random = [&](int64_t rows, int64_t columns) { return at::randn({rows, columns}).to(dtype); };
-  return {role == ProductRole::weight_gradient ? random(k, m).t() : random(m, k),
-          role == ProductRole::forward ? random(n, k).t() : random(k, n)};
+  return {role == MatmulRole::weight_gradient ? random(k, m).t() : random(m, k),
+          role == MatmulRole::forward ? random(n, k).t() : random(k, n)};
 }
 
-void check_product(ProductLibrary library, const Tensor& a, const Tensor& b, const Tensor& out,
+void check_product(MatmulLibrary library, const Tensor& a, const Tensor& b, const Tensor& out,
                    bool accumulate) {
   const Tensor expected =
       at::mm(a.to(at::kDouble), b.to(at::kDouble)) + (accumulate ? out.to(at::kDouble) : at::zeros({}));
@@ -37,7 +37,7 @@ void check_product(ProductLibrary library, const Tensor& a, const Tensor& b, con
 }
 
 // All shapes and strides that layers multiply, compared with fp64.
-void check_library(ProductLibrary library, ProductRole role, at::ScalarType dtype) {
+void check_library(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 1, 1},
                                 {7, 5, 3},
                                 {1, 130, 33},
@@ -49,7 +49,7 @@ void check_library(ProductLibrary library, ProductRole role, at::ScalarType dtyp
                                 {0, 4, 3},
                                 {4, 0, 3}}) {
     const auto [a, b] = operands_of(role, dtype, m, k, n);
-    const bool wide_sum = role == ProductRole::weight_gradient;
+    const bool wide_sum = role == MatmulRole::weight_gradient;
     const auto out_type = wide_sum ? at::kFloat : dtype;
     for (const bool accumulate : {false, true}) {
       check_product(library, a, b, at::randn({m, n}).to(out_type), accumulate);
@@ -65,8 +65,8 @@ void check_library(ProductLibrary library, ProductRole role, at::ScalarType dtyp
 
 TEST(Product, EveryUsableLibraryAgreesWithDoublePrecision) {
   at::manual_seed(1);
-  for (const ProductLibrary library : all_product_libraries) {
-    for (const ProductRole role : all_product_roles) {
+  for (const MatmulLibrary library : all_matmul_libraries) {
+    for (const MatmulRole role : all_matmul_roles) {
       for (const at::ScalarType dtype : product_types) {
         if (is_usable(library, role, dtype)) check_library(library, role, dtype);
       }
@@ -78,18 +78,18 @@ TEST(Product, EveryUsableLibraryAgreesWithDoublePrecision) {
 class ProductsInUse : public ::testing::Test {
  protected:
   ~ProductsInUse() override {
-    for (const at::ScalarType dtype : product_types) use_products(dtype, {});
+    for (const at::ScalarType dtype : product_types) use_matmul(dtype, {});
   }
 };
 
 TEST_F(ProductsInUse, ABiasIsAddedByEveryLibrary) {
   at::manual_seed(3);
   for (const at::ScalarType dtype : product_types) {
-    for (const ProductLibrary library : all_product_libraries) {
-      if (!is_usable(library, ProductRole::forward, dtype)) continue;
-      use_products(dtype, {{library}});
+    for (const MatmulLibrary library : all_matmul_libraries) {
+      if (!is_usable(library, MatmulRole::forward, dtype)) continue;
+      use_matmul(dtype, {{library}});
       for (const int64_t rows : {1, 12, 13, 31}) {
-        const auto [a, b] = operands_of(ProductRole::forward, dtype, rows, 64, 45);
+        const auto [a, b] = operands_of(MatmulRole::forward, dtype, rows, 64, 45);
         const Tensor out = at::empty({rows, 45}, dtype), bias = at::randn({45}).to(dtype);
         multiply_and_add(out, a, b, bias);
         const Tensor expected = at::mm(a.to(at::kDouble), b.to(at::kDouble)) + bias.to(at::kDouble);
@@ -100,48 +100,48 @@ TEST_F(ProductsInUse, ABiasIsAddedByEveryLibrary) {
 }
 
 TEST(Product, EachLibraryIsUsableForWhatItComputes) {
-  for (const ProductRole role : all_product_roles) {
+  for (const MatmulRole role : all_matmul_roles) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble})
-      EXPECT_TRUE(is_usable(ProductLibrary::aten, role, dtype));
-    EXPECT_FALSE(is_usable(ProductLibrary::onednn, role, at::kDouble));
-    EXPECT_FALSE(is_usable(ProductLibrary::mkl, role, at::kFloat));
+      EXPECT_TRUE(is_usable(MatmulLibrary::aten, role, dtype));
+    EXPECT_FALSE(is_usable(MatmulLibrary::onednn, role, at::kDouble));
+    EXPECT_FALSE(is_usable(MatmulLibrary::mkl, role, at::kFloat));
   }
-  EXPECT_FALSE(is_usable(ProductLibrary::mkl, ProductRole::forward, at::kBFloat16));
+  EXPECT_FALSE(is_usable(MatmulLibrary::mkl, MatmulRole::forward, at::kBFloat16));
 }
 
 TEST_F(ProductsInUse, AreThoseOfTheOperandsType) {
-  EXPECT_EQ(products_in_use(at::kFloat), ProductChoice());
-  if (!is_usable(ProductLibrary::onednn, ProductRole::forward, at::kFloat)) GTEST_SKIP() << "no oneDNN";
-  const ProductChoice choice = {{ProductLibrary::onednn, ProductLibrary::aten, ProductLibrary::onednn}};
-  use_products(at::kFloat, choice);
-  EXPECT_EQ(products_in_use(at::kFloat), choice);
-  EXPECT_EQ(products_in_use(at::kBFloat16), ProductChoice());
+  EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
+  if (!is_usable(MatmulLibrary::onednn, MatmulRole::forward, at::kFloat)) GTEST_SKIP() << "no oneDNN";
+  const MatmulChoice choice = {{MatmulLibrary::onednn, MatmulLibrary::aten, MatmulLibrary::onednn}};
+  use_matmul(at::kFloat, choice);
+  EXPECT_EQ(matmul_in_use(at::kFloat), choice);
+  EXPECT_EQ(matmul_in_use(at::kBFloat16), MatmulChoice());
   EXPECT_EQ(to_text(choice), "onednn, input gradients aten");
 
   at::manual_seed(2);
   const Tensor a = at::randn({40, 70}), b = at::randn({70, 30});
   const Tensor out = at::empty({40, 30}), expected = at::empty({40, 30});
-  multiply(ProductRole::forward, out, a, b);
-  multiply_by(ProductLibrary::onednn, expected, a, b, false);
+  multiply(MatmulRole::forward, out, a, b);
+  multiply_by(MatmulLibrary::onednn, expected, a, b, false);
   EXPECT_TRUE(at::equal(out, expected));
   const Tensor wide = at::empty({40, 30}, at::kDouble);
-  multiply(ProductRole::forward, wide, a.to(at::kDouble), b.to(at::kDouble));
+  multiply(MatmulRole::forward, wide, a.to(at::kDouble), b.to(at::kDouble));
   EXPECT_TRUE(at::equal(wide, at::mm(a.to(at::kDouble), b.to(at::kDouble))));
 }
 
 TEST_F(ProductsInUse, LibrariesThatAreNotUsableAreRefused) {
-  const ProductChoice mkl = {{ProductLibrary::mkl, ProductLibrary::mkl, ProductLibrary::mkl}};
-  EXPECT_THAT([&] { use_products(at::kFloat, mkl); },
+  const MatmulChoice mkl = {{MatmulLibrary::mkl, MatmulLibrary::mkl, MatmulLibrary::mkl}};
+  EXPECT_THAT([&] { use_matmul(at::kFloat, mkl); },
               ::testing::ThrowsMessage<ConfigError>(HasSubstr(
                   "products: mkl does not compute forward products of Float on this machine; use aten")));
-  EXPECT_EQ(products_in_use(at::kFloat), ProductChoice());
+  EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   EXPECT_THROW(parse_library("blas"), ConfigError);
 }
 
 TEST(Product, RefusesShapesThatDoNotFit) {
   EXPECT_THAT(
       [] {
-        multiply(ProductRole::forward, at::zeros({3, 3}), at::ones({3, 4}), at::ones({5, 3}));
+        multiply(MatmulRole::forward, at::zeros({3, 3}), at::ones({3, 4}), at::ones({5, 3}));
       },
       ::testing::ThrowsMessage<ShapeError>(HasSubstr("[m, k] times [k, n] gives [m, n]")));
 }

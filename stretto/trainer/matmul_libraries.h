@@ -4,14 +4,14 @@
 
 #include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
-#include "stretto/parallel/run_products.h"
+#include "stretto/parallel/matmul_libraries.h"
 
 namespace stretto {
 
 // Chooses the libraries of the matrix products of `module` in `precision`, as training.products and training.kernels say,
 // for micro-batches of `samples` samples per rank. Nothing on devices other than the CPU. Collective.
-std::optional<RunProducts> choose_products(const Recipe& recipe, const torch::nn::Module& module,
-                                           const data::Dataset& dataset, int64_t samples, Precision precision,
-                                           Group& group, at::Device device);
+std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
+                                                       const data::Dataset& dataset, int64_t samples,
+                                                       Precision precision, Group& group, at::Device device);
 
 }  // namespace stretto

@@ -1,4 +1,4 @@
-#include "stretto/kernels/product.h"
+#include "stretto/kernels/matmul/matmul.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <ATen/record_function.h>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/cpu/product_loops.h"
+#include "stretto/kernels/cpu/matmul_loops.h"
 
 // Exported by libtorch_cpu of PyTorch's wheels, which contain oneDNN and MKL; null in builds that do not export them.
 namespace at::native {
@@ -120,8 +120,8 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
 }
 
 // Whether a product of two matrices comes out right.
-bool runs(ProductLibrary library, ProductRole role, at::ScalarType dtype) {
-  const bool fp32_sum = role == ProductRole::weight_gradient;
+bool runs(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
+  const bool fp32_sum = role == MatmulRole::weight_gradient;
   try {
     const Tensor a = at::ones({2, 3}, dtype), b = at::ones({3, 2}, dtype);
     const Tensor out = at::ones({2, 2}, fp32_sum ? at::kFloat : dtype);
@@ -134,15 +134,15 @@ bool runs(ProductLibrary library, ProductRole role, at::ScalarType dtype) {
 
 bool is_chosen_type(at::ScalarType dtype) { return dtype == at::kFloat || dtype == at::kBFloat16; }
 
-using InUse = std::array<std::atomic<ProductLibrary>, all_product_roles.size()>;
+using InUse = std::array<std::atomic<MatmulLibrary>, all_matmul_roles.size()>;
 
 InUse& in_use(at::ScalarType dtype) {
   static InUse fp32 = {}, bf16 = {};
   return dtype == at::kFloat ? fp32 : bf16;
 }
 
-ProductLibrary library_for(ProductRole role, const Tensor& a) {
-  if (!a.is_cpu() || !is_chosen_type(a.scalar_type())) return ProductLibrary::aten;
+MatmulLibrary library_for(MatmulRole role, const Tensor& a) {
+  if (!a.is_cpu() || !is_chosen_type(a.scalar_type())) return MatmulLibrary::aten;
   return in_use(a.scalar_type())[static_cast<size_t>(role)].load(std::memory_order_relaxed);
 }
 
@@ -157,113 +157,113 @@ void require_shapes(const Tensor& out, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-const char* name_of(ProductRole role) {
+const char* name_of(MatmulRole role) {
   switch (role) {
-    case ProductRole::forward:
+    case MatmulRole::forward:
       return "forward";
-    case ProductRole::input_gradient:
+    case MatmulRole::input_gradient:
       return "input_gradient";
-    case ProductRole::weight_gradient:
+    case MatmulRole::weight_gradient:
       break;
   }
   return "weight_gradient";
 }
 
-const char* name_of(ProductLibrary library) {
+const char* name_of(MatmulLibrary library) {
   switch (library) {
-    case ProductLibrary::aten:
+    case MatmulLibrary::aten:
       return "aten";
-    case ProductLibrary::onednn:
+    case MatmulLibrary::onednn:
       return "onednn";
-    case ProductLibrary::mkl:
+    case MatmulLibrary::mkl:
       return "mkl";
-    case ProductLibrary::own:
+    case MatmulLibrary::own:
       break;
   }
   return "stretto";
 }
 
-ProductLibrary parse_library(const std::string& name) {
-  for (const ProductLibrary library : all_product_libraries) {
+MatmulLibrary parse_library(const std::string& name) {
+  for (const MatmulLibrary library : all_matmul_libraries) {
     if (name == name_of(library)) return library;
   }
   throw ConfigError(
       "products: \"{}\" is not a library of matrix products; expected aten, onednn, mkl or stretto", name);
 }
 
-bool is_usable(ProductLibrary library, ProductRole role, at::ScalarType dtype) {
-  if (library == ProductLibrary::aten) return true;
+bool is_usable(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
+  if (library == MatmulLibrary::aten) return true;
   if (!is_chosen_type(dtype)) return false;
-  if (library == ProductLibrary::own) return has_matrix_product(dtype == at::kBFloat16);
-  if (library == ProductLibrary::mkl) {
-    if (role != ProductRole::weight_gradient || dtype != at::kBFloat16) return false;
+  if (library == MatmulLibrary::own) return has_matrix_product(dtype == at::kBFloat16);
+  if (library == MatmulLibrary::mkl) {
+    if (role != MatmulRole::weight_gradient || dtype != at::kBFloat16) return false;
     return cblas_gemm_bf16bf16f32 != nullptr && runs(library, role, dtype);
   }
   return at::native::mkldnn_matmul != nullptr && at::globalContext().userEnabledMkldnn() &&
          runs(library, role, dtype);
 }
 
-std::string to_text(const ProductChoice& choice) {
-  const ProductLibrary first = choice[ProductRole::forward];
+std::string to_text(const MatmulChoice& choice) {
+  const MatmulLibrary first = choice[MatmulRole::forward];
   std::string text = name_of(first);
-  if (choice[ProductRole::input_gradient] != first)
-    text += fmt::format(", input gradients {}", name_of(choice[ProductRole::input_gradient]));
-  if (choice[ProductRole::weight_gradient] != first)
-    text += fmt::format(", weight gradients {}", name_of(choice[ProductRole::weight_gradient]));
+  if (choice[MatmulRole::input_gradient] != first)
+    text += fmt::format(", input gradients {}", name_of(choice[MatmulRole::input_gradient]));
+  if (choice[MatmulRole::weight_gradient] != first)
+    text += fmt::format(", weight gradients {}", name_of(choice[MatmulRole::weight_gradient]));
   return text;
 }
 
-void use_products(at::ScalarType dtype, const ProductChoice& choice) {
-  for (const ProductRole role : all_product_roles) {
+void use_matmul(at::ScalarType dtype, const MatmulChoice& choice) {
+  for (const MatmulRole role : all_matmul_roles) {
     if (is_usable(choice[role], role, dtype)) continue;
     throw ConfigError("products: {} does not compute {} products of {} on this machine; use aten",
                       name_of(choice[role]), name_of(role), c10::toString(dtype));
   }
   if (!is_chosen_type(dtype)) return;
-  for (const ProductRole role : all_product_roles)
+  for (const MatmulRole role : all_matmul_roles)
     in_use(dtype)[static_cast<size_t>(role)].store(choice[role], std::memory_order_relaxed);
 }
 
-ProductChoice products_in_use(at::ScalarType dtype) {
-  ProductChoice choice;
+MatmulChoice matmul_in_use(at::ScalarType dtype) {
+  MatmulChoice choice;
   if (!is_chosen_type(dtype)) return choice;
-  for (size_t role = 0; role < all_product_roles.size(); ++role)
+  for (size_t role = 0; role < all_matmul_roles.size(); ++role)
     choice.of_role[role] = in_use(dtype)[role].load(std::memory_order_relaxed);
   return choice;
 }
 
-void multiply_by(ProductLibrary library, const Tensor& out, const Tensor& a, const Tensor& b,
+void multiply_by(MatmulLibrary library, const Tensor& out, const Tensor& a, const Tensor& b,
                  bool accumulate) {
   require_shapes(out, a, b);
   const bool is_empty = out.numel() == 0 || a.size(1) == 0;
-  if (library == ProductLibrary::aten || is_empty) return multiply_by_aten(out, a, b, accumulate);
-  if (library == ProductLibrary::onednn) return multiply_by_onednn(out, a, b, accumulate);
-  if (library == ProductLibrary::own) return multiply_by_own(out, a, b, accumulate);
+  if (library == MatmulLibrary::aten || is_empty) return multiply_by_aten(out, a, b, accumulate);
+  if (library == MatmulLibrary::onednn) return multiply_by_onednn(out, a, b, accumulate);
+  if (library == MatmulLibrary::own) return multiply_by_own(out, a, b, accumulate);
   multiply_by_mkl(out, a, b, accumulate);
 }
 
-void multiply(ProductRole role, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
-  RECORD_FUNCTION(product_event(role), std::vector<c10::IValue>({a, b}));
+void multiply(MatmulRole role, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+  RECORD_FUNCTION(matmul_event(role), std::vector<c10::IValue>({a, b}));
   multiply_by(library_for(role, a), out, a, b, accumulate);
 }
 
 void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias) {
-  RECORD_FUNCTION(product_event(ProductRole::forward), std::vector<c10::IValue>({a, b}));
+  RECORD_FUNCTION(matmul_event(MatmulRole::forward), std::vector<c10::IValue>({a, b}));
   require_shapes(out, a, b);
-  const ProductLibrary library = library_for(ProductRole::forward, a);
-  if (library == ProductLibrary::own && out.numel() > 0 && a.size(1) > 0)
+  const MatmulLibrary library = library_for(MatmulRole::forward, a);
+  if (library == MatmulLibrary::own && out.numel() > 0 && a.size(1) > 0)
     return multiply_by_own(out, a, b, /*accumulate=*/false, bias);
   Tensor(out).copy_(bias.expand_as(out));
   multiply_by(library, out, a, b, /*accumulate=*/true);
 }
 
-const char* product_event(ProductRole role) {
+const char* matmul_event(MatmulRole role) {
   switch (role) {
-    case ProductRole::forward:
+    case MatmulRole::forward:
       return "stretto::forward_product";
-    case ProductRole::input_gradient:
+    case MatmulRole::input_gradient:
       return "stretto::input_gradient_product";
-    case ProductRole::weight_gradient:
+    case MatmulRole::weight_gradient:
       break;
   }
   return "stretto::weight_gradient_product";

@@ -1,4 +1,4 @@
-#include "stretto/kernels/cpu/product_loops.h"
+#include "stretto/kernels/cpu/matmul_loops.h"
 
 #if defined(__x86_64__)
 

@@ -7,36 +7,36 @@
 #include <torch/nn/module.h>
 
 #include "stretto/comm/group.h"
-#include "stretto/kernels/product_choice.h"
+#include "stretto/kernels/matmul/choice.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto {
 
 // The type of the operands of stretto::nn's products in `precision` on CPU: fp32 for bf16 without bf16 instructions.
-at::ScalarType product_type(Precision precision);
+at::ScalarType matmul_type(Precision precision);
 
-struct ProductsOptions {
+struct MatmulOptions {
   std::string wish = "auto";                  // auto, or a library to be used wherever it is usable
   std::string setting = "training.products";  // what states the wish, in messages
   at::ScalarType dtype = at::kFloat;          // of the operands
   int64_t rows = 256;                         // of a product: tokens per micro-batch of a rank
   std::filesystem::path cache = {};  // folder that keeps what was measured for later runs; empty: none
   bool reference = false;            // ATen's operators, whatever the wish: training.kernels
-  kernels::ProductTimer timer = {};  // for tests
+  kernels::MatmulTimer timer = {};   // for tests
 };
 
 // Which libraries compute the matrix products of a run. With "auto", rank 0 times the usable ones on the shapes of the
-// module's nn::Linear layers (kernels/product_choice.h), for about 0.1 s, and all ranks use its choice. The choice is cached
+// module's nn::Linear layers (kernels/matmul/choice.h), for about 0.1 s, and all ranks use its choice. The choice is cached
 // per processor, unless measurements contradicted each other, and is part of the run's state, so that a resumed run rounds
 // alike.
-class RunProducts {
+class MatmulLibraries {
  public:
-  // Chooses, and sets the process's products (kernels/product.h). Collective.
-  RunProducts(const torch::nn::Module& module, const ProductsOptions& options, Group& group);
+  // Chooses, and sets the process's products (kernels/matmul/matmul.h). Collective.
+  MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group& group);
   // For a process that is no rank.
-  RunProducts(const torch::nn::Module& module, const ProductsOptions& options);
+  MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options);
 
-  const kernels::ProductChoice& choice() const { return choice_; }
+  const kernels::MatmulChoice& choice() const { return choice_; }
 
   // "onednn (fp32, measured in 52 ms: 2.3x aten)".
   std::string describe() const;
@@ -46,15 +46,15 @@ class RunProducts {
   void resume(const State& state);
 
  private:
-  RunProducts(const torch::nn::Module& module, const ProductsOptions& options, Group* group);
+  MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group* group);
   void choose_for_all(const torch::nn::Module& module, Group* group);
   void choose_here(const std::vector<kernels::LinearMaps>& timed);
-  bool is_usable(kernels::ProductLibrary library, kernels::ProductRole role) const;
-  void apply() const { kernels::use_products(options_.dtype, choice_); }
+  bool is_usable(kernels::MatmulLibrary library, kernels::MatmulRole role) const;
+  void apply() const { kernels::use_matmul(options_.dtype, choice_); }
 
-  ProductsOptions options_;
+  MatmulOptions options_;
   std::set<std::string> usable_;  // "role library" that all ranks can compute
-  kernels::ProductChoice choice_;
+  kernels::MatmulChoice choice_;
   std::string reason_;
 };
 

@@ -1,4 +1,4 @@
-#include "stretto/parallel/run_products.h"
+#include "stretto/parallel/matmul_libraries.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,13 +19,13 @@
 namespace stretto {
 namespace {
 
-using kernels::all_product_libraries;
-using kernels::all_product_roles;
+using kernels::all_matmul_libraries;
+using kernels::all_matmul_roles;
 using kernels::LinearMaps;
+using kernels::MatmulChoice;
+using kernels::MatmulLibrary;
+using kernels::MatmulRole;
 using kernels::MeasuredChoice;
-using kernels::ProductChoice;
-using kernels::ProductLibrary;
-using kernels::ProductRole;
 
 constexpr double enough_operations = 1e8;  // of a forward pass: below, the choice makes no difference
 constexpr size_t most_shapes = 3;
@@ -41,7 +41,7 @@ void collect_maps(const torch::nn::Module& module, std::vector<LinearMaps>& maps
 }
 
 double operations_of(const LinearMaps& maps, int64_t rows) {
-  const kernels::ProductShape shape = {.rows = rows, .in = maps.in, .out = maps.out};
+  const kernels::MatmulShape shape = {.rows = rows, .in = maps.in, .out = maps.out};
   return static_cast<double>(maps.count) * shape.operations();
 }
 
@@ -63,9 +63,9 @@ std::string processor_name() {
   return name;
 }
 
-nlohmann::json to_json(const ProductChoice& choice) {
+nlohmann::json to_json(const MatmulChoice& choice) {
   nlohmann::json json;
-  for (const ProductRole role : all_product_roles) json[name_of(role)] = name_of(choice[role]);
+  for (const MatmulRole role : all_matmul_roles) json[name_of(role)] = name_of(choice[role]);
   return json;
 }
 
@@ -90,7 +90,7 @@ std::optional<MeasuredChoice> read_cache(const std::filesystem::path& folder, co
     const auto stored = nlohmann::json::parse(read_file(cache_file(folder, key)));
     if (stored.at("key") != key) return std::nullopt;
     MeasuredChoice measured;
-    for (const ProductRole role : all_product_roles) {
+    for (const MatmulRole role : all_matmul_roles) {
       measured.choice.of_role[static_cast<size_t>(role)] =
           kernels::parse_library(stored.at("choice").at(name_of(role)));
     }
@@ -116,14 +116,14 @@ void write_cache(const std::filesystem::path& folder, const nlohmann::json& key,
   }
 }
 
-std::string usable_name(ProductLibrary library, ProductRole role) {
+std::string usable_name(MatmulLibrary library, MatmulRole role) {
   return fmt::format("{} {}", name_of(role), name_of(library));
 }
 
 std::set<std::string> usable_here(at::ScalarType dtype) {
   std::set<std::string> usable;
-  for (const ProductLibrary library : all_product_libraries) {
-    for (const ProductRole role : all_product_roles) {
+  for (const MatmulLibrary library : all_matmul_libraries) {
+    for (const MatmulRole role : all_matmul_roles) {
       if (kernels::is_usable(library, role, dtype)) usable.insert(usable_name(library, role));
     }
   }
@@ -147,24 +147,24 @@ std::string dtype_name(at::ScalarType dtype) {
 
 }  // namespace
 
-at::ScalarType product_type(Precision precision) {
+at::ScalarType matmul_type(Precision precision) {
   if (precision == Precision::fp64) return at::kDouble;
   return precision == Precision::bf16 && nn::cpu_has_bf16() ? at::kBFloat16 : at::kFloat;
 }
 
-RunProducts::RunProducts(const torch::nn::Module& module, const ProductsOptions& options, Group& group)
-    : RunProducts(module, options, &group) {}
+MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group& group)
+    : MatmulLibraries(module, options, &group) {}
 
-RunProducts::RunProducts(const torch::nn::Module& module, const ProductsOptions& options)
-    : RunProducts(module, options, nullptr) {}
+MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options)
+    : MatmulLibraries(module, options, nullptr) {}
 
-RunProducts::RunProducts(const torch::nn::Module& module, const ProductsOptions& options, Group* group)
+MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group* group)
     : options_(options), usable_(usable_everywhere(options.dtype, group)) {
   if (options_.reference) {
     reason_ = "training.kernels: reference";
   } else if (options_.wish != "auto") {
-    const ProductLibrary wanted = kernels::parse_library(options_.wish);
-    for (const ProductRole role : all_product_roles) {
+    const MatmulLibrary wanted = kernels::parse_library(options_.wish);
+    for (const MatmulRole role : all_matmul_roles) {
       if (is_usable(wanted, role)) choice_.of_role[static_cast<size_t>(role)] = wanted;
     }
     const bool is_used = std::ranges::find(choice_.of_role, wanted) != choice_.of_role.end();
@@ -176,7 +176,7 @@ RunProducts::RunProducts(const torch::nn::Module& module, const ProductsOptions&
   apply();
 }
 
-void RunProducts::choose_for_all(const torch::nn::Module& module, Group* group) {
+void MatmulLibraries::choose_for_all(const torch::nn::Module& module, Group* group) {
   std::vector<LinearMaps> maps;
   collect_maps(module, maps);
   const bool is_chosen_type = options_.dtype == at::kFloat || options_.dtype == at::kBFloat16;
@@ -190,7 +190,7 @@ void RunProducts::choose_for_all(const torch::nn::Module& module, Group* group) 
   if (group == nullptr) return;
   const nlohmann::json mine = {{"choice", to_json(choice_)}, {"reason", reason_}};
   const auto decided = nlohmann::json::parse(group->broadcast_bytes(mine.dump(), 0));
-  for (const ProductRole role : all_product_roles) {
+  for (const MatmulRole role : all_matmul_roles) {
     choice_.of_role[static_cast<size_t>(role)] =
         kernels::parse_library(decided.at("choice").at(name_of(role)));
   }
@@ -198,7 +198,7 @@ void RunProducts::choose_for_all(const torch::nn::Module& module, Group* group) 
 }
 
 // From the cache, or by measuring.
-void RunProducts::choose_here(const std::vector<LinearMaps>& timed) {
+void MatmulLibraries::choose_here(const std::vector<LinearMaps>& timed) {
   const auto start = std::chrono::steady_clock::now();
   const nlohmann::json key = cache_key(timed, options_.dtype, options_.rows, usable_);
   auto measured = read_cache(options_.cache, key);
@@ -212,32 +212,32 @@ void RunProducts::choose_here(const std::vector<LinearMaps>& timed) {
                          : void(reason_ += " with contradictory results, so not cached");
   }
   choice_ = measured->choice;
-  for (const ProductRole role : all_product_roles) {
+  for (const MatmulRole role : all_matmul_roles) {
     auto& library = choice_.of_role[static_cast<size_t>(role)];
-    if (!is_usable(library, role)) library = ProductLibrary::aten;
+    if (!is_usable(library, role)) library = MatmulLibrary::aten;
   }
   if (measured->speedup > 1) reason_ += fmt::format(": {:.2f}x aten", measured->speedup);
 }
 
-bool RunProducts::is_usable(ProductLibrary library, ProductRole role) const {
+bool MatmulLibraries::is_usable(MatmulLibrary library, MatmulRole role) const {
   return usable_.contains(usable_name(library, role));
 }
 
-std::string RunProducts::describe() const {
+std::string MatmulLibraries::describe() const {
   return fmt::format("{} ({}, {})", kernels::to_text(choice_), dtype_name(options_.dtype), reason_);
 }
 
-void RunProducts::add_state(State& state) const {
+void MatmulLibraries::add_state(State& state) const {
   nlohmann::json products = to_json(choice_);
   products["dtype"] = dtype_name(options_.dtype);
   products["processor"] = processor_name();
   state.scalars["products"] = products;
 }
 
-void RunProducts::resume(const State& state) {
+void MatmulLibraries::resume(const State& state) {
   constexpr const char* consequence = "losses may differ from those of the run that is resumed, by rounding";
   if (!state.scalars.contains("products")) {
-    if (choice_ == ProductChoice()) return;
+    if (choice_ == MatmulChoice()) return;
     log::info(
         "the checkpoint does not record which libraries computed its matrix products; from here on it is {}: {}",
         kernels::to_text(choice_), consequence);
@@ -247,15 +247,15 @@ void RunProducts::resume(const State& state) {
   if (const std::string then = saved.at("processor"); then != processor_name())
     log::info("the checkpoint is of another processor, {}, and this is {}: {}", then, processor_name(),
               consequence);
-  const ProductChoice mine = choice_;
+  const MatmulChoice mine = choice_;
   const bool is_free = options_.wish == "auto" && !options_.reference;
   const bool differs = saved.at("dtype") != dtype_name(options_.dtype);
-  for (const ProductRole role : all_product_roles) {
+  for (const MatmulRole role : all_matmul_roles) {
     const std::string library = saved.at(name_of(role));
-    const auto same = std::ranges::find_if(all_product_libraries, [&](ProductLibrary one) {
+    const auto same = std::ranges::find_if(all_matmul_libraries, [&](MatmulLibrary one) {
       return library == name_of(one) && is_usable(one, role);
     });
-    if (is_free && !differs && same != all_product_libraries.end()) {
+    if (is_free && !differs && same != all_matmul_libraries.end()) {
       choice_.of_role[static_cast<size_t>(role)] = *same;
     } else if (library != name_of(choice_[role])) {
       log::info("{} products were computed by {} and are by {} from here on, because {}: {}", name_of(role),

@@ -8,55 +8,54 @@
 namespace stretto::kernels {
 
 // The matrix products of a linear map y = x W^T: y itself, the gradient of x, and the gradient of W.
-enum class ProductRole { forward, input_gradient, weight_gradient };
-inline constexpr std::array all_product_roles = {ProductRole::forward, ProductRole::input_gradient,
-                                                 ProductRole::weight_gradient};
-const char* name_of(ProductRole role);  // "forward", "input_gradient", "weight_gradient"
+enum class MatmulRole { forward, input_gradient, weight_gradient };
+inline constexpr std::array all_matmul_roles = {MatmulRole::forward, MatmulRole::input_gradient,
+                                                MatmulRole::weight_gradient};
+const char* name_of(MatmulRole role);  // "forward", "input_gradient", "weight_gradient"
 
 // The libraries that compute them on CPU. Which is the fastest depends on the processor: MKL's fp32 products reach less
 // than half of oneDNN's rate on AMD's Zen 5, and its bf16 products run as fp32 there.
-enum class ProductLibrary {
+enum class MatmulLibrary {
   aten,    // at::mm: MKL or OpenBLAS in fp32, oneDNN in bf16
   onednn,  // oneDNN's matmul, also in fp32
   mkl,     // MKL's bf16 product that accumulates into fp32: weight gradients in bf16 only
   own,     // stretto's, on one thread of a processor with AVX-512 (for bf16: AVX512-BF16)
 };
-inline constexpr std::array all_product_libraries = {ProductLibrary::aten, ProductLibrary::onednn,
-                                                     ProductLibrary::mkl, ProductLibrary::own};
-const char* name_of(ProductLibrary library);            // "aten", "onednn", "mkl", "stretto"
-ProductLibrary parse_library(const std::string& name);  // throws ConfigError
+inline constexpr std::array all_matmul_libraries = {MatmulLibrary::aten, MatmulLibrary::onednn,
+                                                    MatmulLibrary::mkl, MatmulLibrary::own};
+const char* name_of(MatmulLibrary library);            // "aten", "onednn", "mkl", "stretto"
+MatmulLibrary parse_library(const std::string& name);  // throws ConfigError
 
 // Whether `library` computes products of this role and operand type on this machine: its function is in this libtorch, and
 // runs. Says nothing about its speed.
-bool is_usable(ProductLibrary library, ProductRole role, at::ScalarType dtype);
+bool is_usable(MatmulLibrary library, MatmulRole role, at::ScalarType dtype);
 
 // A library for each role.
-struct ProductChoice {
-  std::array<ProductLibrary, all_product_roles.size()> of_role = {};  // aten
+struct MatmulChoice {
+  std::array<MatmulLibrary, all_matmul_roles.size()> of_role = {};  // aten
 
-  ProductLibrary operator[](ProductRole role) const { return of_role[static_cast<size_t>(role)]; }
-  bool operator==(const ProductChoice&) const = default;
+  MatmulLibrary operator[](MatmulRole role) const { return of_role[static_cast<size_t>(role)]; }
+  bool operator==(const MatmulChoice&) const = default;
 };
-std::string to_text(const ProductChoice& choice);  // "onednn", "onednn, weight gradients mkl"
+std::string to_text(const MatmulChoice& choice);  // "onednn", "onednn, weight gradients mkl"
 
 // The libraries of CPU products whose operands are of type `dtype`: a property of the process, like torch's number of
 // threads, since layers compute on autograd's threads too. Initially aten, which is also used for other types and devices.
 // Set it before a step, not during one. Throws ConfigError where a library is not usable.
-void use_products(at::ScalarType dtype, const ProductChoice& choice);
-ProductChoice products_in_use(at::ScalarType dtype);
+void use_matmul(at::ScalarType dtype, const MatmulChoice& choice);
+MatmulChoice matmul_in_use(at::ScalarType dtype);
 
 // out = a b, or out += a b: a [m, k], b [k, n], out [m, n], by the library in use. a and b have one type, which is out's, or
 // bf16 where out is fp32. They may be transposed or otherwise strided views, but not overlap out. Throws ShapeError.
-void multiply(ProductRole role, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate = false);
+void multiply(MatmulRole role, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate = false);
 
 // The forward product with a bias [n] of out's type: out = a b + bias.
 void multiply_and_add(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias);
 
 // What libtorch's profiler records of both: an event of this name, with the shapes of a and b.
-const char* product_event(ProductRole role);
+const char* matmul_event(MatmulRole role);
 
 // The same product by `library`. REQUIRES: is_usable().
-void multiply_by(ProductLibrary library, const Tensor& out, const Tensor& a, const Tensor& b,
-                 bool accumulate);
+void multiply_by(MatmulLibrary library, const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate);
 
 }  // namespace stretto::kernels

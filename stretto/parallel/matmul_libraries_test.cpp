@@ -1,4 +1,4 @@
-#include "stretto/parallel/run_products.h"
+#include "stretto/parallel/matmul_libraries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,18 +13,18 @@
 namespace stretto {
 namespace {
 
-using kernels::ProductChoice;
-using kernels::ProductLibrary;
-using kernels::ProductRole;
+using kernels::MatmulChoice;
+using kernels::MatmulLibrary;
+using kernels::MatmulRole;
 using ::testing::HasSubstr;
 
-constexpr ProductChoice all_of(ProductLibrary library) { return {{library, library, library}}; }
+constexpr MatmulChoice all_of(MatmulLibrary library) { return {{library, library, library}}; }
 
-bool has_onednn() { return kernels::is_usable(ProductLibrary::onednn, ProductRole::forward, at::kFloat); }
+bool has_onednn() { return kernels::is_usable(MatmulLibrary::onednn, MatmulRole::forward, at::kFloat); }
 
 // All libraries take the same time: measuring on a busy machine could contradict itself.
-std::vector<kernels::ProductTime> equal_times(const kernels::ProductShape&) {
-  return {{ProductLibrary::aten, 1}, {ProductLibrary::onednn, 1}};
+std::vector<kernels::MatmulTime> equal_times(const kernels::MatmulShape&) {
+  return {{MatmulLibrary::aten, 1}, {MatmulLibrary::onednn, 1}};
 }
 
 // Restores the process's products, and collects what is logged.
@@ -35,14 +35,14 @@ class RunProductsTest : public ::testing::Test {
   }
   ~RunProductsTest() override {
     log::set_output({});
-    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) kernels::use_products(dtype, {});
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) kernels::use_matmul(dtype, {});
   }
 
   // On one rank.
-  void choose(const ProductsOptions& options, const std::function<void(RunProducts&)>& check,
+  void choose(const MatmulOptions& options, const std::function<void(MatmulLibraries&)>& check,
               int64_t width = 8) {
     run_rank_threads(1, [&](Group& group) {
-      RunProducts products(nn::Linear(width, width), options, group);
+      MatmulLibraries products(nn::Linear(width, width), options, group);
       check(products);
     });
   }
@@ -63,35 +63,36 @@ class RunProductsTest : public ::testing::Test {
 
 TEST_F(RunProductsTest, ALibraryThatIsAskedForIsUsedWhereItIsUsable) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
-  choose({.wish = "onednn"}, [](const RunProducts& products) {
-    EXPECT_EQ(products.choice(), all_of(ProductLibrary::onednn));
+  choose({.wish = "onednn"}, [](const MatmulLibraries& products) {
+    EXPECT_EQ(products.choice(), all_of(MatmulLibrary::onednn));
     EXPECT_EQ(products.describe(), "onednn (fp32, training.products)");
-    EXPECT_EQ(kernels::products_in_use(at::kFloat), products.choice());
+    EXPECT_EQ(kernels::matmul_in_use(at::kFloat), products.choice());
   });
-  choose({.wish = "onednn", .dtype = at::kDouble}, [](const RunProducts& products) {
+  choose({.wish = "onednn", .dtype = at::kDouble}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp64, onednn has no fp64 products here)");
   });
-  choose({.wish = "mkl"}, [](const RunProducts& products) {
+  choose({.wish = "mkl"}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp32, mkl has no fp32 products here)");
   });
-  choose({.wish = "onednn", .reference = true}, [](const RunProducts& products) {
+  choose({.wish = "onednn", .reference = true}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp32, training.kernels: reference)");
-    EXPECT_EQ(kernels::products_in_use(at::kFloat), ProductChoice());
+    EXPECT_EQ(kernels::matmul_in_use(at::kFloat), MatmulChoice());
   });
 }
 
 TEST_F(RunProductsTest, SmallModelsAreNotMeasured) {
-  choose({.cache = folder_.path()}, [](const RunProducts& products) {
+  choose({.cache = folder_.path()}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp32, too small to measure)");
   });
   EXPECT_TRUE(cached().empty());
 }
 
 TEST_F(RunProductsTest, RanksShareWhatRank0Measured) {
-  std::array<ProductChoice, 2> choices;
+  std::array<MatmulChoice, 2> choices;
   std::array<std::string, 2> texts;
   run_rank_threads(2, [&](Group& group) {
-    const RunProducts products(nn::Linear(512, 512), {.cache = folder_.path(), .timer = equal_times}, group);
+    const MatmulLibraries products(nn::Linear(512, 512), {.cache = folder_.path(), .timer = equal_times},
+                                   group);
     choices[static_cast<size_t>(group.rank())] = products.choice();
     texts[static_cast<size_t>(group.rank())] = products.describe();
   });
@@ -103,14 +104,14 @@ TEST_F(RunProductsTest, RanksShareWhatRank0Measured) {
 
 TEST_F(RunProductsTest, ContradictoryMeasurementsAreNotCached) {
   const auto options_with = [&](bool agree) {
-    return ProductsOptions{.cache = folder_.path(), .timer = [agree, calls = 0](const auto&) mutable {
-                             const double seconds = agree || calls++ % 2 == 0 ? 1 : 0.8;
-                             return std::vector<kernels::ProductTime>{{ProductLibrary::aten, 1},
-                                                                      {ProductLibrary::onednn, seconds}};
-                           }};
+    return MatmulOptions{
+        .cache = folder_.path(), .timer = [agree, calls = 0](const auto&) mutable {
+          const double seconds = agree || calls++ % 2 == 0 ? 1 : 0.8;
+          return std::vector<kernels::MatmulTime>{{MatmulLibrary::aten, 1}, {MatmulLibrary::onednn, seconds}};
+        }};
   };
   const auto has_reason = [](const std::string& reason) {
-    return [reason](const RunProducts& products) { EXPECT_THAT(products.describe(), HasSubstr(reason)); };
+    return [reason](const MatmulLibraries& products) { EXPECT_THAT(products.describe(), HasSubstr(reason)); };
   };
   choose(options_with(/*agree=*/false), has_reason("ms with contradictory results, so not cached"), 512);
   EXPECT_TRUE(cached().empty());
@@ -120,16 +121,16 @@ TEST_F(RunProductsTest, ContradictoryMeasurementsAreNotCached) {
 }
 
 TEST_F(RunProductsTest, AProcessThatIsNoRankMeasuresForItself) {
-  const RunProducts products(nn::Linear(512, 512), {.cache = folder_.path()});
+  const MatmulLibraries products(nn::Linear(512, 512), {.cache = folder_.path()});
   EXPECT_THAT(products.describe(), HasSubstr("fp32, measured in "));
-  EXPECT_EQ(kernels::products_in_use(at::kFloat), products.choice());
+  EXPECT_EQ(kernels::matmul_in_use(at::kFloat), products.choice());
 }
 
 TEST_F(RunProductsTest, TheMeasurementIsKeptForLaterRuns) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
-  const ProductsOptions options = {.cache = folder_.path(), .timer = equal_times};
+  const MatmulOptions options = {.cache = folder_.path(), .timer = equal_times};
   choose(
-      options, [](const RunProducts&) {}, 512);
+      options, [](const MatmulLibraries&) {}, 512);
   ASSERT_EQ(cached().size(), 1);
   auto stored = nlohmann::json::parse(read_file(cached()[0]));
   stored["choice"] = {{"forward", "aten"}, {"input_gradient", "onednn"}, {"weight_gradient", "aten"}};
@@ -137,33 +138,35 @@ TEST_F(RunProductsTest, TheMeasurementIsKeptForLaterRuns) {
   write_file_atomic(cached()[0], stored.dump());
   choose(
       options,
-      [](const RunProducts& products) {
+      [](const MatmulLibraries& products) {
         EXPECT_EQ(products.describe(), "aten, input gradients onednn (fp32, measured before: 1.50x aten)");
       },
       512);
   // Other shapes are measured.
   choose(
       options,
-      [](const RunProducts& products) { EXPECT_THAT(products.describe(), HasSubstr("measured in")); }, 640);
+      [](const MatmulLibraries& products) { EXPECT_THAT(products.describe(), HasSubstr("measured in")); },
+      640);
   write_file_atomic(cached()[0], "{");
   write_file_atomic(cached()[1], "{\"key\": 1}");
   choose(
       options,
-      [](const RunProducts& products) { EXPECT_THAT(products.describe(), HasSubstr("measured in")); }, 512);
+      [](const MatmulLibraries& products) { EXPECT_THAT(products.describe(), HasSubstr("measured in")); },
+      512);
 }
 
 TEST_F(RunProductsTest, AResumedRunTakesOverTheLibraries) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
   State state;
-  choose({.wish = "onednn"}, [&](const RunProducts& products) { products.add_state(state); });
-  choose({}, [&](RunProducts& products) {
-    EXPECT_EQ(products.choice(), ProductChoice());
+  choose({.wish = "onednn"}, [&](const MatmulLibraries& products) { products.add_state(state); });
+  choose({}, [&](MatmulLibraries& products) {
+    EXPECT_EQ(products.choice(), MatmulChoice());
     products.resume(state);
     EXPECT_EQ(products.describe(), "onednn (fp32, as in the run that is resumed)");
-    EXPECT_EQ(kernels::products_in_use(at::kFloat), all_of(ProductLibrary::onednn));
+    EXPECT_EQ(kernels::matmul_in_use(at::kFloat), all_of(MatmulLibrary::onednn));
   });
   EXPECT_EQ(logged_, "");
-  choose({.wish = "aten"}, [&](RunProducts& products) {
+  choose({.wish = "aten"}, [&](MatmulLibraries& products) {
     products.resume(state);
     EXPECT_EQ(products.describe(), "aten (fp32, training.products)");
   });
@@ -173,13 +176,13 @@ TEST_F(RunProductsTest, AResumedRunTakesOverTheLibraries) {
 
 TEST_F(RunProductsTest, WhatAResumedRunCannotTakeOverIsLogged) {
   State state;
-  choose({}, [&](const RunProducts& products) { products.add_state(state); });
+  choose({}, [&](const MatmulLibraries& products) { products.add_state(state); });
   nlohmann::json saved = state.scalars.at("products");
   saved["weight_gradient"] = "cublas";
   saved["processor"] = "Another One";
-  choose({}, [&](RunProducts& products) {
+  choose({}, [&](MatmulLibraries& products) {
     products.resume(state_of(saved));
-    EXPECT_EQ(products.choice(), ProductChoice());
+    EXPECT_EQ(products.choice(), MatmulChoice());
   });
   EXPECT_THAT(logged_, HasSubstr("the checkpoint is of another processor, Another One, and this is "));
   EXPECT_THAT(logged_, HasSubstr("weight_gradient products were computed by cublas and are by aten from here "
@@ -188,11 +191,11 @@ TEST_F(RunProductsTest, WhatAResumedRunCannotTakeOverIsLogged) {
   saved = state.scalars.at("products");
   saved["dtype"] = "bf16";
   saved["forward"] = "onednn";
-  choose({}, [&](RunProducts& products) { products.resume(state_of(saved)); });
+  choose({}, [&](MatmulLibraries& products) { products.resume(state_of(saved)); });
   EXPECT_THAT(logged_, HasSubstr("because they are fp32 here"));
   logged_.clear();
   if (!has_onednn()) return;
-  choose({.wish = "onednn"}, [](RunProducts& products) { products.resume(State()); });
+  choose({.wish = "onednn"}, [](MatmulLibraries& products) { products.resume(State()); });
   EXPECT_THAT(logged_,
               HasSubstr("the checkpoint does not record which libraries computed its matrix products"));
 }

@@ -1,4 +1,4 @@
-#include "stretto/kernels/product_speed.h"
+#include "stretto/kernels/matmul/speed.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,17 +13,17 @@ struct Operands {
   bool accumulate = false;
 };
 
-Operands operands_of(const ProductShape& shape) {
+Operands operands_of(const MatmulShape& shape) {
   const auto filled = [&](int64_t rows, int64_t columns) {
     return at::full({rows, columns}, 0.5, shape.dtype);
   };
   const auto empty = [&](int64_t rows, int64_t columns) { return at::empty({rows, columns}, shape.dtype); };
   switch (shape.role) {
-    case ProductRole::forward:
+    case MatmulRole::forward:
       return {empty(shape.rows, shape.out), filled(shape.rows, shape.in), filled(shape.out, shape.in).t()};
-    case ProductRole::input_gradient:
+    case MatmulRole::input_gradient:
       return {empty(shape.rows, shape.in), filled(shape.rows, shape.out), filled(shape.out, shape.in)};
-    case ProductRole::weight_gradient:
+    case MatmulRole::weight_gradient:
       break;
   }
   const auto sum_type = shape.dtype == at::kBFloat16 ? at::kFloat : shape.dtype;
@@ -33,19 +33,19 @@ Operands operands_of(const ProductShape& shape) {
 
 }  // namespace
 
-std::vector<ProductTime> time_product(const ProductShape& shape, int rounds,
-                                      std::chrono::duration<double> budget) {
+std::vector<MatmulTime> time_matmul(const MatmulShape& shape, int rounds,
+                                    std::chrono::duration<double> budget) {
   const auto start = Clock::now();
   at::NoGradGuard no_grad;
   const Operands operands = operands_of(shape);
-  std::vector<ProductTime> times;
-  for (const ProductLibrary library : all_product_libraries) {
+  std::vector<MatmulTime> times;
+  for (const MatmulLibrary library : all_matmul_libraries) {
     if (is_usable(library, shape.role, shape.dtype))
       times.push_back({library, std::numeric_limits<double>::infinity()});
   }
   for (int round = 0; round <= rounds; ++round) {
     if (round > 1 && Clock::now() - start > budget) break;
-    for (ProductTime& time : times) {
+    for (MatmulTime& time : times) {
       const auto before = Clock::now();
       multiply_by(time.library, operands.out, operands.a, operands.b, operands.accumulate);
       const std::chrono::duration<double> took = Clock::now() - before;

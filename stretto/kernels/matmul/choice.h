@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "stretto/kernels/product_speed.h"
+#include "stretto/kernels/matmul/speed.h"
 
 namespace stretto::kernels {
 
@@ -13,10 +13,10 @@ struct LinearMaps {
 };
 
 // Times one product by each usable library, aten among them.
-using ProductTimer = std::function<std::vector<ProductTime>(const ProductShape&)>;
+using MatmulTimer = std::function<std::vector<MatmulTime>(const MatmulShape&)>;
 
 struct MeasuredChoice {
-  ProductChoice choice;
+  MatmulChoice choice;
   double speedup = 1;      // of all products, compared with aten
   bool is_certain = true;  // whether measurements agreed; if not, another process probably used the same core
 };
@@ -25,8 +25,8 @@ struct MeasuredChoice {
 // choices of three successive rounds are equal, in at most eight rounds; if no three are, the shortest times decide. stretto's
 // own products are chosen where they are usable, else aten's, unless another library takes at least 7 % less time: differences
 // below that are noise, by which runs would differ, and oneDNN's take memory and time for each shape of a batch.
-// `time`: time_product, or what a test injects. REQUIRES: maps is not empty.
+// `time`: time_matmul, or what a test injects. REQUIRES: maps is not empty.
 MeasuredChoice choose_by_time(const std::vector<LinearMaps>& maps, at::ScalarType dtype, int64_t rows,
-                              const ProductTimer& time = {});
+                              const MatmulTimer& time = {});
 
 }  // namespace stretto::kernels

@@ -1,0 +1,115 @@
+#include "stretto/kernels/matmul/choice.h"
+
+#include <gtest/gtest.h>
+
+namespace stretto::kernels {
+namespace {
+
+using enum MatmulLibrary;
+
+constexpr MatmulChoice all_of(MatmulLibrary library) { return {{library, library, library}}; }
+
+// A timer that returns times from `seconds`, which is given the shape and the round, from 0 on.
+class Timer {
+ public:
+  using Seconds = std::function<std::vector<MatmulTime>(const MatmulShape&, int)>;
+  explicit Timer(Seconds seconds) : seconds_(std::move(seconds)) {}
+
+  MeasuredChoice choose(const std::vector<LinearMaps>& maps = {{8, 8, 1}}) {
+    return choose_by_time(maps, at::kFloat, 256, [&](const MatmulShape& shape) {
+      shapes_.push_back(shape);
+      const auto call = static_cast<int>(shapes_.size()) - 1;
+      return seconds_(shape, call / static_cast<int>(maps.size() * all_matmul_roles.size()));
+    });
+  }
+  size_t rounds() const { return shapes_.size() / all_matmul_roles.size(); }
+  const std::vector<MatmulShape>& shapes() const { return shapes_; }
+
+ private:
+  Seconds seconds_;
+  std::vector<MatmulShape> shapes_;
+};
+
+TEST(MatmulChoice, ThreeEqualRoundsAreEnough) {
+  Timer timer([](const MatmulShape&, int) { return std::vector<MatmulTime>{{aten, 2}, {onednn, 1}}; });
+  const MeasuredChoice measured = timer.choose();
+  EXPECT_EQ(measured.choice, all_of(onednn));
+  EXPECT_DOUBLE_EQ(measured.speedup, 2);
+  EXPECT_TRUE(measured.is_certain);
+  EXPECT_EQ(timer.rounds(), 3);
+}
+
+TEST(MatmulChoice, ADisturbedRoundIsRepeated) {
+  for (const bool first : {true, false}) {
+    Timer timer([&](const MatmulShape& shape, int round) {
+      const bool disturbed = round == (first ? 0 : 1) && shape.role == MatmulRole::forward;
+      return std::vector<MatmulTime>{{aten, 2}, {onednn, disturbed ? 10.0 : 1.0}};
+    });
+    const MeasuredChoice measured = timer.choose();
+    EXPECT_EQ(measured.choice, all_of(onednn));
+    EXPECT_DOUBLE_EQ(measured.speedup, 2) << "of the shortest times";
+    EXPECT_TRUE(measured.is_certain);
+    EXPECT_EQ(timer.rounds(), first ? 4 : 5);
+  }
+}
+
+// The default is disturbed as well as the others.
+TEST(MatmulChoice, RoundsThatDoNotAgreeLeaveTheShortestTimes) {
+  Timer timer([](const MatmulShape& shape, int round) {
+    const bool forward = shape.role == MatmulRole::forward;
+    const double noise = round % 2 == 0 ? 1 : 4;
+    return std::vector<MatmulTime>{{aten, 2 * (forward ? noise : 1)},
+                                   {onednn, (forward ? 1.9 : 1.0) * (forward ? 1 : noise)}};
+  });
+  const MeasuredChoice measured = timer.choose();
+  EXPECT_EQ(measured.choice, (MatmulChoice{{aten, onednn, onednn}}));
+  EXPECT_DOUBLE_EQ(measured.speedup, 6.0 / 4);
+  EXPECT_FALSE(measured.is_certain);
+  EXPECT_EQ(timer.rounds(), 8);
+}
+
+TEST(MatmulChoice, AtenIsKeptUnlessAnotherIsClearlyFaster) {
+  Timer timer([](const MatmulShape& shape, int) {
+    if (shape.role == MatmulRole::weight_gradient)
+      return std::vector<MatmulTime>{{aten, 100}, {onednn, 90}, {mkl, 80}};
+    return std::vector<MatmulTime>{{aten, 100}, {onednn, shape.role == MatmulRole::forward ? 94.0 : 92.0}};
+  });
+  const MeasuredChoice measured = timer.choose();
+  EXPECT_EQ(measured.choice, (MatmulChoice{{aten, onednn, mkl}}));
+  EXPECT_TRUE(measured.is_certain);
+}
+
+TEST(MatmulChoice, OwnProductsArePreferredWhereTheyAreUsable) {
+  Timer timer([](const MatmulShape& shape, int) {
+    const double other = shape.role == MatmulRole::forward ? 92 : 94;
+    return std::vector<MatmulTime>{{aten, 97}, {onednn, other}, {own, 100}};
+  });
+  EXPECT_EQ(timer.choose().choice, (MatmulChoice{{onednn, own, own}}));
+}
+
+TEST(MatmulChoice, MapsCountAsOftenAsTheyOccur) {
+  Timer timer([](const MatmulShape& shape, int) {
+    return std::vector<MatmulTime>{{aten, 3}, {onednn, shape.in == 8 ? 1.0 : 7.0}};
+  });
+  EXPECT_EQ(timer.choose({{4, 8, 1}, {4, 2, 1}}).choice, all_of(aten));
+  EXPECT_EQ(timer.choose({{4, 8, 4}, {4, 2, 1}}).choice, all_of(onednn));
+}
+
+TEST(MatmulChoice, LargeProductsAreTimedWithFewerRows) {
+  Timer timer([](const MatmulShape&, int) { return std::vector<MatmulTime>{{aten, 1}}; });
+  timer.choose({{512, 512, 1}, {8, 8, 1}, {100'000, 1000, 1}});
+  EXPECT_EQ(timer.shapes()[0].rows, 228);
+  EXPECT_EQ(timer.shapes()[1].rows, 256);
+  EXPECT_EQ(timer.shapes()[2].rows, 16);
+  EXPECT_LE(timer.shapes()[0].operations(), 1.2e8);
+}
+
+TEST(MatmulChoice, ProductsAreTimedUnlessATestDoes) {
+  const MeasuredChoice measured = choose_by_time({{7, 5, 1}}, at::kFloat, 16);
+  EXPECT_GT(measured.speedup, 0.5);
+  for (const MatmulRole role : all_matmul_roles)
+    EXPECT_TRUE(is_usable(measured.choice[role], role, at::kFloat));
+}
+
+}  // namespace
+}  // namespace stretto::kernels
