@@ -10,7 +10,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/optim/optim.h"
 #include "stretto/optim_config/schedules/constant.h"
-#include "stretto/trainer/trainer.h"
+#include "stretto/trainer/api/trainer.h"
 
 // trainer_bench [STEPS]: microseconds per step of a model with one parameter by Trainer, with and without a record of each step
 // for three trackers, and by a bare loop of forward, backward and optimizer step. Prints JSON.

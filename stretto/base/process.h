@@ -16,7 +16,7 @@ void fill_standard_descriptors();
 // EPIPE or EFBIG instead of ending the process. For processes that hold the state of a run.
 void ignore_write_signals();
 
-// Blocks SIGUSR1, which requests a save, until a handler is installed (trainer/requests.h); otherwise it would end a
+// Blocks SIGUSR1, which requests a save, until a handler is installed (trainer/run/requests.h); otherwise it would end a
 // process that has not installed one yet. Inherited through exec and by child processes. REQUIRES: no other thread runs
 // yet.
 void hold_save_requests();

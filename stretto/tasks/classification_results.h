@@ -8,7 +8,7 @@
 
 #include "stretto/models/problem_type.h"
 #include "stretto/tensor/batch.h"
-#include "stretto/trainer/module.h"
+#include "stretto/trainer/api/module.h"
 
 namespace stretto {
 

@@ -9,7 +9,7 @@
 
 #include "stretto/config/recipe.h"
 #include "stretto/models/registry.h"
-#include "stretto/trainer/module.h"
+#include "stretto/trainer/api/module.h"
 
 namespace stretto {
 

@@ -9,7 +9,7 @@
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/tasks/token_tagging.h"
-#include "stretto/trainer/training_run.h"
+#include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
 namespace {

@@ -10,8 +10,8 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
-#include "stretto/trainer/matmul_libraries.h"
-#include "stretto/trainer/run_folder.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/run/matmul_libraries.h"
 
 namespace stretto {
 namespace {

@@ -12,9 +12,9 @@
 #include "stretto/data/similar_labels.h"
 #include "stretto/models/text_model.h"
 #include "stretto/text/tokenizer.h"
-#include "stretto/trainer/evaluate.h"
-#include "stretto/trainer/same_inputs.h"
-#include "stretto/trainer/trainer.h"
+#include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/run/evaluate.h"
+#include "stretto/trainer/run/same_inputs.h"
 
 namespace stretto {
 

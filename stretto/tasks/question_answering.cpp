@@ -11,8 +11,8 @@
 #include "stretto/data/summary.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/preparation.h"
-#include "stretto/trainer/run_folder.h"
-#include "stretto/trainer/summary.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/records/summary.h"
 
 namespace stretto {
 namespace {

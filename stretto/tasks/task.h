@@ -9,7 +9,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/config/recipe.h"
 #include "stretto/models/registry.h"
-#include "stretto/trainer/trainer.h"
+#include "stretto/trainer/api/trainer.h"
 
 namespace stretto {
 

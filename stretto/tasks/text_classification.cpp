@@ -12,8 +12,8 @@
 #include "stretto/metrics/glue.h"
 #include "stretto/models/config_json.h"
 #include "stretto/tasks/preparation.h"
-#include "stretto/trainer/run_folder.h"
-#include "stretto/trainer/summary.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/records/summary.h"
 
 namespace stretto {
 

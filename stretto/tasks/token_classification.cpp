@@ -14,8 +14,8 @@
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
 #include "stretto/text/copy_tokenizer.h"
-#include "stretto/trainer/run_folder.h"
-#include "stretto/trainer/summary.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/records/summary.h"
 
 namespace stretto {
 namespace {

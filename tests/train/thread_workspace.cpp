@@ -10,7 +10,7 @@
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/evaluation.h"
 #include "stretto/tasks/task.h"
-#include "stretto/trainer/summary.h"
+#include "stretto/trainer/records/summary.h"
 
 namespace stretto {
 namespace {

@@ -15,7 +15,7 @@
 #include "stretto/programs/arguments/standard_output.h"
 #include "stretto/programs/stretto_rank/short_run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
-#include "stretto/trainer/optimizer_plan.h"
+#include "stretto/trainer/api/optimizer_plan.h"
 
 namespace stretto::rank {
 namespace {

@@ -9,7 +9,7 @@
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/stretto_rank/short_run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
-#include "stretto/trainer/step_profiler.h"
+#include "stretto/trainer/profile/step_profiler.h"
 
 namespace stretto::rank {
 namespace {

@@ -7,7 +7,7 @@
 #include "stretto/programs/arguments/parse.h"
 #include "stretto/programs/stretto_rank/run.h"
 #include "stretto/tensor/block_cache.h"
-#include "stretto/trainer/summary.h"
+#include "stretto/trainer/records/summary.h"
 
 namespace stretto {
 

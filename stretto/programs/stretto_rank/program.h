@@ -6,7 +6,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/config/recipe.h"
 #include "stretto/settings/fields.h"
-#include "stretto/trainer/trainer.h"
+#include "stretto/trainer/api/trainer.h"
 
 namespace stretto {
 

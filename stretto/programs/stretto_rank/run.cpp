@@ -15,8 +15,8 @@
 #include "stretto/programs/arguments/failure.h"
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/arguments/resume_command.h"
-#include "stretto/trainer/run_folder.h"
-#include "stretto/trainer/same_inputs.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/run/same_inputs.h"
 
 namespace stretto::rank {
 namespace {

@@ -1,7 +1,7 @@
 #include "stretto/programs/stretto_rank/run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
 #include "stretto/tasks/task.h"
-#include "stretto/trainer/summary.h"
+#include "stretto/trainer/records/summary.h"
 
 namespace stretto::rank {
 

@@ -3,8 +3,8 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/tasks/task.h"
-#include "stretto/trainer/run_folder.h"
-#include "stretto/trainer/same_inputs.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/run/same_inputs.h"
 
 namespace stretto::rank {
 namespace {

@@ -9,7 +9,7 @@
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/comm/job.h"
 #include "stretto/config/recipe.h"
-#include "stretto/trainer/callback.h"
+#include "stretto/trainer/api/callback.h"
 
 namespace stretto::rank {
 

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+
+#include "stretto/trainer/api/callback.h"
+#include "stretto/trainer/run/monitor.h"
+
+namespace stretto {
+
+// Ends a run by a metric of its evaluations: section early_stopping of the recipe. Its state is in checkpoints, so that a run
+// that it ended remains ended when its command is repeated, unless the settings allow more now.
+class EarlyStopping : public Callback {
+ public:
+  // `monitor`: the metric where config.monitor is unset. Throws ConfigError for a metric without a known direction.
+  EarlyStopping(const EarlyStoppingConfig& config, const std::string& monitor);
+
+  std::string name() const override { return "early_stopping"; }
+  bool reads_parameters() const override { return false; }
+  const Monitor& monitor() const { return monitor_; }
+
+  void fit_start(FitContext& fit) override;
+  void evaluation_end(FitContext& fit, const Metrics& metrics) override;
+  void add_state(State& state) const override;
+  void resume(const State& state) override;
+
+ private:
+  std::string reason_to_stop() const;
+
+  EarlyStoppingConfig config_;
+  Monitor monitor_;
+  std::optional<double> best_;
+  std::optional<double> last_;  // of the last evaluation
+  int64_t waited_ = 0;          // evaluations without improvement
+};
+
+}  // namespace stretto

@@ -1,0 +1,331 @@
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include "stretto/optim_config/schedules/step_lr.h"
+#include "stretto/trainer/api/manual_optimization.h"
+#include "stretto/trainer/run/loop_fixture.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct Gan : torch::nn::Module {
+  Gan() {
+    generator = register_module("generator", std::make_shared<torch::nn::LinearImpl>(2, 4));
+    discriminator = register_module("discriminator", std::make_shared<torch::nn::LinearImpl>(4, 1));
+    at::NoGradGuard no_grad;
+    double value = -0.4;
+    for (Tensor& parameter : parameters()) {
+      parameter.copy_(at::linspace(value, value + 0.3, parameter.numel()).view_as(parameter));
+      value += 0.2;
+    }
+  }
+  std::shared_ptr<torch::nn::LinearImpl> generator, discriminator;
+};
+
+// The noise of a sample is a function of its index, so that it does not depend on the ranks.
+Tensor noise_of(const Batch& batch) {
+  const Tensor index = at::tensor(batch.sample_ids, at::kDouble);
+  return at::stack({at::sin(index * 3), at::cos(index * 5)}, 1);
+}
+
+struct GanTask : Module {
+  GanTask() : net(model(std::make_shared<Gan>())) {}
+  bool automatic_optimization() const override { return false; }
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    ManualOptimization& manual = context.manual();
+    const Tensor real = batch.at("x"), fake = net->generator->forward(noise_of(batch));
+    const auto loss = [&](const Tensor& logits, double target) {
+      const Tensor sum = at::binary_cross_entropy_with_logits(logits, at::full_like(logits, target), {}, {},
+                                                              at::Reduction::Sum);
+      return Loss(sum, batch.count);
+    };
+    const Loss on_real = loss(net->discriminator->forward(real), 1);
+    manual.backward(on_real);
+    manual.backward({loss(net->discriminator->forward(fake.detach()), 0).sum, 0});
+    manual.step("discriminator");
+    const Loss generated = loss(net->discriminator->forward(fake), 1);
+    manual.backward(generated);
+    manual.step("generator");
+    context.log("loss_generator", generated.sum.item<double>() / generated.count);
+    context.log("lr_generator", manual.lr("generator"));
+    return on_real;
+  }
+  Tensor validation_step(const Batch& batch, StepContext& context) override {
+    const Tensor logits = net->discriminator->forward(batch.at("x"));
+    context.log("loss", at::softplus(-logits).mean().item<double>());
+    return {};
+  }
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan.several.push_back({"generator", "generator.*", optim::adamw({.lr = 0.05, .weight_decay = 0.1}),
+                            optim::step_lr({.step_size = 5, .gamma = 0.5})});
+    plan.several.push_back({"discriminator", "discriminator.*", optim::sgd({.lr = 0.1, .momentum = 0.9})});
+    return plan;
+  }
+  std::shared_ptr<Gan> net;
+  int64_t samples = 0;  // of the fixture
+};
+
+constexpr std::pair<const char*, const char*> strategies_and_backends[] = {
+    {"ddp", "shm"}, {"ddp", "tcp"}, {"zero1", "shm"}, {"zero1", "tcp"}};
+
+class ManualTest : public LoopTest {
+ protected:
+  ManualTest() {
+    recipe_.training.epochs = 2;
+    recipe_.track.log_every = 1;
+    recipe_.evaluate.every = "never";  // then the model is that of the last step
+  }
+  template <class Task = GanTask>
+  NamedTensors train(int ranks, const std::string& name) {
+    recipe_.output = folder_.path() / name;
+    fit<Task>(ranks);
+    return SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
+  }
+};
+
+// The same GAN in a loop of torch, over the batches that the run had.
+struct RecordsBatches : GanTask {
+  static inline std::vector<std::vector<int64_t>> batches;
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    batches.push_back(batch.sample_ids);
+    return GanTask::training_step(batch, context);
+  }
+};
+
+TEST_F(ManualTest, AGanTrainsAsInALoopOfTorch) {
+  recipe_.training.max_grad_norm = 0;
+  RecordsBatches::batches.clear();
+  const NamedTensors found = train<RecordsBatches>(1, "run");
+  ASSERT_EQ(RecordsBatches::batches.size(), 14U);
+  Gan net;
+  net.to(at::kDouble);
+  torch::optim::SGD discriminator(net.discriminator->parameters(),
+                                  torch::optim::SGDOptions(0.1).momentum(0.9));
+  // By default, biases have no weight decay.
+  torch::optim::AdamW weights({net.generator->weight}, torch::optim::AdamWOptions(0.05).weight_decay(0.1));
+  torch::optim::AdamW biases({net.generator->bias}, torch::optim::AdamWOptions(0.05).weight_decay(0));
+  const Points points(27);
+  int64_t step = 0;
+  for (const auto& samples : RecordsBatches::batches) {
+    std::vector<Tensor> x;
+    for (const int64_t sample : samples) x.push_back(points.sample(sample).at("x"));
+    Batch batch;
+    batch.sample_ids = samples;
+    const Tensor real = at::stack(x), fake = net.generator->forward(noise_of(batch));
+    const auto loss = [](const Tensor& logits, double target) {
+      return at::binary_cross_entropy_with_logits(logits, at::full_like(logits, target));
+    };
+    net.zero_grad();
+    (loss(net.discriminator->forward(real), 1) + loss(net.discriminator->forward(fake.detach()), 0))
+        .backward();
+    discriminator.step();
+    net.zero_grad();
+    loss(net.discriminator->forward(fake), 1).backward();
+    const double lr = 0.05 * std::pow(0.5, step++ / 5);
+    weights.param_groups()[0].options().set_lr(lr);
+    biases.param_groups()[0].options().set_lr(lr);
+    weights.step();
+    biases.step();
+  }
+  for (const auto& item : net.named_parameters())
+    EXPECT_TRUE(found.at(item.key()).to(at::kDouble).allclose(item.value(), 1e-6, 1e-9)) << item.key();
+}
+
+TEST_F(ManualTest, IsTheSameForAnyNumberOfRanks) {
+  recipe_.evaluate.every = "epoch";
+  recipe_.training.max_grad_norm = 0.1;
+  const NamedTensors alone = train(1, "alone");
+  const auto means = [&](const char* name) {
+    std::vector<double> values;
+    for (const auto& record : records()) {
+      if (record.contains(name)) values.push_back(record.at(name));
+    }
+    return values;
+  };
+  const auto losses = means("loss_generator"), rates = means("lr_generator");
+  ASSERT_EQ(losses.size(), 14U);
+  EXPECT_DOUBLE_EQ(rates.front(), 0.05);
+  EXPECT_DOUBLE_EQ(rates.back(), 0.0125) << "the schedule counts its optimizer's steps";
+  for (const auto& [strategy, backend] : strategies_and_backends) {
+    recipe_.training.strategy = strategy;
+    backend_ = backend;
+    for (const int ranks : {2, 3}) {  // the last batch of an epoch has 3 samples; of 4 divided by 3
+      const std::string which = fmt::format("{}-{}-{}", strategy, backend, ranks);
+      const NamedTensors several = train(ranks, which);
+      for (const auto& [name, tensor] : alone)
+        EXPECT_TRUE(tensor.allclose(several.at(name), 1e-9, 1e-12)) << name << " " << which;
+      const auto found = means("loss_generator");
+      ASSERT_EQ(found.size(), losses.size());
+      for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(found[i], losses[i], 1e-9) << which << " " << i;
+    }
+  }
+}
+
+// The generator's loss also gives the discriminator a gradient, which its own step does not use.
+struct OtherGradientsAreNotFinite : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor &weight = net->generator->weight, &other = net->discriminator->weight;
+    const Tensor sum = weight.square().sum() * batch.count + (other - other.detach()).abs().sqrt().sum();
+    context.manual().backward({sum, batch.count});
+    context.manual().step("generator");
+    return {sum.detach(), batch.count};
+  }
+};
+
+TEST_F(ManualTest, AStepUsesNoGradientsOfOtherOptimizers) {
+  const NamedTensors alone = train<OtherGradientsAreNotFinite>(1, "alone");
+  for (const auto& [strategy, backend] : strategies_and_backends) {
+    recipe_.training.strategy = strategy;
+    backend_ = backend;
+    const NamedTensors two = train<OtherGradientsAreNotFinite>(2, fmt::format("{}-{}", strategy, backend));
+    for (const auto& [name, tensor] : alone)
+      EXPECT_TRUE(tensor.allclose(two.at(name), 1e-9, 1e-12)) << name << " " << strategy << " " << backend;
+  }
+}
+
+// The second epoch uses other rows of the table than the first, which are then left as they are.
+struct TableTask : Module {
+  struct Net : torch::nn::Module {
+    Net() {
+      table = register_module("table", std::make_shared<nn::Embedding>(30, 4, /*sparse=*/true));
+      head = register_module("head", std::make_shared<nn::Linear>(4, 1));
+      at::NoGradGuard no_grad;
+      for (Tensor& parameter : parameters()) parameter.fill_(0.25);
+    }
+    std::shared_ptr<nn::Embedding> table;
+    std::shared_ptr<nn::Linear> head;
+  };
+  TableTask() : net(model(std::make_shared<Net>())) {}
+  bool automatic_optimization() const override { return false; }
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const Tensor ids = at::tensor(batch.sample_ids, at::kLong).remainder(10) + 10 * context.epoch;
+    const Tensor of_first_epoch = net->table->weight.detach().slice(0, 0, 10);
+    if (context.epoch == 1 && !after_first_epoch.defined()) after_first_epoch = of_first_epoch.clone();
+    EXPECT_TRUE(context.epoch == 0 || of_first_epoch.equal(after_first_epoch)) << "step " << context.step;
+    const Tensor x = batch.at("x") + net->table->forward(ids);
+    const Loss loss(at::mse_loss(net->head->forward(x), batch.at("y"), at::Reduction::Sum), batch.count);
+    context.manual().backward(loss);
+    context.manual().step(context.step % 2 == 0 ? "table" : "head");
+    return loss;
+  }
+  Tensor validation_step(const Batch&, StepContext&) override { return {}; }
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan.several.push_back({"table", "table.*", optim::sparse_adam({.lr = 0.01}), optim::constant()});
+    plan.several.push_back({"head", "head.*", optim::sgd({.lr = 0.01}), optim::constant()});
+    return plan;
+  }
+  std::shared_ptr<Net> net;
+  Tensor after_first_epoch;
+  int64_t samples = 0;  // of the fixture
+};
+
+TEST_F(ManualTest, SparseAdamLeavesRowsThatWereNotUsed) {
+  recipe_.training.max_grad_value = 0.5;
+  recipe_.checkpoint.monitor = std::nullopt;
+  const NamedTensors alone = train<TableTask>(1, "alone");
+  const Tensor table = alone.at("table.weight");
+  EXPECT_TRUE(table.slice(0, 20).eq(0.25).all().item<bool>());
+  EXPECT_TRUE(table.slice(0, 0, 20).ne(0.25).any(1).sum().item<int64_t>() > 10) << "of both epochs";
+  for (const auto& [strategy, backend] : strategies_and_backends) {
+    recipe_.training.strategy = strategy;
+    backend_ = backend;
+    const NamedTensors two = train<TableTask>(2, fmt::format("{}-{}", strategy, backend));
+    for (const auto& [name, tensor] : alone)
+      EXPECT_TRUE(tensor.allclose(two.at(name), 1e-9, 1e-12)) << name << " " << strategy << " " << backend;
+  }
+}
+
+TEST_F(ManualTest, RanksWithoutSamplesTakePart) {
+  recipe_.training.global_batch_size = 2;
+  const NamedTensors alone = train(1, "alone");
+  const NamedTensors three = train(3, "three");
+  for (const auto& [name, tensor] : alone) EXPECT_TRUE(tensor.allclose(three.at(name), 1e-9, 1e-12)) << name;
+}
+
+TEST_F(ManualTest, ResumesExactly) {
+  recipe_.checkpoint.every = "5";
+  recipe_.checkpoint.keep_last = 0;
+  for (const int ranks : {1, 2}) {
+    recipe_.resume = "auto";
+    const NamedTensors whole = train(ranks, "whole" + std::to_string(ranks));
+    recipe_.resume = recipe_.output / "checkpoints/step-00000005";
+    const NamedTensors resumed = train(ranks, "resumed" + std::to_string(ranks));
+    for (const auto& [name, tensor] : whole) EXPECT_TRUE(tensor.equal(resumed.at(name))) << name << ranks;
+  }
+}
+
+struct StepsNothing : GanTask {
+  Loss training_step(const Batch& batch, StepContext&) override { return {at::zeros({}), batch.count}; }
+};
+struct StepsWithoutGradients : GanTask {
+  Loss training_step(const Batch&, StepContext& context) override {
+    context.manual().step("generator");
+    return {};
+  }
+};
+struct StepsUnknown : GanTask {
+  Loss training_step(const Batch&, StepContext& context) override {
+    context.manual().step("genrator");
+    return {};
+  }
+};
+struct WithoutPlan : GanTask {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override { return plan; }
+};
+struct MissesParameters : GanTask {
+  OptimizerPlan configure_optimizers(OptimizerPlan plan) override {
+    plan.several.push_back({"generator", "generator.*", optim::adamw({})});
+    return plan;
+  }
+};
+struct Diverges : GanTask {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.manual().backward({net->generator->weight.sum() * INFINITY, batch.count});
+    context.manual().step("generator");
+    return {};
+  }
+};
+struct AutomaticAsksForManual : Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.manual();
+    return Line::training_step(batch, context);
+  }
+};
+
+TEST_F(ManualTest, MistakesAreNamed) {
+  const auto expect = [&](auto task, const char* message) {
+    EXPECT_THAT([&] { fit<decltype(task)>(); }, ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  expect(StepsNothing(), "training_step stepped no optimizer");
+  expect(StepsWithoutGradients(), "step(\"generator\"): there are no gradients");
+  expect(StepsUnknown(), "there is no optimizer \"genrator\"; did you mean \"generator\"?");
+  expect(WithoutPlan(),
+         "automatic_optimization() is false, so OptimizerPlan::several must name the optimizers");
+  expect(MissesParameters(), "no optimizer has the parameter discriminator.weight");
+  expect(Diverges(), "step 1 of optimizer \"generator\": the loss is not finite");
+  expect(AutomaticAsksForManual(), "there are no optimizers to step here");
+}
+
+TEST_F(ManualTest, WhatItCannotBeCombinedWithIsRefusedAtTheStart) {
+  const auto expect = [&](const char* message, int ranks = 1) {
+    EXPECT_THAT([&] { fit<GanTask>(ranks); }, ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  recipe_.ema.decay = 0.9;
+  expect("ema.decay");
+  recipe_.ema.decay = std::nullopt;
+  recipe_.training.on_nonfinite = "skip";
+  expect("training.on_nonfinite: skip cannot be combined with manual optimization");
+  recipe_.training.on_nonfinite = "stop";
+  recipe_.training.batch_size = 2;
+  expect("training.grad_accumulation_steps: 2 cannot be combined with manual optimization");
+  recipe_.training.batch_size = std::nullopt;
+  recipe_.training.strategy = "zero2";
+  expect("training.strategy: zero2 cannot be combined with manual optimization", 2);
+}
+
+}  // namespace
+}  // namespace stretto

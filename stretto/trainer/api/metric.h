@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/comm/group.h"
+#include "stretto/trainer/records/logged_values.h"
+
+namespace stretto {
+
+// A metric of an evaluation: a state to which each rank adds that of its samples, and values computed from the state of all
+// ranks. Module::metric() registers it; validation_step or test_step updates it. Each evaluation begins with an empty state, to
+// which every sample of the dataset is added once, so the values do not depend on the number of ranks (of sums that are not whole
+// numbers, beyond rounding). What is added outside of an evaluation, by training_step for instance, is ignored.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+
+  // The values, by the names under which they are logged and monitored. Called on rank 0 after the evaluation. Throws Error if
+  // the state has no samples.
+  virtual Metrics compute() const = 0;
+
+  // Of this rank during an evaluation; of all ranks, on every rank, afterwards.
+  const Tensor& state() const { return state_; }
+
+ protected:
+  enum class Kind {
+    sum,  // one tensor; what is added is summed up
+    rows  // what is added is appended; in no particular order over the ranks
+  };
+  // `shape`: of the sum, or of one row. The state is float64 on the CPU.
+  Metric(Kind kind, std::vector<int64_t> shape) : kind_(kind), shape_(std::move(shape)) { clear(); }
+
+  // `values`: of `shape`, or [N, shape] of any N; any type and device. Throws ShapeError for others.
+  void add(const Tensor& values);
+  bool counts() const { return counts_; }
+
+ private:
+  friend class EvaluatedMetrics;
+  void clear();
+  std::string bytes() const;
+  void add_bytes(const std::string& bytes);
+
+  Kind kind_;
+  std::vector<int64_t> shape_;
+  Tensor state_;
+  std::vector<Tensor> parts_;  // rows not yet joined
+  bool counts_ = false;
+};
+
+// While it lives, updates of these metrics count.
+class EvaluatedMetrics {
+ public:
+  explicit EvaluatedMetrics(const std::vector<std::shared_ptr<Metric>>& metrics);
+  ~EvaluatedMetrics() { count(false); }
+  EvaluatedMetrics(const EvaluatedMetrics&) = delete;
+  EvaluatedMetrics& operator=(const EvaluatedMetrics&) = delete;
+
+  // Whether updates count from now on: not those of a batch that only keeps this rank in step with the others.
+  void count(bool counts);
+
+  // Gives every rank the state of all. Collective.
+  void collect(Group& group);
+
+  // All values. Throws ConfigError if two metrics, or a metric and `logged`, have the same name.
+  void add_values(Metrics& logged) const;
+
+ private:
+  const std::vector<std::shared_ptr<Metric>>& metrics_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,215 @@
+#include "stretto/trainer/api/metric.h"
+
+#include <cmath>
+
+#include "stretto/trainer/api/standard_metrics.h"
+#include "stretto/trainer/run/loop_fixture.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// Sample i has class i % 3 and is predicted as a function of i alone; every fifth label is ignored.
+int64_t gold_of(int64_t sample) { return sample % 5 == 4 ? -100 : sample % 3; }
+int64_t predicted_of(int64_t sample) { return sample * 7 % 11 % 3; }
+
+struct Measured : Line {
+  Measured() {
+    const auto rmse = [](const Tensor& sum) -> Metrics {
+      return {{"rmse", std::sqrt((sum[0] / sum[1]).item<double>())}};
+    };
+    classes = metric(std::make_shared<ClassMetric>(
+        3, std::vector<std::string>{"accuracy", "precision_macro", "recall_macro", "f1_macro", "f1_micro",
+                                    "matthews_correlation"}));
+    mean = metric(std::make_shared<MeanMetric>("mean_index"));
+    perplexity = metric(std::make_shared<PerplexityMetric>());
+    auroc = metric(std::make_shared<AurocMetric>());
+    error = metric(std::make_shared<SumMetric>(std::vector<int64_t>{2}, rmse));
+    largest = metric(std::make_shared<RowMetric>(1, [](const Tensor& rows) -> Metrics {
+      return {{"largest", rows.max().item<double>()}};
+    }));
+  }
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    update(batch);  // not counted
+    return Line::training_step(batch, context);
+  }
+  Tensor validation_step(const Batch& batch, StepContext& context) override {
+    Line::validation_step(batch, context);
+    update(batch);
+    return {};
+  }
+  void update(const Batch& batch) {
+    std::vector<int64_t> gold, predicted;
+    for (const int64_t sample : batch.sample_ids) {
+      gold.push_back(gold_of(sample));
+      predicted.push_back(predicted_of(sample));
+    }
+    const Tensor index = at::tensor(batch.sample_ids, at::kDouble);
+    classes->update(at::tensor(predicted), at::tensor(gold));
+    mean->update(index);
+    perplexity->update(Loss(index.sum() / 100, batch.count));
+    auroc->update(index.remainder(4), index.remainder(2));
+    error->update(at::stack({index.square().sum(), at::scalar_tensor(batch.count, at::kDouble)}));
+    largest->update(index.unsqueeze(1));
+  }
+  std::shared_ptr<ClassMetric> classes;
+  std::shared_ptr<MeanMetric> mean;
+  std::shared_ptr<PerplexityMetric> perplexity;
+  std::shared_ptr<AurocMetric> auroc;
+  std::shared_ptr<SumMetric> error;
+  std::shared_ptr<RowMetric> largest;
+};
+
+// 10 validation samples divide neither by 3 ranks nor by batches of 4.
+class MetricTest : public LoopTest {
+ protected:
+  MetricTest() {
+    recipe_.training.epochs = 1;
+    recipe_.evaluate.batch_size = 4;
+  }
+};
+
+TEST_F(MetricTest, HasTheSameValuesForAnyNumberOfRanks) {
+  std::vector<int64_t> gold, predicted;
+  std::vector<double> scores, labels;
+  for (int64_t i = 0; i < 10; ++i) {
+    scores.push_back(static_cast<double>(i % 4));
+    labels.push_back(static_cast<double>(i % 2));
+    if (gold_of(i) < 0) continue;
+    gold.push_back(gold_of(i));
+    predicted.push_back(predicted_of(i));
+  }
+  const metrics::Confusion confusion(predicted, gold, 3);
+  for (const char* strategy : {"ddp", "fsdp"}) {
+    for (const int ranks : {1, 2, 3}) {
+      recipe_.training.strategy = strategy;
+      recipe_.training.shared_parameters =
+          "off";  // fsdp: ranks without samples evaluate a stand-in, which must not count
+      recipe_.output = folder_.path() / (strategy + std::to_string(ranks));
+      const Metrics found = fit<Measured>(ranks).best.value();
+      for (const char* name :
+           {"accuracy", "precision_macro", "recall_macro", "f1_macro", "f1_micro", "matthews_correlation"}) {
+        EXPECT_EQ(found.at(name), metrics::classification_metric(name, confusion)) << name << ranks;
+      }
+      EXPECT_EQ(found.at("mean_index"), 4.5) << ranks;
+      EXPECT_NEAR(found.at("perplexity"), std::exp(0.045), 1e-14) << ranks;
+      EXPECT_EQ(found.at("auroc"), metrics::area_under_roc(scores, labels)) << ranks;
+      EXPECT_EQ(found.at("rmse"), std::sqrt(28.5)) << ranks;
+      EXPECT_EQ(found.at("largest"), 9) << ranks;
+    }
+  }
+}
+
+TEST_F(MetricTest, CanBeMonitored) {
+  recipe_.checkpoint.monitor = "auroc";
+  EXPECT_TRUE(fit<Measured>().best.has_value());
+  recipe_.checkpoint.monitor = "mean_index";
+  EXPECT_THAT([&] { fit<Measured>(); },
+              ThrowsMessage<ConfigError>(HasSubstr("set checkpoint.mode to max or min")));
+}
+
+struct NeverUpdated : Line {
+  NeverUpdated() { metric(std::make_shared<MeanMetric>("accuracy")); }
+};
+
+struct NamedTwice : Measured {
+  NamedTwice() { metric(mean); }
+};
+
+TEST_F(MetricTest, MistakesAreNamed) {
+  EXPECT_THAT([&] { fit<NeverUpdated>(); },
+              ThrowsMessage<Error>(HasSubstr("metric \"accuracy\": no sample was added in the evaluation")));
+  EXPECT_THAT([&] { fit<NamedTwice>(); },
+              ThrowsMessage<Error>(
+                  HasSubstr("metric \"mean_index\": another value of the evaluation has the same name")));
+  EXPECT_THAT([] { ClassMetric(3, {"acuracy"}); },
+              ThrowsMessage<ConfigError>(
+                  HasSubstr("\"acuracy\" is not a metric of classes; did you mean \"accuracy\"?")));
+  EXPECT_THAT([] { ClassMetric(3, {"f1"}); },
+              ThrowsMessage<ConfigError>(HasSubstr("use f1_macro or f1_micro")));
+  ClassMetric classes(3, {"accuracy"});
+  EXPECT_THAT(
+      [&] {
+        classes.update(at::zeros({4, 2}), at::zeros({4}, at::kLong));
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("or scores with a last dimension of 3")));
+  AurocMetric auroc;
+  EXPECT_THAT(
+      [&] {
+        auroc.update(at::zeros({4, 2}), at::zeros({4}));
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("expected both [N]")));
+  SumMetric sum({2}, [](const Tensor&) { return Metrics(); });
+  EXPECT_THAT([&] { sum.update(at::zeros({3})); }, ThrowsMessage<ShapeError>(HasSubstr("expected [2]")));
+}
+
+// --- log()
+
+struct LogsBoth : Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    const double mean = at::tensor(batch.sample_ids, at::kDouble).mean().item<double>();
+    context.log("both", mean, {.prog_bar = false, .on_epoch = true});
+    context.log("epoch_only", mean, {.on_step = false, .on_epoch = true});
+    context.log("step_only", mean, LogOptions{});
+    return Line::training_step(batch, context);
+  }
+  void on_train_batch_end(const StepReport& report) override { steps.push_back(report.step); }
+  std::vector<int64_t> steps;
+  ~LogsBoth() override { EXPECT_EQ(steps.size(), 14U); }
+};
+
+TEST_F(MetricTest, LoggedValuesHaveMeansOverStepsAndEpochs) {
+  recipe_.training.epochs = 2;
+  recipe_.track.log_every = 3;
+  for (const int ranks : {1, 2, 3}) {
+    recipe_.output = folder_.path() / std::to_string(ranks);
+    fit<LogsBoth>(ranks);
+    EXPECT_EQ(steps_with("step_only"), (std::vector<int64_t>{3, 6, 7, 9, 12, 14})) << ranks;
+    EXPECT_EQ(steps_with("epoch_only"), (std::vector<int64_t>{7, 14})) << ranks;
+    EXPECT_EQ(steps_with("both_epoch"), (std::vector<int64_t>{7, 14})) << ranks;
+    for (const auto& record : records()) {
+      if (!record.contains("epoch_only")) continue;
+      EXPECT_NEAR(record.at("epoch_only"), 13, 1e-12) << "the mean over the 27 samples of the epoch";
+      EXPECT_NEAR(record.at("both_epoch"), 13, 1e-12);
+    }
+  }
+}
+
+TEST_F(MetricTest, LoggedMeansOfAnEpochSurviveAResumeInsideIt) {
+  recipe_.checkpoint.every = "3";
+  recipe_.checkpoint.keep_last = 0;
+  recipe_.training.epochs = 2;
+  fit<LogsBoth>(2);
+  const auto whole = records();
+  recipe_.resume = recipe_.output / "checkpoints/step-00000003";
+  recipe_.output = folder_.path() / "resumed";
+  struct Resumed : LogsBoth {
+    ~Resumed() override { steps.resize(14); }
+  };
+  EXPECT_EQ(fit<Resumed>(2).resumed_after, 3);
+  const auto epoch_means = [](const std::vector<nlohmann::json>& all) {
+    std::vector<double> means;
+    for (const auto& record : all) {
+      if (record.contains("both_epoch")) means.push_back(record.at("both_epoch"));
+    }
+    return means;
+  };
+  EXPECT_EQ(epoch_means(records()), epoch_means(whole));
+}
+
+struct LogsNothing : Line {
+  Loss training_step(const Batch& batch, StepContext& context) override {
+    context.log("value", 1, {.on_step = false});
+    return Line::training_step(batch, context);
+  }
+};
+
+TEST_F(MetricTest, AValueThatWouldNotBeRecordedIsRefused) {
+  EXPECT_THAT([&] { fit<LogsNothing>(); },
+              ThrowsMessage<ConfigError>(HasSubstr("neither on_step nor on_epoch is set")));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,98 @@
+#include "stretto/trainer/api/module.h"
+
+#include <set>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+Tensor Module::validation_step(const Batch& batch, StepContext& context) {
+  if (!automatic_optimization()) {
+    throw ConfigError(
+        "validation_step is not overridden, and training_step cannot be evaluated, because it steps optimizers; override validation_step");
+  }
+  const Loss loss = training_step(batch, context);
+  if (loss.count > 0) context.log("loss", loss.sum.item<double>() / loss.count, loss.count);
+  return {};
+}
+
+Metrics Module::metrics(const Tensor& rows) const {
+  throw ConfigError(
+      "validation_step returns rows {}, but metrics() is not overridden to compute metrics from them: override metrics()",
+      describe(rows));
+}
+
+Tensor Module::predict_step(const Batch&, StepContext&) {
+  throw ConfigError("predict_step is not overridden; return one row of float64 values per sample from it");
+}
+
+void Module::save(const std::filesystem::path& folder, const NamedTensors& weights) const {
+  save_safetensors(folder / "model.safetensors", weights);
+}
+
+void Module::load(const std::filesystem::path& folder) {
+  const SafetensorsFile file(folder / "model.safetensors");
+  NamedTensors stored = file.load_all();
+  at::NoGradGuard no_grad;
+  std::set<const void*> filled;  // tied tensors are in the file under their first name
+  const auto fill = [&](const std::string& name, Tensor& tensor) {
+    if (!filled.insert(tensor.unsafeGetTensorImpl()).second) return;
+    const auto found = stored.find(name);
+    if (found == stored.end())
+      throw DataError("{}: there is no {}, which the module has; load the model of the same module",
+                      (folder / "model.safetensors").string(), name);
+    if (found->second.sizes() != tensor.sizes()) {
+      throw DataError("{}: {} is {}; the module's is [{}]", (folder / "model.safetensors").string(), name,
+                      describe(found->second), fmt::join(tensor.sizes(), ", "));
+    }
+    tensor.set_data(found->second.to(tensor.device()));
+    stored.erase(found);
+  };
+  for (auto& item : root().named_parameters()) fill(item.key(), item.value());
+  for (auto& item : root().named_buffers()) fill(item.key(), item.value());
+  if (!stored.empty())
+    throw DataError("{}: the module has no {}; load the model of the same module",
+                    (folder / "model.safetensors").string(), stored.begin()->first);
+}
+
+void Module::register_metric(std::shared_ptr<Metric> metric) {
+  if (metric == nullptr) throw ConfigError("metric() was called with a null pointer; pass a Metric");
+  metrics_.push_back(std::move(metric));
+}
+
+void Module::register_root(std::shared_ptr<torch::nn::Module> module) {
+  if (module == nullptr)
+    throw ConfigError("model() was called with a null pointer; pass a torch::nn::Module");
+  if (root_ != nullptr) {
+    throw ConfigError(
+        "model() was called twice; register one torch::nn::Module that contains all trainable modules");
+  }
+  root_ = std::move(module);
+}
+
+void Module::register_teacher(std::shared_ptr<torch::nn::Module> module) {
+  if (module == nullptr)
+    throw ConfigError("teacher() was called with a null pointer; pass a torch::nn::Module");
+  teachers_.push_back(std::move(module));
+}
+
+const std::shared_ptr<torch::nn::Module>& Module::require_root() const {
+  if (root_ == nullptr) {
+    throw ConfigError(
+        "the module has no model: register it in the constructor, as in net_(model(std::make_shared<Net>()))");
+  }
+  return root_;
+}
+
+void load_all_parameters(Module& module) {
+  std::vector<std::string> names;
+  for (const auto& item : module.root().named_parameters()) names.push_back(item.key());
+  module.load_parameters(names);
+}
+
+Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples) {
+  return dataset.pack_with(samples,
+                           [&](std::span<const data::Sample> single) { return module.collate(single); });
+}
+
+}  // namespace stretto

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <torch/nn/module.h>
+
+#include "stretto/data/samples.h"
+#include "stretto/tensor/batch.h"
+#include "stretto/tensor/safetensors.h"
+#include "stretto/trainer/api/metric.h"
+#include "stretto/trainer/api/optimizer_plan.h"
+#include "stretto/trainer/api/step_context.h"
+
+namespace stretto {
+
+struct StepReport;  // training_run.h
+
+// A training task: a Module defines the steps, the Trainer runs the loop. The constructor registers the model; only
+// training_step must be overridden.
+//
+//   class Regression : public Module {
+//    public:
+//     Regression() : net_(model(std::make_shared<nn::Linear>(8, 1))) {}
+//     Loss training_step(const Batch& batch, StepContext&) override {
+//       return loss_of_mean(at::mse_loss(net_->forward(batch.at("x")), batch.at("y")), batch.count);
+//     }
+//    private:
+//     std::shared_ptr<nn::Linear> net_;
+//   };
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  // Returns the loss of the batch as a sum, with its autograd graph, and the number of samples or tokens in the sum.
+  virtual Loss training_step(const Batch& batch, StepContext& context) = 0;
+
+  // Called under NoGradGuard. Values passed to context.log become metrics: their means over the dataset. For metrics
+  // that are not means over samples (F1, correlations), return one row of values per sample, [batch.count, K] float64
+  // in the order of the batch, from which metrics() computes them; else an undefined tensor. Rows of all ranks are
+  // gathered in dataset order, each sample once. The default logs the loss of training_step.
+  virtual Tensor validation_step(const Batch& batch, StepContext& context);
+
+  // Computes metrics of the whole dataset from its rows [dataset size, K]. Called on rank 0 if validation_step returns
+  // rows.
+  virtual Metrics metrics(const Tensor& rows) const;
+
+  // A table of the same rows for the log: of each class, where that has a meaning. "": none. Called on rank 0 for evaluate.by_class.
+  virtual std::string table(const Tensor& /*rows*/) const { return ""; }
+
+  // The same for Trainer::test(); validation_step unless it is overridden.
+  virtual Tensor test_step(const Batch& batch, StepContext& context) {
+    return validation_step(batch, context);
+  }
+
+  // For Trainer::predict(): one row of values per sample, [batch.count, K] float64 in the order of the batch. Called under
+  // NoGradGuard.
+  virtual Tensor predict_step(const Batch& batch, StepContext& context);
+
+  // Called on every rank after each optimizer step (with manual optimization: after the steps of each batch), before callbacks.
+  // `report.step` is the number of steps done, `report.loss` the mean over the global batch.
+  virtual void on_train_batch_end(const StepReport& /*report*/) {}
+
+  // False: training_step calls backward and steps the optimizers of OptimizerPlan::several itself, by context.manual(). The loss
+  // that it returns is only recorded, so it need not require grad.
+  virtual bool automatic_optimization() const { return true; }
+
+  // Returns the optimizer, schedule and parameter groups. `plan` is that of the recipe. Called once, when training
+  // begins.
+  virtual OptimizerPlan configure_optimizers(OptimizerPlan plan) { return plan; }
+
+  // Joins samples of a data::SampleDataset into one batch. Must be thread-safe.
+  virtual Batch collate(std::span<const data::Sample> samples) const { return data::pad_and_stack(samples); }
+
+  // Called with the names of some parameters of root() before their values are read for the first time, with every name once, in
+  // the same order on all ranks. A module that loads or initialises parameters here, instead of in its constructor, is never in
+  // the memory of one rank as a whole where the strategy shards it. What root() holds before must have the right shapes only:
+  // memory that was never written to, as layers of stretto::nn begin with, takes no room.
+  virtual void load_parameters(std::span<const std::string> /*names*/) {}
+
+  // Writes the trained model into the empty `folder`. `weights`: its parameters and buffers at master precision, by
+  // their names in root(). The default writes model.safetensors.
+  virtual void save(const std::filesystem::path& folder, const NamedTensors& weights) const;
+
+  // Reads into root() what save() wrote into `folder`. The default reads model.safetensors. Throws DataError for a tensor that is
+  // missing, superfluous or of another shape.
+  virtual void load(const std::filesystem::path& folder);
+
+  // The config.json that save() writes, which checkpoints store for `stretto convert`; null if it writes none.
+  virtual nlohmann::json exported_config() const { return nullptr; }
+
+  // Settings of the model that affect computation: a run can be resumed only if each value is unchanged.
+  virtual nlohmann::json model_config() const { return nlohmann::json::object(); }
+
+  // The registered teachers, in order.
+  const std::vector<std::shared_ptr<torch::nn::Module>>& teachers() const { return teachers_; }
+
+  // The registered metrics, in order.
+  const std::vector<std::shared_ptr<Metric>>& metric_objects() const { return metrics_; }
+
+  // The registered module. Throws ConfigError if there is none.
+  torch::nn::Module& root() { return *require_root(); }
+  const torch::nn::Module& root() const { return *require_root(); }
+
+ protected:
+  // Registers the module to train. Throws ConfigError if called twice.
+  template <class M>
+  std::shared_ptr<M> model(std::shared_ptr<M> module) {
+    register_root(module);
+    return module;
+  }
+
+  // Registers a module that steps use but that is not trained, such as the teacher of a distillation. fit() moves it to the
+  // device, in the precision of the run, gives all ranks rank 0's weights, sets it to evaluation mode and freezes it. It has no
+  // gradients and no optimizer state, and is neither in checkpoints nor in the saved model. It must not share parameters
+  // with the model.
+  template <class M>
+  std::shared_ptr<M> teacher(std::shared_ptr<M> module) {
+    register_teacher(module);
+    return module;
+  }
+
+  // Registers a metric (standard_metrics.h), which validation_step or test_step updates.
+  template <class M>
+  std::shared_ptr<M> metric(std::shared_ptr<M> metric) {
+    register_metric(metric);
+    return metric;
+  }
+
+ private:
+  void register_metric(std::shared_ptr<Metric> metric);
+  void register_root(std::shared_ptr<torch::nn::Module> module);
+  void register_teacher(std::shared_ptr<torch::nn::Module> module);
+  const std::shared_ptr<torch::nn::Module>& require_root() const;
+
+  std::shared_ptr<torch::nn::Module> root_;
+  std::vector<std::shared_ptr<torch::nn::Module>> teachers_;
+  std::vector<std::shared_ptr<Metric>> metrics_;
+};
+
+// module.load_parameters() for all parameters, where no engine does it.
+void load_all_parameters(Module& module);
+
+// The samples of `dataset` as one batch, joined by module.collate() for a data::SampleDataset.
+Batch make_batch(const Module& module, const data::Dataset& dataset, std::span<const int64_t> samples);
+
+}  // namespace stretto

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "stretto/metrics/classification.h"
+#include "stretto/tensor/batch.h"
+#include "stretto/trainer/api/metric.h"
+
+namespace stretto {
+
+// Metrics for validation_step of a Module (metric.h):
+//
+//   Tagger() : net_(model(...)), scores_(metric(std::make_shared<ClassMetric>(4, {"accuracy", "f1_macro"}))) {}
+//   Tensor validation_step(const Batch& batch, StepContext&) override {
+//     scores_->update(net_->forward(batch.at("x")), batch.at("labels"));
+//     return {};
+//   }
+
+// Metrics of predicted classes, from a confusion matrix that is summed over all samples.
+class ClassMetric : public Metric {
+ public:
+  // `values`: any of those of metrics::classification_metric(), under which they are logged after `prefix`. Labels equal to
+  // `ignore_index` are left out. Throws ConfigError for an unknown one.
+  ClassMetric(int64_t num_labels, std::vector<std::string> values, std::string prefix = "",
+              int64_t ignore_index = -100);
+
+  // `predicted`: classes of an integer type, of the shape of `labels`; or scores, with a last dimension [num_labels] more, of
+  // which the largest counts. Throws ShapeError, and DataError for a class out of range.
+  void update(const Tensor& predicted, const Tensor& labels);
+
+  // Gold label by predicted label: for metrics::confusion_table() and class_scores().
+  metrics::Confusion confusion() const;
+  Metrics compute() const override;
+
+ private:
+  int64_t num_labels_;
+  std::vector<std::string> values_;
+  std::string prefix_;
+  int64_t ignore_index_;
+};
+
+// The mean of values over samples.
+class MeanMetric : public Metric {
+ public:
+  explicit MeanMetric(std::string name) : Metric(Kind::sum, {2}), name_(std::move(name)) {}
+
+  // One value per sample, or one value that is the mean of `count` samples.
+  void update(const Tensor& values);
+  void update(double mean, double count);
+  Metrics compute() const override;
+
+ protected:
+  double mean() const;
+
+ private:
+  std::string name_;
+};
+
+// exp of the mean loss per token.
+class PerplexityMetric : public MeanMetric {
+ public:
+  explicit PerplexityMetric(std::string name = "perplexity") : MeanMetric(name), name_(std::move(name)) {}
+  using MeanMetric::update;
+  // The sum of the tokens' negative log-likelihoods, and their number, as nn::cross_entropy returns.
+  void update(const Loss& loss);
+  Metrics compute() const override;
+
+ private:
+  std::string name_;
+};
+
+// Area under the ROC curve of two classes (metrics::area_under_roc). Its state is a score and a label per sample.
+class AurocMetric : public Metric {
+ public:
+  explicit AurocMetric(std::string name = "auroc") : Metric(Kind::rows, {2}), name_(std::move(name)) {}
+
+  // scores, labels [N]: label 1 is the class that high scores stand for, label 0 the other.
+  void update(const Tensor& scores, const Tensor& labels);
+  Metrics compute() const override;
+
+ private:
+  std::string name_;
+};
+
+// A metric by a function of a state of any shape:
+//   metric(std::make_shared<SumMetric>(std::vector<int64_t>{2}, [](const Tensor& sum) -> Metrics {
+//     return {{"rmse", std::sqrt((sum[0] / sum[1]).item<double>())}};
+//   }))
+class SumMetric : public Metric {
+ public:
+  // `compute` gets the sum of what update() was given, float64 of `shape`.
+  SumMetric(std::vector<int64_t> shape, std::function<Metrics(const Tensor&)> compute)
+      : Metric(Kind::sum, std::move(shape)), compute_(std::move(compute)) {}
+  void update(const Tensor& values) { add(values); }
+  Metrics compute() const override { return compute_(state()); }
+
+ private:
+  std::function<Metrics(const Tensor&)> compute_;
+};
+
+// The same of rows, which are needed together.
+class RowMetric : public Metric {
+ public:
+  // `compute` gets the rows of all samples [N, columns], float64, in no particular order.
+  RowMetric(int64_t columns, std::function<Metrics(const Tensor&)> compute)
+      : Metric(Kind::rows, {columns}), compute_(std::move(compute)) {}
+  void update(const Tensor& rows) { add(rows); }
+  Metrics compute() const override { return compute_(state()); }
+
+ private:
+  std::function<Metrics(const Tensor&)> compute_;
+};
+
+}  // namespace stretto

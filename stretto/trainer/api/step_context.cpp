@@ -1,0 +1,55 @@
+#include "stretto/trainer/api/step_context.h"
+
+#include <algorithm>
+#include <array>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+Group& StepContext::data_parallel_group() const {
+  if (all_ranks_step_) return group_;
+  throw ConfigError(
+      "{}: a batch has too few samples for {} ranks, so some ranks do not run this step, and a collective in it would hang; use larger batches, and a number of samples that leaves no small batch at the end",
+      forward.training ? fmt::format("step {}", step + 1) : "evaluation", group_.size());
+}
+
+Tensor StepContext::all_reduce(const Tensor& tensor) const {
+  Tensor sum = tensor.detach().clone(at::MemoryFormat::Contiguous);
+  data_parallel_group().all_reduce(sum).wait();
+  return sum;
+}
+
+ManualOptimization& StepContext::manual() const {
+  if (manual_ != nullptr) return *manual_;
+  throw ConfigError(
+      "context.manual(): there are no optimizers to step here; they are there in training_step of a module whose automatic_optimization() returns false");
+}
+
+void StepContext::log(const std::string& name, double value, const LogOptions& options) const {
+  constexpr std::array names = {"step",
+                                "epoch",
+                                "loss",
+                                "lr",
+                                "grad_norm",
+                                "samples_per_second",
+                                "tokens_per_second",
+                                "communication",
+                                "data_wait",
+                                "rank_imbalance",
+                                "memory_mib"};
+  if (forward.training && std::ranges::find(names, name) != names.end()) {
+    throw ConfigError("log(\"{}\"): the Trainer logs this name itself; choose another name", name);
+  }
+  const double weight = options.weight.value_or(static_cast<double>(batch_count));
+  if (!forward.training) return logged_.record.add(name, value, weight);
+  if (!options.on_step && !options.on_epoch) {
+    throw ConfigError(
+        "log(\"{}\"): neither on_step nor on_epoch is set, so nothing would be recorded; set one", name);
+  }
+  if (options.on_step) logged_.record.add(name, value, weight, !options.prog_bar);
+  if (options.on_epoch)
+    logged_.epoch.add(options.on_step ? name + "_epoch" : name, value, weight, !options.prog_bar);
+}
+
+}  // namespace stretto

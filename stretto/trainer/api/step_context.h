@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "stretto/comm/group.h"
+#include "stretto/nn/packed.h"
+#include "stretto/trainer/records/logged_values.h"
+
+namespace stretto {
+
+class ManualOptimization;
+
+struct LogOptions {
+  // What the value stands for, in samples; unset: the number of samples in this rank's batch.
+  std::optional<double> weight = {};
+  bool prog_bar = true;  // shows the value on the progress line
+  bool on_step = true;   // records the mean since the last record, under the value's name
+  bool on_epoch =
+      false;  // records the mean over the epoch at its end: under the same name, or with on_step "<name>_epoch"
+};
+
+// Information and collectives for a training or validation step.
+class StepContext {
+ public:
+  // `all_ranks_step`: every rank has samples, so all of them run this step.
+  StepContext(Group& group, LoggedWindows& logged, bool all_ranks_step)
+      : group_(group), logged_(logged), all_ranks_step_(all_ranks_step) {}
+
+  nn::Context forward;  // pass it to the model; forward.training is false in evaluation
+  int64_t step = 0;     // optimizer steps done
+  int64_t epoch = 0;
+  int64_t batch_count = 0;  // samples in this rank's batch
+  // In an evaluation of samples that Trainer::add_validation() named: their name. Else empty.
+  std::string validation_set = {};
+
+  // This rank in the group of ranks among which the global batch is divided, and the size of that group.
+  int data_parallel_rank() const { return group_.rank(); }
+  int data_parallel_size() const { return group_.size(); }
+
+  // The group of these ranks, for collectives inside of a step. Every rank must make the same calls: throws ConfigError
+  // if a rank has no samples (a batch smaller than the number of ranks) and does not run the step.
+  Group& data_parallel_group() const;
+
+  // The sum of `tensor` over these ranks: a new tensor, detached from the graph.
+  Tensor all_reduce(const Tensor& tensor) const;
+
+  // Logs a value of this rank's batch under `name`. Trackers receive its mean over ranks and over the steps since the
+  // last record, weighted by the number of samples in the batch, and where `options` say so its mean over the epoch; in an
+  // evaluation, the mean over the whole dataset, whatever the options but weight. Throws ConfigError for names that the Trainer
+  // logs itself, and in training for options by which the value would not be recorded.
+  void log(const std::string& name, double value, const LogOptions& options) const;
+  void log(const std::string& name, double value, double weight) const {
+    log(name, value, LogOptions{.weight = weight});
+  }
+  void log(const std::string& name, double value) const { log(name, value, LogOptions{}); }
+
+  // The optimizers of a module with automatic_optimization() == false, in training_step. Throws ConfigError elsewhere.
+  ManualOptimization& manual() const;
+  void set_manual(ManualOptimization* manual) { manual_ = manual; }
+
+ private:
+  Group& group_;
+  LoggedWindows& logged_;
+  bool all_ranks_step_;
+  ManualOptimization* manual_ = nullptr;
+};
+
+}  // namespace stretto

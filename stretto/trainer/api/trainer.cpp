@@ -1,0 +1,87 @@
+#include "stretto/trainer/api/trainer.h"
+
+#include "stretto/base/error.h"
+#include "stretto/trainer/api/callbacks.h"
+#include "stretto/trainer/api/callbacks/early_stopping.h"
+#include "stretto/trainer/api/callbacks/max_time.h"
+#include "stretto/trainer/api/callbacks/weight_histograms.h"
+#include "stretto/trainer/run/fit.h"
+#include "stretto/trainer/run/same_inputs.h"
+
+namespace stretto {
+namespace {
+
+// The callbacks that the recipe asks for.
+std::vector<std::shared_ptr<Callback>> callbacks_of(const Recipe& recipe) {
+  std::vector<std::shared_ptr<Callback>> callbacks;
+  if (recipe.early_stopping.in_use()) {
+    const auto& config = recipe.early_stopping;
+    callbacks.push_back(std::make_shared<EarlyStopping>(config, recipe.checkpoint.monitor.value_or("loss")));
+  }
+  if (recipe.training.max_time) callbacks.push_back(std::make_shared<MaxTime>(*recipe.training.max_time));
+  if (!recipe.track.histograms.never())
+    callbacks.push_back(std::make_shared<WeightHistograms>(recipe.track.histograms));
+  return callbacks;
+}
+
+Input describe_samples(const std::string& name, const data::Dataset* dataset) {
+  if (dataset == nullptr) return {name, "not given"};
+  return {name, fmt::format("{} samples, contents {}", dataset->size(), dataset->fingerprint())};
+}
+
+}  // namespace
+
+Trainer::Trainer(const Recipe& recipe, Group& group, at::Device device)
+    : recipe_(recipe),
+      own_mesh_(
+          std::make_unique<Mesh>(group, data_parallel_shape(group, find_sharding(recipe.training.strategy),
+                                                            recipe.training.dp_shard.value_or(0)))),
+      mesh_(*own_mesh_),
+      device_(device) {}
+
+void Trainer::add_validation(const std::string& name, const data::Dataset& samples) {
+  if (name.empty() || name.find('/') != std::string::npos)
+    throw ConfigError("add_validation: \"{}\" is not a name of samples; expected one without \"/\"", name);
+  for (const auto& [taken, other] : validation_sets_) {
+    if (taken == name) throw ConfigError("add_validation: there are samples named \"{}\" already", name);
+  }
+  validation_sets_.emplace_back(name, &samples);
+}
+
+FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dataset* validation) {
+  std::optional<data::Subset> limited;  // by training.max_samples
+  const auto& limit = recipe_.training.max_samples;
+  if (limit && *limit < all.size()) limited.emplace(all, data::evenly_spaced(all.size(), *limit));
+  const data::Dataset& train = limited ? *limited : all;
+  if (validation == nullptr && !validation_sets_.empty()) {
+    throw ConfigError(
+        "add_validation: fit() has no validation samples, by which the best model is chosen; pass it one of the sets");
+  }
+  std::vector<Input> inputs = {describe_samples("training samples", &train),
+                               describe_samples("validation samples", validation)};
+  for (const auto& [name, samples] : validation_sets_)
+    inputs.push_back(describe_samples("validation samples " + name, samples));
+  require_same_inputs(mesh_.world(), inputs);
+  auto every_callback = callbacks_of(recipe_);
+  every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
+  Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
+  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_.world(), trackers});
+  std::vector<ModelRule> rules;
+  for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
+  rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());
+  Fit fit(recipe_, mesh_, device_, module, train, validation, validation_sets_, callbacks, trackers,
+          std::move(rules));
+  try {
+    FitResult result = fit.run();
+    result.training_samples = train.size();
+    if (!result.was_finished) trackers.end(result.stopped ? RunEnd::stopped : RunEnd::finished);
+    return result;
+  } catch (const std::exception& error) {
+    trackers.end(RunEnd::failed);
+    fit.catch_up();
+    callbacks.notify_exception(error);
+    throw;
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "stretto/comm/mesh.h"
+#include "stretto/config/model_rule.h"
+#include "stretto/config/recipe.h"
+#include "stretto/data/dataset.h"
+#include "stretto/track/tracker.h"
+#include "stretto/trainer/api/callback.h"
+#include "stretto/trainer/api/data_module.h"
+#include "stretto/trainer/api/module.h"
+#include "stretto/trainer/run/evaluate.h"
+
+namespace stretto {
+
+struct FitResult {
+  int64_t steps = 0;
+  int64_t samples = 0;           // that were trained on, in this part of the run
+  int64_t total_steps = 0;       // of the run, also those that a callback left out
+  int64_t training_samples = 0;  // of the training set
+  double seconds = 0;
+  std::optional<Metrics> best;  // metrics of the epoch whose model was kept; nullopt without evaluation
+  int64_t best_epoch = 0;       // 1 is the first
+  int64_t best_step = 0;
+  int64_t resumed_after = 0;  // the step of the checkpoint; 0: started from the beginning
+  bool stopped = false;  // by a signal or training.steps_this_run, before the last step; the state was saved
+  bool was_finished = false;  // the run had completed all its steps before: nothing was trained or written
+  std::string ended_by;       // the reason if a callback ended the run before its last step; else empty
+};
+
+// Which weights Trainer::test() and predict() use.
+struct TestOptions {
+  std::filesystem::path model =
+      {};            // a folder that Module::save() wrote; empty: <output>/model, the best of the run
+  bool load = true;  // false: those that the module was constructed with. REQUIRES: no fit() has trained it
+};
+
+// Trains a module by a recipe: steps, evaluation, keeping the best model, checkpoints and resuming, progress, metrics
+// in the output folder. Every rank calls fit with the same recipe and data.
+class Trainer {
+ public:
+  // All ranks of `group` share the global batch, each with samples of its own. Collective. Throws ConfigError if the
+  // strategy cannot divide the ranks.
+  Trainer(const Recipe& recipe, Group& group, at::Device device);
+
+  // The ranks of mesh.group("dp") share the global batch; those that differ along tp and pp only get the same samples, and
+  // the module divides the work among them. Under hsdp those of mesh.group("dp_shard") hold one copy. `mesh` must outlive
+  // the trainer.
+  Trainer(const Recipe& recipe, const Mesh& mesh, at::Device device)
+      : recipe_(recipe), mesh_(mesh), device_(device) {}
+
+  // Call these before fit(). Callbacks are called in the order in which they are added; every rank must add the same
+  // ones. Trackers are called after those of the recipe, on rank 0 only.
+  void add(std::shared_ptr<Callback> callback) { callbacks_.push_back(std::move(callback)); }
+  void add(std::shared_ptr<Tracker> tracker) { trackers_.push_back(std::move(tracker)); }
+
+  // Evaluates these samples too, after those that are given to fit(). Their metrics are named "<name>/<metric>", as in
+  // "hard/accuracy", in records and wherever a metric is chosen (checkpoint.monitor); validation_step finds the name in its
+  // context. Call it before fit(), on every rank. Throws ConfigError for a name that is taken, empty or contains "/".
+  void add_validation(const std::string& name, const data::Dataset& samples);
+
+  // Keeps another model besides <output>/model: <output>/models/<name>, the best by the metric in its name, as in
+  // "best_accuracy", "best_valid_loss" or "best_train_loss" ("best_" may be left out), among those within the limits:
+  //   trainer.register_model_saving("best_accuracy", {.saving_above = 0.2});
+  // Its state.json holds the metric. The same as an element of checkpoint.save_models. Call it before fit(), on every rank.
+  void register_model_saving(const std::string& name, const SavingLimits& limits = {}) {
+    model_rules_.push_back(make_model_rule(name, limits));
+  }
+
+  // `validation` may be null. Afterwards <output>/model holds the best model by checkpoint.monitor, or the last one
+  // without evaluation. Throws ConfigError, DataError, IoError, DistributedError or Error (the loss or the weights are
+  // not finite).
+  FitResult fit(Module& module, const data::Dataset& train, const data::Dataset* validation);
+
+  // The same with the datasets of `data`. Throws ConfigError if it has no train().
+  FitResult fit(Module& module, DataModule& data);
+
+  // Loads the weights and computes the metrics of `samples` by Module::test_step, each sample once; the same on all ranks. In fp32, or
+  // fp64 in fp64 runs. Rank 0 writes them to <output>/test_results.json. Collective. Throws ConfigError if there is no model.
+  Metrics test(Module& module, const data::Dataset& samples, const TestOptions& options = {});
+  Metrics test(Module& module, DataModule& data, const TestOptions& options = {});
+
+  // Loads the weights and returns the rows of Module::predict_step, [samples, K] float64 in dataset order: on rank 0, an undefined
+  // tensor on others. Collective.
+  Tensor predict(Module& module, const data::Dataset& samples, const TestOptions& options = {});
+  Tensor predict(Module& module, DataModule& data, const TestOptions& options = {});
+
+ private:
+  void prepare(DataModule& data, Stage stage) const;
+  Evaluation evaluate_loaded(Module& module, const data::Dataset& samples, const TestOptions& options,
+                             EvaluationStep step) const;
+
+  const Recipe& recipe_;
+  std::unique_ptr<Mesh> own_mesh_;  // null where one was given
+  const Mesh& mesh_;
+  at::Device device_;
+  std::vector<std::shared_ptr<Callback>> callbacks_;
+  std::vector<std::shared_ptr<Tracker>> trackers_;
+  std::vector<ModelRule> model_rules_;
+  std::vector<std::pair<std::string, const data::Dataset*>> validation_sets_;  // beside that of fit()
+};
+
+}  // namespace stretto

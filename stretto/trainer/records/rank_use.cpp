@@ -1,0 +1,46 @@
+#include "stretto/trainer/records/rank_use.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include <unistd.h>
+
+namespace stretto {
+namespace {
+
+double resident_mib() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1024 * 1024);
+}
+
+}  // namespace
+
+Metrics gather_rank_use(Group& group, const RankUse& mine) {
+  using Numbers = std::array<double, 4>;
+  const Numbers numbers = {mine.seconds, mine.communication, resident_mib(), mine.data_wait};
+  const auto all = group.all_gather_bytes({reinterpret_cast<const char*>(numbers.data()), sizeof numbers});
+  if (group.rank() != 0) return {};
+  double seconds = 0, communication = 0, data_wait = 0, busiest = 0, memory = 0;
+  for (const std::string& bytes : all) {
+    Numbers of_rank{};
+    std::memcpy(of_rank.data(), bytes.data(), std::min(bytes.size(), sizeof of_rank));
+    seconds += of_rank[0];
+    communication += of_rank[1];
+    busiest = std::max(busiest, of_rank[0] - of_rank[1]);
+    memory = std::max(memory, of_rank[2]);
+    data_wait += of_rank[3];
+  }
+  Metrics values = {{"memory_mib", memory}};
+  if (seconds <= 0) return values;
+  values["communication"] = communication / seconds;
+  values["data_wait"] = data_wait / seconds;
+  const double mean = (seconds - communication) / static_cast<double>(all.size());
+  if (all.size() > 1 && mean > 0) values["rank_imbalance"] = busiest / mean;
+  return values;
+}
+
+}  // namespace stretto

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "stretto/comm/group.h"
+#include "stretto/trainer/records/logged_values.h"
+
+namespace stretto {
+
+// What a rank measured in the steps of a record.
+struct RankUse {
+  double seconds = 0;        // in steps
+  double communication = 0;  // s of these only in communication
+  double data_wait = 0;      // s of these on making batches
+};
+
+// The values of all ranks together, on rank 0; empty on the others:
+//   communication    share of the ranks' time that was spent only in communication
+//   data_wait        share of the ranks' time that was spent on making batches
+//   rank_imbalance   computing time of the busiest rank, relative to the mean: 1 if the ranks are balanced
+//   memory_mib       resident memory of the largest rank, in MiB; memory that ranks share counts for each
+// Collective.
+Metrics gather_rank_use(Group& group, const RankUse& mine);
+
+}  // namespace stretto

@@ -1,0 +1,98 @@
+#include "stretto/trainer/records/step_log.h"
+
+#include <cmath>
+
+#include "stretto/config/tracker_setup.h"
+#include "stretto/track/progress.h"
+#include "stretto/track/registry.h"
+#include "stretto/track/status_file.h"
+
+namespace stretto {
+
+Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more) {
+  Trackers trackers;
+  if (rank != 0) return trackers;
+  if (recipe.track.progress != "off")
+    trackers.add(std::make_shared<Progress>(Progress::choose(recipe.track.progress)));
+  trackers.add(std::make_shared<StatusFile>(recipe.output / "progress.json"));
+  for (const std::string& name : recipe.track.trackers)
+    trackers.add(find_tracker(name).make(tracker_setup(recipe)));
+  for (const auto& tracker : more) trackers.add(tracker);
+  return trackers;
+}
+
+void StepLog::begin(int64_t steps_done, int64_t total_steps) {
+  if (trackers_.empty()) return;
+  trackers_.begin({steps_done, total_steps, dump_recipe(recipe_), shared_settings(recipe_)});
+}
+
+// The first step warms up caches and is excluded from the throughput.
+void StepLog::add(const StepReport& report) {
+  if (started_) {
+    samples_ += report.samples;
+    tokens_ += report.tokens;
+  } else {
+    started_ = Clock::now();
+  }
+  use_.seconds += report.seconds;
+  use_.communication += report.communication;
+  use_.data_wait += report.data_wait;
+  if (report.taken) {
+    loss_sum_ += report.loss;
+    ++steps_;
+  }
+  if (trackers_.empty()) return;
+  const Record record = record_of(report);
+  trackers_.step(record);
+}
+
+Record StepLog::record_of(const StepReport& report) const {
+  const double loss =
+      steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all steps were skipped: unknown
+  Record record = {report.step,
+                   report.epochs,
+                   false,
+                   {{"loss", loss}, {"grad_norm", report.grad_norm}, {"lr", report.lr}}};
+  record.values.insert(record.values.end(), logged_.means.begin(), logged_.means.end());
+  record.hidden = logged_.hidden;
+  const double seconds = started_ ? std::chrono::duration<double>(Clock::now() - *started_).count() : 0;
+  if (samples_ > 0 && seconds > 0) {
+    record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
+    record.values.emplace_back("tokens_per_second", static_cast<double>(tokens_) / seconds);
+  }
+  record.values.insert(record.values.end(), rank_use_.begin(), rank_use_.end());
+  return record;
+}
+
+void StepLog::write(const StepReport& report, const LoggedMeans& logged) {
+  logged_ = logged;
+  rank_use_ = gather_rank_use(world_, use_);
+  const Record record = record_of(report);
+  trackers_.write(record);
+  loss_sum_ = 0;
+  use_ = {};
+  steps_ = 0;
+  log_every_.restart();
+}
+
+void StepLog::write_evaluation(const StepReport& at, const Metrics& metrics) {
+  const Record record = {at.step, at.epochs, true, {metrics.begin(), metrics.end()}};
+  trackers_.write(record);
+}
+
+void StepLog::pause() {
+  trackers_.pause();
+  started_.reset();
+  samples_ = tokens_ = 0;
+}
+
+void StepLog::add_state(State& state) const {
+  state.scalars["log"] = {{"loss_sum", loss_sum_}, {"steps", steps_}};
+}
+
+void StepLog::resume(const State& state) {
+  state.scalar("log").at("loss_sum").get_to(loss_sum_);
+  state.scalar("log").at("steps").get_to(steps_);
+}
+
+}  // namespace stretto

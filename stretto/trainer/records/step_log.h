@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "stretto/config/recipe.h"
+#include "stretto/tensor/state.h"
+#include "stretto/track/trackers.h"
+#include "stretto/trainer/api/module.h"
+#include "stretto/trainer/records/rank_use.h"
+#include "stretto/trainer/run/recurrence.h"
+#include "stretto/trainer/run/training_run.h"
+
+namespace stretto {
+
+// The trackers of the recipe, then those of the program; none on ranks other than 0.
+Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more);
+
+// The records of a run, which rank 0 passes to its trackers.
+class StepLog {
+ public:
+  // `trackers` must outlive this object.
+  StepLog(const Recipe& recipe, Group& world, Trackers& trackers)
+      : recipe_(recipe),
+        log_every_(recipe.track.log_every, world.rank() == 0),
+        world_(world),
+        trackers_(trackers) {}
+
+  // Starts after `steps_done` of `total_steps`.
+  void begin(int64_t steps_done, int64_t total_steps);
+
+  // Whether this rank requests a record after the next step: with an interval of time.
+  bool requested() const { return log_every_.requested(); }
+
+  // Whether a record follows this step, by track.log_every; `evaluation` as in Recurrence::due().
+  bool due(const StepReport& report, std::optional<int64_t> evaluation) const {
+    return log_every_.due(report, report.requests.record, evaluation);
+  }
+
+  void add(const StepReport& report);
+
+  // Whether steps were taken since the last record.
+  bool pending() const { return steps_ > 0; }
+
+  // Writes the record of the steps since the last one, with the values `logged` by the module, of which the progress line does not
+  // show those that are `hidden`. Collective.
+  void write(const StepReport& report, const LoggedMeans& logged);
+  void write_evaluation(const StepReport& at, const Metrics& metrics);
+
+  // Excludes the time until the next step (evaluation, saving) from the throughput.
+  void pause();
+
+  void add_state(State& state) const;
+  void resume(const State& state);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Record record_of(const StepReport& report) const;
+
+  const Recipe& recipe_;
+  Recurrence log_every_;
+  Group& world_;
+  Trackers& trackers_;
+  std::optional<Clock::time_point> started_;
+  int64_t samples_ = 0, tokens_ = 0;
+  double loss_sum_ = 0;  // since the last record
+  RankUse use_;
+  int64_t steps_ = 0;
+  LoggedMeans logged_;  // of the last record
+  Metrics rank_use_;    // the same
+};
+
+}  // namespace stretto

@@ -1,0 +1,49 @@
+#include "stretto/trainer/records/summary.h"
+
+#include "stretto/base/log.h"
+#include "stretto/base/metric_value.h"
+#include "stretto/base/strings.h"
+#include "stretto/trainer/folder/run_folder.h"
+
+namespace stretto {
+
+void write_summary(const Recipe& recipe, const Group& group, const FitResult& result) {
+  const RunFolder folder(recipe.output);
+  const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
+  nlohmann::ordered_json summary = {
+      {"steps", result.steps},           {"resumed_after_step", result.resumed_after},
+      {"samples", result.samples},       {"seconds", result.seconds},
+      {"samples_per_second", speed},     {"ranks", group.size()},
+      {"model", folder.model().string()}};
+  summary["total_steps"] = result.total_steps;
+  summary["training_samples"] = result.training_samples;
+  if (!result.ended_by.empty()) summary["ended_by"] = result.ended_by;
+  if (result.best) {
+    summary["best_epoch"] = result.best_epoch;
+    summary["best_step"] = result.best_step;
+    summary["best"] = metrics_json(*result.best);
+    folder.write_json("dev_results.json", summary["best"]);
+  }
+  folder.write_json("summary.json", summary);
+  log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
+            human_duration(result.seconds), result.steps, result.samples, speed, group.size(),
+            group.size() == 1 ? "" : "s");
+  if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
+  log::info("model      {}", folder.model().string());
+  if (const auto records = folder.path() / "metrics.jsonl"; std::filesystem::exists(records))
+    log::info("metrics    {}", records.string());
+}
+
+nlohmann::ordered_json metrics_json(const Metrics& metrics) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : metrics) json[name] = metric_json(name, value);
+  return json;
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) text += (text.empty() ? "" : ", ") + metric_text(name, value);
+  return text;
+}
+
+}  // namespace stretto

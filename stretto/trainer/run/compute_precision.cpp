@@ -1,0 +1,41 @@
+#include "stretto/trainer/run/compute_precision.h"
+
+#include <ranges>
+
+#include "stretto/nn/functional.h"
+#include "stretto/nn/layer_kinds.h"
+
+namespace stretto {
+
+ComputePrecision compute_precision(const torch::nn::Module& module, Precision precision) {
+  if (precision != Precision::bf16) return {precision, std::nullopt};
+  const nn::LayerKinds layers = nn::layer_kinds(module);
+  return {.parameters = layers.own.empty() && !layers.other.empty() ? Precision::fp32 : Precision::bf16,
+          .autocast = layers.other.empty() ? std::nullopt : std::optional(at::kBFloat16)};
+}
+
+std::string describe_precision(const std::string& precision, const ComputePrecision& compute,
+                               at::Device device) {
+  const bool widened = precision == "bf16" && device.is_cpu() && !nn::cpu_has_bf16();
+  return precision + (compute.autocast ? " (autocast)" : "") +
+         (widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "");
+}
+
+ComputeCopies::ComputeCopies(torch::nn::Module& module, const ComputePrecision& compute) {
+  const at::NoGradGuard no_grad;
+  const at::ScalarType dtype = compute_dtype(compute.parameters);
+  const auto cast = [&](const Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_floating_point() || tensor.scalar_type() == dtype) return;
+    originals_.emplace_back(tensor, tensor.detach());
+    tensor.set_data(tensor.to(dtype));
+  };
+  for (const Tensor& parameter : module.parameters()) cast(parameter);
+  for (const Tensor& buffer : module.buffers()) cast(buffer);
+}
+
+ComputeCopies::~ComputeCopies() {
+  const at::NoGradGuard no_grad;
+  for (auto& [tensor, original] : std::views::reverse(originals_)) tensor.set_data(original);
+}
+
+}  // namespace stretto

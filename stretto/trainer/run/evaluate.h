@@ -1,0 +1,50 @@
+#pragma once
+
+#include "stretto/comm/group.h"
+#include "stretto/config/recipe.h"
+#include "stretto/data/dataset.h"
+#include "stretto/trainer/api/module.h"
+#include "stretto/trainer/run/compute_precision.h"
+
+namespace stretto {
+
+// The result of an evaluation, on rank 0.
+struct Evaluation {
+  Tensor rows;     // [dataset size, K] float64, in dataset order; undefined if validation_step returns none
+  Metrics logged;  // means over the dataset, and the values of metric objects
+};
+
+// Which function of the Module is called.
+enum class EvaluationStep { validation, test, predict };
+
+struct EvaluationOptions {
+  int64_t batch_size;  // samples per rank and step, at most
+  at::Device device;
+  nn::Kernels kernels = nn::Kernels::fast;
+  std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
+  bool collective_forward = false;  // every rank must run forward equally often (Engine::gathers_parameters)
+  std::string validation_set = {};  // StepContext::validation_set
+  EvaluationStep step = EvaluationStep::validation;
+};
+
+// evaluate.batch_size, or that of training.
+int64_t evaluation_batch_size(const Recipe& recipe);
+
+// Runs validation_step, test_step or predict_step over the whole dataset, each sample exactly once over the ranks of `data_parallel`. Collective.
+Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_parallel,
+                    const EvaluationOptions& options);
+
+// The same of a module that is not in a training run, in training.precision as in one; its tensors are afterwards
+// what they were, on `device` in fp32 or fp64. `place`: the module in messages, its folder. Throws DataError unless
+// all parameters are finite, or checkpoint.allow_nonfinite is set. Collective.
+Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module& module,
+                          const data::Dataset& dataset, Group& data_parallel, at::Device device,
+                          EvaluationStep step);
+
+// All metrics of an evaluation: those computed from its rows, and the logged values.
+Metrics measure(const Module& module, const Evaluation& evaluation);
+
+// The same on every rank of `world`: rank 0 computes and broadcasts them. Collective.
+Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, Group& world);
+
+}  // namespace stretto

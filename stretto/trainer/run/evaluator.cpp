@@ -1,0 +1,127 @@
+#include "stretto/trainer/run/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/metric_value.h"
+#include "stretto/base/number_text.h"
+#include "stretto/data/identity.h"
+#include "stretto/trainer/run/evaluate.h"
+
+namespace stretto {
+std::string one_line(const Metrics& metrics) {
+  std::string line;
+  for (const auto& [name, value] : metrics) line += (line.empty() ? "" : " | ") + metric_text(name, value);
+  return line;
+}
+
+Evaluator::Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
+                     TrainingRun& run, const data::Dataset* validation, const ValidationSets& others)
+    : recipe_(recipe),
+      mesh_(mesh),
+      device_(device),
+      module_(module),
+      run_(run),
+      every_(recipe.evaluate.every, mesh.world().rank() == 0) {
+  if (recipe.evaluate.every.never() || validation == nullptr) return;
+  sets_.push_back(limit("", *validation));
+  for (const auto& [name, samples] : others) sets_.push_back(limit(name, *samples));
+}
+
+Evaluator::Samples Evaluator::limit(const std::string& set, const data::Dataset& all) const {
+  Samples samples = {.set = set, .all = &all};
+  const auto& most = recipe_.evaluate.max_samples;
+  if (most && *most < all.size()) samples.limited.emplace(all, data::evenly_spaced(all.size(), *most));
+  return samples;
+}
+
+std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) const {
+  if (!in_use() || !(last || every_.due(report, report.requests.evaluate))) return std::nullopt;
+  return done_ + 1;
+}
+
+Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples) {
+  run_.engine().catch_up();
+  run_.engine().synchronise_buffers();
+  const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
+  const EvaluationOptions options = {.batch_size = evaluation_batch_size(recipe_),
+                                     .device = device_,
+                                     .kernels = nn::parse_kernels(recipe_.training.kernels),
+                                     .autocast = run_.compute().autocast,
+                                     .collective_forward = run_.engine().gathers_parameters(),
+                                     .validation_set = set};
+  const Evaluation evaluation = stretto::evaluate(module_, samples, mesh_.group("dp"), options);
+  table_ = recipe_.evaluate.by_class && evaluation.rows.defined() ? module_.table(evaluation.rows) : "";
+  const Metrics measured = measure_everywhere(module_, evaluation, mesh_.world());
+  if (set.empty()) return measured;
+  Metrics named;
+  for (const auto& [name, value] : measured) named[set + "/" + name] = value;
+  return named;
+}
+
+Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
+  Metrics metrics;
+  std::string tables;
+  for (const Samples& samples : sets_) {
+    metrics.merge(measure(samples.set, samples.get()));
+    if (!table_.empty() && !samples.set.empty()) tables += samples.set + ":\n";
+    tables += table_;
+  }
+  table_ = std::move(tables);
+  for (const auto& [name, value] : metrics) {
+    if (std::isfinite(value) || name == may_be_nonfinite) continue;
+    throw Error(
+        "step {}: the evaluation's {} ({}) is not finite: the weights overflowed. Lower optimizer.lr or set training.max_grad_norm",
+        step, name, number_text(value));
+  }
+  if (step > 0) ++done_;
+  every_.restart();
+  return metrics;
+}
+
+std::optional<Metrics> Evaluator::check() {
+  const int64_t batches = recipe_.evaluate.sanity_steps;
+  if (batches == 0) return std::nullopt;
+  const int64_t count = batches * evaluation_batch_size(recipe_) * mesh_.size("dp");
+  Metrics metrics;
+  for (const Samples& samples : sets_) {
+    const data::Dataset& all = samples.get();
+    const data::Subset some(all, data::evenly_spaced(all.size(), std::min(count, all.size())));
+    metrics.merge(measure(samples.set, some));
+  }
+  return metrics;
+}
+
+// Sets that this run does not evaluate stay those that the best model so far was chosen by.
+void Evaluator::add_state(State& state) const {
+  state.scalars["evaluations"] = done_;
+  nlohmann::json validation = evaluated_before_;
+  for (const Samples& samples : sets_) validation[samples.set] = data::identify(samples.get());
+  state.scalars["validation"] = std::move(validation);
+}
+
+void Evaluator::require_same_data(const std::string& set, const nlohmann::json& saved) const {
+  const auto now = std::ranges::find(sets_, set, &Samples::set);
+  if (now == sets_.end()) return;
+  const std::string name = "the validation data" + (set.empty() ? "" : " \"" + set + "\"");
+  const std::string other = data::difference(name, saved, now->get());
+  if (other.empty()) return;
+  if (std::ranges::find(recipe_.checkpoint.accept_changes, "data.validation") !=
+      recipe_.checkpoint.accept_changes.end()) {
+    log::warning("{}; the best model, early stopping and schedules compare scores of both", other);
+    return;
+  }
+  throw ConfigError(
+      "{}; scores of the two would be compared to choose the best model. Restore the data, choose another output, or accept the change with --set 'checkpoint.accept_changes=[data.validation]'",
+      other);
+}
+
+void Evaluator::resume(const State& state) {
+  evaluated_before_ = state.scalar("validation");
+  for (const auto& [set, saved] : evaluated_before_.items()) require_same_data(set, saved);
+  state.scalar("evaluations").get_to(done_);
+}
+
+}  // namespace stretto

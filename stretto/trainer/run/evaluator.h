@@ -1,0 +1,75 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stretto/comm/mesh.h"
+#include "stretto/data/subset.h"
+#include "stretto/trainer/api/module.h"
+#include "stretto/trainer/run/recurrence.h"
+#include "stretto/trainer/run/training_run.h"
+
+namespace stretto {
+
+// Validation samples by name.
+using ValidationSets = std::vector<std::pair<std::string, const data::Dataset*>>;
+
+// Implements `evaluate` of the recipe: when a run is evaluated, and on which samples.
+class Evaluator {
+ public:
+  // `validation` may be null; the metrics of `others` are named "<set>/<metric>". All references must outlive the object.
+  Evaluator(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module, TrainingRun& run,
+            const data::Dataset* validation, const ValidationSets& others);
+
+  // Whether there are evaluations at all.
+  bool in_use() const { return !sets_.empty(); }
+  // Whether this rank requests one after the next step: with an interval of time.
+  bool requested() const { return in_use() && every_.requested(); }
+  // The number of the evaluation that follows this step, 1 for the first; nullopt if none does. `last`: the run is complete.
+  std::optional<int64_t> after(const StepReport& report, bool last) const;
+
+  // The metrics of the validation samples, the same on all ranks. Throws Error if one is not finite, unless it is
+  // `may_be_nonfinite`. Collective.
+  Metrics evaluate(int64_t step, const std::string& may_be_nonfinite = "");
+
+  // The tables of the last evaluate(), with evaluate.by_class on rank 0; else "".
+  const std::string& table() const { return table_; }
+
+  // The metrics of the samples of evaluate.sanity_steps; nullopt if there are none. Collective.
+  std::optional<Metrics> check();
+
+  // Saves the number of evaluations, and under "validation" what identifies the samples of each set.
+  void add_state(State& state) const;
+  // Throws ConfigError if the samples are others, unless checkpoint.accept_changes has data.validation.
+  void resume(const State& state);
+
+ private:
+  // Samples that are evaluated: all of a set, or evaluate.max_samples of it.
+  struct Samples {
+    std::string set;
+    const data::Dataset* all;
+    std::optional<data::Subset> limited = {};
+    const data::Dataset& get() const { return limited ? *limited : *all; }
+  };
+  Samples limit(const std::string& set, const data::Dataset& all) const;
+  void require_same_data(const std::string& set, const nlohmann::json& saved) const;
+  Metrics measure(const std::string& set, const data::Dataset& samples);
+
+  const Recipe& recipe_;
+  const Mesh& mesh_;
+  at::Device device_;
+  Module& module_;
+  TrainingRun& run_;
+  std::vector<Samples> sets_;  // the first has no name; empty without evaluation
+  Recurrence every_;
+  int64_t done_ = 0;
+  nlohmann::json evaluated_before_ = nlohmann::json::object();  // identifies the sets of the checkpoint
+  std::string table_;
+};
+
+// "accuracy 0.9312 | loss 0.2044"
+std::string one_line(const Metrics& metrics);
+
+}  // namespace stretto

@@ -1,0 +1,395 @@
+#include "stretto/trainer/run/fit.h"
+
+#include <cmath>
+
+#include "stretto/base/error.h"
+#include "stretto/base/log.h"
+#include "stretto/base/log_setup.h"
+#include "stretto/cluster/environment.h"
+#include "stretto/cluster/flight_recorder.h"
+#include "stretto/tensor/block_cache.h"
+
+namespace stretto {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// "epoch 2", or "step 500, epoch 1.25" inside of an epoch.
+std::string place_of(const StepReport& report) {
+  return report.epoch_ends ? fmt::format("epoch {}", report.epoch + 1)
+                           : fmt::format("step {}, epoch {:.2f}", report.step, report.epochs);
+}
+
+// Compares only values that the checkpoint has: older checkpoints lack the configuration.
+void require_same_model(const nlohmann::json& before, const nlohmann::json& now) {
+  std::string differences;
+  for (const auto& [name, value] : before.items()) {
+    const std::string here = now.contains(name) ? now.at(name).dump() : "unset";
+    if (value.dump() != here)
+      differences += fmt::format("\n  {}: {} in the checkpoint, now {}", name, value.dump(), here);
+  }
+  if (differences.empty()) return;
+  throw ConfigError(
+      "the model's configuration differs from that of the run to resume:{}\nRestore it, or choose another output to train the changed model",
+      differences);
+}
+
+}  // namespace
+
+void TrainLoss::add(const StepReport& report) {
+  if (!report.taken) return;
+  sum_ += report.loss;
+  ++steps_;
+}
+
+double TrainLoss::take() {
+  const double mean = steps_ > 0 ? sum_ / static_cast<double>(steps_) : NAN;
+  sum_ = 0;
+  steps_ = 0;
+  return mean;
+}
+
+void TrainLoss::resume(const State& state) {
+  state.scalar("train_loss").at("sum").get_to(sum_);
+  state.scalar("train_loss").at("steps").get_to(steps_);
+}
+
+Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
+         const data::Dataset& train, const data::Dataset* validation, const ValidationSets& other_sets,
+         Callbacks& callbacks, Trackers& trackers, std::vector<ModelRule> rules)
+    : recipe_(recipe),
+      world_(mesh.world()),
+      module_(module),
+      callbacks_(callbacks),
+      folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
+      run_(recipe, module, train, mesh, device),
+      step_log_(recipe, world_, trackers),
+      best_(recipe.checkpoint, recipe.origins.label("checkpoint.monitor")),
+      saved_models_(std::move(rules), folder_ ? &*folder_ : nullptr, module),
+      evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
+      checkpoints_(recipe, world_) {
+  if (folder_) saver_.emplace(*folder_, module);
+  if (module.automatic_optimization() && run_.engine().optimizer()->base_rates().lr == 0) {
+    log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");
+  }
+  const int sharing = mesh.size("dp");
+  if (train.size() < sharing) {
+    log::warning("{} samples for {} ranks: some ranks have no samples and only take part in the reductions",
+                 train.size(), sharing);
+  }
+  const int64_t batch = resolve_batch(recipe.training, sharing).global_batch_size;
+  if (batch > train.size()) {
+    log::warning(
+        "the global batch of {} samples is larger than the {} training samples: every step uses all of them; lower training.global_batch_size",
+        batch, train.size());
+  }
+}
+
+State Fit::describe_state(int random_writers) {
+  State state = run_.state(random_writers);
+  step_log_.add_state(state);
+  best_.add_state(state);
+  callbacks_.add_state(state);
+  evaluator_.add_state(state);
+  saved_models_.add_state(state);
+  train_loss_.add_state(state);
+  state.scalars["model"] = module_.model_config();
+  state.scalars["exported_config"] = module_.exported_config();
+  return state;
+}
+
+void Fit::resume(const State& state) {
+  try {
+    require_same_model(state.scalar("model"), module_.model_config());
+    run_.resume(state);
+    step_log_.resume(state);
+    callbacks_.resume(state);
+    evaluator_.resume(state);
+    train_loss_.resume(state);
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError("the checkpoint's scalars are malformed: {}; resume from another checkpoint",
+                    error.what());
+  }
+}
+
+void Fit::begin() {
+  const auto describe = [this](int random_writers) { return describe_state(random_writers); };
+  if (const auto loaded = checkpoints_.load(describe)) {
+    const State& state = *loaded;
+    resume(state);
+    if (checkpoints_.continues_folder()) resume_models(state);
+    result_.resumed_after = run_.steps_done();
+    if (was_finished()) return;
+  }
+  trim_tensor_memory();  // temporary memory of the setup
+  log::info("{}", run_.describe());
+  callbacks_.set_position(run_);
+  callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
+  callbacks_.context().weights = [this] { return run_.engine().weights(); };
+  if (callbacks_.read_gradients()) {
+    if (main_rank() && run_.engine().arena().gradients_are_sharded()) {
+      log::warning(
+          "training.strategy: {} divides gradients among the ranks, so there are no histograms of gradients (track.histograms), and callbacks that read gradients see none; use ddp or zero1",
+          recipe_.training.strategy);
+    }
+    callbacks_.context().gradients = [this] { return run_.gradients(); };
+    run_.on_gradients([this](const StepReport& coming) {
+      callbacks_.notify<const StepReport&>("gradients_ready", &Callback::gradients_ready, coming);
+    });
+  }
+  callbacks_.notify("fit_start", &Callback::fit_start);
+  end_if_requested();
+  if (over() && result_.resumed_after > 0 && is_complete()) {
+    log::info(
+        "nothing to do: the run in {} has ended; to continue it, change the setting that ended it, or choose another output",
+        recipe_.output.string());
+    result_.was_finished = true;
+    return;
+  }
+  if (result_.resumed_after == 0 && !over()) evaluate_at_start();
+}
+
+// Restores the best values of the models that are still on disk. A model whose folder is gone begins again.
+void Fit::resume_models(const State& state) {
+  const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
+  if (!world_.broadcast_bytes(has_model, 0).empty()) best_.resume(state);
+  if (saved_models_.empty()) return;
+  std::string found;
+  if (main_rank()) {
+    for (const bool exists : saved_models_.on_disk()) found += exists ? '1' : '0';
+  }
+  std::vector<bool> on_disk;
+  for (const char exists : world_.broadcast_bytes(found, 0)) on_disk.push_back(exists == '1');
+  saved_models_.resume(state, on_disk);
+}
+
+// Before the first step. evaluate.sanity_steps: mistakes in validation_step and metrics() end the run here.
+void Fit::evaluate_at_start() {
+  if (!evaluator_.in_use()) return;
+  if (const auto metrics = evaluator_.check()) {
+    best_.monitor().value(*metrics);
+    log::info("evaluation checked on {} batches per rank", recipe_.evaluate.sanity_steps);
+  }
+  if (!recipe_.evaluate.at_start) return;
+  at_start_ = evaluator_.evaluate(0);
+  best_.monitor().value(*at_start_);
+  log::info("start | {}", one_line(*at_start_));
+}
+
+// Called after the first step, so that a run which fails before it leaves the files of an earlier run untouched.
+void Fit::claim_folder() {
+  if (claimed_folder_) return;
+  claimed_folder_ = true;
+  const bool continues = result_.resumed_after > 0 && checkpoints_.continues_folder();
+  const EarlierFiles fresh = recipe_.training.fast_dev_run ? EarlierFiles::removed : EarlierFiles::kept;
+  const EarlierFiles earlier = continues ? EarlierFiles::continued : fresh;
+  if (main_rank()) folder_->begin_run(dump_recipe(recipe_), earlier);
+  log::release_file();
+  const cluster::RankInfo info = cluster::read_rank_info();
+  if (info.local_rank == 0) cluster::note_first_step(info.heartbeat);
+  step_log_.begin(result_.resumed_after, run_.total_steps());
+  if (at_start_) step_log_.write_evaluation({}, *at_start_);
+  at_start_.reset();
+}
+
+// Whether the folder holds the results of a complete run. The same on all ranks.
+bool Fit::is_complete() {
+  const bool complete = main_rank() && checkpoints_.continues_folder() &&
+                        std::filesystem::exists(folder_->model()) &&
+                        std::filesystem::exists(folder_->path() / "summary.json");
+  return !world_.broadcast_bytes(complete ? "yes" : "", 0).empty();
+}
+
+// Whether the run in the folder has taken all its steps and written its results, which are left untouched.
+bool Fit::was_finished() {
+  if (!over() || !is_complete()) return false;
+  const char* setting = recipe_.training.max_steps ? "training.max_steps" : "training.epochs";
+  log::info(
+      "nothing to do: the run in {} has completed all of its {} steps; to train longer, raise {} and accept the change with --set 'checkpoint.accept_changes=[{}]'",
+      recipe_.output.string(), run_.steps_done(), setting, setting);
+  result_.was_finished = true;
+  return true;
+}
+
+void Fit::roll_back(const std::string& reason) {
+  step_log_.pause();
+  const State state =
+      checkpoints_.roll_back([this](int random_writers) { return describe_state(random_writers); }, reason);
+  resume(state);
+  best_.roll_back(state);
+  step_log_.begin(run_.steps_done(), run_.total_steps());
+}
+
+// Not of buffers, which may hold infinity, as attention masks do. All ranks throw.
+void Fit::require_finite() {
+  if (recipe_.checkpoint.allow_nonfinite) return;
+  const std::string name = run_.engine().first_nonfinite_weight();
+  if (name.empty()) return;
+  throw Error(
+      "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm, or save anyway with checkpoint.allow_nonfinite: true",
+      run_.steps_done(), name);
+}
+
+// Collective, because the weights may have to be gathered; rank 0 writes.
+void Fit::save_models(bool model, bool others) {
+  if (main_rank() && !model) saver_->retry();
+  if (main_rank() && !others) saved_models_.retry();
+  if (!model && !others) return;
+  const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
+  require_finite();
+  const NamedTensors weights = run_.engine().weights_at_first(recipe_.output);
+  if (main_rank() && model) saver_->save(weights);
+  if (main_rank() && others) saved_models_.save(weights);
+}
+
+// The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint,
+// in case the disk has room for one of them only.
+void Fit::save_last_weights() {
+  if (best_.metrics() || saved_last_weights_) return;
+  saved_last_weights_ = true;
+  save_models(true, false);
+}
+
+// This runs after the last checkpoint, so that a model that found no room is tried again once a failed
+// checkpoint has been removed. All ranks throw if any of them could not write something.
+void Fit::finish_files() {
+  const std::string checkpoint = checkpoints_.finish();
+  std::vector<std::string> failures;
+  if (main_rank()) failures = {saver_->finish(), saved_models_.finish()};
+  const bool is_model_there = main_rank() && failures[0].empty() && std::filesystem::exists(folder_->model());
+  failures.push_back(checkpoint.empty() || !is_model_there
+                         ? checkpoint
+                         : fmt::format("{}; the model is in {}", checkpoint, folder_->model().string()));
+  std::erase(failures, "");
+  for (const std::string& of_rank : world_.all_gather_bytes(fmt::format("{}", fmt::join(failures, "; ")))) {
+    if (!of_rank.empty()) throw IoError("{}", of_rank);
+  }
+}
+
+void Fit::evaluate_model(const StepReport& report) {
+  step_log_.pause();
+  const Metrics metrics = evaluator_.evaluate(report.step, may_be_nonfinite());
+  step_log_.write_evaluation(report, metrics);
+  const bool keep = best_.improves(metrics, report.step, report.epoch + 1);
+  log::info("{} | {}{}", place_of(report), one_line(metrics), keep ? " | best so far, kept" : "");
+  if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
+  Metrics watched = metrics;
+  watched["train_loss"] = train_loss_.take();
+  save_models(keep, saved_models_.improve(watched, report.step, report.epochs));
+  auto& schedule = run_.schedule();
+  if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);
+  schedule.observe(schedule.monitor().empty()
+                       ? best_.monitor().value(metrics)
+                       : Monitor("scheduler.monitor", schedule.monitor(), "min").value(watched));
+  callbacks_.context().evaluation = metrics;
+  callbacks_.context().train_loss = watched["train_loss"];
+  callbacks_.notify<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
+}
+
+// The metric whose NaN or infinity ends the run by early stopping, and is no error.
+std::string Fit::may_be_nonfinite() const {
+  const EarlyStoppingConfig& config = recipe_.early_stopping;
+  if (!config.in_use() || !config.check_finite) return "";
+  return config.monitor ? Monitor("early_stopping.monitor", *config.monitor, "min").metric()
+                        : best_.monitor().metric();
+}
+
+// Callbacks receive the same metrics on all ranks, but may decide by the clock or a file.
+void Fit::end_if_requested() {
+  std::string reason = run_.schedule().end_reason();
+  if (reason.empty() && !callbacks_.empty()) reason = callbacks_.agree_on_stop().value_or("");
+  if (reason.empty()) return;
+  result_.ended_by = reason;
+  log::info("ended      after step {}: {}", run_.steps_done(), reason);
+}
+
+void Fit::after(const StepReport& report) {
+  result_.samples += report.samples;
+  callbacks_.set_position(run_, report.epoch);
+  step_log_.add(report);
+  train_loss_.add(report);
+  if (callbacks_.read_parameters()) run_.engine().catch_up();
+  module_.on_train_batch_end(report);
+  callbacks_.notify<const StepReport&>("step_end", &Callback::step_end, report);
+  if (report.requests.end) end_if_requested();
+  const auto evaluation = evaluator_.after(report, over());
+  if (step_log_.due(report, evaluation) || over() || run_.has_epoch_values()) write_record(report);
+  if (evaluation) evaluate_model(report);
+  if (!evaluator_.in_use() && !saved_models_.empty() && (report.epoch_ends || over())) {
+    const Metrics watched = {{"train_loss", train_loss_.take()}};
+    save_models(false, saved_models_.improve(watched, report.step, report.epochs));
+  }
+  if (report.epoch_ends) {
+    run_.engine().catch_up();
+    callbacks_.notify("epoch_end", &Callback::epoch_end);
+  }
+  if ((report.epoch_ends || evaluation) && !over()) {
+    end_if_requested();
+    if (over() && step_log_.pending()) write_record(report);
+    if (over() && evaluator_.in_use() && !evaluation) evaluate_model(report);
+  }
+  const auto& limit = recipe_.training.steps_this_run;
+  const bool pauses = limit && run_.steps_done() - result_.resumed_after >= *limit;
+  result_.stopped = (report.requests.stop || pauses) && !over();
+  if (over()) save_last_weights();
+  if (!checkpoints_.due(report, evaluation, over(), result_.stopped)) return;
+  save_models(false, false);
+  run_.engine().compare_replicas();
+  require_finite();
+  checkpoints_.save(describe_state(world_.size()), report, over() || result_.stopped, best_.score());
+  callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
+}
+
+// Returns the requests that this rank has received.
+Requests Fit::requests() const {
+  Requests requests = checkpoints_.requests();
+  requests.end = callbacks_.stop_requested();
+  requests.evaluate = evaluator_.requested();
+  requests.record = step_log_.requested();
+  return requests;
+}
+
+FitResult Fit::run() {
+  begin();
+  if (result_.was_finished) {
+    result_.steps = run_.steps_done();
+    world_.barrier();
+    return result_;
+  }
+  const auto start = Clock::now();
+  Requests postponed;  // from a step that was rolled back to the next one: signals are read only once
+  while (!over() && !result_.stopped) {
+    callbacks_.set_position(run_);
+    if (run_.epoch_begins()) callbacks_.notify("epoch_start", &Callback::epoch_start);
+    callbacks_.notify("step_start", &Callback::step_start);
+    const StepReport report = run_.step(requests() | postponed);
+    claim_folder();
+    if (report.rollback.empty()) {
+      postponed = {};
+      after(report);
+    } else {
+      postponed = report.requests;
+      roll_back(report.rollback);
+    }
+  }
+  claim_folder();
+  step_log_.pause();
+  if (!result_.stopped) save_last_weights();
+  finish_files();
+  run_.engine().catch_up();
+  callbacks_.notify("fit_end", &Callback::fit_end);
+  result_.steps = run_.steps_done();
+  result_.total_steps = run_.total_steps();
+  result_.seconds = seconds_since(start);
+  result_.best = best_.metrics();
+  result_.best_epoch = best_.epoch();
+  result_.best_step = best_.step();
+  world_.barrier();  // no rank returns before the model is written
+  return result_;
+}
+
+}  // namespace stretto

@@ -1,0 +1,32 @@
+#include "stretto/trainer/run/matmul_libraries.h"
+
+#include <numeric>
+
+namespace stretto {
+
+namespace {
+
+// Measurements of another run may choose another library.
+std::string chosen_products(const TrainingConfig& training) {
+  return training.deterministic && training.products == "auto" ? "aten" : training.products;
+}
+
+}  // namespace
+
+std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
+                                                       const data::Dataset& dataset, int64_t samples,
+                                                       Precision precision, Group& group, at::Device device) {
+  if (!device.is_cpu()) return std::nullopt;
+  const auto lengths = dataset.lengths();
+  const auto tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  const int64_t mean = tokens / std::max<int64_t>(1, std::ssize(lengths));
+  return MatmulLibraries(module,
+                         {.wish = chosen_products(recipe.training),
+                          .dtype = matmul_type(precision),
+                          .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
+                          .cache = recipe.data.cache.value_or(recipe.output / "cache"),
+                          .reference = recipe.training.kernels == "reference"},
+                         group);
+}
+
+}  // namespace stretto

@@ -1,0 +1,47 @@
+#include "stretto/trainer/run/monitor.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+#include "stretto/metrics/direction.h"
+
+namespace stretto {
+namespace {
+
+std::string canonical(std::string metric) {
+  if (metric.starts_with("eval_")) metric.erase(0, 5);
+  return metric == "valid_loss" || metric == "val_loss" ? "loss" : metric;
+}
+
+bool direction_of(const std::string& setting, const std::string& metric) {
+  if (metric == "train_loss") return false;
+  const auto& names = metrics::metric_names();
+  if (std::ranges::find(names, metric.substr(metric.rfind('/') + 1)) == names.end()) {
+    const std::string name = setting.substr(setting.rfind(' ') + 1);  // without the place where it was set
+    const std::string advice = name.ends_with(".monitor")
+                                   ? fmt::format("set {}.mode to max or min", name.substr(0, name.find('.')))
+                                   : fmt::format("write best_{0}:max or best_{0}:min", metric);
+    throw ConfigError("{}: \"{}\" is not a built-in metric{}; for a metric of your own, {}", setting, metric,
+                      did_you_mean(metric, names), advice);
+  }
+  return metrics::better(metric, 1, 0);
+}
+
+}  // namespace
+
+Monitor::Monitor(std::string setting, const std::string& metric, const std::string& mode)
+    : setting_(std::move(setting)),
+      metric_(canonical(metric)),
+      larger_is_better_(mode == "auto" ? direction_of(setting_, metric_) : mode == "max") {}
+
+double Monitor::value(const Metrics& metrics) const {
+  const auto found = metrics.find(metric_);
+  if (found != metrics.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  throw ConfigError("{}: the evaluation has no metric \"{}\"{}; available: {}", setting_, metric_,
+                    did_you_mean(metric_, names), fmt::join(names, ", "));
+}
+
+}  // namespace stretto

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "stretto/trainer/records/logged_values.h"
+
+namespace stretto {
+
+// A metric of evaluations that a decision depends on, and whether a smaller or a larger value is better.
+class Monitor {
+ public:
+  // `setting`: that names the metric, for messages ("checkpoint.monitor"). `metric`: its name; "eval_" in front is ignored, and valid_loss and
+  // val_loss are loss. `mode`: min, max, or auto: min for loss and train_loss, max for other built-in metrics. Throws
+  // ConfigError for another metric with auto.
+  Monitor(std::string setting, const std::string& metric, const std::string& mode);
+
+  const std::string& metric() const { return metric_; }
+  bool larger_is_better() const { return larger_is_better_; }
+
+  // Whether `a` is better than `b` by more than `margin`. NaN never is.
+  bool better(double a, double b, double margin = 0) const {
+    return larger_is_better_ ? a - margin > b : a + margin < b;
+  }
+
+  // Throws ConfigError, with the available names, if it is missing.
+  double value(const Metrics& metrics) const;
+
+ private:
+  std::string setting_;
+  std::string metric_;
+  bool larger_is_better_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,122 @@
+#include "stretto/trainer/run/optimizer_set.h"
+
+#include <algorithm>
+
+#include <fnmatch.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/strings.h"
+
+namespace stretto {
+
+OptimizerSet::OptimizerSet(std::vector<NamedOptimizer> parts)
+    : Optimizer(optim::StepRates{}), parts_(std::move(parts)) {
+  std::set<std::string> names;
+  for (const NamedOptimizer& part : parts_) {
+    if (part.name.empty() || !names.insert(part.name).second)
+      throw ConfigError(
+          "configure_optimizers: two optimizers are named \"{}\", or one has no name; name each", part.name);
+    if (part.optimizer == nullptr || part.schedule == nullptr)
+      throw ConfigError("configure_optimizers: the optimizer \"{}\" or its schedule is a null pointer",
+                        part.name);
+    if (part.optimizer->reevaluates() || part.optimizer->placement() == optim::Placement::whole_model) {
+      throw ConfigError(
+          "configure_optimizers: {} (\"{}\") evaluates its batch several times, which manual optimization cannot; choose another optimizer",
+          part.optimizer->name(), part.name);
+    }
+  }
+}
+
+std::string OptimizerSet::name() const {
+  std::vector<std::string> names;
+  for (const NamedOptimizer& part : parts_) names.push_back(part.name + " " + part.optimizer->name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+optim::Placement OptimizerSet::placement() const {
+  const auto strictest = std::ranges::max_element(
+      parts_, {}, [](const NamedOptimizer& part) { return static_cast<int>(part.optimizer->placement()); });
+  return strictest->optimizer->placement();
+}
+
+int64_t OptimizerSet::state_bytes() const {
+  int64_t bytes = 0;
+  for (const NamedOptimizer& part : parts_) bytes += part.optimizer->state_bytes();
+  return bytes;
+}
+
+bool OptimizerSet::keeps_idle_rows() const {
+  return std::ranges::any_of(parts_,
+                             [](const NamedOptimizer& part) { return part.optimizer->keeps_idle_rows(); });
+}
+
+size_t OptimizerSet::index(const std::string& name) const {
+  const auto found = std::ranges::find(parts_, name, &NamedOptimizer::name);
+  if (found != parts_.end()) return static_cast<size_t>(found - parts_.begin());
+  std::vector<std::string> names;
+  for (const NamedOptimizer& part : parts_) names.push_back(part.name);
+  throw ConfigError("there is no optimizer \"{}\"{}; configure_optimizers returned {}", name,
+                    did_you_mean(name, names), fmt::join(names, ", "));
+}
+
+size_t OptimizerSet::owner_of(const std::string& parameter) const {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (::fnmatch(parts_[i].pattern.c_str(), parameter.c_str(), 0) == 0) return i;
+  }
+  throw ConfigError(
+      "configure_optimizers: no optimizer has the parameter {}; add it to a pattern, or freeze it with a group",
+      parameter);
+}
+
+// Each optimizer steps one range of the buffers: it may pass over what lies between its parameters.
+void OptimizerSet::make_state(const Allocator& allocator) {
+  std::vector<std::vector<optim::ParameterPiece>> pieces_of(parts_.size());
+  ranges_.assign(parts_.size(), {0, 0});
+  std::optional<size_t> previous;
+  for (const optim::ParameterPiece& piece : pieces()) {
+    const size_t owner = owner_of(piece.name);
+    auto& [begin, end] = ranges_[owner];
+    auto& own = pieces_of[owner];
+    if (own.empty()) begin = piece.begin;
+    if (!own.empty() && previous != owner) {
+      throw ConfigError(
+          "configure_optimizers: parameters of another optimizer lie between those of \"{}\", before {}; register the modules of each optimizer next to each other in the model",
+          parts_[owner].name, piece.name);
+    }
+    end = piece.end;
+    own.push_back(piece);
+    own.back().begin -= begin;
+    own.back().end -= begin;
+    if (!parts_[owner].optimizer->keeps_idle_rows()) own.back().row_width = 0;
+    previous = owner;
+  }
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const auto [begin, end] = ranges_[i];
+    parts_[i].optimizer->bind(slice(buffers(), begin, end), std::move(pieces_of[i]), allocator);
+  }
+}
+
+void OptimizerSet::update(const optim::StepRates& rates, double grad_scale, int64_t /*step*/,
+                          const optim::TouchedRows& /*touched*/) {
+  parts_[selected_].optimizer->step(rates, grad_scale);
+}
+
+void OptimizerSet::add_part_states(State& state, const std::string& prefix) const {
+  for (const NamedOptimizer& part : parts_) {
+    const std::string name = prefix + "." + part.name;
+    part.optimizer->add_state(state, name);
+    if (const nlohmann::json schedule = part.schedule->state(); !schedule.is_null())
+      state.scalars[name + ".scheduler"] = schedule;
+  }
+}
+
+void OptimizerSet::resume_parts(const State& state, const std::string& prefix) {
+  for (NamedOptimizer& part : parts_) {
+    const std::string name = prefix + "." + part.name;
+    part.optimizer->resume(state, name);
+    if (state.scalars.contains(name + ".scheduler"))
+      part.schedule->resume(state.scalars.at(name + ".scheduler"));
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stretto/trainer/api/optimizer_plan.h"
+
+namespace stretto {
+
+// Several optimizers as one, for the engine: each has the parameters whose names match its pattern, and each step is that of the
+// optimizer that was selected.
+class OptimizerSet : public optim::Optimizer {
+ public:
+  // Throws ConfigError for a name that is empty or taken, a null optimizer or schedule, and optimizers that evaluate their batch
+  // several times.
+  explicit OptimizerSet(std::vector<NamedOptimizer> parts);
+
+  std::string name() const override;
+  optim::Placement placement() const override;  // the strictest of all
+  int64_t state_bytes() const override;
+  bool keeps_idle_rows() const override;  // if one of them does
+
+  // The number of the optimizer `name`. Throws ConfigError with the names if there is none.
+  size_t index(const std::string& name) const;
+  const NamedOptimizer& part(size_t index) const { return parts_[index]; }
+  optim::Schedule& schedule(size_t index) { return *parts_[index].schedule; }
+  size_t size() const { return parts_.size(); }
+
+  // The optimizer that the next steps are of, and whether it has a parameter. The caller zeroes the gradients of
+  // all other parameters before a step.
+  void select(size_t index) { selected_ = index; }
+  bool selected_has(const std::string& parameter) const { return owner_of(parameter) == selected_; }
+
+  // The state of each optimizer and schedule, as "<prefix>.<name>". add_state() and resume() are of the set as a whole.
+  void add_part_states(State& state, const std::string& prefix) const;
+  void resume_parts(const State& state, const std::string& prefix);
+
+ private:
+  void make_state(const Allocator& allocator) override;
+  void update(const optim::StepRates& rates, double grad_scale, int64_t step,
+              const optim::TouchedRows& touched) override;
+  void add_piece_state(State&, const std::string&, const optim::ParameterPiece&) const override {}
+  size_t owner_of(const std::string& parameter) const;
+
+  std::vector<NamedOptimizer> parts_;
+  std::vector<std::pair<int64_t, int64_t>> ranges_;  // of each optimizer in the buffers
+  size_t selected_ = 0;
+};
+
+}  // namespace stretto

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+#include "stretto/trainer/run/loop_fixture.h"
+
+// A run is resumed on the data that it has used: those it trains on and those that chose its best model.
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Points with another sign in the target of one sample.
+class OneFlipped : public Points {
+ public:
+  OneFlipped(int64_t count, int64_t flipped) : Points(count), flipped_(flipped) {}
+  data::Sample sample(int64_t index) const override {
+    data::Sample sample = Points::sample(index);
+    if (index == flipped_) sample["y"] = -sample["y"];
+    return sample;
+  }
+
+ private:
+  int64_t flipped_;
+};
+
+constexpr int64_t none = -1;
+
+class SameData : public LoopTest {
+ protected:
+  SameData() {
+    recipe_.checkpoint.every = "epoch";
+    recipe_.training.steps_this_run = 7;
+  }
+
+  // A part of the run; returns why it does not start, on every rank.
+  std::string fit_with(int64_t flipped_in_train, int64_t flipped_in_validation,
+                       int64_t flipped_in_more = none) {
+    const OneFlipped train(27, flipped_in_train), validation(10, flipped_in_validation);
+    const OneFlipped more(6, flipped_in_more);
+    std::mutex mutex;
+    std::string refusal;
+    run_rank_threads(2, [&](Group& group) {
+      Line module;
+      Trainer trainer(recipe_, group, at::kCPU);
+      trainer.add_validation("more", more);
+      try {
+        trainer.fit(module, train, &validation);
+      } catch (const ConfigError& error) {
+        const std::lock_guard lock(mutex);
+        refusal = error.what();
+      }
+    });
+    return refusal;
+  }
+};
+
+TEST_F(SameData, OtherTrainingLabelsAreRefused) {
+  EXPECT_EQ(fit_with(none, none), "");
+  EXPECT_THAT(fit_with(3, none), HasSubstr("data.train is not the data of the run to resume"));
+  EXPECT_EQ(fit_with(none, none), "");
+}
+
+TEST_F(SameData, OtherValidationLabelsAreRefused) {
+  EXPECT_EQ(fit_with(none, none), "");
+  EXPECT_THAT(
+      fit_with(none, 3),
+      AllOf(HasSubstr("the validation data is not the data of the run to resume: as many samples (10),"),
+            HasSubstr("--set 'checkpoint.accept_changes=[data.validation]'")));
+  EXPECT_THAT(fit_with(none, none, 3), HasSubstr("the validation data \"more\" is not the data of the run"));
+  recipe_.evaluate.max_samples = 4;
+  EXPECT_THAT(fit_with(none, none),
+              HasSubstr("the validation data holds 4 samples here and 10 in the run to resume"));
+  recipe_.evaluate.max_samples.reset();
+  EXPECT_EQ(fit_with(none, none), "");
+}
+
+TEST_F(SameData, OtherValidationLabelsMayBeAccepted) {
+  EXPECT_EQ(fit_with(none, none), "");
+  recipe_.checkpoint.accept_changes = {"data.validation"};
+  EXPECT_EQ(fit_with(none, 3), "");
+  recipe_.checkpoint.accept_changes.clear();
+  EXPECT_THAT(fit_with(none, none), HasSubstr("the validation data"))
+      << "the newest checkpoint has the others";
+}
+
+// A part of the run without evaluations does not forget by which samples the best model was chosen.
+TEST_F(SameData, IsRememberedWhileNothingIsEvaluated) {
+  EXPECT_EQ(fit_with(none, none), "");
+  recipe_.evaluate.every = "never";
+  EXPECT_EQ(fit_with(none, 3), "");
+  recipe_.evaluate.every = "epoch";
+  EXPECT_THAT(fit_with(none, 3), HasSubstr("the validation data is not"));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,57 @@
+#include "stretto/trainer/run/step_guard.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using Verdict = StepGuard::Verdict;
+
+class StepGuardTest : public ::testing::Test {
+ protected:
+  StepGuardTest() {
+    config_.on_spike = "skip";
+    config_.spike_factor = 4;
+  }
+  // Steps whose loss lies around `usual`, until the guard knows it.
+  void learn(StepGuard& guard, double usual) {
+    for (step_ = 0; step_ < 40; ++step_) {
+      const double loss = usual + (step_ % 2 == 0 ? 0.1 : -0.1);
+      ASSERT_EQ(guard.judge(loss, 1, step_, ""), Verdict::take) << "loss " << loss;
+    }
+  }
+  TrainingConfig config_;
+  int64_t step_ = 0;
+};
+
+TEST_F(StepGuardTest, ALossFarAboveItsMeanIsASpike) {
+  StepGuard guard(config_);
+  learn(guard, 2);
+  EXPECT_EQ(guard.judge(7.5, 1, step_, ""), Verdict::take);
+  EXPECT_EQ(guard.judge(9.5, 1, step_, ""), Verdict::skip);
+  EXPECT_EQ(guard.judge(2, 5, step_, ""), Verdict::skip) << "the norm";
+}
+
+TEST_F(StepGuardTest, NegativeLossesAreJudgedByTheirDistance) {
+  StepGuard guard(config_);
+  learn(guard, -2);
+  EXPECT_EQ(guard.judge(-9, 1, step_, ""), Verdict::take) << "a lower loss is none";
+  EXPECT_EQ(guard.judge(3, 1, step_, ""), Verdict::take);
+  EXPECT_EQ(guard.judge(7, 1, step_, ""), Verdict::skip);
+}
+
+// Invalid operations give NaN with the sign bit set on x86.
+TEST_F(StepGuardTest, ALossThatIsNaNHasNoSign) {
+  EXPECT_THAT([&] { StepGuard(config_).judge(-std::nan(""), 1, 3, ""); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("step 3: the loss (nan) is not finite")));
+  EXPECT_THAT([&] { StepGuard(config_).judge(-HUGE_VAL, 1, 3, ""); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("step 3: the loss (-inf) is not finite")));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/trainer/api/trainer.h"
+#include "stretto/trainer/folder/run_folder.h"
+#include "stretto/trainer/records/summary.h"
+#include "stretto/trainer/run/evaluate.h"
+
+// What a Trainer does besides fit() of datasets.
+namespace stretto {
+namespace {
+
+// One rank per host does `work`, while the others of the host wait.
+void first_on_each_host(Group& world, const std::string& what, const std::function<void()>& work) {
+  const std::vector<std::string> host_of = world.all_gather_bytes(world.host());
+  std::vector<std::string> hosts = host_of;
+  std::ranges::sort(hosts);
+  hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
+  if (hosts.size() == 1) return world.rank_0_first(what, work);
+  std::unique_ptr<Group> mine;
+  for (const std::string& host : hosts) {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      if (host_of[static_cast<size_t>(rank)] == host) ranks.push_back(rank);
+    }
+    if (auto group = world.subgroup(ranks, "host")) mine = std::move(group);
+  }
+  mine->rank_0_first(what, work);
+}
+
+const data::Dataset& required(const data::Dataset* dataset, const char* what) {
+  if (dataset == nullptr)
+    throw ConfigError("DataModule: {}() returned a null pointer; return a dataset", what);
+  return *dataset;
+}
+
+}  // namespace
+
+void Trainer::prepare(DataModule& data, Stage stage) const {
+  first_on_each_host(mesh_.world(), "preparing data", [&] { data.prepare_data(); });
+  data.setup(stage, {mesh_.position("dp"), mesh_.size("dp")});
+}
+
+FitResult Trainer::fit(Module& module, DataModule& data) {
+  prepare(data, Stage::fit);
+  const auto before = validation_sets_;
+  for (const auto& [name, samples] : data.more_validation())
+    add_validation(name, required(samples, "more_validation"));
+  const FitResult result = fit(module, required(data.train(), "train"), data.validation());
+  validation_sets_ = before;
+  return result;
+}
+
+Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples, const TestOptions& options,
+                                    EvaluationStep step) const {
+  const std::filesystem::path folder = options.model.empty() ? recipe_.output / "model" : options.model;
+  if (options.load) {
+    if (!std::filesystem::is_directory(folder)) {
+      throw ConfigError("{}: there is no such folder; train the module first, or pass the folder of a model",
+                        folder.string());
+    }
+    module.load(folder);
+  } else {
+    load_all_parameters(module);
+  }
+  return evaluate_alone(recipe_, options.load ? folder.string() : "the module", module, samples,
+                        mesh_.group("dp"), device_, step);
+}
+
+Metrics Trainer::test(Module& module, const data::Dataset& samples, const TestOptions& options) {
+  const Metrics metrics = measure_everywhere(
+      module, evaluate_loaded(module, samples, options, EvaluationStep::test), mesh_.world());
+  if (mesh_.world().rank() == 0) {
+    const RunFolder folder(recipe_.output);
+    folder.write_json("test_results.json", metrics_json(metrics));
+  }
+  mesh_.world().barrier();
+  return metrics;
+}
+
+Metrics Trainer::test(Module& module, DataModule& data, const TestOptions& options) {
+  prepare(data, Stage::test);
+  return test(module, required(data.test(), "test"), options);
+}
+
+Tensor Trainer::predict(Module& module, const data::Dataset& samples, const TestOptions& options) {
+  const Evaluation evaluation = evaluate_loaded(module, samples, options, EvaluationStep::predict);
+  if (mesh_.world().rank() != 0) return {};
+  if (!evaluation.rows.defined())
+    throw ConfigError("predict: predict_step returned no rows; return [batch.count, K] float64");
+  return evaluation.rows;
+}
+
+Tensor Trainer::predict(Module& module, DataModule& data, const TestOptions& options) {
+  prepare(data, Stage::predict);
+  return predict(module, required(data.predict(), "predict"), options);
+}
+
+}  // namespace stretto

@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/trainer/run/training_run.h"
+
+// Which rank and parameter a step fails by.
+namespace stretto {
+
+// The reduction has replaced this rank's own gradient, so its part of the step is computed again, without communication.
+// Buffers (running statistics) and the random number generator are restored afterwards, for runs that skip the step.
+bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
+  const std::string random_before = random_state();
+  std::vector<Tensor> buffers_before;
+  for (const auto& [name, tensor] : engine_.tensors().buffers) buffers_before.push_back(tensor.clone());
+  engine_.zero_gradients();
+  LoggedWindows ignored;
+  accumulate(batch, ignored, /*reduce=*/false);
+  const bool finite = engine_.own_gradients_are_finite();
+  engine_.zero_gradients();
+  at::NoGradGuard no_grad;
+  for (size_t i = 0; i < buffers_before.size(); ++i)
+    Tensor(engine_.tensors().buffers[i].second).copy_(buffers_before[i]);
+  set_random_state(random_before);
+  return finite;
+}
+
+// Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced gradient is not.
+std::string TrainingRun::find_culprit(const Loss& mine, const data::GlobalBatch& batch) {
+  const std::string parameter = engine_.first_nonfinite();
+  const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {
+    const auto all = world_.all_gather_bytes(finite ? "finite" : "");
+    const auto found = std::ranges::find(all, "");
+    if (found == all.end()) return std::nullopt;
+    return found - all.begin();
+  };
+  std::vector<std::string> clauses;
+  auto rank = first_rank_without(std::isfinite(mine.sum.item<double>()));
+  if (!rank) rank = first_rank_without(own_gradient_is_finite(batch));
+  if (rank) clauses.push_back(fmt::format("first on rank {}", *rank));
+  if (!parameter.empty()) clauses.push_back(fmt::format("first in the gradient of {}", parameter));
+  if (!rank) clauses.emplace_back("only in the sum over all ranks");
+  return fmt::format(" ({})", fmt::join(clauses, ", "));
+}
+
+}  // namespace stretto

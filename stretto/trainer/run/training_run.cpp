@@ -1,0 +1,364 @@
+#include "stretto/trainer/run/training_run.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include <ATen/Parallel.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/strings.h"
+#include "stretto/nn/functional.h"
+#include "stretto/parallel/fixed_order.h"
+#include "stretto/parallel/phase.h"
+#include "stretto/parallel/replicas.h"
+#include "stretto/trainer/api/parameter_rules.h"
+#include "stretto/trainer/api/teachers.h"
+#include "stretto/trainer/run/matmul_libraries.h"
+
+namespace stretto {
+namespace {
+
+data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan& plan, const Group& group) {
+  return {.seed = static_cast<uint64_t>(training.seed),
+          .shuffle = training.shuffle,
+          .global_batch_size = plan.global_batch_size,
+          .max_tokens = training.max_tokens.value_or(0),
+          .batch_size = plan.batch_size,
+          .grad_accumulation_steps = plan.grad_accumulation_steps,
+          .same_parts = training.deterministic,
+          .world_size = group.size(),
+          .rank = group.rank()};
+}
+
+EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan, const EmaConfig& ema,
+                             const ComputePrecision& compute, std::vector<ParameterGroup> groups,
+                             Module& module, at::Device device) {
+  std::optional<AverageOptions> average;
+  if (ema.decay) average = {.decay = *ema.decay, .warmup = ema.warmup};
+  EngineOptions options = {.strategy = training.strategy,
+                           .precision = compute.parameters,
+                           .bucket_bytes = training.bucket_mb * 1024 * 1024,
+                           .shared_parameters = training.shared_parameters == "auto",
+                           .groups = std::move(groups),
+                           .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
+                           .average = average,
+                           .reshard_after_forward = training.reshard_after_forward,
+                           .min_unit_elements = training.wrap_min_parameters,
+                           .offload_optimizer = training.offload_optimizer.value_or("")};
+  if (device.is_cpu()) {
+    options.load_parameters = [&module](std::span<const std::string> names) {
+      module.load_parameters(names);
+    };
+  }
+  return options;
+}
+
+// To other devices than the CPU parameters are moved with their values.
+torch::nn::Module& placed(Module& module, at::Device device) {
+  if (!device.is_cpu()) load_all_parameters(module);
+  module.root().to(device);
+  return module.root();
+}
+
+OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_batch_size) {
+  OptimizerPlan plan = module.configure_optimizers(plan_of(recipe, global_batch_size));
+  if (module.automatic_optimization() != plan.several.empty()) {
+    throw ConfigError(
+        "configure_optimizers: automatic_optimization() is {}, so OptimizerPlan::several must {}",
+        module.automatic_optimization(),
+        plan.several.empty() ? "name the optimizers that training_step steps"
+                             : "be empty: the Trainer steps one optimizer");
+  }
+  if (!plan.several.empty()) {
+    plan.optimizer = std::make_unique<OptimizerSet>(std::move(plan.several));
+    plan.schedule = optim::constant();  // each optimizer has its own
+  }
+  if (plan.optimizer == nullptr)
+    throw ConfigError("configure_optimizers returned a plan without an optimizer");
+  if (plan.schedule == nullptr) throw ConfigError("configure_optimizers returned a plan without a schedule");
+  plan.groups = combine_groups(module.root(), recipe, std::move(plan.groups));
+  return plan;
+}
+
+// Adds the time for which it lives to `sum`.
+class Seconds {
+ public:
+  explicit Seconds(double& sum) : sum_(sum) {}
+  ~Seconds() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Seconds(const Seconds&) = delete;
+  Seconds& operator=(const Seconds&) = delete;
+
+ private:
+  double& sum_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
+                         at::Device device)
+    : TrainingRun(
+          recipe, module, dataset, mesh, device,
+          make_plan(recipe, module, resolve_batch(recipe.training, mesh.size("dp")).global_batch_size)) {}
+
+TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
+                         at::Device device, OptimizerPlan plan)
+    : training_(recipe.training),
+      plan_(resolve_batch(recipe.training, mesh.size("dp"), recipe.origins)),
+      module_(module),
+      dataset_(dataset),
+      world_(mesh.world()),
+      data_parallel_(mesh.group("dp")),
+      device_(device),
+      compute_(compute_precision(module.root(), parse_precision(training_.precision))),
+      engine_(placed(module, device), DataParallel(mesh, find_sharding(training_.strategy)),
+              engine_options(training_, plan_, recipe.ema, compute_, plan.groups, module, device),
+              std::move(plan.optimizer)),
+      schedule_(std::move(plan.schedule)),
+      cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
+      guard_(training_) {
+  optim::StepRates base = engine_.optimizer()->base_rates();
+  base_lr_ = base.lr;
+  lr_scale_ = lr_scale_of(recipe.optimizer, plan_.global_batch_size);
+  base.lr *= lr_scale_;
+  schedule_->start(base, count_total_steps());
+  if (auto* several = dynamic_cast<OptimizerSet*>(engine_.optimizer()))
+    manual_.emplace(recipe, engine_, *several, plan_.grad_accumulation_steps, count_total_steps());
+  at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
+  separate_random_numbers(data_parallel_.rank());
+  module.root().train();
+  if (training_.deterministic) begin_deterministic();
+  place_teachers(module, device, parse_precision(training_.precision), world_);
+  if (engine_.optimizer()->reevaluates() && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
+    throw ConfigError(
+        "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
+        recipe.origins.label(training_.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
+        engine_.optimizer()->name());
+  }
+  products_ = choose_matmul_libraries(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(),
+                                      world_, device);
+}
+
+// What would depend on the number of ranks beside sums over them.
+void TrainingRun::begin_deterministic() {
+  const std::string setting = "training.deterministic";
+  if (!device_.is_cpu())
+    throw ConfigError("{}: only the CPU's kernels sum in a fixed order; set training.device to cpu", setting);
+  if (has_torch_dropout(module_.root())) {
+    throw ConfigError(
+        "{}: torch::nn::Dropout draws from a generator per rank; use stretto::nn::Dropout, whose masks belong to samples",
+        setting);
+  }
+  at::set_num_threads(1);  // kernels divide sums among threads
+}
+
+StepContext TrainingRun::make_context(LoggedWindows& logged, bool all_ranks_step) {
+  StepContext context(data_parallel_, logged, all_ranks_step);
+  context.forward = {.training = true,
+                     .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
+                                                           static_cast<uint64_t>(epoch())}),
+                     .kernels = nn::parse_kernels(training_.kernels),
+                     .recompute_every = training_.activation_checkpointing};
+  context.step = steps_done();
+  context.epoch = epoch();
+  return context;
+}
+
+Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce) {
+  StepContext context = make_context(logged, batch.reaches_all_ranks(data_parallel_.size()));
+  LoggedWindows ignored;
+  StepContext idle_context = make_context(ignored, /*all_ranks_step=*/false);
+  idle_context.batch_count = 1;
+  const auto& mine = batch.micro_batches;
+  double count = 0;
+  const Tensor losses =
+      at::zeros({std::max<int64_t>(1, std::ssize(mine))}, at::TensorOptions(at::kDouble).device(device_));
+  for (size_t micro = 0; micro < mine.size(); ++micro) {
+    const bool last = micro + 1 == mine.size();
+    const auto backward = [&](const Tensor& loss) {
+      reduce ? engine_.backward(loss, last) : engine_.backward_locally(loss);
+    };
+    const bool idle = mine[micro].empty();
+    if (idle && !engine_.gathers_parameters()) {
+      backward({});
+      continue;
+    }
+    const Batch micro_batch = [&] {
+      RECORD_USER_SCOPE(phase::data);
+      const Seconds spent(data_seconds_);
+      const std::vector<int64_t> stand_in = {batch.samples.front()};  // where forward is collective
+      return make_batch(module_, dataset_, idle ? stand_in : mine[micro]).to(device_);
+    }();
+    context.batch_count = micro_batch.count;
+    const Loss loss = [&] {
+      RECORD_USER_SCOPE(phase::forward);
+      std::optional<Autocast> autocast;
+      if (compute_.autocast) autocast.emplace(device_.type(), *compute_.autocast);
+      return module_.training_step(micro_batch, idle ? idle_context : context);
+    }();
+    require_loss(loss);
+    {
+      RECORD_USER_SCOPE(phase::backward);
+      backward(idle ? loss.sum * 0 : loss.sum);
+    }
+    if (idle) continue;
+    losses[static_cast<int64_t>(micro)] = loss.sum.detach();
+    count += loss.count;
+  }
+  return {sum_rows_in_fixed_order(losses), count};
+}
+
+// Steps done, plus the batches left in this epoch and those of the remaining epochs.
+int64_t TrainingRun::count_total_steps() const {
+  return training_.max_steps.value_or(steps_done() + cursor_.steps_left(training_.epochs));
+}
+
+// Requests of any rank of the job, from those of the data-parallel group.
+Requests TrainingRun::of_any_rank(Requests mine) const {
+  if (&world_ == &data_parallel_) return mine;
+  const auto flags = mine.flags();
+  Tensor asked = at::tensor(at::ArrayRef<double>(flags), at::kDouble).to(world_.device());
+  world_.all_reduce(asked, ReduceOp::max).wait();
+  return Requests::of(asked.cpu().const_data_ptr<double>());
+}
+
+StepReport TrainingRun::step(const Requests& requests) {
+  const auto start = std::chrono::steady_clock::now();
+  const double communicated = data_parallel_.seconds_inside(), data_before = data_seconds_;
+  StepReport report;
+  report.epoch = epoch();
+  report.epochs_before = cursor_.epochs_done();
+  if (manual_) return step_manually(requests, std::move(report));
+  const data::GlobalBatch batch = cursor_.batch();
+  LoggedWindows logged;
+  const Loss mine = accumulate(batch, logged);
+  // Values that all ranks must agree on are summed in the same reduction as the loss.
+  std::array<double, 9> totals = {mine.sum.item<double>(), mine.count, logged.record.empty() ? 0.0 : 1,
+                                  logged.epoch.empty() ? 0.0 : 1};
+  std::ranges::copy(requests.flags(), totals.begin() + 4);
+  {
+    RECORD_USER_SCOPE(phase::wait);
+    engine_.finish_reduction(totals);
+  }
+  if (training_.deterministic && engine_.buffers_changed()) {
+    throw ConfigError(
+        "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
+  }
+  const double loss_sum = totals[0], count = totals[1], logging_ranks = totals[2];
+  if (count <= 0) {
+    throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
+                    steps_done() + 1, count);
+  }
+  const double norm = engine_.gradient_norm();
+  const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
+  optim::StepRates rates = schedule_->rates(steps_done());
+  rates.lr *= guard_.lr_scale();
+  report.requests = of_any_rank(Requests::of(&totals[4]));
+  switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1,
+                       finite ? "" : find_culprit(mine, batch))) {
+    case StepGuard::Verdict::take: {
+      RECORD_USER_SCOPE(phase::optimizer);
+      report.grad_norm = norm / count;
+      show_gradients(batch, 1 / count, report);
+      if (engine_.optimizer()->reevaluates()) {
+        engine_.step(rates, {loss_sum / count, 1 / count}, [&] { return evaluate_again(batch); });
+      } else {
+        engine_.step(rates, clip_gradients(norm, count));
+      }
+      logged_.record.add(logged.record);
+      logged_.epoch.add(logged.epoch);
+      logged_somewhere_ |= logging_ranks > 0;
+      logged_in_epoch_ |= totals[3] > 0;
+      break;
+    }
+    case StepGuard::Verdict::skip:
+      engine_.skip_step();
+      report.taken = false;
+      break;
+    case StepGuard::Verdict::rollback:
+      engine_.zero_gradients();
+      report.rollback = guard_.reason();
+      return report;
+  }
+  report.loss = loss_sum / count;
+  if (!report.taken) report.grad_norm = norm / count;
+  report.lr = rates.lr;
+  finish_report(batch, report);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.communication = data_parallel_.seconds_inside() - communicated;
+  report.data_wait = data_seconds_ - data_before;
+  return report;
+}
+
+// After a step was taken or skipped.
+void TrainingRun::finish_report(const data::GlobalBatch& batch, StepReport& report) {
+  engine_.verify();
+  cursor_.advance();
+  report.epoch_ends = cursor_.epoch_begins();
+  report.step = steps_done();
+  report.epochs = cursor_.epochs_done();
+  report.samples = std::ssize(batch.samples);
+  for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
+}
+
+// The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is theirs.
+double TrainingRun::clip_gradients(double norm, double count) {
+  if (training_.max_grad_value) {
+    engine_.clamp_gradients(*training_.max_grad_value * count);
+    if (training_.max_grad_norm > 0) norm = engine_.gradient_norm();
+  }
+  return clip_scale(norm / count, training_.max_grad_norm) / count;
+}
+
+// What the modules log is of the first evaluation alone.
+optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
+  LoggedWindows ignored;
+  const Loss mine = accumulate(batch, ignored);
+  std::array<double, 2> totals = {mine.sum.item<double>(), mine.count};
+  engine_.finish_reduction(totals);
+  const auto [loss_sum, count] = totals;
+  return {loss_sum / count, 1 / count};
+}
+
+std::string TrainingRun::describe_lr_scale() const {
+  if (lr_scale_ == 1) return "";
+  return fmt::format("lr         {:g} = {:g} x {:g}: scaled for the global batch of {} samples\n",
+                     base_lr_ * lr_scale_, base_lr_, lr_scale_, plan_.global_batch_size);
+}
+
+std::string TrainingRun::describe_order() const {
+  if (!training_.deterministic) return "";
+  const auto sums = std::bit_width(static_cast<uint64_t>(plan_.grad_accumulation_steps - 1));
+  return fmt::format(
+      "order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
+      plan_.grad_accumulation_steps * plan_.world_size,
+      human_bytes(static_cast<double>(sums * engine_.memory().gradients)));
+}
+
+std::string TrainingRun::describe() {
+  return fmt::format(
+      "{}\n"
+      "{}comm       {}\n"
+      "batch      {}\n"
+      "{}{}{}"
+      "{}\n"
+      "run        {} steps, {} per epoch; {} samples, {} tokens{}",
+      engine_.describe("model", describe_precision(training_.precision, compute_, device_)),
+      products_ ? "products   " + products_->describe() + "\n" : "", data_parallel_.transport(),
+      describe_batch(plan_, training_), describe_order(), describe_teachers(module_), describe_lr_scale(),
+      manual_ ? manual_->describe()
+              : describe_groups(engine_.tensors(), base_lr_ * lr_scale_, engine_.optimizer()->name()),
+      total_steps(), steps_per_epoch(), dataset_.size(),
+      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      data_parallel_.size() > 1 && has_torch_dropout(module_.root())
+          ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
+          : "");
+}
+
+}  // namespace stretto

@@ -1,0 +1,96 @@
+#include "stretto/parallel/replicas.h"
+#include "stretto/trainer/run/training_run.h"
+
+// What a run logs, shows and saves.
+namespace stretto {
+
+void TrainingRun::collect_logged() {
+  if (logged_somewhere_) logged_.record.collect(data_parallel_);
+  logged_somewhere_ = false;
+}
+
+void TrainingRun::collect_epoch() {
+  if (logged_in_epoch_) logged_.epoch.collect(data_parallel_);
+}
+
+LoggedMeans TrainingRun::take_logged() {
+  collect_logged();
+  LoggedMeans logged = {.means = {}, .hidden = logged_.record.hidden()};
+  logged.means = logged_.record.take();
+  if (!has_epoch_values()) return logged;
+  collect_epoch();
+  logged_in_epoch_ = false;
+  logged.hidden.merge(logged_.epoch.hidden());
+  logged.means.merge(logged_.epoch.take());
+  return logged;
+}
+
+void TrainingRun::show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report) {
+  if (!on_gradients_) return;
+  StepReport coming = report;
+  coming.step = steps_done() + 1;
+  coming.epochs =
+      report.epochs_before + static_cast<double>(batch.samples.size()) / static_cast<double>(dataset_.size());
+  gradient_scale_ = scale;
+  on_gradients_(coming);
+}
+
+NamedTensors TrainingRun::gradients() {
+  const Arena& arena = engine_.arena();
+  if (arena.gradients_are_sharded()) return {};
+  Tensor all = arena.gradients({0, arena.elements()}) * gradient_scale_;
+  // Each rank has those of its shard, and zeros elsewhere.
+  if (engine_.reducer().sums_to_owners()) data_parallel_.all_reduce(all).wait();
+  NamedTensors named;
+  for (const Arena::Parameter& parameter : arena.parameters())
+    named[parameter.info.name] =
+        all.slice(0, parameter.begin, parameter.begin + parameter.info.tensor.numel())
+            .view(parameter.info.tensor.sizes());
+  return named;
+}
+
+State TrainingRun::state(int random_writers) {
+  collect_logged();
+  collect_epoch();
+  State state;
+  engine_.add_model_state(state);
+  engine_.optimizer()->add_state(state, "optimizer");
+  if (manual_) manual_->add_state(state);
+  engine_.leave_copies_to_first(state);
+  if (engine_.arena().shards().size() > 1) add_entries_of_others(data_parallel_, state);
+  random_.add_state(state, world_.rank(), random_writers);
+  if (products_) products_->add_state(state);
+  guard_.add_state(state);
+  state.scalars["logged"] = logged_.record.to_json();
+  state.scalars["logged_in_epoch"] = {{"any", logged_in_epoch_}, {"values", logged_.epoch.to_json()}};
+  if (const nlohmann::json schedule = schedule_->state(); !schedule.is_null())
+    state.scalars["scheduler"] = schedule;
+  cursor_.add_state(state);
+  return state;
+}
+
+void TrainingRun::resume(const State& state) {
+  cursor_.resume(state);
+  engine_.resume_model();
+  engine_.optimizer()->resume(state, "optimizer");
+  if (manual_) manual_->resume(state);
+  random_.resume(world_.rank());
+  guard_.resume(state);
+  if (products_) products_->resume(state);
+  const nlohmann::json none = nlohmann::json::object();
+  const bool first = data_parallel_.rank() == 0;
+  logged_.record.from_json(first ? state.scalar("logged") : none);
+  logged_somewhere_ = false;
+  logged_in_epoch_ = false;
+  logged_.epoch.from_json(none);
+  if (state.scalars.contains("logged_in_epoch")) {
+    const nlohmann::json& saved = state.scalars.at("logged_in_epoch");
+    saved.at("any").get_to(logged_in_epoch_);
+    if (first) logged_.epoch.from_json(saved.at("values"));
+  }
+  if (state.scalars.contains("scheduler")) schedule_->resume(state.scalars.at("scheduler"));
+  schedule_->set_total_steps(count_total_steps());
+  if (manual_) manual_->set_total_steps(count_total_steps());
+}
+
+}  // namespace stretto
