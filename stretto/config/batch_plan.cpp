@@ -85,9 +85,9 @@ void require_deterministic(const TrainingConfig& training, int64_t world_size,
         *training.batch_size * world_size);
   }
   const Sharding& sharding = find_sharding(training.strategy);
-  if (sharding.gradients == Held::sharded || sharding.hybrid) {
-    throw ConfigError("{}: strategy {} sums gradients per shard, in an order of its own; choose ddp or zero1",
-                      label, sharding.name);
+  if (!sums_whole_gradients(sharding)) {
+    throw ConfigError("{}: strategy {} sums gradients per shard, in an order of its own; choose {}", label,
+                      sharding.name, strategies_with(sums_whole_gradients, "or"));
   }
 }
 

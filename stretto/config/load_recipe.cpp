@@ -1,5 +1,3 @@
-#include <set>
-
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
@@ -14,6 +12,20 @@
 
 namespace stretto {
 namespace {
+
+// Throws ConfigError for a setting that has no effect under the strategy.
+void require_applicable(const Recipe& recipe) {
+  TrainingConfig training = recipe.training, defaults;
+  const auto fields = settings::fields_of(training), unset = settings::fields_of(defaults);
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const auto& applicability = fields[i].rule.applicability;
+    if (!applicability || applicability->holds()) continue;
+    if (settings::value_of(fields[i]) == settings::value_of(unset[i])) continue;
+    throw ConfigError("{}: it applies to {}; {} is {}; remove one",
+                      recipe.origins.label("training." + fields[i].key), applicability->to,
+                      recipe.origins.mention("training.strategy"), training.strategy);
+  }
+}
 
 void resolve_strategy(Recipe& recipe) {
   Strategy strategy;
@@ -41,21 +53,7 @@ void resolve_strategy(Recipe& recipe) {
   }
   if (strategy.precision) precision = *strategy.precision;
   recipe.training.strategy = strategy.kind;
-  if (recipe.training.dp_shard && !find_sharding(strategy.kind).hybrid) {
-    throw ConfigError("{}: it applies to strategy hsdp; {} is {}; remove one",
-                      recipe.origins.label("training.dp_shard"), recipe.origins.mention("training.strategy"),
-                      strategy.kind);
-  }
-  const Sharding& row = find_sharding(strategy.kind);
-  const auto require_sharded = [&](const char* name, bool used, Held held, const char* strategies) {
-    if (!used || held == Held::sharded) return;
-    throw ConfigError("{}: it applies to {}; {} is {}; remove one", recipe.origins.label(name), strategies,
-                      recipe.origins.mention("training.strategy"), strategy.kind);
-  };
-  require_sharded("training.reshard_after_forward", !recipe.training.reshard_after_forward, row.parameters,
-                  "strategies fsdp and hsdp");
-  require_sharded("training.wrap_min_parameters", recipe.training.wrap_min_parameters > 0, row.gradients,
-                  "strategies zero2, fsdp and hsdp");
+  require_applicable(recipe);
 }
 
 // A second call changes nothing.
@@ -125,57 +123,19 @@ Recipe decode_recipe(const std::string& text, const std::vector<settings::Field>
 
 namespace {
 
-// Settings that may differ in a resumed run: where it runs, what it logs, evaluates and keeps, and how its samples are
-// divided among ranks.
-const std::set<std::string> free_settings = {"checkpoint",
-                                             "track",
-                                             "evaluate",
-                                             "early_stopping",
-                                             "output",
-                                             "resume",
-                                             "data.validation",
-                                             "data.test",
-                                             "data.max_validation_samples",
-                                             "data.max_test_samples",
-                                             "data.cache",
-                                             "data.pad_to_multiple_of",
-                                             "training.fast_dev_run",
-                                             "training.steps_this_run",
-                                             "training.max_time",
-                                             "token_classification.embeddings_storage_mode",
-                                             "question_answering.n_best_size",
-                                             "question_answering.max_answer_length",
-                                             "question_answering.null_score_diff_threshold",
-                                             "training.device",
-                                             "training.strategy",
-                                             "training.backend",
-                                             "training.kernels",
-                                             "training.products",
-                                             "training.bucket_mb",
-                                             "training.shared_parameters",
-                                             "training.dp_shard",
-                                             "training.reshard_after_forward",
-                                             "training.wrap_min_parameters",
-                                             "training.offload_optimizer",
-                                             "training.activation_checkpointing",
-                                             "training.batch_size",
-                                             "training.global_batch_size",
-                                             "training.max_tokens",
-                                             "training.grad_accumulation_steps"};
-
 bool is_input_path(const settings::Field& field) {
   const bool is_path = std::holds_alternative<std::filesystem::path*>(field.slot) ||
                        std::holds_alternative<std::optional<std::filesystem::path>*>(field.slot);
   return is_path && field.key != "output";
 }
 
-// `is_included` receives the field and dotted name of each section and setting.
+// `is_included` receives each section and setting.
 template <class IsIncluded>
 void collect_settings(const std::vector<settings::Field>& fields, const std::string& prefix,
                       const IsIncluded& is_included, nlohmann::json& settings) {
   for (const settings::Field& field : fields) {
     const std::string name = prefix + field.key;
-    if (!is_included(field, name)) continue;
+    if (!is_included(field)) continue;
     if (field.is_section()) {
       if (!field.rule.in_use()) continue;
       collect_settings(field.fields, name + ".", is_included, settings);
@@ -196,15 +156,24 @@ nlohmann::json select_settings(const Recipe& recipe, const IsIncluded& is_includ
 }  // namespace
 
 bool may_change_on_resume(const std::string& name) {
-  return free_settings.contains(name) || free_settings.contains(name.substr(0, name.find('.')));
+  Recipe defaults;
+  const auto fields = settings::fields_of(defaults);
+  const std::vector<settings::Field>* level = &fields;
+  for (const std::string_view key : split(name, '.')) {
+    const settings::Field* field = settings::declaration_in_use(*level, key);
+    if (field == nullptr) return false;
+    if (field->rule.free_on_resume) return true;
+    level = &field->fields;
+  }
+  return false;
 }
 
 nlohmann::json computing_settings(const Recipe& recipe) {
-  return select_settings(recipe, [](const auto&, const auto& name) { return !free_settings.contains(name); });
+  return select_settings(recipe, [](const auto& field) { return !field.rule.free_on_resume; });
 }
 
 nlohmann::json shared_settings(const Recipe& recipe) {
-  return select_settings(recipe, [](const auto& field, const auto&) { return !is_input_path(field); });
+  return select_settings(recipe, [](const auto& field) { return !is_input_path(field); });
 }
 
 std::string recipe_help(const std::vector<settings::Field>& program) {

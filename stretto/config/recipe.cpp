@@ -8,6 +8,7 @@
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/rule.h"
+#include "stretto/strategy/sharding.h"
 #include "stretto/track/registry.h"
 
 // The declaration of every setting: key, member, help, range or choices. Defaults are the structs'.
@@ -15,6 +16,7 @@ namespace stretto {
 
 using settings::above;
 using settings::at_least;
+using settings::may_change_on_resume;
 using settings::one_of;
 
 namespace {
@@ -31,6 +33,22 @@ void require_free_name(const std::string& key, const std::vector<settings::Field
   throw ConfigError(
       "this program declares the setting \"{}\", which is reserved by stretto; a program may declare model, tokenizer, data and new names",
       key);
+}
+
+// "ddp all; zero1 its part of the optimizer's state; ..."
+std::string describe_strategies() {
+  std::string text;
+  for (const Sharding& row : shardings())
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : "; ", row.name, row.help.empty() ? "" : " ", row.help);
+  return text;
+}
+
+// The strategy decides whether the setting applies: only under those that have `property`.
+settings::Rule for_strategies(settings::Rule rule, const TrainingConfig& training,
+                              bool (*property)(const Sharding&)) {
+  const std::string names = strategies_with(property);
+  return rule.applies_if([&training, property] { return property(find_sharding(training.strategy)); },
+                         (names.find(' ') == names.npos ? "strategy " : "strategies ") + names);
 }
 
 }  // namespace
@@ -86,20 +104,19 @@ void DataConfig::fields(settings::Fields& field) {
   field(
       "train", train,
       "training samples: .tsv, .csv or .jsonl; CoNLL or .jsonl for tags; SQuAD's .json or .jsonl for questions");
-  field("validation", validation, "samples that are evaluated during training");
+  field("validation", validation, "samples that are evaluated during training", may_change_on_resume());
   field(
       "validation_split", validation_split,
       "instead of validation: the part of the training samples to evaluate and not to train on, drawn by training.seed with the same share of each label",
       above(0).below(1));
-  field("test", test, "samples for `stretto test`");
-  const auto first = [&](const char* name, std::optional<int64_t>& most, const char* file) {
-    field(name, most,
-          fmt::format("read only the first so many texts, sentences or questions of {}; unset: all", file),
-          at_least(1).at_most(max_total));
+  field("test", test, "samples for `stretto test`", may_change_on_resume());
+  const settings::Rule most = at_least(1).at_most(max_total);
+  const auto first = [](const char* file) {
+    return fmt::format("read only the first so many texts, sentences or questions of {}; unset: all", file);
   };
-  first("max_train_samples", max_train_samples, "train");
-  first("max_validation_samples", max_validation_samples, "validation");
-  first("max_test_samples", max_test_samples, "test");
+  field("max_train_samples", max_train_samples, first("train"), most);
+  field("max_validation_samples", max_validation_samples, first("validation"), most.may_change_on_resume());
+  field("max_test_samples", max_test_samples, first("test"), most.may_change_on_resume());
   field(
       "text", text,
       "name of the text column, in CoNLL files the number of the token column; unset: inferred from the header or layout of the file");
@@ -116,9 +133,10 @@ void DataConfig::fields(settings::Fields& field) {
   field(
       "pad_to_multiple_of", pad_to_multiple_of,
       "packed batches are padded at their end to a multiple of so many tokens, so that the shapes of matrix products recur; 1: not at all",
-      at_least(1).at_most(4096));
+      at_least(1).at_most(4096).may_change_on_resume());
   field("cache", cache,
-        "folder in which token ids are cached between runs; unset: cache/ in the output folder");
+        "folder in which token ids are cached between runs; unset: cache/ in the output folder",
+        may_change_on_resume());
 }
 
 void TokenClassificationConfig::fields(settings::Fields& field) {
@@ -153,7 +171,7 @@ void TokenClassificationConfig::fields(settings::Fields& field) {
   field(
       "embeddings_storage_mode", embeddings_storage_mode,
       "what becomes of the states of a sequence-tagger's frozen transformer: cpu keeps them in memory for later epochs, gpu on each rank's GPU; none computes them again",
-      one_of({"none", "cpu", "gpu"}));
+      one_of({"none", "cpu", "gpu"}).may_change_on_resume());
 }
 
 void QuestionAnsweringConfig::fields(settings::Fields& field) {
@@ -163,12 +181,13 @@ void QuestionAnsweringConfig::fields(settings::Fields& field) {
   field("doc_stride", doc_stride, "tokens of the context that consecutive windows share",
         at_least(0).at_most(max_count));
   field("n_best_size", n_best_size, "answers per question in nbest_predictions.json",
-        at_least(1).at_most(1000));
+        at_least(1).at_most(1000).may_change_on_resume());
   field("max_answer_length", max_answer_length, "maximum tokens of an answer",
-        at_least(1).at_most(max_count));
+        at_least(1).at_most(max_count).may_change_on_resume());
   field(
       "null_score_diff_threshold", null_score_diff_threshold,
-      "a question is predicted to have no answer if the score of that exceeds the best answer's by more than this");
+      "a question is predicted to have no answer if the score of that exceeds the best answer's by more than this",
+      may_change_on_resume());
   field(
       "misplaced_answers", misplaced_answers,
       "training answers whose text is not at its answer_start: refuse ends the run, skip leaves the question out",
@@ -186,27 +205,27 @@ void TrainingConfig::fields(settings::Fields& field) {
   field(
       "fast_dev_run", fast_dev_run,
       "to see whether everything works: train so many steps, evaluate as many batches, in <output>/fast_dev_run, without checkpoints, trackers and resuming",
-      at_least(1).at_most(max_count));
+      at_least(1).at_most(max_count).may_change_on_resume());
   field(
       "steps_this_run", steps_this_run,
       "optimizer steps after which this command saves its state and ends; the same command then continues; schedules span all steps",
-      at_least(1).at_most(max_total));
+      at_least(1).at_most(max_total).may_change_on_resume());
   field("max_time", max_time,
         "time after which the run ends as after its last step, summed over its resumed parts",
-        duration_rule());
+        duration_rule().may_change_on_resume());
   field("batch_size", batch_size,
         "samples per rank and micro-batch; unset: computed from the other sizes, or 32",
-        at_least(1).at_most(max_count));
+        at_least(1).at_most(max_count).may_change_on_resume());
   field(
       "global_batch_size", global_batch_size,
       "samples per optimizer step over all ranks = batch_size x world_size x grad_accumulation_steps; any two of the three determine the third",
-      at_least(1).at_most(max_total));
+      at_least(1).at_most(max_total).may_change_on_resume());
   field("grad_accumulation_steps", grad_accumulation_steps,
         "micro-batches per optimizer step; unset: computed from the other sizes, or 1",
-        at_least(1).at_most(max_count));
+        at_least(1).at_most(max_count).may_change_on_resume());
   field("max_tokens", max_tokens,
         "maximum tokens per rank and micro-batch, instead of batch_size and global_batch_size",
-        at_least(1).at_most(max_total));
+        at_least(1).at_most(max_total).may_change_on_resume());
   field("max_grad_norm", max_grad_norm,
         "maximum global gradient norm; larger gradients are clipped to it; 0: no clipping", at_least(0));
   field(
@@ -231,49 +250,60 @@ void TrainingConfig::fields(settings::Fields& field) {
                {"16-true", fp16},
                {"bf16-true",
                 "master weights are always kept in fp32, because bf16 drops small updates; choose bf16"}}));
-  field(
-      "strategy", strategy,
-      "what each rank holds, optionally with the precision (zero2-bf16): ddp all; zero1 its part of the optimizer's state; zero2 also of the gradients; fsdp (zero3) also of the parameters; hsdp the same within each group of dp_shard ranks");
+  field("strategy", strategy,
+        "what each rank holds, optionally with the precision (zero2-bf16): " + describe_strategies(),
+        may_change_on_resume());
   field("seed", seed, "seed of the sample order, of dropout and of new weights", at_least(0));
   field("device", device, "auto: CUDA if there is a GPU per rank, else the CPU",
-        one_of({"auto", "cpu", "cuda"}));
+        one_of({"auto", "cpu", "cuda"}).may_change_on_resume());
   field(
       "backend", backend,
       "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and TCP between hosts; tcp, gloo: these only, also within a host; mpi: the MPI library that has started the ranks (mpirun, srun --mpi)",
-      one_of({"auto", "tcp", "gloo", "mpi"}));
+      one_of({"auto", "tcp", "gloo", "mpi"}).may_change_on_resume());
   field(
       "kernels", kernels,
       "kernels of attention, norms and activations in a training step on CPU: fast (stretto's fused kernels) or reference (ATen's operators, for comparison)",
-      one_of({"fast", "reference"}));
+      one_of({"fast", "reference"}).may_change_on_resume());
   field(
       "products", products,
       "library of matrix products on CPU; auto: the fastest for the shapes of the model, measured once per processor; else aten, onednn (oneDNN also in fp32), mkl (MKL's bf16 weight gradients) or stretto (its own, with AVX-512), where it is usable",
-      one_of({"auto", "aten", "onednn", "mkl", "stretto"}));
+      one_of({"auto", "aten", "onednn", "mkl", "stretto"}).may_change_on_resume());
   field(
       "deterministic", deterministic,
-      "same bits for 1, 2, 4, ... ranks on any hosts, with the same global_batch_size and batch_size: gradients of micro-batches are summed in an order that does not depend on the ranks, and each rank uses one thread (ddp and zero1 on CPU)");
-  field("bucket_mb", bucket_mb, "maximum size of a gradient bucket, in MiB", above(0));
+      fmt::format(
+          "same bits for 1, 2, 4, ... ranks on any hosts, with the same global_batch_size and batch_size: gradients of micro-batches are summed in an order that does not depend on the ranks, and each rank uses one thread ({} on CPU)",
+          strategies_with(sums_whole_gradients)));
+  field("bucket_mb", bucket_mb, "maximum size of a gradient bucket, in MiB", above(0).may_change_on_resume());
   field(
       "shared_parameters", shared_parameters,
-      "auto: under zero1, zero2, fsdp and hsdp the ranks of one host compute with one copy of the parameters, in memory that they share; off: as between hosts, each rank has a copy, or under fsdp and hsdp gathers the parameters of one block at a time",
-      one_of({"auto", "off"}));
+      fmt::format(
+          "auto: under {} the ranks of one host compute with one copy of the parameters, in memory that they share; off: as between hosts, each rank has a copy, or under {} gathers the parameters of one block at a time",
+          strategies_with(shards_optimizer), strategies_with(shards_parameters)),
+      one_of({"auto", "off"}).may_change_on_resume());
   field("dp_shard", dp_shard,
-        "under hsdp: ranks that together hold one copy of the model; unset: the ranks of each host",
-        at_least(1).at_most(max_count));
+        fmt::format("under {}: ranks that together hold one copy of the model; unset: the ranks of each host",
+                    strategies_with(is_hybrid)),
+        for_strategies(at_least(1).at_most(max_count).may_change_on_resume(), *this, is_hybrid));
   field(
       "reshard_after_forward", reshard_after_forward,
-      "under fsdp and hsdp, where parameters are gathered: whether those of a block are released after its forward and gathered again for its backward; false: they are kept until then, which takes the memory of all blocks and sends a third less");
+      fmt::format(
+          "under {}, where parameters are gathered: whether those of a block are released after its forward and gathered again for its backward; false: they are kept until then, which takes the memory of all blocks and sends a third less",
+          strategies_with(shards_parameters)),
+      for_strategies(may_change_on_resume(), *this, shards_parameters));
   field(
       "wrap_min_parameters", wrap_min_parameters,
-      "under zero2, fsdp and hsdp: blocks of the model with fewer parameters belong to the block around them, or outside of all blocks, whose parameters are gathered once per step",
-      at_least(0).at_most(max_total));
+      fmt::format(
+          "under {}: blocks of the model with fewer parameters belong to the block around them, or outside of all blocks, whose parameters are gathered once per step",
+          strategies_with(shards_gradients)),
+      for_strategies(at_least(0).at_most(max_total).may_change_on_resume(), *this, shards_gradients));
   field(
       "offload_optimizer", offload_optimizer,
-      "existing folder, on a disk of each host, for the optimizer's state: it is in memory during the step only, and may leave it then; unset: in memory");
+      "existing folder, on a disk of each host, for the optimizer's state: it is in memory during the step only, and may leave it then; unset: in memory",
+      may_change_on_resume());
   field(
       "activation_checkpointing", activation_checkpointing,
       "activations of every n-th block of the model are computed again in backward instead of kept, which takes less memory and more time; 1: of all blocks; 0: of none",
-      at_least(0).at_most(max_count));
+      at_least(0).at_most(max_count).may_change_on_resume());
   field("shuffle", shuffle, "shuffle the training samples in each epoch");
   field(
       "on_nonfinite", on_nonfinite,
@@ -464,14 +494,17 @@ void Recipe::fields(settings::Fields& field) {
   field("scheduler", scheduler, "the learning rate schedule");
   field("parameters", parameters, "settings of parameters by name: frozen, learning rate, weight decay");
   field("ema", ema, "exponential moving average of the weights");
-  field("checkpoint", checkpoint, "which model is kept; when the run is saved for resuming");
-  field("evaluate", evaluate, "evaluation during training");
-  field("early_stopping", early_stopping, "when a run ends before its last step");
-  field("track", track, "progress and metrics");
-  field("output", output, "the run folder: logs, metrics, checkpoints, the trained model");
+  field("checkpoint", checkpoint, "which model is kept; when the run is saved for resuming",
+        may_change_on_resume());
+  field("evaluate", evaluate, "evaluation during training", may_change_on_resume());
+  field("early_stopping", early_stopping, "when a run ends before its last step", may_change_on_resume());
+  field("track", track, "progress and metrics", may_change_on_resume());
+  field("output", output, "the run folder: logs, metrics, checkpoints, the trained model",
+        may_change_on_resume());
   field(
       "resume", resume,
-      "auto: from the newest checkpoint in the run folder, if there is one; true: as auto, but it is an error if there is none; false: it is an error if there is one; or the folder of a checkpoint");
+      "auto: from the newest checkpoint in the run folder, if there is one; true: as auto, but it is an error if there is none; false: it is an error if there is one; or the folder of a checkpoint",
+      may_change_on_resume());
   for (const settings::Field& own : program.list) {
     require_free_name(own.key, field.list());
     field.put(own);

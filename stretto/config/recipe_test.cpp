@@ -1,5 +1,7 @@
 #include "stretto/config/recipe.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
@@ -7,6 +9,7 @@
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/check_recipe.h"
+#include "stretto/settings/describe.h"
 #include "stretto/settings/scoped_variable_support.h"
 
 namespace stretto {
@@ -117,6 +120,20 @@ TEST(Recipe, StrategyMayCarryThePrecision) {
   refuses("training:\n  strategy: fsdp2\n", {}, "r.yaml:2:13: training.strategy: \"fsdp2\"");
 }
 
+TEST(Recipe, TheTableOfStrategiesDecidesWhichSettingsApply) {
+  refuses("training: {dp_shard: 2}\n", {}, "r.yaml:1:", "training.dp_shard: it applies to strategy hsdp; ");
+  refuses("training: {strategy: zero2, reshard_after_forward: false}\n", {}, "r.yaml:1:",
+          "training.reshard_after_forward: it applies to strategies fsdp and hsdp; ");
+  refuses("training: {strategy: zero1, wrap_min_parameters: 9}\n", {}, "r.yaml:1:",
+          "training.wrap_min_parameters: it applies to strategies zero2, fsdp and hsdp; ");
+  EXPECT_EQ(parse("training: {strategy: zero3, wrap_min_parameters: 9}\n").training.wrap_min_parameters, 9);
+  EXPECT_TRUE(parse("training: {reshard_after_forward: true}\n").training.reshard_after_forward);
+  const auto schema = recipe_schema();
+  EXPECT_EQ(
+      schema["properties"]["training"]["properties"]["strategy"]["description"],
+      "what each rank holds, optionally with the precision (zero2-bf16): ddp all; zero1 its part of the optimizer's state; zero2 also of the gradients; fsdp (zero3) also of the parameters; hsdp the same within each group of dp_shard ranks");
+}
+
 TEST(Recipe, PrecisionsHaveLightningsNames) {
   EXPECT_EQ(parse("training: {precision: bf16-mixed}\n").training.precision, "bf16");
   EXPECT_EQ(parse("training: {precision: 32}\n").training.precision, "fp32");
@@ -213,6 +230,57 @@ TEST(Recipe, ComputingSettingsAreThoseThatDecideTheResult) {
        {"output", "resume", "training.device", "training.batch_size", "checkpoint.every"}) {
     EXPECT_FALSE(settings.contains(free)) << free;
   }
+}
+
+// A change of this list changes which checkpoints a run accepts.
+TEST(Recipe, SettingsThatMayChangeOnResumeSayItAtTheirDeclaration) {
+  const std::set<std::string> free = {"checkpoint",
+                                      "track",
+                                      "evaluate",
+                                      "early_stopping",
+                                      "output",
+                                      "resume",
+                                      "data.validation",
+                                      "data.test",
+                                      "data.max_validation_samples",
+                                      "data.max_test_samples",
+                                      "data.cache",
+                                      "data.pad_to_multiple_of",
+                                      "training.fast_dev_run",
+                                      "training.steps_this_run",
+                                      "training.max_time",
+                                      "token_classification.embeddings_storage_mode",
+                                      "question_answering.n_best_size",
+                                      "question_answering.max_answer_length",
+                                      "question_answering.null_score_diff_threshold",
+                                      "training.device",
+                                      "training.strategy",
+                                      "training.backend",
+                                      "training.kernels",
+                                      "training.products",
+                                      "training.bucket_mb",
+                                      "training.shared_parameters",
+                                      "training.dp_shard",
+                                      "training.reshard_after_forward",
+                                      "training.wrap_min_parameters",
+                                      "training.offload_optimizer",
+                                      "training.activation_checkpointing",
+                                      "training.batch_size",
+                                      "training.global_batch_size",
+                                      "training.max_tokens",
+                                      "training.grad_accumulation_steps"};
+  Recipe recipe;
+  for (const char* task : {"text-classification", "token-classification", "question-answering"}) {
+    recipe.task = task;
+    const auto fields = settings::fields_of(recipe);
+    const auto compared = computing_settings(recipe);
+    for (const std::string& name : settings::all_names(fields)) {
+      const bool is_free = free.contains(name) || free.contains(name.substr(0, name.find('.')));
+      EXPECT_EQ(may_change_on_resume(name), is_free) << name;
+      EXPECT_FALSE(is_free && compared.contains(name)) << name;
+    }
+  }
+  EXPECT_FALSE(may_change_on_resume("optimizer.lrr"));
 }
 
 TEST(Recipe, SurvivesThePassageToAnotherProcess) {

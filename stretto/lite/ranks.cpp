@@ -140,8 +140,8 @@ Settings check(const LiteOptions& options) {
   settings.dp_shard = options.dp_shard;
   if (options.dp_shard < 0) throw ConfigError("Lite: dp_shard = {} must not be negative", options.dp_shard);
   if (options.dp_shard > 0 && !find_sharding(strategy.kind).hybrid) {
-    throw ConfigError("Lite: dp_shard = {} applies to strategy hsdp; the strategy is {}", options.dp_shard,
-                      strategy.kind);
+    throw ConfigError("Lite: dp_shard = {} applies to strategy {}; the strategy is {}", options.dp_shard,
+                      strategies_with(is_hybrid, "or"), strategy.kind);
   }
   settings.device = canonical("accelerator", options.accelerator,
                               {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}},

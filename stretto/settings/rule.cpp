@@ -28,6 +28,18 @@ Rule Rule::used_with(std::string key, const std::string& chosen, std::vector<std
   return rule;
 }
 
+Rule Rule::applies_if(std::function<bool()> holds, std::string to) const {
+  Rule rule = *this;
+  rule.applicability = Applicability{std::move(holds), std::move(to)};
+  return rule;
+}
+
+Rule Rule::may_change_on_resume() const {
+  Rule rule = *this;
+  rule.free_on_resume = true;
+  return rule;
+}
+
 bool Rule::in_use() const {
   if (!condition) return true;
   return std::find(condition->values.begin(), condition->values.end(), *condition->chosen) !=
@@ -92,5 +104,7 @@ Rule above(double bound) {
   rule.lowest_excluded = true;
   return rule;
 }
+
+Rule may_change_on_resume() { return Rule{}.may_change_on_resume(); }
 
 }  // namespace stretto::settings

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -17,6 +18,11 @@ struct Rule {
     const std::string* chosen = nullptr;
     std::vector<std::string> values;
   };
+  // As Condition, but of what is known only once all settings are resolved.
+  struct Applicability {
+    std::function<bool()> holds;
+    std::string to;  // what the setting applies to, for messages
+  };
 
   std::vector<std::string> choices;              // of a text; empty: any
   std::map<std::string, std::string> spellings;  // other names of choices, which are read as these
@@ -29,6 +35,8 @@ struct Rule {
   bool lowest_excluded = false;
   bool highest_excluded = false;
   std::optional<Condition> condition;
+  std::optional<Applicability> applicability;
+  bool free_on_resume = false;
 
   Rule below(double bound) const;
   Rule at_most(double bound) const;
@@ -36,6 +44,11 @@ struct Rule {
   Rule refusing(std::map<std::string, std::string> reasons) const;
   // REQUIRES: `chosen` outlives the rule.
   Rule used_with(std::string key, const std::string& chosen, std::vector<std::string> values) const;
+  // Values other than the default apply only if `holds` once all settings are resolved; `to`: to what, for messages.
+  // REQUIRES: what `holds` refers to outlives the rule.
+  Rule applies_if(std::function<bool()> holds, std::string to) const;
+  // A resumed run may have another value: the setting does not decide the run's result. Of a section: all of it.
+  Rule may_change_on_resume() const;
 
   // Whether the setting applies: its condition holds, or there is none.
   bool in_use() const;
@@ -49,5 +62,6 @@ Rule one_of(std::vector<std::string> choices);
 Rule matches(std::string pattern, std::string form);
 Rule at_least(double bound);
 Rule above(double bound);
+Rule may_change_on_resume();
 
 }  // namespace stretto::settings

@@ -10,15 +10,23 @@ namespace {
 
 std::vector<Sharding>& table() {
   static std::vector<Sharding> rows = {
-      {.name = "ddp"},
-      {.name = "zero1", .optimizer = Held::sharded},
-      {.name = "zero2", .optimizer = Held::sharded, .gradients = Held::sharded},
-      {.name = "fsdp", .optimizer = Held::sharded, .gradients = Held::sharded, .parameters = Held::sharded},
+      {.name = "ddp", .help = "all"},
+      {.name = "zero1", .optimizer = Held::sharded, .help = "its part of the optimizer's state"},
+      {.name = "zero2",
+       .optimizer = Held::sharded,
+       .gradients = Held::sharded,
+       .help = "also of the gradients"},
+      {.name = "fsdp",
+       .optimizer = Held::sharded,
+       .gradients = Held::sharded,
+       .parameters = Held::sharded,
+       .help = "(zero3) also of the parameters"},
       {.name = "hsdp",
        .optimizer = Held::sharded,
        .gradients = Held::sharded,
        .parameters = Held::sharded,
-       .hybrid = true}};
+       .hybrid = true,
+       .help = "the same within each group of dp_shard ranks"}};
   return rows;
 }
 
@@ -37,6 +45,15 @@ const Sharding& find_sharding(const std::string& strategy) {
   for (const Sharding& row : table()) names.push_back(row.name);
   throw ConfigError("\"{}\" is not a strategy{}; available: {}", strategy, did_you_mean(strategy, names),
                     fmt::join(names, ", "));
+}
+
+std::string strategies_with(bool (*property)(const Sharding&), std::string_view conjunction) {
+  std::vector<std::string> names;
+  for (const Sharding& row : table()) {
+    if (property(row)) names.push_back(row.name);
+  }
+  if (names.size() < 2) return names.empty() ? "" : names[0];
+  return fmt::format("{} {} {}", fmt::join(names.begin(), names.end() - 1, ", "), conjunction, names.back());
 }
 
 bool register_sharding(Sharding row) {

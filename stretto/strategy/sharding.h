@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stretto {
@@ -25,13 +26,26 @@ struct Sharding {
   // Parameters that are gathered are released after the forward of their block, and gathered again for its backward. Off: they
   // are kept until then.
   bool reshard_after_forward = true;
+  // What a rank holds, in the list of strategies that a recipe's help gives: "also its part of the gradients".
+  std::string help = {};
 };
+
+// Properties of a row.
+inline bool shards_optimizer(const Sharding& row) { return row.optimizer == Held::sharded; }
+inline bool shards_gradients(const Sharding& row) { return row.gradients == Held::sharded; }
+inline bool shards_parameters(const Sharding& row) { return row.parameters == Held::sharded; }
+inline bool is_hybrid(const Sharding& row) { return row.hybrid; }
+// Whole gradients are summed, so that the order can be the same for any number of ranks.
+inline bool sums_whole_gradients(const Sharding& row) { return !shards_gradients(row) && !is_hybrid(row); }
 
 // The row of a strategy. Throws ConfigError for an unknown name.
 const Sharding& find_sharding(const std::string& strategy);
 
 // All rows, in the order of registration.
 const std::vector<Sharding>& shardings();
+
+// The rows that have a property, for help and messages: "zero2, fsdp and hsdp".
+std::string strategies_with(bool (*property)(const Sharding&), std::string_view conjunction = "and");
 
 // Adds a row. Call it before main(), in the initialiser of a namespace-scope variable. Throws ConfigError for a
 // duplicate name.

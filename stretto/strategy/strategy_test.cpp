@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/strategy/sharding.h"
 
 namespace stretto {
 namespace {
@@ -18,6 +19,14 @@ TEST(StrategyName, KindAndPrecision) {
   EXPECT_EQ(strategy_names().size(), 4 * strategy_kinds().size());
   for (const std::string& name : strategy_names())
     EXPECT_TRUE(name.starts_with(parse_strategy(name).kind)) << name;
+}
+
+TEST(Sharding, RowsWithAPropertyAreNamedInWords) {
+  EXPECT_EQ(strategies_with(is_hybrid), "hsdp");
+  EXPECT_EQ(strategies_with(shards_parameters), "fsdp and hsdp");
+  EXPECT_EQ(strategies_with(shards_optimizer), "zero1, zero2, fsdp and hsdp");
+  EXPECT_EQ(strategies_with(sums_whole_gradients, "or"), "ddp or zero1");
+  EXPECT_EQ(strategies_with([](const Sharding&) { return false; }), "");
 }
 
 TEST(StrategyName, OthersAreRefusedInWords) {
