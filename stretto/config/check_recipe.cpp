@@ -69,7 +69,7 @@ void check_new_tagger(const Recipe& recipe) {
     refuse(
         "token_classification.context_size",
         "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
-  if (recipe.token_classification.embeddings_storage_mode != "none" &&
+  if (recipe.token_classification.embeddings_storage_mode != StateStorage::none &&
       (!tagger.transformer || tagger.fine_tune))
     refuse(
         "token_classification.embeddings_storage_mode",
@@ -161,7 +161,7 @@ void check_average(const Recipe& recipe) {
 void check_lr_scale(const Recipe& recipe) {
   const auto& origins = recipe.origins;
   const OptimizerConfig& optimizer = recipe.optimizer;
-  if (optimizer.scale_lr == "none") {
+  if (optimizer.scale_lr == LrScale::none) {
     if (!optimizer.base_batch_size) return;
     throw ConfigError("{}: it has no effect with scale_lr: none; set optimizer.scale_lr to linear or sqrt",
                       origins.label("optimizer.base_batch_size"));
@@ -218,12 +218,11 @@ void check_files(const Recipe& recipe) {
 
 void check_checkpoint(const Recipe& recipe) {
   const TrainingConfig& training = recipe.training;
-  for (const auto& [name, policy] :
-       {std::pair("on_nonfinite", training.on_nonfinite), {"on_spike", training.on_spike}}) {
-    if (policy == "rollback" && recipe.checkpoint.every.never()) {
-      throw ConfigError("{}: rollback requires checkpoints; set checkpoint.every",
-                        recipe.origins.label(std::string("training.") + name));
-    }
+  for (const auto& [name, rolls_back] :
+       {std::pair("training.on_nonfinite", training.on_nonfinite == OnNonfinite::rollback),
+        {"training.on_spike", training.on_spike == OnSpike::rollback}}) {
+    if (!rolls_back || !recipe.checkpoint.every.never()) continue;
+    throw ConfigError("{}: rollback requires checkpoints; set checkpoint.every", recipe.origins.label(name));
   }
   const nlohmann::json compared = computing_settings(recipe);
   std::vector<std::string> names = {"data.validation"};  // of which the contents are compared
@@ -311,19 +310,20 @@ void check_trained_model(const Recipe& recipe) {
 void check_text_classification(const Recipe& recipe) {
   const TextClassificationConfig& settings = recipe.text_classification;
   const auto& origins = recipe.origins;
-  const std::string problem = settings.problem();
+  const auto problem = settings.problem();
+  const bool is_regression = problem == LabelProblem::regression;
+  const bool is_multi_label = problem == LabelProblem::multi_label_classification;
   const auto require = [&](const char* name, bool in_use, bool fits) {
     if (!in_use || fits) return;
     throw ConfigError("{}: it has no meaning with {}: {}; remove one",
                       origins.label(std::string("text_classification.") + name),
                       origins.mention("text_classification.problem_type"), problem);
   };
-  require("label_smoothing", settings.label_smoothing > 0, problem == "single_label_classification");
-  require("class_weights", !settings.class_weights.empty(), problem != "regression");
-  require("label_separator", settings.label_separator.has_value(), problem == "multi_label_classification");
-  require(
-      "glue_task", settings.glue_task.has_value(),
-      (settings.glue_task == "stsb") == (problem == "regression") && problem != "multi_label_classification");
+  require("label_smoothing", settings.label_smoothing > 0, !is_regression && !is_multi_label);
+  require("class_weights", !settings.class_weights.empty(), !is_regression);
+  require("label_separator", settings.label_separator.has_value(), is_multi_label);
+  require("glue_task", settings.glue_task.has_value(),
+          (settings.glue_task == GlueName::stsb) == is_regression && !is_multi_label);
   if (settings.label_separator && settings.label_separator->empty())
     throw ConfigError("{}: it is empty; expected a text between labels, such as \";\"",
                       origins.label("text_classification.label_separator"));

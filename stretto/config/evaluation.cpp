@@ -23,7 +23,7 @@ void check_without_evaluations(const Recipe& recipe) {
         Use{"early_stopping.stopping_threshold", stopping.stopping_threshold.has_value()},
         Use{"early_stopping.divergence_threshold", stopping.divergence_threshold.has_value()},
         Use{"checkpoint.monitor", recipe.checkpoint.monitor.has_value()},
-        Use{"checkpoint.mode", recipe.checkpoint.mode != "auto"},
+        Use{"checkpoint.mode", recipe.checkpoint.mode != MetricMode::automatic},
         Use{"checkpoint.keep_best", recipe.checkpoint.keep_best > 0},
         Use{"scheduler.monitor", recipe.origins.given("scheduler.monitor")},
         Use{"evaluate.at_start", recipe.evaluate.at_start},

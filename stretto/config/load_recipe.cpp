@@ -6,8 +6,6 @@
 #include "stretto/settings/describe.h"
 #include "stretto/settings/yaml.h"
 #include "stretto/settings/yaml_override.h"
-#include "stretto/strategy/sharding.h"
-#include "stretto/strategy/strategy.h"
 #include "stretto/weights/hub_cache.h"
 
 namespace stretto {
@@ -27,32 +25,17 @@ void require_applicable(const Recipe& recipe) {
   }
 }
 
-void resolve_strategy(Recipe& recipe) {
-  Strategy strategy;
-  try {
-    strategy = parse_strategy(recipe.training.strategy);
-  } catch (const ConfigError& error) {
-    throw ConfigError("{}: {}", recipe.origins.label("training.strategy"), error.what());
-  }
-  if (const auto launched = launched_strategy()) {
-    if (recipe.origins.given("training.strategy") && !strategy.agrees_with(*launched)) {
-      throw ConfigError("{}: \"{}\" contradicts the launcher's --strategy {} (STRETTO_STRATEGY); remove one",
-                        recipe.origins.label("training.strategy"), recipe.training.strategy,
-                        launched->name());
-    }
-    strategy.kind = launched->kind;
-    if (launched->precision) strategy.precision = launched->precision;
-    recipe.training.strategy = strategy.name();
-  }
-  std::string& precision = recipe.training.precision;
-  const bool contradicts = strategy.precision && *strategy.precision != precision;
-  if (contradicts && recipe.origins.given("training.precision")) {
-    throw ConfigError("{}: \"{}\" sets {} but {} sets {}; change one",
-                      recipe.origins.label("training.strategy"), recipe.training.strategy,
-                      *strategy.precision, recipe.origins.mention("training.precision"), precision);
-  }
-  if (strategy.precision) precision = *strategy.precision;
-  recipe.training.strategy = strategy.kind;
+void resolve_compute_options(Recipe& recipe) {
+  TrainingConfig& training = recipe.training;
+  const settings::Origins& origins = recipe.origins;
+  const auto name = [](const std::string& option) { return "training." + option; };
+  const ComputeOptions options = parse_compute_options(
+      {training.strategy, training.precision, training.products},
+      {.label = [&](const std::string& option) { return origins.label(name(option)) + ": "; },
+       .mention = [&](const std::string& option) { return origins.mention(name(option)); },
+       .given = [&](const std::string& option) { return origins.given(name(option)); }});
+  training.strategy = options.strategy;
+  training.precision = options.precision;
   require_applicable(recipe);
 }
 
@@ -76,7 +59,7 @@ void resolve_fast_dev_run(Recipe& recipe) {
 }  // namespace
 
 void resolve(Recipe& recipe) {
-  resolve_strategy(recipe);
+  resolve_compute_options(recipe);
   resolve_fast_dev_run(recipe);
   for (auto* path : {&recipe.model.path, &recipe.tokenizer.path, &recipe.sequence_tagger.transformer})
     if (*path) *path = hub::resolve_model(**path);

@@ -19,8 +19,6 @@ ModelRule make_model_rule(const std::string& name, const SavingLimits& limits) {
         "\"{}\" is not a name for saved models; expected the name of a metric, as in best_accuracy, of letters, digits, \"_\", \"-\" and \".\"",
         name);
   const std::string metric = name.starts_with("best_") ? name.substr(5) : name;
-  if (limits.mode != "auto" && limits.mode != "min" && limits.mode != "max")
-    throw ConfigError("{}: mode is \"{}\"; expected auto, min or max", name, limits.mode);
   return {"best_" + metric, metric, limits};
 }
 
@@ -36,7 +34,7 @@ ModelRule parse_model_rule(const std::string& text) {
   if (!std::regex_match(text, parts, form))
     throw ConfigError("\"{}\" is not {}", text, model_rule_form().form);
   SavingLimits limits;
-  if (parts[2].matched) limits.mode = parts[2];
+  if (parts[2].matched) limits.mode = parts[2].str();
   if (parts[3].matched)
     (parts[3] == ">" ? limits.saving_above : limits.saving_below) = parse_double(parts[4].str());
   return make_model_rule(parts[1], limits);

@@ -3,6 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "stretto/config/choices.h"
+#include "stretto/settings/one_of.h"
 #include "stretto/settings/rule.h"
 
 namespace stretto {
@@ -11,7 +13,7 @@ namespace stretto {
 struct SavingLimits {
   std::optional<double> saving_above = {};  // only metrics above this
   std::optional<double> saving_below = {};  // only metrics below this
-  std::string mode = "auto";                // min, max, or auto as checkpoint.mode
+  settings::OneOf<MetricMode> mode = MetricMode::automatic;  // as checkpoint.mode
 };
 
 // A model that is saved besides model/: the best by `metric` among those within the limits.

@@ -39,7 +39,8 @@ void require_free_name(const std::string& key, const std::vector<settings::Field
 std::string describe_strategies() {
   std::string text;
   for (const Sharding& row : shardings())
-    text += fmt::format("{}{}{}{}", text.empty() ? "" : "; ", row.name, row.help.empty() ? "" : " ", row.help);
+    text +=
+        fmt::format("{}{}{}{}", text.empty() ? "" : "; ", row.name, row.help.empty() ? "" : " ", row.help);
   return text;
 }
 
@@ -81,8 +82,7 @@ void TokenizerConfig::fields(settings::Fields& field) {
 void TextClassificationConfig::fields(settings::Fields& field) {
   field(
       "problem_type", problem_type,
-      "as in transformers: single_label_classification; regression, of labels that are numbers; multi_label_classification, of any number of classes per text; unset: single_label_classification, or what glue_task is",
-      one_of({"single_label_classification", "regression", "multi_label_classification"}));
+      "as in transformers: single_label_classification; regression, of labels that are numbers; multi_label_classification, of any number of classes per text; unset: single_label_classification, or what glue_task is");
   field(
       "label_separator", label_separator,
       "multi-label: the text between the labels of a row, where they are not lists of JSON Lines; unset: a comma");
@@ -92,12 +92,12 @@ void TextClassificationConfig::fields(settings::Fields& field) {
   field("label_smoothing", label_smoothing,
         "part of the probability that is spread over all classes in the loss (Szegedy et al. 2016)",
         at_least(0).below(1));
-  field("glue_task", glue_task, "evaluate with the metrics of this task of GLUE",
-        one_of({"cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "mnli-mm", "qnli", "rte", "wnli", "ax"}));
+  field("glue_task", glue_task, "evaluate with the metrics of this task of GLUE");
 }
 
-std::string TextClassificationConfig::problem() const {
-  return problem_type.value_or(glue_task == "stsb" ? "regression" : "single_label_classification");
+settings::OneOf<LabelProblem> TextClassificationConfig::problem() const {
+  if (problem_type) return *problem_type;
+  return glue_task == GlueName::stsb ? LabelProblem::regression : LabelProblem::single_label_classification;
 }
 
 void DataConfig::fields(settings::Fields& field) {
@@ -142,16 +142,14 @@ void DataConfig::fields(settings::Fields& field) {
 void TokenClassificationConfig::fields(settings::Fields& field) {
   field(
       "long_sentences", long_sentences,
-      "sentences of more than data.max_length tokens: window splits them into overlapping samples, in which each word is predicted once; cut leaves the words behind out; refuse ends the run",
-      one_of({"window", "cut", "refuse"}));
+      "sentences of more than data.max_length tokens: window splits them into overlapping samples, in which each word is predicted once; cut leaves the words behind out; refuse ends the run");
   field("stride", stride,
         "tokens that consecutive windows of a sentence share; unset: at most a quarter of data.max_length",
         at_least(0).at_most(max_count));
   field("label_all_tokens", label_all_tokens,
         "train on all tokens of a word (with I- behind the first one), instead of its first token only");
   field("tag_scheme", tag_scheme,
-        "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES",
-        one_of({"keep", "IOB1", "IOB2", "BIO", "IOBES", "BIOES"}));
+        "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES");
   field(
       "tag_names", tag_names,
       "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...; unset: the classes of a model that was trained as a tagger; [\"*\"]: these, else the numbers themselves");
@@ -160,8 +158,7 @@ void TokenClassificationConfig::fields(settings::Fields& field) {
       "factors of the losses of tags, each TAG=WEIGHT; others have weight 1; not with a conditional random field");
   field(
       "loss_average", loss_average,
-      "what the loss is divided by: the words, or the sentences of the global batch; Flair's sum over a batch of n at rate r, clipped to c, is sentences at rate n * r, clipped to c / n",
-      one_of({"words", "sentences"}));
+      "what the loss is divided by: the words, or the sentences of the global batch; Flair's sum over a batch of n at rate r, clipped to c, is sentences at rate n * r, clipped to c / n");
   field(
       "context_size", context_size,
       "words of the sentences before and behind, on each side, that a transformer reads too, as far as data.max_length has room",
@@ -171,7 +168,7 @@ void TokenClassificationConfig::fields(settings::Fields& field) {
   field(
       "embeddings_storage_mode", embeddings_storage_mode,
       "what becomes of the states of a sequence-tagger's frozen transformer: cpu keeps them in memory for later epochs, gpu on each rank's GPU; none computes them again",
-      one_of({"none", "cpu", "gpu"}).may_change_on_resume());
+      may_change_on_resume());
 }
 
 void QuestionAnsweringConfig::fields(settings::Fields& field) {
@@ -190,8 +187,7 @@ void QuestionAnsweringConfig::fields(settings::Fields& field) {
       may_change_on_resume());
   field(
       "misplaced_answers", misplaced_answers,
-      "training answers whose text is not at its answer_start: refuse ends the run, skip leaves the question out",
-      one_of({"refuse", "skip"}));
+      "training answers whose text is not at its answer_start: refuse ends the run, skip leaves the question out");
 }
 
 void TrainingConfig::fields(settings::Fields& field) {
@@ -232,30 +228,15 @@ void TrainingConfig::fields(settings::Fields& field) {
       "max_grad_value", max_grad_value,
       "maximum absolute value of each element of the gradient, applied before max_grad_norm; unset: no limit",
       above(0));
-  const std::string fp16 =
-      "fp16 needs loss scaling and a GPU, which this version does not support; bf16 takes as little memory and needs no scaling";
   field(
       "precision", precision,
       "data type of forward and backward; gradients and master weights are fp32, or fp64 with fp64 (also Lightning's names, such as bf16-mixed)",
-      one_of({"fp32", "bf16", "fp64"})
-          .or_spelled({{"32", "fp32"},
-                       {"32-true", "fp32"},
-                       {"64", "fp64"},
-                       {"64-true", "fp64"},
-                       {"bf16-mixed", "bf16"}})
-          .refusing(
-              {{"16", fp16},
-               {"fp16", fp16},
-               {"16-mixed", fp16},
-               {"16-true", fp16},
-               {"bf16-true",
-                "master weights are always kept in fp32, because bf16 drops small updates; choose bf16"}}));
+      settings::Rule{}.or_spelled(precision_spellings()).refusing(refused_precisions()));
   field("strategy", strategy,
         "what each rank holds, optionally with the precision (zero2-bf16): " + describe_strategies(),
         may_change_on_resume());
   field("seed", seed, "seed of the sample order, of dropout and of new weights", at_least(0));
-  field("device", device, "auto: CUDA if there is a GPU per rank, else the CPU",
-        one_of({"auto", "cpu", "cuda"}).may_change_on_resume());
+  field("device", device, "auto: CUDA if there is a GPU per rank, else the CPU", may_change_on_resume());
   field(
       "backend", backend,
       "communication back end; auto: NCCL on GPUs; on CPUs shared memory within a host and TCP between hosts; tcp, gloo: these only, also within a host; mpi: the MPI library that has started the ranks (mpirun, srun --mpi)",
@@ -263,11 +244,11 @@ void TrainingConfig::fields(settings::Fields& field) {
   field(
       "kernels", kernels,
       "kernels of attention, norms and activations in a training step on CPU: fast (stretto's fused kernels) or reference (ATen's operators, for comparison)",
-      one_of({"fast", "reference"}).may_change_on_resume());
+      may_change_on_resume());
   field(
       "products", products,
       "library of matrix products on CPU; auto: the fastest for the shapes of the model, measured once per processor; else aten, onednn (oneDNN also in fp32), mkl (MKL's bf16 weight gradients) or stretto (its own, with AVX-512), where it is usable",
-      one_of({"auto", "aten", "onednn", "mkl", "stretto"}).may_change_on_resume());
+      may_change_on_resume());
   field(
       "deterministic", deterministic,
       fmt::format(
@@ -279,7 +260,7 @@ void TrainingConfig::fields(settings::Fields& field) {
       fmt::format(
           "auto: under {} the ranks of one host compute with one copy of the parameters, in memory that they share; off: as between hosts, each rank has a copy, or under {} gathers the parameters of one block at a time",
           strategies_with(shards_optimizer), strategies_with(shards_parameters)),
-      one_of({"auto", "off"}).may_change_on_resume());
+      may_change_on_resume());
   field("dp_shard", dp_shard,
         fmt::format("under {}: ranks that together hold one copy of the model; unset: the ranks of each host",
                     strategies_with(is_hybrid)),
@@ -307,11 +288,9 @@ void TrainingConfig::fields(settings::Fields& field) {
   field("shuffle", shuffle, "shuffle the training samples in each epoch");
   field(
       "on_nonfinite", on_nonfinite,
-      "action when the loss or a gradient is not finite: stop; skip the step; or rollback to the newest checkpoint, with a lower learning rate",
-      one_of({"stop", "skip", "rollback"}));
+      "action when the loss or a gradient is not finite: stop; skip the step; or rollback to the newest checkpoint, with a lower learning rate");
   field("on_spike", on_spike,
-        "action when the loss or the gradient norm exceeds spike_factor times its running mean",
-        one_of({"off", "stop", "skip", "rollback"}));
+        "action when the loss or the gradient norm exceeds spike_factor times its running mean");
   field("spike_factor", spike_factor, "multiple of the running mean that counts as a spike", above(1));
   field("rollback_lr_factor", rollback_lr_factor, "factor of the learning rate at each rollback",
         above(0).at_most(1));
@@ -321,8 +300,7 @@ void OptimizerConfig::fields(settings::Fields& field) {
   Choice::fields(field);
   field(
       "scale_lr", scale_lr,
-      "multiply the learning rate by global_batch_size / base_batch_size (linear) or by its square root (sqrt)",
-      one_of({"none", "linear", "sqrt"}));
+      "multiply the learning rate by global_batch_size / base_batch_size (linear) or by its square root (sqrt)");
   field("base_batch_size", base_batch_size, "with scale_lr: the global batch size for which lr is given",
         at_least(1).at_most(max_total));
 }
@@ -348,8 +326,7 @@ void CheckpointConfig::fields(settings::Fields& field) {
   field(
       "monitor", monitor,
       "metric by which the best model is chosen: a metric of the task, or loss; unset: the task's main metric");
-  field("mode", mode, "whether a smaller or a larger value is better; auto: min for loss, else max",
-        one_of({"auto", "min", "max"}));
+  field("mode", mode, "whether a smaller or a larger value is better; auto: min for loss, else max");
   every.declare(field, "every", "interval at which the run is saved for resuming, and at its end");
   field("keep_last", keep_last, "number of newest checkpoints to keep; 0: all",
         at_least(0).at_most(max_count));
@@ -359,8 +336,7 @@ void CheckpointConfig::fields(settings::Fields& field) {
         at_least(1).at_most(max_total));
   field("async", async, "write in the background, from a copy in memory");
   field("when_busy", when_busy,
-        "when a checkpoint is due while another is being written: wait for it, or skip the new one",
-        one_of({"wait", "skip"}));
+        "when a checkpoint is due while another is being written: wait for it, or skip the new one");
   field("accept_changes", accept_changes,
         "settings that may differ from those of the resumed run, such as [optimizer.lr, training.epochs]");
   field("allow_nonfinite", allow_nonfinite,
@@ -392,8 +368,7 @@ void EarlyStoppingConfig::fields(settings::Fields& field) {
         "evaluations without improvement after which the run ends; 1: at the first; unset: never",
         at_least(1).at_most(max_total));
   field("monitor", monitor, "metric of the evaluations, or train_loss; unset: checkpoint.monitor");
-  field("mode", mode, "whether a smaller or a larger value is better; auto: min for losses, else max",
-        one_of({"auto", "min", "max"}));
+  field("mode", mode, "whether a smaller or a larger value is better; auto: min for losses, else max");
   field("min_delta", min_delta, "smallest change that counts as an improvement", at_least(0));
   field("stopping_threshold", stopping_threshold, "end when the metric is better than this");
   field("divergence_threshold", divergence_threshold, "end when the metric is worse than this");
@@ -441,8 +416,7 @@ std::string describe_trackers() {
 void TrackConfig::fields(settings::Fields& field) {
   log_every.declare(field, "log_every", "interval between two log lines");
   field("progress", progress,
-        "auto: one updated line on a terminal, else log lines; line: log lines; off: none",
-        one_of({"auto", "line", "off"}));
+        "auto: one updated line on a terminal, else log lines; line: log lines; off: none");
   field("trackers", trackers, "where metrics are written: " + describe_trackers(), one_of(tracker_names()));
   field(
       "logging_dir", logging_dir,
@@ -469,9 +443,9 @@ const std::vector<std::string>& task_names() {
 std::string default_monitor(const Recipe& recipe) {
   if (recipe.task == "token-classification" || recipe.task == "question-answering") return "f1";
   const TextClassificationConfig& settings = recipe.text_classification;
-  if (settings.glue_task == "cola") return "matthews_correlation";
-  if (settings.problem() == "regression") return "pearson";
-  return settings.problem() == "multi_label_classification" ? "f1_micro" : "accuracy";
+  if (settings.glue_task == GlueName::cola) return "matthews_correlation";
+  if (settings.problem() == LabelProblem::regression) return "pearson";
+  return settings.problem() == LabelProblem::multi_label_classification ? "f1_micro" : "accuracy";
 }
 
 void Recipe::fields(settings::Fields& field) {

@@ -10,18 +10,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/config/choices.h"
 #include "stretto/config/interval.h"
 #include "stretto/config/tagger_settings.h"
 #include "stretto/optim_config/optimizer_options.h"
 #include "stretto/settings/choice.h"
 #include "stretto/settings/fields.h"
 #include "stretto/settings/read.h"
+#include "stretto/strategy/compute_options.h"
 
 namespace stretto {
 
 // A recipe: the settings of a training run, one struct per section of the YAML file. Meaning, range and default of each
 // setting are declared once, in recipe.cpp; `stretto help` prints them. An unset optional is determined later: by
-// resolve(), by the data, or by the world size.
+// resolve(), by the data, or by the world size. A OneOf is an enum (config/choices.h), to which programs may assign a name
+// too: recipe.training.precision = "bf16".
 
 struct ModelConfig {
   std::optional<std::filesystem::path> path = std::nullopt;    // a Hugging Face folder
@@ -64,29 +67,29 @@ struct DataConfig {
 };
 
 struct TextClassificationConfig {
-  std::optional<std::string> problem_type = std::nullopt;
+  std::optional<settings::OneOf<LabelProblem>> problem_type = std::nullopt;
   std::optional<std::string> label_separator = std::nullopt;
   std::vector<std::string> class_weights = {};  // LABEL=WEIGHT
   double label_smoothing = 0;
-  std::optional<std::string> glue_task = std::nullopt;
+  std::optional<settings::OneOf<GlueName>> glue_task = std::nullopt;
 
   // problem_type, which a regression of GLUE implies.
-  std::string problem() const;
+  settings::OneOf<LabelProblem> problem() const;
   void fields(settings::Fields& field);
   bool operator==(const TextClassificationConfig&) const = default;
 };
 
 struct TokenClassificationConfig {
-  std::string long_sentences = "window";
+  settings::OneOf<LongSentences> long_sentences = LongSentences::window;
   int64_t stride = 32;
   bool label_all_tokens = false;
-  std::string tag_scheme = "keep";
+  settings::OneOf<TagConversion> tag_scheme = TagConversion::keep;
   std::vector<std::string> tag_names = {};
   std::vector<std::string> loss_weights = {};  // TAG=WEIGHT
-  std::string loss_average = "words";
+  settings::OneOf<LossAverage> loss_average = LossAverage::words;
   int64_t context_size = 0;
   bool respect_document_boundaries = true;
-  std::string embeddings_storage_mode = "none";
+  settings::OneOf<StateStorage> embeddings_storage_mode = StateStorage::none;
 
   void fields(settings::Fields& field);
   bool operator==(const TokenClassificationConfig&) const = default;
@@ -98,7 +101,7 @@ struct QuestionAnsweringConfig {
   int64_t n_best_size = 20;
   int64_t max_answer_length = 30;
   double null_score_diff_threshold = 0;
-  std::string misplaced_answers = "refuse";
+  settings::OneOf<MisplacedAnswers> misplaced_answers = MisplacedAnswers::refuse;
 
   void fields(settings::Fields& field);
   bool operator==(const QuestionAnsweringConfig&) const = default;
@@ -117,24 +120,24 @@ struct TrainingConfig {
   std::optional<int64_t> max_tokens = std::nullopt;
   double max_grad_norm = 1.0;
   std::optional<double> max_grad_value = std::nullopt;
-  std::string precision = "fp32";
+  settings::OneOf<Precision> precision = Precision::fp32;
   std::string strategy = "ddp";
   int64_t seed = 42;
-  std::string device = "auto";
+  settings::OneOf<DeviceChoice> device = DeviceChoice::automatic;
   std::string backend = "auto";
-  std::string kernels = "fast";
-  std::string products = "auto";
+  settings::OneOf<KernelChoice> kernels = KernelChoice::fast;
+  settings::OneOf<Products> products = Products::automatic;
   bool deterministic = false;
   double bucket_mb = 25;
-  std::string shared_parameters = "auto";
+  settings::OneOf<SharedParameters> shared_parameters = SharedParameters::automatic;
   std::optional<int64_t> dp_shard = std::nullopt;
   bool reshard_after_forward = true;
   int64_t wrap_min_parameters = 0;
   std::optional<std::filesystem::path> offload_optimizer = std::nullopt;
   int64_t activation_checkpointing = 0;
   bool shuffle = true;
-  std::string on_nonfinite = "stop";
-  std::string on_spike = "off";
+  settings::OneOf<OnNonfinite> on_nonfinite = OnNonfinite::stop;
+  settings::OneOf<OnSpike> on_spike = OnSpike::off;
   double spike_factor = 10;
   double rollback_lr_factor = 0.5;
 
@@ -146,7 +149,7 @@ struct TrainingConfig {
 //   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
 struct OptimizerConfig : settings::Choice {
   OptimizerConfig();
-  std::string scale_lr = "none";
+  settings::OneOf<LrScale> scale_lr = LrScale::none;
   std::optional<int64_t> base_batch_size = std::nullopt;
 
   void fields(settings::Fields& field);
@@ -174,13 +177,13 @@ struct SchedulerConfig : settings::Choice {
 
 struct CheckpointConfig {
   std::optional<std::string> monitor = std::nullopt;
-  std::string mode = "auto";
+  settings::OneOf<MetricMode> mode = MetricMode::automatic;
   Interval every = {};
   int64_t keep_last = 2;
   int64_t keep_best = 0;
   std::optional<int64_t> keep_every = std::nullopt;
   bool async = true;
-  std::string when_busy = "wait";
+  settings::OneOf<WhenBusy> when_busy = WhenBusy::wait;
   std::vector<std::string> accept_changes = {};
   bool allow_nonfinite = false;
   std::vector<std::string> save_models = {};
@@ -205,7 +208,7 @@ struct EvaluateConfig {
 struct EarlyStoppingConfig {
   std::optional<int64_t> patience = std::nullopt;
   std::optional<std::string> monitor = std::nullopt;
-  std::string mode = "auto";
+  settings::OneOf<MetricMode> mode = MetricMode::automatic;
   double min_delta = 0;
   std::optional<double> stopping_threshold = std::nullopt;
   std::optional<double> divergence_threshold = std::nullopt;
@@ -240,7 +243,7 @@ struct EmaConfig {
 
 struct TrackConfig {
   Interval log_every = 10;
-  std::string progress = "auto";
+  settings::OneOf<ProgressDisplay> progress = ProgressDisplay::automatic;
   std::vector<std::string> trackers = {"jsonl", "tensorboard"};
   std::optional<std::string> logging_dir = std::nullopt;
   std::optional<std::string> experiment = std::nullopt;
@@ -283,6 +286,8 @@ struct Recipe {
   settings::Origins origins = {};  // where each setting was set, for error messages
   ProgramFields program = {};     // in addition, or instead of the sections model, tokenizer and data
 
+  // `resume`; nothing if it is the folder of a checkpoint.
+  std::optional<ResumeMode> resume_mode() const { return find_enum<ResumeMode>(resume); }
   void fields(settings::Fields& field);
   bool operator==(const Recipe&) const = default;
 };

@@ -122,10 +122,10 @@ TEST(Recipe, StrategyMayCarryThePrecision) {
 
 TEST(Recipe, TheTableOfStrategiesDecidesWhichSettingsApply) {
   refuses("training: {dp_shard: 2}\n", {}, "r.yaml:1:", "training.dp_shard: it applies to strategy hsdp; ");
-  refuses("training: {strategy: zero2, reshard_after_forward: false}\n", {}, "r.yaml:1:",
-          "training.reshard_after_forward: it applies to strategies fsdp and hsdp; ");
-  refuses("training: {strategy: zero1, wrap_min_parameters: 9}\n", {}, "r.yaml:1:",
-          "training.wrap_min_parameters: it applies to strategies zero2, fsdp and hsdp; ");
+  refuses("training: {strategy: zero2, reshard_after_forward: false}\n", {},
+          "r.yaml:1:", "training.reshard_after_forward: it applies to strategies fsdp and hsdp; ");
+  refuses("training: {strategy: zero1, wrap_min_parameters: 9}\n", {},
+          "r.yaml:1:", "training.wrap_min_parameters: it applies to strategies zero2, fsdp and hsdp; ");
   EXPECT_EQ(parse("training: {strategy: zero3, wrap_min_parameters: 9}\n").training.wrap_min_parameters, 9);
   EXPECT_TRUE(parse("training: {reshard_after_forward: true}\n").training.reshard_after_forward);
   const auto schema = recipe_schema();

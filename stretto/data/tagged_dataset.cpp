@@ -178,13 +178,6 @@ void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& 
 
 }  // namespace
 
-LongSentences parse_long_sentences(const std::string& name) {
-  if (name == "cut") return LongSentences::cut;
-  if (name == "window") return LongSentences::window;
-  if (name == "refuse") return LongSentences::refuse;
-  throw ConfigError("token_classification.long_sentences: \"{}\" is not one of cut, window, refuse", name);
-}
-
 TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet& tags,
                              const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options)
     : features_((require_room(tokenizer, options), cached_features(corpus, tokenizer, options)),

@@ -21,9 +21,6 @@ enum class LongSentences {
   refuse  // an error that names the line
 };
 
-// "cut", "window" or "refuse". Throws ConfigError for another name.
-LongSentences parse_long_sentences(const std::string& name);
-
 struct TaggedDatasetOptions {
   int64_t max_length = 128;  // tokens per sample, special tokens included
   LongSentences long_sentences = LongSentences::window;

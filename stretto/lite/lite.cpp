@@ -5,6 +5,7 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
@@ -25,11 +26,6 @@ int64_t shape_checksum(const torch::nn::Module& module) {
   for (const auto& item : module.named_parameters())
     shapes += item.key() + describe(item.value()) + (item.value().requires_grad() ? "\n" : " frozen\n");
   return static_cast<int64_t>(hash64(shapes) >> 12);
-}
-
-const char* dtype_word(Precision precision) {
-  if (precision == Precision::fp64) return "fp64";
-  return precision == Precision::fp32 ? "fp32" : "bf16";
 }
 
 }  // namespace
@@ -108,7 +104,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   agreement_.set_models(models_.size());
   if (bf16 && !copies) loop_.set_autocast(at::kBFloat16);
 
-  std::string compute = dtype_word(settings_.precision);
+  std::string compute(name_of(settings_.precision));
   if (bf16) compute += copies ? " (a copy of the parameters)" : " (autocast)";
   if (bf16 && job_.device.is_cpu() && !nn::cpu_has_bf16()) compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));

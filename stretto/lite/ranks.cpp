@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <map>
 
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 #include "stretto/base/process.h"
 #include "stretto/launch/launch.h"
 #include "stretto/launch/process/command_line.h"
-#include "stretto/strategy/strategy.h"
+#include "stretto/strategy/sharding.h"
 
 namespace stretto::lite {
 namespace {
@@ -49,11 +48,11 @@ void require_as_launched(const LiteOptions& options, const cluster::RankInfo& in
   }
 }
 
-std::string canonical(const std::string& option, const std::string& value,
-                      const std::map<std::string, std::string>& names, const std::string& possible) {
-  const auto found = names.find(value);
-  if (found != names.end()) return found->second;
-  throw ConfigError("Lite: {} = \"{}\" is not supported; supported: {}", option, value, possible);
+// As join_job() takes it.
+std::string parse_accelerator(const std::string& name) {
+  if (name == "gpu") return "cuda";
+  if (name == "auto" || name == "cpu" || name == "cuda") return name;
+  throw ConfigError("Lite: accelerator = \"{}\" is not supported; supported: auto, cpu, cuda (gpu)", name);
 }
 
 // A rank holds the state of a run: output that nobody takes must neither end nor stop it.
@@ -111,56 +110,21 @@ Settings check(const LiteOptions& options) {
   if (options.num_nodes < 0)
     throw ConfigError("Lite: num_nodes = {} must not be negative", options.num_nodes);
   if (!(options.bucket_mb > 0)) throw ConfigError("Lite: bucket_mb = {} must be above 0", options.bucket_mb);
-  std::string precision = options.precision;
-  Strategy strategy;
-  if (options.strategy != "auto") {
-    try {
-      strategy = parse_strategy(options.strategy);
-    } catch (const ConfigError& error) {
-      throw ConfigError("Lite: strategy = {}", error.what());
-    }
-  }
-  if (const auto launched = launched_strategy()) {
-    if (options.strategy != "auto" && !strategy.agrees_with(*launched)) {
-      throw ConfigError(
-          "Lite: strategy = \"{}\" contradicts the launcher's --strategy {} (STRETTO_STRATEGY); remove one",
-          options.strategy, launched->name());
-    }
-    strategy.kind = launched->kind;
-    if (launched->precision) strategy.precision = launched->precision;
-  }
-  if (strategy.precision) precision = *strategy.precision;
-  if (precision == "16-mixed" || precision == "fp16" || precision == "16-true") {
-    throw ConfigError(
-        "Lite: precision = \"{}\" requires loss scaling, which this version does not support; use bf16",
-        precision);
-  }
-  Settings settings;
-  settings.strategy = strategy.kind;
-  settings.dp_shard = options.dp_shard;
   if (options.dp_shard < 0) throw ConfigError("Lite: dp_shard = {} must not be negative", options.dp_shard);
-  if (options.dp_shard > 0 && !find_sharding(strategy.kind).hybrid) {
+  const bool has_strategy = options.strategy != "auto";
+  const auto name = [](const std::string& option) { return fmt::format("Lite: {} = ", option); };
+  Settings settings = {parse_compute_options(
+      {has_strategy ? options.strategy : ComputeNames().strategy, options.precision, options.products},
+      {.label = name, .mention = name, .given = [&](const std::string& option) {
+         return option == "strategy" && has_strategy;  // the strategy's precision replaces the option
+       }})};
+  if (options.dp_shard > 0 && !is_hybrid(find_sharding(settings.strategy))) {
     throw ConfigError("Lite: dp_shard = {} applies to strategy {}; the strategy is {}", options.dp_shard,
-                      strategies_with(is_hybrid, "or"), strategy.kind);
+                      strategies_with(is_hybrid, "or"), settings.strategy);
   }
-  settings.device = canonical("accelerator", options.accelerator,
-                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}},
-                              "auto, cpu, cuda (gpu)");
-  settings.precision = parse_precision(canonical("precision", precision,
-                                                 {{"fp32", "fp32"},
-                                                  {"32-true", "fp32"},
-                                                  {"32", "fp32"},
-                                                  {"bf16", "bf16"},
-                                                  {"bf16-mixed", "bf16"},
-                                                  {"fp64", "fp64"},
-                                                  {"64-true", "fp64"},
-                                                  {"64", "fp64"}},
-                                                 "fp32 (32-true), bf16 (bf16-mixed), fp64 (64-true)"));
+  settings.device = parse_accelerator(options.accelerator);
+  settings.dp_shard = options.dp_shard;
   settings.bucket_bytes = options.bucket_mb * 1024 * 1024;
-  settings.products = canonical(
-      "products", options.products,
-      {{"auto", "auto"}, {"aten", "aten"}, {"onednn", "onednn"}, {"mkl", "mkl"}, {"stretto", "stretto"}},
-      "auto, aten, onednn, mkl, stretto");
   return settings;
 }
 

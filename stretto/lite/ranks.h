@@ -3,7 +3,7 @@
 #include <string>
 
 #include "stretto/cluster/environment.h"
-#include "stretto/tensor/tensor.h"
+#include "stretto/strategy/compute_options.h"
 
 namespace stretto {
 
@@ -24,13 +24,10 @@ struct LiteOptions {
 namespace lite {
 
 // Validated options, with Fabric's aliases resolved. check() throws ConfigError for unsupported values.
-struct Settings {
-  std::string device;
-  std::string strategy = "ddp";  // a row of strategy/sharding.h
+struct Settings : ComputeOptions {
+  std::string device = {};
   int dp_shard = 0;
-  Precision precision = Precision::fp32;
   double bucket_bytes = 0;
-  std::string products;
 };
 Settings check(const LiteOptions& options);
 

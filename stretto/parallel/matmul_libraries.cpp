@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
@@ -162,14 +163,15 @@ MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOp
     : options_(options), usable_(usable_everywhere(options.dtype, group)) {
   if (options_.reference) {
     reason_ = "training.kernels: reference";
-  } else if (options_.wish != "auto") {
-    const MatmulLibrary wanted = kernels::parse_library(options_.wish);
+  } else if (options_.wish != Products::automatic) {
+    const MatmulLibrary wanted = kernels::parse_library(std::string(name_of(options_.wish)));
     for (const MatmulRole role : all_matmul_roles) {
       if (is_usable(wanted, role)) choice_.of_role[static_cast<size_t>(role)] = wanted;
     }
     const bool is_used = std::ranges::find(choice_.of_role, wanted) != choice_.of_role.end();
     reason_ = is_used ? options_.setting
-                      : fmt::format("{} has no {} products here", options_.wish, dtype_name(options_.dtype));
+                      : fmt::format("{} has no {} products here", name_of(options_.wish),
+                                    dtype_name(options_.dtype));
   } else {
     choose_for_all(module, group);
   }
@@ -248,7 +250,7 @@ void MatmulLibraries::resume(const State& state) {
     log::info("the checkpoint is of another processor, {}, and this is {}: {}", then, processor_name(),
               consequence);
   const MatmulChoice mine = choice_;
-  const bool is_free = options_.wish == "auto" && !options_.reference;
+  const bool is_free = options_.wish == Products::automatic && !options_.reference;
   const bool differs = saved.at("dtype") != dtype_name(options_.dtype);
   for (const MatmulRole role : all_matmul_roles) {
     const std::string library = saved.at(name_of(role));

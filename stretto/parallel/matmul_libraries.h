@@ -8,6 +8,7 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/kernels/matmul/choice.h"
+#include "stretto/strategy/compute_options.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto {
@@ -16,7 +17,7 @@ namespace stretto {
 at::ScalarType matmul_type(Precision precision);
 
 struct MatmulOptions {
-  std::string wish = "auto";                  // auto, or a library to be used wherever it is usable
+  Products wish = Products::automatic;        // or a library to be used wherever it is usable
   std::string setting = "training.products";  // what states the wish, in messages
   at::ScalarType dtype = at::kFloat;          // of the operands
   int64_t rows = 256;                         // of a product: tokens per micro-batch of a rank

@@ -63,18 +63,18 @@ class RunProductsTest : public ::testing::Test {
 
 TEST_F(RunProductsTest, ALibraryThatIsAskedForIsUsedWhereItIsUsable) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
-  choose({.wish = "onednn"}, [](const MatmulLibraries& products) {
+  choose({.wish = Products::onednn}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.choice(), all_of(MatmulLibrary::onednn));
     EXPECT_EQ(products.describe(), "onednn (fp32, training.products)");
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), products.choice());
   });
-  choose({.wish = "onednn", .dtype = at::kDouble}, [](const MatmulLibraries& products) {
+  choose({.wish = Products::onednn, .dtype = at::kDouble}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp64, onednn has no fp64 products here)");
   });
-  choose({.wish = "mkl"}, [](const MatmulLibraries& products) {
+  choose({.wish = Products::mkl}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp32, mkl has no fp32 products here)");
   });
-  choose({.wish = "onednn", .reference = true}, [](const MatmulLibraries& products) {
+  choose({.wish = Products::onednn, .reference = true}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.describe(), "aten (fp32, training.kernels: reference)");
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), MatmulChoice());
   });
@@ -158,7 +158,7 @@ TEST_F(RunProductsTest, TheMeasurementIsKeptForLaterRuns) {
 TEST_F(RunProductsTest, AResumedRunTakesOverTheLibraries) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
   State state;
-  choose({.wish = "onednn"}, [&](const MatmulLibraries& products) { products.add_state(state); });
+  choose({.wish = Products::onednn}, [&](const MatmulLibraries& products) { products.add_state(state); });
   choose({}, [&](MatmulLibraries& products) {
     EXPECT_EQ(products.choice(), MatmulChoice());
     products.resume(state);
@@ -166,7 +166,7 @@ TEST_F(RunProductsTest, AResumedRunTakesOverTheLibraries) {
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), all_of(MatmulLibrary::onednn));
   });
   EXPECT_EQ(logged_, "");
-  choose({.wish = "aten"}, [&](MatmulLibraries& products) {
+  choose({.wish = Products::aten}, [&](MatmulLibraries& products) {
     products.resume(state);
     EXPECT_EQ(products.describe(), "aten (fp32, training.products)");
   });
@@ -195,7 +195,7 @@ TEST_F(RunProductsTest, WhatAResumedRunCannotTakeOverIsLogged) {
   EXPECT_THAT(logged_, HasSubstr("because they are fp32 here"));
   logged_.clear();
   if (!has_onednn()) return;
-  choose({.wish = "onednn"}, [](MatmulLibraries& products) { products.resume(State()); });
+  choose({.wish = Products::onednn}, [](MatmulLibraries& products) { products.resume(State()); });
   EXPECT_THAT(logged_,
               HasSubstr("the checkpoint does not record which libraries computed its matrix products"));
 }

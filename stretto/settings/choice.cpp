@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/ranges.h>
-
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
-#include "stretto/base/strings.h"
 #include "stretto/settings/describe.h"
 
 namespace stretto::settings {
@@ -32,7 +30,7 @@ Choice::Alternative& Choice::find(const std::string& name) {
   if (found != alternatives_.end()) return *found;
   std::vector<std::string> types;
   for (const Alternative& alternative : alternatives_) types.push_back(alternative.type);
-  throw ConfigError("\"{}\" is not one of {}{}", name, fmt::join(types, ", "), did_you_mean(name, types));
+  refuse_name(name, types);
 }
 
 const Settings& Choice::settings() const { return const_cast<Choice*>(this)->find(type).settings; }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,9 +11,36 @@
 #include <variant>
 #include <vector>
 
+#include "stretto/settings/one_of.h"
 #include "stretto/settings/rule.h"
 
 namespace stretto::settings {
+
+// Where the name of a OneOf, or of an optional one, is stored, whatever its enum.
+struct NameSlot {
+  std::function<std::optional<std::string>()> get;
+  // REQUIRES: `name` is one of the names, or empty if the setting is optional.
+  std::function<void(const std::optional<std::string>& name)> set;
+  bool is_optional;
+};
+
+// The slot of `value`, whose names become the choices of `rule`.
+template <class Enum>
+NameSlot name_slot(OneOf<Enum>& value, Rule& rule) {
+  rule.choices = enum_names<Enum>();
+  return {[&value] { return std::optional(value.name()); },
+          [&value](const std::optional<std::string>& name) { value = name.value(); }, false};
+}
+template <class Enum>
+NameSlot name_slot(std::optional<OneOf<Enum>>& value, Rule& rule) {
+  rule.choices = enum_names<Enum>();
+  return {[&value] { return value ? std::optional(value->name()) : std::nullopt; },
+          [&value](const std::optional<std::string>& name) {
+            value.reset();
+            if (name) value.emplace(*name);
+          },
+          true};
+}
 
 // Where the value of a setting is stored. The type determines how it is read and printed; "~" in a path is expanded.
 // monostate: a section, which has fields instead of a value.
@@ -20,7 +48,7 @@ using Slot = std::variant<std::monostate, bool*, int64_t*, double*, std::string*
                           std::optional<bool>*, std::optional<int64_t>*, std::optional<double>*,
                           std::optional<std::string>*, std::optional<std::filesystem::path>*,
                           std::vector<std::string>*, std::vector<int64_t>*, std::vector<double>*,
-                          std::array<double, 2>*>;
+                          std::array<double, 2>*, NameSlot>;
 
 // One declared setting or section, bound to a member of a struct.
 struct Field {
@@ -37,6 +65,7 @@ struct Field {
 // derived from it. A struct declares its fields with
 //   void fields(settings::Fields& field) {
 //     field("lr", lr, "learning rate", at_least(0));
+//     field("on_spike", on_spike, "a OneOf, whose names are the choices");
 //     field("nested", nested, "a struct that has fields() of its own");
 //   }
 class Fields {
@@ -48,6 +77,8 @@ class Fields {
       Fields inner;
       value.fields(inner);
       field.fields = std::move(inner.list_);
+    } else if constexpr (requires { name_slot(value, field.rule); }) {
+      field.slot = name_slot(value, field.rule);
     } else {
       field.slot = &value;
     }

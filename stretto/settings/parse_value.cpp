@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
@@ -72,8 +73,7 @@ struct Scalar<std::string> {
     if (const auto known = rule.spellings.find(text); known != rule.spellings.end()) return known->second;
     const auto reason = rule.refusals.find(text);
     if (reason != rule.refusals.end()) throw ConfigError("\"{}\": {}", text, reason->second);
-    throw ConfigError("\"{}\" is not one of {}{}", text, fmt::join(choices, ", "),
-                      did_you_mean(text, choices));
+    refuse_name(text, choices);
   }
 };
 
@@ -137,6 +137,11 @@ struct ValueReader {
   void operator()(T* value) const {
     *value = parse_scalar<T>(node, rule, path);
   }
+  void operator()(const NameSlot& slot) const {
+    std::optional<std::string> name;
+    if (node.kind != YamlNode::Kind::null) name = parse_scalar<std::string>(node, rule, path);
+    slot.set(name);
+  }
   template <class T>
   void operator()(std::optional<T>* value) const {
     value->reset();
@@ -159,6 +164,7 @@ struct ValueReader {
 
 struct TypeName {
   std::string operator()(std::monostate) const { return "section"; }
+  std::string operator()(const NameSlot&) const { return Scalar<std::string>::name; }
   template <class T>
   std::string operator()(T*) const {
     return Scalar<T>::name;
@@ -186,6 +192,7 @@ struct IsOptional {
   bool operator()(std::optional<T>*) const {
     return true;
   }
+  bool operator()(const NameSlot& slot) const { return slot.is_optional; }
 };
 
 }  // namespace

@@ -45,6 +45,10 @@ struct SlotSchema {
   const Rule& rule;
 
   Json operator()(std::monostate) const { return Json::object(); }
+  Json operator()(const NameSlot& slot) const {
+    if (slot.is_optional) return (*this)(static_cast<std::optional<std::string>*>(nullptr));
+    return (*this)(static_cast<std::string*>(nullptr));
+  }
   template <class T>
   Json operator()(T*) const {
     return any_of(scalar_alternatives(json_type<T>, rule));

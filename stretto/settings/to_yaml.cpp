@@ -14,6 +14,10 @@ namespace {
 struct ToJson {
   nlohmann::ordered_json operator()(std::monostate) const { return nullptr; }
   nlohmann::ordered_json operator()(const std::filesystem::path* value) const { return value->string(); }
+  nlohmann::ordered_json operator()(const NameSlot& slot) const {
+    if (const auto name = slot.get()) return *name;
+    return nullptr;
+  }
   template <class T>
   nlohmann::ordered_json operator()(T* value) const {
     return *value;

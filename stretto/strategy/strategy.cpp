@@ -44,9 +44,6 @@ bool is_known_elsewhere(std::string_view kind) {
          std::any_of(std::begin(beginnings), std::end(beginnings), begins_kind);
 }
 
-// The precisions that may follow a kind.
-constexpr std::string_view precisions[] = {"fp32", "bf16", "fp64"};
-
 // Where accmt and Accelerate put the optimizer's state, then the parameters; or both.
 bool is_offload(std::string_view word) { return word == "none" || word == "cpu" || word == "nvme"; }
 
@@ -73,8 +70,8 @@ Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<
       throw ConfigError("\"{}\": {} requires loss scaling, which this version does not support; use {}-bf16",
                         name, words[0], kind);
     }
-    if (std::ranges::find(precisions, words[0]) == std::end(precisions)) refuse(name);
-    strategy.precision = std::string(words[0]);
+    strategy.precision = find_enum<Precision>(words[0]);
+    if (!strategy.precision) refuse(name);
     words.erase(words.begin());
   }
   const bool may_offload = name.starts_with("deepspeed") || name.starts_with("fsdp");
@@ -110,7 +107,7 @@ std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Sharding& row : shardings()) {
     names.push_back(row.name);
-    for (const std::string_view precision : precisions)
+    for (const std::string& precision : enum_names<Precision>())
       names.push_back(fmt::format("{}-{}", row.name, precision));
   }
   return names;

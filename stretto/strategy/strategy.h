@@ -5,14 +5,17 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/base/enum_names.h"
+#include "stretto/base/precision.h"
+
 namespace stretto {
 
 // How ranks share a model: a row of strategy/sharding.h, and optionally the precision.
 struct Strategy {
   std::string kind = "ddp";
-  std::optional<std::string> precision = std::nullopt;  // "fp32", "bf16" or "fp64"; the recipe's if not named
+  std::optional<Precision> precision = std::nullopt;  // the recipe's if not named
 
-  std::string name() const { return precision ? kind + "-" + *precision : kind; }
+  std::string name() const { return precision ? kind + "-" + std::string(name_of(*precision)) : kind; }
   // Whether both can be meant: one kind, and no two precisions.
   bool agrees_with(const Strategy& other) const {
     return kind == other.kind && (!precision || !other.precision || precision == other.precision);

@@ -77,15 +77,13 @@ class CountingModel : public TextModel {
   std::vector<std::string> labels_;
 };
 
-using Storage = KeptStates::Storage;
-
 TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
   run_rank_threads(1, [&](Group& group) {
-    KeptStates none(Storage::none, dataset.words(), 2, at::kFloat, group, at::kCPU),
-        kept(Storage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU),
-        there(Storage::device, dataset.words(), 2, at::kFloat, group, at::kCPU);
+    KeptStates none(StateStorage::none, dataset.words(), 2, at::kFloat, group, at::kCPU),
+        kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU),
+        there(StateStorage::gpu, dataset.words(), 2, at::kFloat, group, at::kCPU);
     const CountingModel without, with, on_device;
     int64_t used = 0;
     const std::vector<std::vector<int64_t>> batches = {{3, 1}, {1, 2, 3}, {0, 4, 5, 6, 7}, {7, 0, 3}};
@@ -112,7 +110,7 @@ TEST(KeptStates, AreCommonToTheRanksOfAHost) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
   run_rank_threads(2, [&](Group& group) {
-    KeptStates kept(Storage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU);
+    KeptStates kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU);
     const CountingModel model(0.25);
     Batch batch = whole_batch(dataset);
     if (group.rank() == 1) kept.add_to(batch, model, {});
@@ -121,11 +119,6 @@ TEST(KeptStates, AreCommonToTheRanksOfAHost) {
     EXPECT_EQ(model.computed, group.rank() == 1 ? dataset.size() : 0);
     EXPECT_EQ(batch.at("frozen_states")[0][0].item<float>(), 0.25);
   });
-}
-
-TEST(KeptStates, NamesOfStorages) {
-  EXPECT_EQ(parse_storage("gpu"), Storage::device);
-  EXPECT_THROW(parse_storage("disk"), ConfigError);
 }
 
 // A frozen transformer's states are the same given or computed, up to the rounding of products of other sizes.
@@ -140,7 +133,7 @@ TEST(KeptStates, OfATagger) {
   model->initialize(1, names);
   at::NoGradGuard no_grad;
   run_rank_threads(1, [&](Group& group) {
-    KeptStates kept(Storage::cpu, dataset.words(), model->frozen_width(), at::kFloat, group, at::kCPU);
+    KeptStates kept(StateStorage::cpu, dataset.words(), model->frozen_width(), at::kFloat, group, at::kCPU);
     const Batch batch = whole_batch(dataset);
     Batch given = batch;
     kept.add_to(given, *model, {});

@@ -2,8 +2,6 @@
 
 #include <atomic>
 
-#include "stretto/base/error.h"
-
 namespace stretto {
 namespace {
 
@@ -23,13 +21,13 @@ Batch sequence_of(const Batch& batch, const Tensor& bounds, int64_t b, int64_t w
 
 }  // namespace
 
-KeptStates::KeptStates(Storage storage, std::span<const int32_t> words, int64_t width, at::ScalarType dtype,
-                       Group& group, at::Device device)
+KeptStates::KeptStates(StateStorage storage, std::span<const int32_t> words, int64_t width,
+                       at::ScalarType dtype, Group& group, at::Device device)
     : begins_{0} {
   for (const int32_t count : words) begins_.push_back(begins_.back() + count);
-  if (storage == Storage::none || begins_.back() == 0) return;
+  if (storage == StateStorage::none || begins_.back() == 0) return;
   const std::vector<int64_t> shape = {begins_.back(), width};
-  if (storage == Storage::cpu) {
+  if (storage == StateStorage::cpu) {
     states_ = group.common_memory(shape[0] * shape[1], dtype);
     if (states_.defined()) {
       states_ = states_.view(shape);
@@ -65,14 +63,6 @@ void KeptStates::add_to(Batch& batch, const TextModel& model, const nn::Context&
   }
   if (parts.empty()) return;
   batch.tensors["frozen_states"] = at::cat(parts).to(batch.at("input_ids").device());
-}
-
-KeptStates::Storage parse_storage(const std::string& name) {
-  if (name == "none") return KeptStates::Storage::none;
-  if (name == "cpu") return KeptStates::Storage::cpu;
-  if (name == "gpu") return KeptStates::Storage::device;
-  throw ConfigError("token_classification.embeddings_storage_mode: \"{}\" is not one of none, cpu, gpu",
-                    name);
 }
 
 }  // namespace stretto

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/comm/group.h"
+#include "stretto/config/choices.h"
 #include "stretto/models/text_model.h"
 
 namespace stretto {
@@ -14,15 +15,10 @@ namespace stretto {
 // a result on whether states are kept.
 class KeptStates {
  public:
-  enum class Storage {
-    none,  // nothing is kept
-    cpu,   // in the host's memory: once for the ranks of `group` that share memory, else once per rank
-    device
-  };
-
-  // `words`: of each sample. `dtype`: of the states, of which a word has `width`. Memory is reserved for those of all words, and used as
-  // far as they are computed. Collective; throws what allocation throws.
-  KeptStates(Storage storage, std::span<const int32_t> words, int64_t width, at::ScalarType dtype,
+  // `storage`: none keeps nothing; cpu in the host's memory, once for the ranks of `group` that share memory, else
+  // once per rank; gpu on `device`. `words`: of each sample. `dtype`: of the states, of which a word has `width`. Memory is
+  // reserved for those of all words, and used as far as they are computed. Collective; throws what allocation throws.
+  KeptStates(StateStorage storage, std::span<const int32_t> words, int64_t width, at::ScalarType dtype,
              Group& group, at::Device device);
 
   // Adds frozen_states to a batch of the dataset.
@@ -35,8 +31,5 @@ class KeptStates {
   Tensor states_;                // [words, width]; undefined: nothing is kept
   Tensor known_;                 // [samples] int64 on the CPU: 1 where the states are there
 };
-
-// Of a recipe: none, cpu or gpu.
-KeptStates::Storage parse_storage(const std::string& name);
 
 }  // namespace stretto

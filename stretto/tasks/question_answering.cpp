@@ -146,7 +146,7 @@ void QuestionAnswering::handle_misplaced(QuestionSet& set) const {
       "{}: the answer \"{}\" is not at answer_start {} of the context ({})", set.where(first),
       first.answers.front().text.substr(0, 60), first.answers.front().start,
       found.empty() ? "the context ends before it" : fmt::format("there: \"{}\"", found.substr(0, 60)));
-  if (recipe_.question_answering.misplaced_answers == "refuse") {
+  if (recipe_.question_answering.misplaced_answers == MisplacedAnswers::refuse) {
     throw DataError("{}{}; correct the file, or set question_answering.misplaced_answers: skip", what,
                     misplaced.size() > 1 ? fmt::format(", and {} more", misplaced.size() - 1) : "");
   }

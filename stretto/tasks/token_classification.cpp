@@ -43,6 +43,11 @@ std::string describe(const KeptStates& train, const KeptStates* validation) {
                      human_bytes(static_cast<double>(bytes)));
 }
 
+data::LongSentences of_dataset(LongSentences setting) {
+  if (setting == LongSentences::window) return data::LongSentences::window;
+  return setting == LongSentences::cut ? data::LongSentences::cut : data::LongSentences::refuse;
+}
+
 class TokenClassification : public Task {
  public:
   explicit TokenClassification(const TaskContext& context)
@@ -95,7 +100,8 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file, const 
   options.token_setting = recipe_.origins.label("data.text");
   options.tag_setting = recipe_.origins.label("data.label");
   name_numbers(model, options);
-  if (settings.tag_scheme != "keep") options.scheme = corpus::parse_tag_scheme(settings.tag_scheme);
+  if (settings.tag_scheme != TagConversion::keep)
+    options.scheme = corpus::parse_tag_scheme(settings.tag_scheme.name());
   options.require_tags = require_tags;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
   return corpus::read_tagged(file, options);
@@ -109,7 +115,7 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
   const bool given = recipe_.origins.given("token_classification.stride");
   const data::TaggedDatasetOptions options = {
       .max_length = recipe_.data.max_length,
-      .long_sentences = data::parse_long_sentences(settings.long_sentences),
+      .long_sentences = of_dataset(settings.long_sentences),
       .stride = given ? settings.stride : std::min(settings.stride, recipe_.data.max_length / 4),
       .label_all_tokens = settings.label_all_tokens,
       .characters = model.characters(),
@@ -186,7 +192,7 @@ TokenTagging::LossOptions TokenClassification::loss_options(const TokenTagging& 
         "{}: the model has a conditional random field, whose loss is per sentence, not per tag; remove this",
         recipe_.origins.label(name));
   return {label_weights(recipe_, name, settings.loss_weights, "tag", module.net().labels()),
-          settings.loss_average == "sentences"};
+          settings.loss_average == LossAverage::sentences};
 }
 
 // Settings that the model has no use for.
@@ -199,12 +205,12 @@ void TokenClassification::check_model(const TextModel& model) const {
     refuse(
         "context_size",
         "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
-  if (settings.embeddings_storage_mode == "none") return;
+  if (settings.embeddings_storage_mode == StateStorage::none) return;
   if (model.frozen_width() == 0)
     refuse(
         "embeddings_storage_mode",
         "only states of a frozen transformer are kept; remove this, or train a sequence-tagger with fine_tune: false");
-  if (settings.embeddings_storage_mode == "gpu" && device_.is_cpu())
+  if (settings.embeddings_storage_mode == StateStorage::gpu && device_.is_cpu())
     refuse("embeddings_storage_mode", "this run computes on the CPU; set cpu");
 }
 
@@ -212,9 +218,8 @@ void TokenClassification::check_model(const TextModel& model) const {
 std::shared_ptr<KeptStates> TokenClassification::kept_states(const data::TaggedDataset* dataset,
                                                              const TextModel& model) const {
   if (dataset == nullptr || model.frozen_width() == 0) return nullptr;
-  const std::string& mode = recipe_.token_classification.embeddings_storage_mode;
-  return std::make_shared<KeptStates>(parse_storage(mode), dataset->words(), model.frozen_width(),
-                                      compute_dtype(parse_precision(recipe_.training.precision)), group_,
+  return std::make_shared<KeptStates>(recipe_.token_classification.embeddings_storage_mode, dataset->words(),
+                                      model.frozen_width(), compute_dtype(recipe_.training.precision), group_,
                                       device_);
 }
 

@@ -6,13 +6,6 @@
 
 namespace stretto {
 
-Precision parse_precision(const std::string& name) {
-  if (name == "fp32") return Precision::fp32;
-  if (name == "bf16") return Precision::bf16;
-  if (name == "fp64") return Precision::fp64;
-  throw ConfigError("\"{}\" is not a supported precision; supported: fp32, bf16, fp64", name);
-}
-
 at::ScalarType compute_dtype(Precision precision) {
   switch (precision) {
     case Precision::fp32:

@@ -100,8 +100,8 @@ std::string live_line(const Record& record, int64_t total_steps, double seconds_
   return percent + " " + progress_cells(done, std::min(widest, narrowest + static_cast<int>(left))) + rest;
 }
 
-Progress::Mode Progress::choose(const std::string& setting) {
-  return setting == "auto" && progress_terminal() >= 0 ? Mode::live : Mode::lines;
+Progress::Mode Progress::choose(bool redraws) {
+  return redraws && progress_terminal() >= 0 ? Mode::live : Mode::lines;
 }
 
 void Progress::begin(const TrackedRun& run) {

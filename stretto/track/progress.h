@@ -23,8 +23,8 @@ class Progress : public Tracker {
  public:
   enum class Mode { live, lines };
 
-  // "auto" (live on a terminal, else lines) or "line".
-  static Mode choose(const std::string& setting);
+  // Live if `redraws` and there is a terminal, else lines.
+  static Mode choose(bool redraws);
 
   explicit Progress(Mode mode) : mode_(mode) {}
   void begin(const TrackedRun& run) override;

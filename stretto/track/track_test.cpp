@@ -63,7 +63,9 @@ TEST(Progress, TheLiveLineFitsItsTerminal) {
   EXPECT_EQ(live_line({9, 1, false, {}}, 9, 0, 80), "100 % [########################] 9/9 | epoch 1.00");
 }
 
-TEST(Progress, PlainLinesWhereItIsTold) { EXPECT_EQ(Progress::choose("line"), Progress::Mode::lines); }
+TEST(Progress, PlainLinesWhereItIsTold) {
+  EXPECT_EQ(Progress::choose(/*redraws=*/false), Progress::Mode::lines);
+}
 
 class MetricsLogTest : public ::testing::Test {
  protected:

@@ -38,15 +38,15 @@ double parameters(const ModelConfig& model) {
 
 double memory_per_rank(const Recipe& recipe, Verb verb, int ranks) {
   constexpr double text_copies = 2;  // the content of the file, and its texts
-  const double word = recipe.training.precision == "fp64" ? 8 : 4;
+  const double word = recipe.training.precision == Precision::fp64 ? 8 : 4;
   const double count = parameters(recipe.model);
   if (verb == Verb::test) return library_bytes + count * word + text_copies * file_bytes(recipe.data.test);
   const double shared =
       recipe.training.strategy.starts_with("ddp") ? 1 : ranks;  // lower bound for sharded strategies
   // Master, gradient and two tensors of optimizer state; on GPUs these are in device memory.
   const double words = recipe.training.offload_optimizer ? 2 : 4;
-  const double state = recipe.training.device == "cuda" ? 0 : count * word * words / shared;
-  const double compute = recipe.training.precision == "bf16" ? count * 2 / shared : 0;
+  const double state = recipe.training.device == DeviceChoice::cuda ? 0 : count * word * words / shared;
+  const double compute = recipe.training.precision == Precision::bf16 ? count * 2 / shared : 0;
   return library_bytes + state + compute +
          text_copies * (file_bytes(recipe.data.train) + file_bytes(recipe.data.validation));
 }

@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "stretto/base/enum_names.h"
+#include "stretto/base/precision.h"
 #include "stretto/programs/arguments/checks.h"
 
 namespace stretto::arguments {
@@ -77,7 +79,7 @@ inline void add_predict_arguments(CLI::App& verb, PredictArguments& arguments) {
       ->check(CLI::IsMember({"none", "simple", "first", "average", "max"}))
       ->type_name("NAME");
   verb.add_option("--precision", arguments.precision, "Data type of the computation")
-      ->check(CLI::IsMember({"fp32", "bf16", "fp64"}))
+      ->check(CLI::IsMember(enum_names<Precision>()))
       ->type_name("NAME")
       ->capture_default_str();
   verb.add_option("--batch-size", arguments.batch_size, "Inputs per batch")

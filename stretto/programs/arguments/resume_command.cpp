@@ -13,7 +13,7 @@ std::string resume_command(std::span<const std::string> command_line, const Reci
   const HostArguments& hosts = arguments.launch.hosts;
   const bool lists_hosts = !hosts.hosts.empty() || !hosts.hostfile.empty();  // with their ranks
   if (arguments.launch.ranks == 0 && !lists_hosts) command += fmt::format(" -N {}", ranks);
-  if (recipe.resume != "auto") command += " --set resume=auto";
+  if (recipe.resume_mode() != ResumeMode::automatic) command += " --set resume=auto";
   return command;
 }
 

@@ -42,7 +42,7 @@ nlohmann::ordered_json describe_name(const std::string& name) {
   try {
     const Strategy strategy = parse_strategy(name);
     entry["strategy"] = strategy.kind;
-    if (strategy.precision) entry["precision"] = *strategy.precision;
+    if (strategy.precision) entry["precision"] = std::string(name_of(*strategy.precision));
   } catch (const ConfigError& error) {
     entry["refused"] = error.what();
   }

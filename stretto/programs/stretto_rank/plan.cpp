@@ -45,7 +45,7 @@ class Measurement : public Callback {
 
   void fit_start(FitContext& context) override {
     const OptimizerPlan plan = plan_of(recipe_, /*global_batch_size=*/0);
-    const Precision precision = parse_precision(recipe_.training.precision);
+    const Precision precision = recipe_.training.precision;
     measured_.sizes =
         sizes_of(collect_tensors(context.module.root(), plan.groups, recipe_.training.wrap_min_parameters),
                  precision, *plan.optimizer);
@@ -112,7 +112,7 @@ struct Row {
 
 std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& training, const JobShape& job,
                                const HardwareRates& rates, double memory) {
-  const Precision precision = parse_precision(training.precision);
+  const Precision precision = training.precision;
   // The measured step contains that of the optimizer on one rank.
   const double compute =
       std::max(0.0, measured.step_seconds -

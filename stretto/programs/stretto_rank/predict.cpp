@@ -76,10 +76,6 @@ class Printer {
   std::vector<std::string> places_;
 };
 
-at::ScalarType dtype_of(const std::string& precision) {
-  return precision == "fp64" ? at::kDouble : precision == "bf16" ? at::kBFloat16 : at::kFloat;
-}
-
 std::optional<int64_t> top_k_of(const std::string& text) {
   if (text.empty()) return std::nullopt;
   return parse_int(text).value_or(std::numeric_limits<int64_t>::max());  // all
@@ -131,7 +127,7 @@ void predict(const arguments::PredictArguments& arguments) {
     source.emplace(arguments.input);
     if (arguments.input_format.empty()) format_of(arguments.input);
   }
-  PipelineOptions options = {.dtype = dtype_of(arguments.precision),
+  PipelineOptions options = {.dtype = compute_dtype(parse_precision(arguments.precision)),
                              .allow_nonfinite = arguments.allow_nonfinite,
                              .choose_matmul_libraries = true,
                              .top_k = top_k_of(arguments.top_k),

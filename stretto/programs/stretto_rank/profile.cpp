@@ -17,11 +17,11 @@ namespace {
 // Peak operations per second of this rank's cores in the recipe's compute dtype; 0 if unknown.
 double peak_of(const Recipe& recipe) {
   const machine::Processor processor = machine::parse_processor(read_file("/proc/cpuinfo"));
-  const bool bf16 = recipe.training.precision == "bf16" && processor.bf16();
+  const bool bf16 = recipe.training.precision == Precision::bf16 && processor.bf16();
   const double per_cycle =
       bf16 ? processor.bf16_operations_per_cycle() : processor.fp32_operations_per_cycle();
-  return (recipe.training.precision == "fp64" ? 0.5 : 1) * per_cycle * machine::measure_clock() * 1e9 *
-         at::get_num_threads();
+  return (recipe.training.precision == Precision::fp64 ? 0.5 : 1) * per_cycle * machine::measure_clock() *
+         1e9 * at::get_num_threads();
 }
 
 }  // namespace

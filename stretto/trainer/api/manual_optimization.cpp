@@ -28,10 +28,10 @@ void check_settings(const Recipe& recipe, const Engine& engine) {
   }
   if (recipe.ema.decay)
     refuse(recipe, "ema.decay", "the average", "it follows the steps of one optimizer", "remove it");
-  if (training.on_nonfinite != "stop")
+  if (training.on_nonfinite != OnNonfinite::stop)
     refuse(recipe, "training.on_nonfinite", training.on_nonfinite, "other optimizers have stepped already",
            "use stop");
-  if (training.on_spike != "off")
+  if (training.on_spike != OnSpike::off)
     refuse(recipe, "training.on_spike", training.on_spike, "other optimizers have stepped already",
            "use off");
 }

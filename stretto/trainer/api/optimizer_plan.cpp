@@ -17,7 +17,7 @@ void resolve_mode(const Recipe& recipe, SchedulerConfig& scheduler) {
   auto& options = scheduler.as<Options>();
   if (options.mode != "auto") return;
   const auto metric = options.monitor.value_or(recipe.checkpoint.monitor.value_or("loss"));
-  const std::string mode = options.monitor ? "auto" : recipe.checkpoint.mode;
+  const MetricMode mode = options.monitor ? MetricMode::automatic : MetricMode(recipe.checkpoint.mode);
   options.mode = Monitor("scheduler.monitor", metric, mode).larger_is_better() ? "max" : "min";
 }
 
@@ -48,13 +48,13 @@ OptimizerPlan plan_of(const Recipe& recipe, int64_t global_batch_size) {
 }
 
 double lr_scale_of(const OptimizerConfig& optimizer, int64_t global_batch_size) {
-  if (optimizer.scale_lr == "none") return 1;
+  if (optimizer.scale_lr == LrScale::none) return 1;
   if (!optimizer.base_batch_size || global_batch_size == 0)
     throw ConfigError("optimizer.scale_lr: {} needs base_batch_size and a fixed global batch",
                       optimizer.scale_lr);
   const double ratio =
       static_cast<double>(global_batch_size) / static_cast<double>(*optimizer.base_batch_size);
-  return optimizer.scale_lr == "sqrt" ? std::sqrt(ratio) : ratio;
+  return optimizer.scale_lr == LrScale::sqrt ? std::sqrt(ratio) : ratio;
 }
 
 }  // namespace stretto

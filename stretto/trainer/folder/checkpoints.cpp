@@ -28,17 +28,18 @@ Checkpoints::Checkpoints(const Recipe& recipe, Group& group)
 
 std::optional<checkpoint_format::Checkpoint> Checkpoints::choose() const {
   const std::string& wish = recipe_.resume;
+  const auto mode = recipe_.resume_mode();
   const std::string place = recipe_.origins.label("resume");
-  if (wish == "auto" || wish == "true") {
+  if (mode == ResumeMode::automatic || mode == ResumeMode::required) {
     auto found = checkpoint_format::newest_good(folder_);
-    if (!found && wish == "true") {
+    if (!found && mode == ResumeMode::required) {
       throw ConfigError(
           "{}: there is no checkpoint in {} to resume from; use resume: auto to start from the beginning in that case",
           place, folder_.string());
     }
     return found;
   }
-  if (wish == "false") {
+  if (mode == ResumeMode::none) {
     const auto there = checkpoint_format::list_checkpoints(folder_);
     if (there.empty()) return std::nullopt;
     throw ConfigError(
@@ -165,7 +166,7 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
         group_,
         checkpoint::WriterOptions{.folder = folder_,
                                   .background = config.async,
-                                  .wait_when_busy = config.when_busy == "wait",
+                                  .wait_when_busy = config.when_busy == WhenBusy::wait,
                                   .retention = {.last = config.keep_last,
                                                 .best = config.keep_best,
                                                 .every_steps = config.keep_every.value_or(0)},

@@ -12,8 +12,8 @@ namespace stretto {
 Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more) {
   Trackers trackers;
   if (rank != 0) return trackers;
-  if (recipe.track.progress != "off")
-    trackers.add(std::make_shared<Progress>(Progress::choose(recipe.track.progress)));
+  if (const ProgressDisplay display = recipe.track.progress; display != ProgressDisplay::off)
+    trackers.add(std::make_shared<Progress>(Progress::choose(display == ProgressDisplay::automatic)));
   trackers.add(std::make_shared<StatusFile>(recipe.output / "progress.json"));
   for (const std::string& name : recipe.track.trackers)
     trackers.add(find_tracker(name).make(tracker_setup(recipe)));

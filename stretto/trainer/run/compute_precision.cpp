@@ -2,6 +2,7 @@
 
 #include <ranges>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
 
@@ -14,10 +15,9 @@ ComputePrecision compute_precision(const torch::nn::Module& module, Precision pr
           .autocast = layers.other.empty() ? std::nullopt : std::optional(at::kBFloat16)};
 }
 
-std::string describe_precision(const std::string& precision, const ComputePrecision& compute,
-                               at::Device device) {
-  const bool widened = precision == "bf16" && device.is_cpu() && !nn::cpu_has_bf16();
-  return precision + (compute.autocast ? " (autocast)" : "") +
+std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device) {
+  const bool widened = precision == Precision::bf16 && device.is_cpu() && !nn::cpu_has_bf16();
+  return std::string(name_of(precision)) + (compute.autocast ? " (autocast)" : "") +
          (widened ? " (this CPU has no bf16 instructions: products are computed in fp32 and rounded)" : "");
 }
 

@@ -23,8 +23,7 @@ ComputePrecision compute_precision(const torch::nn::Module& module, Precision pr
 
 // The same for the start of a run: "fp32", "bf16 (autocast)"; also where the processor lacks the instructions.
 // `precision`: training.precision.
-std::string describe_precision(const std::string& precision, const ComputePrecision& compute,
-                               at::Device device);
+std::string describe_precision(Precision precision, const ComputePrecision& compute, at::Device device);
 
 // While it lives, the parameters and buffers of `module` are copies in the type that forward reads in training.
 class ComputeCopies {

@@ -126,11 +126,11 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
                           const data::Dataset& dataset, Group& data_parallel, at::Device device,
                           EvaluationStep step) {
   if (!recipe.checkpoint.allow_nonfinite) require_finite_parameters(place, module);
-  const Precision precision = parse_precision(recipe.training.precision);
+  const Precision precision = recipe.training.precision;
   module.root().to(device, master_dtype(precision));
   const ComputePrecision compute = compute_precision(module.root(), precision);
   const ComputeCopies copies(module.root(), compute);
-  log::info("precision  {}", describe_precision(recipe.training.precision, compute, device));
+  log::info("precision  {}", describe_precision(precision, compute, device));
   const auto products = choose_matmul_libraries(recipe, module.root(), dataset, evaluation_batch_size(recipe),
                                                 compute.parameters, data_parallel, device);
   if (products) log::info("products   {}", products->describe());

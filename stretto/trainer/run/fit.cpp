@@ -284,7 +284,7 @@ void Fit::evaluate_model(const StepReport& report) {
   if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);
   schedule.observe(schedule.monitor().empty()
                        ? best_.monitor().value(metrics)
-                       : Monitor("scheduler.monitor", schedule.monitor(), "min").value(watched));
+                       : Monitor("scheduler.monitor", schedule.monitor(), MetricMode::min).value(watched));
   callbacks_.context().evaluation = metrics;
   callbacks_.context().train_loss = watched["train_loss"];
   callbacks_.notify<const Metrics&>("evaluation_end", &Callback::evaluation_end, metrics);
@@ -294,7 +294,7 @@ void Fit::evaluate_model(const StepReport& report) {
 std::string Fit::may_be_nonfinite() const {
   const EarlyStoppingConfig& config = recipe_.early_stopping;
   if (!config.in_use() || !config.check_finite) return "";
-  return config.monitor ? Monitor("early_stopping.monitor", *config.monitor, "min").metric()
+  return config.monitor ? Monitor("early_stopping.monitor", *config.monitor, MetricMode::min).metric()
                         : best_.monitor().metric();
 }
 

@@ -7,8 +7,9 @@ namespace stretto {
 namespace {
 
 // Measurements of another run may choose another library.
-std::string chosen_products(const TrainingConfig& training) {
-  return training.deterministic && training.products == "auto" ? "aten" : training.products;
+Products chosen_products(const TrainingConfig& training) {
+  const bool measures = training.products == Products::automatic;
+  return training.deterministic && measures ? Products::aten : Products(training.products);
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, con
                           .dtype = matmul_type(precision),
                           .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
                           .cache = recipe.data.cache.value_or(recipe.output / "cache"),
-                          .reference = recipe.training.kernels == "reference"},
+                          .reference = recipe.training.kernels == KernelChoice::reference},
                          group);
 }
 

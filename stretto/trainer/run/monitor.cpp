@@ -30,10 +30,11 @@ bool direction_of(const std::string& setting, const std::string& metric) {
 
 }  // namespace
 
-Monitor::Monitor(std::string setting, const std::string& metric, const std::string& mode)
+Monitor::Monitor(std::string setting, const std::string& metric, MetricMode mode)
     : setting_(std::move(setting)),
       metric_(canonical(metric)),
-      larger_is_better_(mode == "auto" ? direction_of(setting_, metric_) : mode == "max") {}
+      larger_is_better_(mode == MetricMode::automatic ? direction_of(setting_, metric_)
+                                                      : mode == MetricMode::max) {}
 
 double Monitor::value(const Metrics& metrics) const {
   const auto found = metrics.find(metric_);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "stretto/config/choices.h"
 #include "stretto/trainer/records/logged_values.h"
 
 namespace stretto {
@@ -10,9 +11,9 @@ namespace stretto {
 class Monitor {
  public:
   // `setting`: that names the metric, for messages ("checkpoint.monitor"). `metric`: its name; "eval_" in front is ignored, and valid_loss and
-  // val_loss are loss. `mode`: min, max, or auto: min for loss and train_loss, max for other built-in metrics. Throws
-  // ConfigError for another metric with auto.
-  Monitor(std::string setting, const std::string& metric, const std::string& mode);
+  // val_loss are loss. `mode`: automatic is min for loss and train_loss, max for other built-in metrics. Throws ConfigError
+  // for another metric with automatic.
+  Monitor(std::string setting, const std::string& metric, MetricMode mode);
 
   const std::string& metric() const { return metric_; }
   bool larger_is_better() const { return larger_is_better_; }

@@ -15,6 +15,12 @@ constexpr int64_t max_rollbacks = 5;  // per run
 constexpr int64_t warmup_steps = 20;  // before running means are used
 constexpr double mean_weight = 0.05;  // of the newest step in a running mean
 
+// What to do with a spike. REQUIRES: policy is not off.
+OnNonfinite action_of(OnSpike policy) {
+  if (policy == OnSpike::skip) return OnNonfinite::skip;
+  return policy == OnSpike::stop ? OnNonfinite::stop : OnNonfinite::rollback;
+}
+
 }  // namespace
 
 StepGuard::StepGuard(const TrainingConfig& config) : config_(config) {}
@@ -31,23 +37,23 @@ StepGuard::Verdict StepGuard::judge(double loss, double norm, int64_t step, cons
     return act(config_.on_nonfinite, step,
                "Lower optimizer.lr, set training.max_grad_norm, or check the samples");
   }
-  if (config_.on_spike != "off" && taken_ >= warmup_steps) {
+  if (config_.on_spike != OnSpike::off && taken_ >= warmup_steps) {
     // The loss may be negative: the distance above its mean is what counts.
     const bool by_loss = loss > mean_loss_ + (config_.spike_factor - 1) * std::abs(mean_loss_);
     if (by_loss || norm > config_.spike_factor * mean_norm_) {
       reason_ = fmt::format("step {}: {} {:.4g} is more than {:g} times its running mean {:.4g}", step,
                             by_loss ? "the loss" : "the gradient norm", by_loss ? loss : norm,
                             config_.spike_factor, by_loss ? mean_loss_ : mean_norm_);
-      return act(config_.on_spike, step, "Raise training.spike_factor if such steps are expected");
+      return act(action_of(config_.on_spike), step, "Raise training.spike_factor if such steps are expected");
     }
   }
   remember(loss, norm);
   return Verdict::take;
 }
 
-StepGuard::Verdict StepGuard::act(const std::string& policy, int64_t step, const std::string& advice) {
-  if (policy == "stop") throw Error("{}; the step was not taken. {}", reason_, advice);
-  if (policy == "skip") {
+StepGuard::Verdict StepGuard::act(OnNonfinite policy, int64_t step, const std::string& advice) {
+  if (policy == OnNonfinite::stop) throw Error("{}; the step was not taken. {}", reason_, advice);
+  if (policy == OnNonfinite::skip) {
     if (++skipped_in_a_row_ > max_skips) {
       throw Error("{}; {} steps in a row were skipped. {}", reason_, max_skips, advice);
     }

@@ -30,7 +30,7 @@ class StepGuard {
   void resume(const State& state);
 
  private:
-  Verdict act(const std::string& policy, int64_t step, const std::string& advice);
+  Verdict act(OnNonfinite policy, int64_t step, const std::string& advice);
   void remember(double loss, double norm);
 
   const TrainingConfig& config_;

@@ -44,7 +44,7 @@ EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& pl
   EngineOptions options = {.strategy = training.strategy,
                            .precision = compute.parameters,
                            .bucket_bytes = training.bucket_mb * 1024 * 1024,
-                           .shared_parameters = training.shared_parameters == "auto",
+                           .shared_parameters = training.shared_parameters == SharedParameters::automatic,
                            .groups = std::move(groups),
                            .fixed_order = training.deterministic ? plan.grad_accumulation_steps : 0,
                            .average = average,
@@ -116,7 +116,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       world_(mesh.world()),
       data_parallel_(mesh.group("dp")),
       device_(device),
-      compute_(compute_precision(module.root(), parse_precision(training_.precision))),
+      compute_(compute_precision(module.root(), training_.precision)),
       engine_(placed(module, device), DataParallel(mesh, find_sharding(training_.strategy)),
               engine_options(training_, plan_, recipe.ema, compute_, plan.groups, module, device),
               std::move(plan.optimizer)),
@@ -134,7 +134,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
   if (training_.deterministic) begin_deterministic();
-  place_teachers(module, device, parse_precision(training_.precision), world_);
+  place_teachers(module, device, training_.precision, world_);
   if (engine_.optimizer()->reevaluates() && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
     throw ConfigError(
         "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",

@@ -1,0 +1,48 @@
+#include "stretto/strategy/compute_options.h"
+
+#include "stretto/base/enum_names.h"
+#include "stretto/base/error.h"
+#include "stretto/strategy/strategy.h"
+
+namespace stretto {
+namespace {
+
+template <class Parse>
+auto labelled(const OptionLabels& labels, const char* option, const Parse& parse) {
+  try {
+    return parse();
+  } catch (const ConfigError& error) {
+    throw ConfigError("{}{}", labels.label(option), error.what());
+  }
+}
+
+// Agrees with the launcher's.
+Strategy parse_agreed_strategy(const std::string& name, const OptionLabels& labels) {
+  Strategy strategy = labelled(labels, "strategy", [&] { return parse_strategy(name); });
+  const auto launched = launched_strategy();
+  if (!launched) return strategy;
+  if (labels.given("strategy") && !strategy.agrees_with(*launched)) {
+    throw ConfigError("{}\"{}\" contradicts the launcher's --strategy {} (STRETTO_STRATEGY); remove one",
+                      labels.label("strategy"), name, launched->name());
+  }
+  strategy.kind = launched->kind;
+  if (launched->precision) strategy.precision = launched->precision;
+  return strategy;
+}
+
+}  // namespace
+
+ComputeOptions parse_compute_options(const ComputeNames& names, const OptionLabels& labels) {
+  const Strategy strategy = parse_agreed_strategy(names.strategy, labels);
+  const Precision precision = labelled(labels, "precision", [&] { return parse_precision(names.precision); });
+  if (strategy.precision && *strategy.precision != precision && labels.given("precision")) {
+    throw ConfigError("{}\"{}\" sets {} but {} sets {}; change one", labels.label("strategy"),
+                      launched_strategy() ? strategy.name() : names.strategy, name_of(*strategy.precision),
+                      labels.mention("precision"), name_of(precision));
+  }
+  return {.strategy = strategy.kind,
+          .precision = strategy.precision.value_or(precision),
+          .products = labelled(labels, "products", [&] { return parse_enum<Products>(names.products); })};
+}
+
+}  // namespace stretto

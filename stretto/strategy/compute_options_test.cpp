@@ -1,0 +1,68 @@
+#include "stretto/strategy/compute_options.h"
+
+#include <cstdlib>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+#include "stretto/strategy/strategy.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::ThrowsMessage;
+
+class ComputeOptionsTest : public ::testing::Test {
+ protected:
+  ~ComputeOptionsTest() override { ::unsetenv("STRETTO_STRATEGY"); }
+
+  static ComputeOptions parse(const ComputeNames& names, const std::set<std::string>& given = {}) {
+    return parse_compute_options(
+        names, {.label = [](const std::string& option) { return option + " = "; },
+                .mention = [](const std::string& option) { return "the " + option; },
+                .given = [&](const std::string& option) { return given.contains(option); }});
+  }
+
+  static void refuses(const ComputeNames& names, const std::set<std::string>& given, const char* message) {
+    EXPECT_THAT([&] { parse(names, given); }, ThrowsMessage<ConfigError>(message));
+  }
+};
+
+TEST_F(ComputeOptionsTest, NamesOfOtherToolsAreRead) {
+  const ComputeOptions options = parse({"zero3", "bf16-mixed", "onednn"});
+  EXPECT_EQ(options.strategy, "fsdp");
+  EXPECT_EQ(options.precision, Precision::bf16);
+  EXPECT_EQ(options.products, Products::onednn);
+}
+
+TEST_F(ComputeOptionsTest, MessagesBeginWithTheOption) {
+  refuses({.precision = "bf61"}, {},
+          "precision = \"bf61\" is not one of fp32, bf16, fp64; did you mean \"bf16\"?");
+  refuses({.products = "onedn"}, {},
+          "products = \"onedn\" is not one of auto, aten, onednn, mkl, stretto; did you mean \"onednn\"?");
+  refuses({.strategy = "ddp-fp16"}, {},
+          "strategy = \"ddp-fp16\": fp16 requires loss scaling, which this version does not support; use "
+          "ddp-bf16");
+}
+
+TEST_F(ComputeOptionsTest, TheStrategysPrecisionReplacesADefaultAndContradictsAnother) {
+  EXPECT_EQ(parse({.strategy = "ddp-fp64"}, {"strategy"}).precision, Precision::fp64);
+  refuses({.strategy = "ddp-fp64"}, {"strategy", "precision"},
+          "strategy = \"ddp-fp64\" sets fp64 but the precision sets fp32; change one");
+}
+
+TEST_F(ComputeOptionsTest, TheLaunchersStrategyReplacesADefaultAndContradictsAnother) {
+  set_launched_strategy(parse_strategy("zero2-bf16"));
+  const ComputeOptions options = parse({});
+  EXPECT_EQ(options.strategy, "zero2");
+  EXPECT_EQ(options.precision, Precision::bf16);
+  EXPECT_EQ(parse({.strategy = "zero2"}, {"strategy"}).precision, Precision::bf16);
+  refuses(
+      {.strategy = "ddp"}, {"strategy"},
+      "strategy = \"ddp\" contradicts the launcher's --strategy zero2-bf16 (STRETTO_STRATEGY); remove one");
+  refuses({}, {"precision"}, "strategy = \"zero2-bf16\" sets bf16 but the precision sets fp32; change one");
+}
+
+}  // namespace
+}  // namespace stretto
