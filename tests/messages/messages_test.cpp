@@ -8,17 +8,23 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/temp_folder.h"
 
 namespace stretto {
 namespace {
 
 std::string message_of(const Mistake& mistake) {
+  const TempFolder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  std::string message = "no error";
   try {
     mistake.make();
   } catch (const Error& error) {
-    return error.what();
+    message = error.what();
   }
-  return "no error";
+  std::filesystem::current_path(before);
+  return message;
 }
 
 // A line per mistake: name, tab, message.

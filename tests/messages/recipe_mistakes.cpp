@@ -1,0 +1,102 @@
+#include "tests/messages/mistakes.h"
+#include <fmt/format.h>
+
+#include "stretto/config/batch_plan.h"
+#include "stretto/config/check_recipe.h"
+#include "stretto/optim_config/schedule_registry.h"
+#include "stretto/strategy/strategy.h"
+
+namespace stretto {
+namespace {
+
+void add_strategies(Mistakes& all) {
+  for (const char* name : {"horovod", "ddp-fp16", "ddp-bf61", "ddp-bf16-cpu", ""})
+    all.push_back({fmt::format("strategy: \"{}\"", name), [name] { parse_strategy(name); }});
+}
+
+void add_keys(Mistakes& all) {
+  const auto add = [&](const char* name, const std::string& yaml, const std::vector<std::string>& set = {}) {
+    all.push_back({std::string("recipe: ") + name, [=] { parse_recipe(yaml, "r.yaml", set); }});
+  };
+  const std::string task = "task: text-classification\n";
+  add("--set: not a number", task, {"optimizer.lr=abc"});
+  add("--set: an unknown section", task, {"optimiser.lr=1"});
+  add("--set: an unknown key", task, {"optimizer.lrr=null"});
+  add("--set: a value for a section", task, {"optimizer=AdamW"});
+  add("--set: a key without its section", task, {"lr=1e-3"});
+  add("a key of another optimizer", "optimizer:\n  momentum: 0.9\n");
+  add("an unknown optimizer", "optimizer:\n  type: AdamX\n");
+  add("a section of another task", "data: {}\ntoken_classification:\n  stride: 8\n");
+  add("--set: a section of another task", "task: token-classification\n",
+      {"question_answering.doc_stride=8"});
+  add("not UTF-8", "output: runs/\xff\n");
+  add("strategy and precision contradict", "training:\n  precision: fp32\n  strategy: ddp-bf16\n");
+  add("a key of another strategy", "training:\n  strategy: fsdp\n  dp_shard: 2\n");
+  add("a strategy that is not available", "training:\n  strategy: fsdp2\n");
+  add("fp16", "training:\n  precision: 16-mixed\n");
+  add("bf16-true", "training:\n  precision: bf16-true\n");
+  add("an unknown precision", "training:\n  precision: bf61\n");
+  add("out of range", "training:\n  epochs: 0\n");
+  add("an unknown key", "training:\n  epoch: 2\n");
+  add("a key that occurs twice", "output: a\noutput: b\n");
+  add("tabs in the indentation", "training:\n\tepochs: 2\n");
+  add("a list for a text", "output: [a]\n");
+  add("a variable that is not set", "output: ${STRETTO_NO_SUCH_VARIABLE}\n");
+}
+
+// Settings that contradict each other.
+void add_contradictions(Mistakes& all) {
+  const auto batch = [&](const char* name, int64_t world_size, const std::string& yaml) {
+    all.push_back({std::string("batch: ") + name, [=] {
+                     const Recipe recipe = parse_recipe("training: {" + yaml + "}\n", "r.yaml");
+                     resolve_batch(recipe.training, world_size, recipe.origins);
+                     require_whole_copies(recipe.training, world_size, recipe.origins);
+                   }});
+  };
+  batch("sizes that contradict", 2, "global_batch_size: 16, batch_size: 4, grad_accumulation_steps: 3");
+  batch("steps without samples", 1, "global_batch_size: 2, grad_accumulation_steps: 3");
+  batch("samples and tokens", 1, "batch_size: 2, max_tokens: 100");
+  batch("deterministic on three ranks", 3, "deterministic: true, global_batch_size: 12, batch_size: 4");
+  batch("copies of three ranks", 2, "strategy: hsdp, dp_shard: 3");
+  const auto check = [&](const char* name, const std::string& yaml) {
+    all.push_back(
+        {std::string("settings: ") + name, [=] { check_recipe(parse_recipe(yaml, "r.yaml"), Verb::fit); }});
+  };
+  check("Nesterov without momentum", "optimizer: {type: SGD, nesterov: true}\n");
+  check("betas out of range", "optimizer: {betas: [0.9, 1]}\n");
+  check("a negative rate", "optimizer: {lr: -1}\n");
+  check("etas in the wrong order", "optimizer: {type: Rprop, etas: [1.2, 0.5]}\n");
+  check("a scaled rate without its batch size", "optimizer: {scale_lr: linear}\n");
+  check("a batch size without a scaled rate", "optimizer: {base_batch_size: 8}\n");
+  check("an unknown schedule", "scheduler: {type: Linear}\n");
+  check("a schedule without its step size", "scheduler: {type: StepLR}\n");
+  check("a warm-up that is set twice", "scheduler: {num_warmup_steps: 3, warmup_ratio: 0.1}\n");
+  check("a warm-up longer than the run", "scheduler: {num_warmup_steps: 9}\ntraining: {max_steps: 4}\n");
+  check("a setting of an average without one", "ema: {warmup: true}\n");
+  check("rollback without checkpoints", "training: {on_spike: rollback}\ncheckpoint: {every: never}\n");
+  check("a folder that is not there", "training: {offload_optimizer: gone}\n");
+  check("a server without its tracker", "track: {logging_dir: 'http://mlflow:5000'}\n");
+  check("a tag without a value", "track: {tags: [a]}\n");
+  check("smoothed labels of a regression",
+        "task: text-classification\ntext_classification: {label_smoothing: 0.1, problem_type: regression}\n");
+  const auto schedule = [&](const char* name, const std::string& scheduler) {
+    all.push_back({std::string("schedule: ") + name, [=] {
+                     const Recipe recipe = parse_recipe("scheduler: {" + scheduler + "}\n", "r.yaml");
+                     optim::make_schedule(recipe.scheduler)->start({.lr = 0.1}, 10);
+                   }});
+  };
+  schedule("no momentum", "type: CyclicLR, max_lr: 1");
+  schedule("fewer steps than the run", "type: OneCycleLR, max_lr: 1, cycle_momentum: false, total_steps: 9");
+  schedule("an end above the rate", "type: PolynomialDecayWithWarmup, lr_end: 0.1");
+  schedule("an end at once", "type: AnnealOnPlateau, min_learning_rate: 0.2");
+}
+
+}  // namespace
+
+void add_recipes(Mistakes& all) {
+  add_keys(all);
+  add_strategies(all);
+  add_contradictions(all);
+}
+
+}  // namespace stretto
