@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/text/copy_tokenizer.h"
 
@@ -108,14 +109,14 @@ TEST(Tokenizer, ConfigurationOverridesTokenizerJson) {
   EXPECT_THAT(load(R"({"strip_accents": false})"), ElementsAre(0));
   testing::internal::CaptureStderr();
   EXPECT_THAT(load(R"({"do_lower_case": false})"), ElementsAre(7));
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("tokenizer.json: normalizer.lowercase: true is overridden by "));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), has_all("tokenizer.json: normalizer.lowercase: true",
+                                                              "tokenizer_config.json: do_lower_case: false"));
   EXPECT_THAT(load(R"({"do_lower_case": false})", {.lowercase = true}), ElementsAre(6));
 }
 
 TEST(Tokenizer, ConfigurationNamesSpecialTokens) {
   const std::string vocabulary = "<unk>\n<s>\n</s>\nthe\n";
-  EXPECT_THAT(vocabulary_error(vocabulary), HasSubstr("vocab.txt: lacks \"[CLS]\"; name the special tokens"));
+  EXPECT_THAT(vocabulary_error(vocabulary), has_all("vocab.txt:", "\"[CLS]\"", "tokenizer_config.json"));
   const std::string config =
       R"({"do_lower_case": true, "unk_token": "<unk>", "cls_token": {"content": "<s>"}, "sep_token": "</s>"})";
   EXPECT_THAT(load_vocabulary(vocabulary, config).encode("the </s> x").ids, ElementsAre(1, 3, 2, 0, 2));
@@ -127,7 +128,7 @@ TEST(Tokenizer, EarlyFoldersNameSpecialTokensInAMap) {
   write_file_atomic(folder.path() / "special_tokens_map.json",
                     R"({"unk_token": "<unk>", "cls_token": {"content": "<s>"}, "sep_token": "[SEP]"})");
   const auto load_error = [&] { return error_of([&] { Tokenizer::load(folder.path()); }); };
-  EXPECT_THAT(load_error(), HasSubstr("lacks \"[SEP]\""));
+  EXPECT_THAT(load_error(), has_all("vocab.txt:", "\"[SEP]\""));
   // A tokenizer_config.json comes first.
   write_file_atomic(folder.path() / "tokenizer_config.json",
                     R"({"sep_token": "</s>", "do_lower_case": true})");
@@ -143,7 +144,7 @@ TEST(Tokenizer, TheTruncationSideOfTheFileIsTheDefault) {
   EXPECT_THAT(load_json(file).encode("the map", {.max_length = 3}).ids, ElementsAre(2, 4, 1));
   file["truncation"]["direction"] = "Up";
   EXPECT_THAT(json_error(file),
-              HasSubstr("truncation.direction: expected \"left\" or \"right\", found \"Up\""));
+              has_all("tokenizer.json: truncation.direction:", "\"left\"", "\"right\"", "\"Up\""));
 }
 
 // As in transformers; the lengths are there for callers that want them.
@@ -161,15 +162,16 @@ TEST(Tokenizer, TheLengthsOfTheFileAreNotApplied) {
   EXPECT_THAT(tokenizer.encode("the map the", *saved.truncation).ids, ElementsAre(2, 4, 3, 1));
   EXPECT_FALSE(load_json(small_json()).saved_lengths().padding);
   file["truncation"]["strategy"] = "Middle";
-  EXPECT_THAT(json_error(file),
-              HasSubstr("truncation.strategy: expected LongestFirst, OnlyFirst or OnlySecond, found"));
+  EXPECT_THAT(
+      json_error(file),
+      has_all("tokenizer.json: truncation.strategy:", "LongestFirst, OnlyFirst or OnlySecond", "\"Middle\""));
   file["truncation"] = {{"max_length", -1}};
-  EXPECT_THAT(json_error(file), HasSubstr("truncation.max_length: expected a number of tokens"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: truncation.max_length:", "number of tokens"));
   file["truncation"] = {{"max_length", "long"}};
-  EXPECT_THAT(json_error(file), HasSubstr("truncation.max_length: expected"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: truncation.max_length:", "found string"));
   file = small_json();
   file["padding"] = {{"pad_id", -1}};
-  EXPECT_THAT(json_error(file), HasSubstr("padding.pad_id"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: padding.pad_id:", "-1"));
 }
 
 TEST(Tokenizer, TruncationInTheFileIsIgnored) {
@@ -213,18 +215,19 @@ TEST(Tokenizer, TooSmallAMaximumLengthIsRefused) {
     tokenizer.encode("the map", {.max_length = 1});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("a maximum length of 1 leaves no room for the 2 special tokens"));
+    EXPECT_THAT(error.what(), has_all("length of 1 ", "2 special tokens", "2 or more"));
   }
 }
 
 TEST(Tokenizer, FilesWithoutATokenizer) {
   const TempFolder folder;
-  EXPECT_THAT(
-      [&] { Tokenizer::load(folder.path()); },
-      testing::ThrowsMessage<DataError>(HasSubstr(
-          "expected tokenizer.json, vocab.txt, vocab.json with merges.txt or sentencepiece.bpe.model")));
+  EXPECT_THAT([&] { Tokenizer::load(folder.path()); },
+              testing::ThrowsMessage<DataError>(has_all(
+                  folder.path().string() + ":",
+                  "tokenizer.json, vocab.txt, vocab.json with merges.txt or sentencepiece.bpe.model")));
   EXPECT_THAT([&] { Tokenizer::load(folder.path() / "none"); },
-              testing::ThrowsMessage<DataError>(HasSubstr("none: no such file or folder")));
+              testing::ThrowsMessage<DataError>(
+                  has_all((folder.path() / "none").string() + ":", "no such file or folder", "tokenizer")));
 }
 
 // Nothing waits for what would be written into a pipe.
@@ -255,10 +258,10 @@ TEST(Tokenizer, PipesAreRefusedByName) {
 
 TEST(Tokenizer, BadVocabularies) {
   EXPECT_THAT(vocabulary_error(""), HasSubstr("vocab.txt: empty"));
-  EXPECT_THAT(vocabulary_error("[CLS]\n[SEP]\n"), HasSubstr("lacks its unknown token \"[UNK]\""));
+  EXPECT_THAT(vocabulary_error("[CLS]\n[SEP]\n"), has_all("vocab.txt:", "2 tokens", "\"[UNK]\""));
   EXPECT_THAT(vocabulary_error("[UNK]\na\xff\n"), HasSubstr("vocab.txt:2: not valid UTF-8"));
   EXPECT_THAT(vocabulary_error(uncased_vocabulary, "{\"do_lower_case\": 1}"),
-              HasSubstr("tokenizer_config.json: do_lower_case: expected true or false, found the number 1"));
+              has_all("tokenizer_config.json: do_lower_case:", "true or false", "number 1"));
 }
 
 TEST(Tokenizer, BadTokenizerFiles) {
@@ -268,33 +271,33 @@ TEST(Tokenizer, BadTokenizerFiles) {
     return json_error(file);
   };
   EXPECT_THAT(error_with("/model/type", "CharLevel"),
-              HasSubstr("model.type: a CharLevel tokenizer is not available; available are WordPiece"));
+              has_all("tokenizer.json: model.type:", "CharLevel", "WordPiece, BPE, Unigram and WordLevel"));
   EXPECT_THAT(error_with("/model", json::parse(R"({"vocab": [["a", 0.5]], "unk_id": 0})")),
               HasSubstr("a Unigram"));
   EXPECT_THAT(error_with("/model/vocab/the", -3), HasSubstr("model.vocab: \"the\": -3 is not between"));
   EXPECT_THAT(error_with("/model/vocab/the", 4000000), HasSubstr("no error"));
-  EXPECT_THAT(error_with("/model/vocab/the", 2000000000), HasSubstr("the id 2000000000 of token \"the\""));
+  EXPECT_THAT(error_with("/model/vocab/the", 2000000000),
+              has_all("tokenizer.json:", "2000000000", "\"the\""));
   EXPECT_THAT(error_with("/model/vocab/the", 1.5),
-              HasSubstr("expected a whole number, found the number 1.5"));
-  EXPECT_THAT(error_with("/model/vocab/the", 4),
-              HasSubstr("tokenizer.json: the tokens \"map\" and \"the\" have the same id 4"));
-  EXPECT_THAT(error_with("/model/vocab", 7),
-              HasSubstr("model.vocab: expected an object, found the number 7"));
-  EXPECT_THAT(error_with("/model/unk_token", "?"), HasSubstr("lacks its unknown token \"?\""));
-  EXPECT_THAT(error_with("/normalizer/type", "Nmt"), HasSubstr("normalizer.type: \"Nmt\" is not available"));
+              has_all("tokenizer.json: model.vocab: \"the\":", "whole number", "1.5"));
+  EXPECT_THAT(error_with("/model/vocab/the", 4), has_all("tokenizer.json:", "\"map\"", "\"the\"", "id 4"));
+  EXPECT_THAT(error_with("/model/vocab", 7), has_all("tokenizer.json: model.vocab:", "object", "number 7"));
+  EXPECT_THAT(error_with("/model/unk_token", "?"), has_all("tokenizer.json:", "unknown token", "\"?\""));
+  EXPECT_THAT(error_with("/normalizer/type", "Nmt"),
+              has_all("tokenizer.json: normalizer.type:", "\"Nmt\"", "BertNormalizer"));
   EXPECT_THAT(error_with("/pre_tokenizer/type", "Digits"),
-              HasSubstr("pre_tokenizer.type: \"Digits\" is not available; available are BertPreTokenizer"));
-  EXPECT_THAT(error_with("/pre_tokenizer", nullptr), HasSubstr("pre_tokenizer: none is not available"));
+              has_all("tokenizer.json: pre_tokenizer.type:", "\"Digits\"", "BertPreTokenizer"));
+  EXPECT_THAT(error_with("/pre_tokenizer", nullptr),
+              has_all("tokenizer.json: pre_tokenizer:", "none", "BertPreTokenizer"));
   EXPECT_THAT(error_with("/post_processor/type", "Other"),
-              HasSubstr("post_processor.type: \"Other\" is not available; available are BertProcessing"));
+              has_all("tokenizer.json: post_processor.type:", "\"Other\"", "BertProcessing"));
   EXPECT_THAT(error_with("/post_processor/sep", json::array({"[SEP]"})),
               HasSubstr("post_processor.sep: expected more"));
-  EXPECT_THAT(error_with("/post_processor/sep/1", 6),
-              HasSubstr("post_processor: adds a token with the id 6, which the vocabulary lacks"));
+  EXPECT_THAT(error_with("/post_processor/sep/1", 6), has_all("tokenizer.json: post_processor:", "id 6"));
   EXPECT_THAT(error_with("/added_tokens/0/content", 1),
-              HasSubstr("added_tokens[0].content: expected a string"));
+              has_all("tokenizer.json: added_tokens[0].content:", "string", "number 1"));
   EXPECT_THAT(json_error(json::object()), HasSubstr("lacks \"model\""));
-  EXPECT_THAT(json_error(json::array()), HasSubstr("expected an object, found list"));
+  EXPECT_THAT(json_error(json::array()), has_all("tokenizer.json:", "object", "list"));
 }
 
 // The files of a small RoBERTa: "ab" and " ab" are words, "é" is two bytes.
@@ -349,9 +352,8 @@ TEST(Tokenizer, TruncationSideIsConfigured) {
   write_file_atomic(folder.path() / "tokenizer_config.json", R"({"truncation_side": "left"})");
   EXPECT_THAT(Tokenizer::load(folder.path()).encode("abb", {.max_length = 3}).ids, ElementsAre(0, 3, 1));
   write_file_atomic(folder.path() / "tokenizer_config.json", R"({"truncation_side": "top"})");
-  EXPECT_THAT(
-      error_of([&] { Tokenizer::load(folder.path()); }),
-      HasSubstr("tokenizer_config.json: truncation_side: expected \"left\" or \"right\", found \"top\""));
+  EXPECT_THAT(error_of([&] { Tokenizer::load(folder.path()); }),
+              has_all("tokenizer_config.json: truncation_side:", "\"left\"", "\"right\"", "\"top\""));
 }
 
 TEST(Tokenizer, CopiesAreTheSameTokenizer) {
@@ -376,25 +378,25 @@ TEST(Tokenizer, BadByteLevelFiles) {
     return json_error(file);
   };
   EXPECT_THAT(error_with("/model/merges/1", "Ġ x"),
-              HasSubstr("tokenizer.json: merge rule 2, \"Ġ x\": the vocabulary lacks \"x\""));
+              has_all("tokenizer.json: merge rule 2,", "\"Ġ x\"", "lacks \"x\""));
   EXPECT_THAT(error_with("/model/merges/1", json::array({"b", "a"})),
               HasSubstr("the vocabulary lacks \"ba\""));
-  EXPECT_THAT(error_with("/model/merges/1", "ab"), HasSubstr("model.merges[1]: expected two tokens"));
-  EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: this setting is not available"));
+  EXPECT_THAT(error_with("/model/merges/1", "ab"),
+              has_all("tokenizer.json: model.merges[1]:", "two tokens", "\"ab\""));
+  EXPECT_THAT(error_with("/model/dropout", 0.1), has_all("tokenizer.json: model.dropout:", "byte-level BPE"));
   EXPECT_THAT(error_with("/pre_tokenizer/use_regex", false),
-              HasSubstr("pre_tokenizer.use_regex: false is not"));
-  EXPECT_THAT(
-      error_with("/pre_tokenizer/type", "BertPreTokenizer"),
-      HasSubstr("pre_tokenizer: a BPE model with BertPreTokenizer is not available; available is ByteLevel"));
+              has_all("tokenizer.json: pre_tokenizer.use_regex:", "false", "true"));
+  EXPECT_THAT(error_with("/pre_tokenizer/type", "BertPreTokenizer"),
+              has_all("tokenizer.json: pre_tokenizer:", "BPE", "BertPreTokenizer", "ByteLevel"));
   EXPECT_THAT(
       error_with("/pre_tokenizer", json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Split"},
                          {"type": "ByteLevel"}]})")),
-      HasSubstr("\"Sequence of Split, ByteLevel\" is not available"));
+      has_all("pre_tokenizer", "\"Sequence of Split, ByteLevel\""));
   json file = small_bpe();
   file["decoder"]["type"] = "CTC";
   const Tokenizer tokenizer = load_json(file);
   EXPECT_THAT(error_of([&] { (void)tokenizer.decode(std::vector<int32_t>{7}); }),
-              HasSubstr("decoder.type: \"CTC\" is not available, so ids cannot be turned into text"));
+              has_all("decoder.type:", "\"CTC\""));
 }
 
 TEST(Tokenizer, VocabularyAndMergesAreFiles) {
@@ -404,21 +406,22 @@ TEST(Tokenizer, VocabularyAndMergesAreFiles) {
   };
   const auto load_error = [&] { return error_of([&] { Tokenizer::load(folder.path()); }); };
   write("vocab.json", small_bpe()["model"]["vocab"].dump());
-  EXPECT_THAT(load_error(), HasSubstr("vocab.json: there is no merges.txt beside it"));
+  EXPECT_THAT(load_error(), has_all("vocab.json:", "no merges.txt"));
   write("merges.txt", "#version: 0.2\na b\r\n\nĠ ab\nÃ ©\n");
   testing::internal::CaptureStderr();
   EXPECT_EQ(load_error(), "no error");
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("taken as RoBERTa's or BART's"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), has_all("vocab.json:", "RoBERTa"));
   write("merges.txt", "a b\na b c\n");
-  EXPECT_THAT(load_error(), HasSubstr("merges.txt:2: found \"a b c\"; expected two tokens with a space"));
+  EXPECT_THAT(load_error(), has_all("merges.txt:2:", "\"a b c\"", "two tokens"));
   write("merges.txt", "a \xff\n");
   EXPECT_THAT(load_error(), HasSubstr("merges.txt:1: not valid UTF-8"));
   write("merges.txt", "a b\n");
   write("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
-  EXPECT_THAT(load_error(), HasSubstr("tokenizer_class: \"CLIPTokenizer\" is not available from vocab.json"));
+  EXPECT_THAT(load_error(), has_all("tokenizer_config.json: tokenizer_class:", "\"CLIPTokenizer\"",
+                                    "GPT2Tokenizer, RobertaTokenizer and BartTokenizer", "tokenizer.json"));
   std::filesystem::remove(folder.path() / "tokenizer_config.json");
   write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
-  EXPECT_THAT(load_error(), HasSubstr("vocab.json: lacks <|endoftext|> (GPT-2) and <s>, </s>"));
+  EXPECT_THAT(load_error(), has_all("vocab.json:", "<|endoftext|>", "<s>, </s>", "tokenizer_config.json"));
 }
 
 TEST(Tokenizer, BadSentencePieceFiles) {
@@ -427,15 +430,14 @@ TEST(Tokenizer, BadSentencePieceFiles) {
     write_file_atomic(folder.path() / "a.model", content);
     return error_of([&] { Tokenizer::load(folder.path() / "a.model"); });
   };
-  EXPECT_THAT(load_error(""), HasSubstr("a.model: not a SentencePiece model: it holds no pieces"));
+  EXPECT_THAT(load_error(""), has_all("a.model:", "SentencePiece", "no pieces"));
   EXPECT_THAT(load_error("text"), HasSubstr("a.model: not a SentencePiece model"));
   const std::string good = read_file(std::filesystem::path(STRETTO_SOURCE_DIR) /
                                      "tests/golden/tokenizer/xlm_roberta/sentencepiece.bpe.model");
   EXPECT_EQ(load_error(good), "no error");
   EXPECT_THAT(load_error(good.substr(0, good.size() / 2)), HasSubstr("a.model: not a SentencePiece model"));
   // trainer_spec.model_type = 2
-  EXPECT_THAT(load_error(good + std::string("\x12\x02\x18\x02", 4)),
-              HasSubstr("a SentencePiece model of type BPE is not available; available is unigram"));
+  EXPECT_THAT(load_error(good + std::string("\x12\x02\x18\x02", 4)), has_all("a.model:", "BPE", "unigram"));
 }
 
 TEST(Tokenizer, BadCharsmaps) {
@@ -444,40 +446,38 @@ TEST(Tokenizer, BadCharsmaps) {
     "pre_tokenizer": {"type": "Metaspace"},
     "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5]]}
   })");
-  EXPECT_THAT(json_error(file), HasSubstr("normalizer.precompiled_charsmap: expected base 64"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: normalizer.precompiled_charsmap:", "base 64"));
   file["normalizer"]["precompiled_charsmap"] = "/////w==";
   EXPECT_THAT(json_error(file),
-              HasSubstr("not a precompiled charsmap: a trie of 4294967295 bytes in 4 bytes"));
+              has_all("tokenizer.json: normalizer.precompiled_charsmap:", "4294967295 bytes", "4 bytes"));
   file["normalizer"] = nullptr;
   EXPECT_EQ(json_error(file), "no error");
   file["model"]["vocab"][1] = json::array({"a"});
-  EXPECT_THAT(json_error(file), HasSubstr("model.vocab[1]: expected more than 1 items"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: model.vocab[1]:", "1 items"));
   file["model"]["vocab"][1] = json::array({"a", "b"});
-  EXPECT_THAT(json_error(file), HasSubstr("model.vocab[1][1]: expected a number"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: model.vocab[1][1]:", "number", "string"));
   file["model"]["vocab"][1] = json::array({"a", -1});
   file["model"]["unk_id"] = 9;
-  EXPECT_THAT(json_error(file), HasSubstr("the unknown token's id 9 is not among the 2 tokens"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json:", "unknown token", "id 9", "2 tokens"));
   file["model"].erase("unk_id");
-  EXPECT_THAT(error_of([&] { load_json(file).encode("b"); }),
-              HasSubstr("cannot be made of the vocabulary's tokens"));
+  EXPECT_THAT(error_of([&] { load_json(file).encode("b"); }), has_all("tokenizer.json:", "b\"", "unk_id"));
 }
 
 TEST(Tokenizer, HostileFiles) {
   const std::string huge(1 << 20, 'x');
   json file = small_json();
   file["model"]["vocab"][huge] = 6;
-  EXPECT_THAT(json_error(file),
-              HasSubstr("the token with the id 6 has 1048576 bytes; expected at most 4096"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json:", "id 6", "1048576 bytes", "4096"));
   file = small_json();
   file["added_tokens"][0]["content"] = huge;
-  EXPECT_THAT(json_error(file), HasSubstr("added_tokens[0].content: a token of 1048576 bytes"));
+  EXPECT_THAT(json_error(file), has_all("tokenizer.json: added_tokens[0].content:", "1048576 bytes"));
   const auto error_of_text = [](const std::string& text) {
     const TempFolder folder;
     write_file_atomic(folder.path() / "tokenizer.json", text);
     return error_of([&] { Tokenizer::load(folder.path()); });
   };
   EXPECT_THAT(error_of_text("{\"model\":" + std::string(1 << 20, '[')),
-              HasSubstr("tokenizer.json:1: JSON is nested deeper than 64 levels"));
+              has_all("tokenizer.json:1:", "64 levels"));
   EXPECT_THAT(error_of_text("{\n \"model\": {\"vocab\": {\"a\xff\": 1}}}"),
               HasSubstr("tokenizer.json:2:24: not valid"));
   EXPECT_THAT(error_of_text(""), HasSubstr("tokenizer.json:1:1: not valid JSON"));
@@ -492,18 +492,15 @@ TEST(Tokenizer, BadTemplates) {
                               {"special_tokens", json::object()}};
     return json_error(file);
   };
-  EXPECT_THAT(
-      error_with(R"([{"Sequence": {"id": "B", "type_id": 0}}])", "[]"),
-      HasSubstr("post_processor.single[0].Sequence: there is no sequence \"B\" here; expected \"A\""));
+  EXPECT_THAT(error_with(R"([{"Sequence": {"id": "B", "type_id": 0}}])", "[]"),
+              has_all("tokenizer.json: post_processor.single[0].Sequence:", "\"B\"", "expected \"A\""));
   const char* first = R"([{"Sequence": {"id": "A", "type_id": 0}}])";
   EXPECT_THAT(error_with(first, R"([{"Sequence": {"id": "C", "type_id": 0}}])"),
-              HasSubstr("expected \"A\" or \"B\""));
-  EXPECT_THAT(error_with("[]", "[]"),
-              HasSubstr("post_processor.single: expected the sequence \"A\" once, found it 0 times"));
-  EXPECT_THAT(error_with(first, first),
-              HasSubstr("post_processor.pair: expected the sequence \"B\" once, found it 0 times"));
+              has_all("post_processor.pair[0].Sequence:", "\"C\"", "\"A\" or \"B\""));
+  EXPECT_THAT(error_with("[]", "[]"), has_all("post_processor.single:", "\"A\"", "0 times"));
+  EXPECT_THAT(error_with(first, first), has_all("post_processor.pair:", "\"B\"", "0 times"));
   EXPECT_THAT(error_with(R"([{"SpecialToken": {"id": "[X]", "type_id": 0}}])", "[]"),
-              HasSubstr("post_processor.special_tokens: lacks \"[X]\""));
+              has_all("tokenizer.json: post_processor.special_tokens:", "\"[X]\""));
 }
 
 }  // namespace
