@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
 
@@ -138,33 +139,30 @@ TEST_F(FlairScript, ContextOfNeighbouringSentences) {
 
 TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
   EXPECT_THAT(error({"--subtoken_pooling", "max"}),
-              HasSubstr("--subtoken_pooling max: expected first, last"));
-  EXPECT_THAT(error({"--use_crf", "perhaps"}), HasSubstr("use_crf"));
-  EXPECT_THAT(error({"--hidden_size", "wide"}),
-              HasSubstr("--hidden_size wide: expected a whole number from 1"));
-  EXPECT_THAT(error({"--mini_batch_chunk_size", "0"}), HasSubstr("--mini_batch_chunk_size 0: expected"));
+              has_all("--subtoken_pooling max:", "first, last, first_last or mean"));
+  EXPECT_THAT(error({"--use_crf", "perhaps"}), has_all("--use_crf:", "\"perhaps\"", "true or false"));
+  EXPECT_THAT(error({"--hidden_size", "wide"}), has_all("--hidden_size wide:", "whole number from 1"));
+  EXPECT_THAT(error({"--mini_batch_chunk_size", "0"}), has_all("--mini_batch_chunk_size 0:", "from 1"));
   EXPECT_THAT(error({"--embeddings_storage_mode", "disk"}),
-              HasSubstr("--embeddings_storage_mode disk: expected none, cpu or gpu"));
-  EXPECT_THAT(error({"--respect_document_boundaries", "maybe"}), HasSubstr("found \"maybe\""));
-  EXPECT_THAT(error({"--learning_rate", "fast"}), HasSubstr("--learning_rate fast: optimizer.lr: \"fast\""));
-  EXPECT_THAT(error({"--layers", "first"}),
-              HasSubstr("--layers first: sequence_tagger.layers: \"first\" is not"));
-  EXPECT_THAT(error({"arguments.json"}),
-              HasSubstr("arguments.json: a .json file holds all flags and stands alone"));
-  EXPECT_THAT(error({"--context_size", "-1"}),
-              HasSubstr("--context_size -1: expected a whole number from 0"));
-  EXPECT_THAT(error({"--context_size", "wide"}), HasSubstr("--context_size wide: expected"));
+              has_all("--embeddings_storage_mode disk:", "none, cpu or gpu"));
+  EXPECT_THAT(error({"--respect_document_boundaries", "maybe"}),
+              has_all("--respect_document_boundaries:", "\"maybe\"", "true or false"));
+  EXPECT_THAT(error({"--learning_rate", "fast"}), has_all("--learning_rate fast: optimizer.lr:", "\"fast\""));
+  EXPECT_THAT(error({"--layers", "first"}), has_all("--layers first: sequence_tagger.layers:", "\"first\""));
+  EXPECT_THAT(error({"arguments.json"}), has_all("arguments.json:", "stands alone"));
+  EXPECT_THAT(error({"--context_size", "-1"}), has_all("--context_size -1:", "whole number from 0"));
+  EXPECT_THAT(error({"--context_size", "wide"}), has_all("--context_size wide:", "whole number from 0"));
   EXPECT_THAT(error({"--num_nodes", "2"}), HasSubstr("--hosts"));
-  EXPECT_THAT(error({"--precision", "8"}), HasSubstr("--precision 8: expected 32, 16, bf16 or 64"));
+  EXPECT_THAT(error({"--precision", "8"}), has_all("--precision 8:", "32, 16, bf16 or 64"));
   EXPECT_THAT(error({"--devices", "many"}), HasSubstr("--devices many"));
   EXPECT_THAT(error({"--num_epochs", "0"}), HasSubstr("--num_epochs 0"));
   EXPECT_THAT(error({"--accelerator", "tpu"}), HasSubstr("--accelerator tpu"));
   EXPECT_THAT(error({"--strategy", "ddpp"}), HasSubstr("--strategy ddpp: "));
   EXPECT_THAT(error({"--epochs", "1"}), HasSubstr("--epochs is not a flag of this script"));
   EXPECT_THAT(error({"--dataset_name", "NER_ENGLISH_PERSON"}),
-              HasSubstr("--dataset_name NER_ENGLISH_PERSON: it is not a folder; stretto downloads nothing"));
+              has_all("--dataset_name NER_ENGLISH_PERSON:", "not a folder", "downloads nothing"));
   write_file_atomic(data_.path() / "dev2.txt", "");
-  EXPECT_THAT(error({}), HasSubstr("2 files have dev or testa or valid in their names; expected one"));
+  EXPECT_THAT(error({}), has_all("--dataset_name", "2 files", "dev or testa or valid", "expected one file"));
 }
 
 }  // namespace

@@ -5,13 +5,13 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/batch_plan.h"
 
 namespace stretto {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -213,8 +213,8 @@ TEST_F(Foreign, ADeepSpeedFileSetsARecipe) {
             (folder_.path() / "ds.json").string() + ":45:26: gradient_clipping: training.max_grad_norm");
   EXPECT_THAT(foreign.notes, SizeIs(14));
   EXPECT_THAT(foreign.notes,
-              Contains(HasSubstr("ds.json:39:25: zero_optimization.overlap_comm: it has no meaning here: ")));
-  EXPECT_THAT(foreign.notes, Contains(HasSubstr("fp16.loss_scale_window: it has no meaning here: ")));
+              Contains(has_all("ds.json:39:25: zero_optimization.overlap_comm:", "training.bucket_mb")));
+  EXPECT_THAT(foreign.notes, Contains(has_all("fp16.loss_scale_window:", "loss scaling")));
 }
 
 TEST_F(Foreign, StagesAreStrategies) {
@@ -248,61 +248,53 @@ TEST_F(Foreign, DeepSpeedsAdamIsAdamwUnlessItSaysOtherwise) {
 }
 
 TEST_F(Foreign, WhatCannotBeHonouredIsRefusedWithAReason) {
-  EXPECT_THAT(
-      deepspeed_refusal("\"enabled\": \"auto\"", "\"enabled\": true"),
-      HasSubstr(
-          "ds.json:3:20: fp16.enabled: \"true\": fp16 requires loss scaling, which this version does not "
-          "support; use bf16"));
+  EXPECT_THAT(deepspeed_refusal("\"enabled\": \"auto\"", "\"enabled\": true"),
+              has_all("ds.json:3:20: fp16.enabled:", "\"true\"", "use bf16"));
   EXPECT_THAT(
       deepspeed_refusal("\"device\": \"none\"", "\"device\": \"cpu\""),
-      HasSubstr("ds.json:34:23: zero_optimization.offload_optimizer.device: \"cpu\": the memory of CPU ranks "
-                "is the host's, so offloading to it has no meaning"));
+      has_all("ds.json:34:23: zero_optimization.offload_optimizer.device:", "\"cpu\"", "set device to none"));
   EXPECT_THAT(deepspeed_refusal("\"device\": \"none\"", "\"device\": \"nvme\""),
-              HasSubstr("ds.json:34:23: zero_optimization.offload_optimizer.device: \"nvme\": expected "
-                        "nvme_path, a folder, with it"));
+              has_all("ds.json:34:23: zero_optimization.offload_optimizer.device:", "\"nvme\"",
+                      "expected nvme_path"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": 4"),
-              HasSubstr("zero_optimization.stage: \"4\": expected one of 0, 1, 2, 3"));
+              has_all("ds.json:32:18: zero_optimization.stage:", "\"4\"", "0, 1, 2, 3"));
   EXPECT_THAT(deepspeed_refusal("\"AdamW\"", "\"Lamb\""),
-              HasSubstr("optimizer.type: \"Lamb\": expected Adam or AdamW"));
+              has_all("ds.json:", "optimizer.type:", "\"Lamb\"", "Adam or AdamW"));
   EXPECT_THAT(deepspeed_refusal("\"WarmupDecayLR\"", "\"OneCycle\""),
-              HasSubstr("scheduler.type: \"OneCycle\": expected WarmupLR or WarmupDecayLR"));
-  EXPECT_THAT(
-      deepspeed_refusal("gradient_clipping", "gradient_cliping"),
-      HasSubstr("ds.json:45:5: gradient_cliping: the key is unknown; did you mean \"gradient_clipping\"?"));
+              has_all("ds.json:", "scheduler.type:", "\"OneCycle\"", "WarmupLR or WarmupDecayLR"));
+  EXPECT_THAT(deepspeed_refusal("gradient_clipping", "gradient_cliping"),
+              has_all("ds.json:45:5: gradient_cliping:", "did you mean \"gradient_clipping\"?"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": [2]"),
-              HasSubstr("a value was expected, not a list"));
+              has_all("ds.json:32:18: zero_optimization.stage:", "a value was expected", "list"));
   EXPECT_THAT(deepspeed_refusal("{\n        \"enabled\": true\n    }", "true"),
-              HasSubstr("bf16: a section with keys was expected"));
+              has_all("ds.json:", "bf16: ", "section"));
   EXPECT_THAT(deepspeed_refusal("wall_clock_breakdown\": false", "train_batch_size\": 3"),
-              HasSubstr("ds.json:"));
+              has_all("ds.json:49:5:", "\"train_batch_size\"", "ds.json:47:5;"));
   EXPECT_THAT(refusal([&] { read_deepspeed(folder_.path() / "none.json"); }),
-              HasSubstr("none.json: there is no such file; expected a configuration of DeepSpeed"));
+              has_all("none.json:", "no such file", "configuration of DeepSpeed"));
   EXPECT_THAT(refusal([&] { recipe(read_deepspeed(write("ds.json", "{\"gradient_clipping\": \"much\"}"))); }),
-              HasSubstr("ds.json:1:23: gradient_clipping"));
+              has_all("ds.json:1:23: gradient_clipping", "\"much\""));
 }
 
 TEST_F(Foreign, ContradictionsNameBothPlaces) {
   const ForeignConfig foreign = read_deepspeed(write("ds.json", zero2_json));
-  EXPECT_THAT(
-      refusal([&] { recipe(foreign, "training: {strategy: zero1}\n"); }),
-      AllOf(
-          HasSubstr("ds.json:32:18: zero_optimization.stage: it stands for training.strategy: \"zero2\", but "
-                    "training.strategy ("),
-          HasSubstr("recipe.yaml:1:22) is \"zero1\"; remove one of them")));
-  EXPECT_THAT(
-      refusal([&] { recipe(foreign, "output: run\n", {"optimizer.lr=1e-4"}); }),
-      HasSubstr("it stands for optimizer.lr: 3e-05, but optimizer.lr (--set optimizer.lr=1e-4) is 0.0001"));
+  EXPECT_THAT(refusal([&] { recipe(foreign, "training: {strategy: zero1}\n"); }),
+              has_all("ds.json:32:18: zero_optimization.stage:", "training.strategy: \"zero2\"",
+                      "recipe.yaml:1:22) is \"zero1\"", "remove one"));
+  EXPECT_THAT(refusal([&] { recipe(foreign, "output: run\n", {"optimizer.lr=1e-4"}); }),
+              has_all("ds.json:", "optimizer.params.lr:", "optimizer.lr: 3e-05",
+                      "(--set optimizer.lr=1e-4) is 0.0001"));
   EXPECT_EQ(recipe(foreign, "training: {strategy: deepspeed-2, max_grad_norm: 0.50}\n").training.strategy,
             "zero2")
       << "the same, under another name";
   EXPECT_THAT(refusal([&] { recipe(foreign, "training: {strategy: zero2-fp32}\n"); }),
-              HasSubstr("bf16.enabled"));
+              has_all("ds.json:", "bf16.enabled", "recipe.yaml:1:"));
   EXPECT_THAT(refusal([&] {
                 recipe(read_deepspeed(
                     write("ds.json", zero2_json, "\"warmup_max_lr\": \"auto\"", "\"warmup_max_lr\": 1e-3")));
               }),
-              AllOf(HasSubstr("scheduler.params.warmup_max_lr: it stands for optimizer.lr: 1e-3, but "),
-                    HasSubstr("optimizer.params.lr for 3e-5; remove one of them")));
+              has_all("scheduler.params.warmup_max_lr:", "optimizer.lr: 1e-3", "optimizer.params.lr for 3e-5",
+                      "remove one"));
   const Recipe batches = recipe(foreign, "training: {global_batch_size: 100}\n");
   EXPECT_THAT(refusal([&] { resolve_batch(batches.training, 2, batches.origins); }),
               HasSubstr("training.batch_size (" + (folder_.path() / "ds.json").string() +
@@ -317,7 +309,7 @@ TEST_F(Foreign, AnAccelerateFileSetsARecipeAndItsRanks) {
   EXPECT_EQ(set.training.device, "cpu");
   EXPECT_EQ(foreign.ranks, 2);
   EXPECT_THAT(foreign.notes,
-              Contains(HasSubstr("a.yaml:8:26: fsdp_config.fsdp_auto_wrap_policy: it has no meaning")));
+              Contains(has_all("a.yaml:8:26: fsdp_config.fsdp_auto_wrap_policy:", "blocks of the model")));
   for (const auto& [sharding, strategy] :
        {std::pair("HYBRID_SHARD", "hsdp"), {"SHARD_GRAD_OP", "zero2"}, {"NO_SHARD", "ddp"}}) {
     EXPECT_EQ(recipe(read_accelerate(write("a.yaml", fsdp_yaml, "FULL_SHARD", sharding))).training.strategy,
@@ -347,10 +339,10 @@ TEST_F(Foreign, OptimizerStateIsOffloadedToFiles) {
   std::string accelerate =
       "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n"
       "  offload_optimizer_device: nvme\n";
-  EXPECT_THAT(
-      [&] { read_accelerate(write("a.yaml", accelerate)); },
-      testing::ThrowsMessage<ConfigError>(HasSubstr("a.yaml:4:29: deepspeed_config.offload_optimizer_device: "
-                                                    "\"nvme\": expected offload_optimizer_nvme_path")));
+  EXPECT_THAT([&] { read_accelerate(write("a.yaml", accelerate)); },
+              testing::ThrowsMessage<ConfigError>(
+                  has_all("a.yaml:4:29: deepspeed_config.offload_optimizer_device:", "\"nvme\"",
+                          "offload_optimizer_nvme_path")));
   accelerate += "  offload_optimizer_nvme_path: /nvme\n";
   EXPECT_EQ(recipe(read_accelerate(write("a.yaml", accelerate))).training.offload_optimizer, "/nvme");
 }
@@ -390,24 +382,22 @@ TEST_F(Foreign, AnAccelerateFileMayNameADeepSpeedFile) {
 }
 
 TEST_F(Foreign, WhatAccelerateAsksForInVainIsRefused) {
-  EXPECT_THAT(
-      accelerate_refusal("mixed_precision: bf16", "mixed_precision: fp16"),
-      HasSubstr(
-          "a.yaml:20:18: mixed_precision: \"fp16\": it requires loss scaling, which this version does not "
-          "support; use bf16"));
+  EXPECT_THAT(accelerate_refusal("mixed_precision: bf16", "mixed_precision: fp16"),
+              has_all("a.yaml:20:18: mixed_precision:", "\"fp16\"", "use bf16"));
   EXPECT_THAT(accelerate_refusal("fsdp_offload_params: false", "fsdp_offload_params: true"),
-              HasSubstr("fsdp_config.fsdp_offload_params: \"true\": this version does not offload"));
+              has_all("a.yaml:12:24: fsdp_config.fsdp_offload_params:", "\"true\"", "use false"));
   EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 3"),
-              AllOf(HasSubstr("num_processes: 2 ranks cannot be divided among 3 hosts ("),
-                    HasSubstr("a.yaml:21:15: num_machines)")));
+              has_all("num_processes: 2 ranks", "3 hosts (", "a.yaml:21:15: num_machines)"));
   EXPECT_THAT(accelerate_refusal("num_machines: 1", "num_machines: 0"),
-              HasSubstr("num_machines: \"0\": expected a number from 1 to 4096"));
+              has_all("a.yaml:21:15: num_machines:", "\"0\"", "1 to 4096"));
   EXPECT_THAT(accelerate_refusal("distributed_type: FSDP", "distributed_type: MEGATRON_LM"),
-              HasSubstr("a.yaml:3:19: distributed_type: \"MEGATRON_LM\": expected NO, MULTI_CPU"));
+              has_all("a.yaml:3:19: distributed_type:", "\"MEGATRON_LM\"",
+                      "NO, MULTI_CPU, MULTI_GPU, DEEPSPEED or FSDP"));
   EXPECT_THAT(accelerate_refusal("fsdp_sync_module_states", "fsdp_sync_module_state"),
-              HasSubstr("fsdp_config.fsdp_sync_module_state: the key is unknown; did you mean "));
+              has_all("a.yaml:15:3: fsdp_config.fsdp_sync_module_state:",
+                      "did you mean \"fsdp_config.fsdp_sync_module_states\"?"));
   EXPECT_THAT(accelerate_refusal("num_processes: 2", "num_processes: two"),
-              HasSubstr("expected a number of ranks"));
+              has_all("a.yaml:22:16: num_processes:", "\"two\"", "ranks", "1 to 4096"));
 }
 
 TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
@@ -425,8 +415,7 @@ TEST_F(Foreign, ParametersOfPytorchUniversalTrainerSetARecipe) {
   EXPECT_EQ(foreign.hosts.node_rank, 0);
   EXPECT_EQ(foreign.hosts.master_addr, "10.100.69.32");
   EXPECT_EQ(foreign.hosts.master_port, 1234);
-  EXPECT_THAT(foreign.notes,
-              Contains(HasSubstr("use_fairscale_autowrap: it has no meaning here: units are")));
+  EXPECT_THAT(foreign.notes, Contains(has_all("use_fairscale_autowrap:", "blocks of the model")));
 
   const auto strategy = [&](const std::string& from, const std::string& to) {
     return recipe(read_universal_trainer(write("parameters.yml", parameters_yml, from, to)),
@@ -445,19 +434,17 @@ TEST_F(Foreign, WhatParametersAskForInVainIsRefused) {
     return refusal(
         [&] { recipe(read_universal_trainer(write("parameters.yml", parameters_yml, from, to))); });
   };
-  EXPECT_THAT(
-      refuses("use_native_fp16: False", "use_native_fp16: True"),
-      HasSubstr(
-          "parameters.yml:12:22: transformers-params.use_native_fp16: \"True\": fp16 requires loss scaling"));
-  EXPECT_THAT(
-      refuses("optimizer_sharding: False", "optimizer_sharding: True"),
-      HasSubstr(
-          "use_fairscale_model_sharding: \"True\": contradicts use_fairscale_optimizer_sharding: True"));
+  EXPECT_THAT(refuses("use_native_fp16: False", "use_native_fp16: True"),
+              has_all("parameters.yml:12:22: transformers-params.use_native_fp16:", "\"True\"", "bf16"));
+  EXPECT_THAT(refuses("optimizer_sharding: False", "optimizer_sharding: True"),
+              has_all("parameters.yml:14:35: transformers-params.use_fairscale_model_sharding:", "\"True\"",
+                      "use_fairscale_optimizer_sharding: True"));
   EXPECT_THAT(refuses("is_distributed: True", "is_distributed: False"),
-              HasSubstr("sharding needs is_distributed: True"));
+              has_all("parameters.yml:", "is_distributed: True"));
   EXPECT_THAT(refuses("nodes: 1", "nodes: two"),
-              HasSubstr("dist-params.nodes: \"two\": expected a number from"));
-  EXPECT_THAT(refuses("mode: 'train'", "mode: 'test'"), HasSubstr("use `stretto test`"));
+              has_all("parameters.yml:30:12: dist-params.nodes:", "\"two\"", "1 to 4096"));
+  EXPECT_THAT(refuses("mode: 'train'", "mode: 'test'"),
+              has_all("parameters.yml:6:11: transformers-params.mode:", "\"test\"", "`stretto test`"));
 }
 
 ForeignConfig hps(const std::string& text) {
@@ -496,26 +483,27 @@ TEST(Hps, IsReadAsSettings) {
                            "optimizer.type=SGD", "scheduler.type=LinearWithWarmup",
                            "scheduler.warmup_ratio=0.1", "training.epochs=1 implied"));
   EXPECT_THAT(other.notes,
-              testing::ElementsAre(HasSubstr("hps.scheduler.num_training_steps: it has no meaning here")));
+              testing::ElementsAre(has_all("hps.scheduler.num_training_steps:", "length of the run")));
   EXPECT_THAT(settings_of(hps("hps: {epochs: 2}")),
               testing::ElementsAre("training.epochs=2", "scheduler.type=Constant implied"));
 }
 
 TEST(Hps, MistakesAreRefusedWithTheirPlace) {
-  const auto refuses = [](const std::string& text, const std::string& message) {
-    EXPECT_THAT([&] { hps(text); }, testing::ThrowsMessage<ConfigError>(HasSubstr(message))) << text;
+  const auto refuses = [](const std::string& text, const auto&... parts) {
+    EXPECT_THAT([&] { hps(text); }, testing::ThrowsMessage<ConfigError>(has_all(parts...))) << text;
   };
-  refuses("epochs: 3", "the section hps was expected at the top level");
-  refuses("hps: {epoch: 3}", "hps.epoch: the key is unknown; did you mean \"hps.epochs\"?");
-  refuses("hps: {optimizer: AdamW}", "hps.optimizer: \"AdamW\": expected keys");
-  refuses("hps: {batch_size: [1, 2, 3]}", "expected one number, or a list of two");
-  refuses("hps: {step_scheduler_per_epoch: true}", "schedules count optimizer steps");
+  refuses("epochs: 3", "hps_config.yaml:1:", "section hps");
+  refuses("hps: {epoch: 3}", "hps_config.yaml:1:7: hps.epoch:", "did you mean \"hps.epochs\"?");
+  refuses("hps: {optimizer: AdamW}", "hps_config.yaml:1:18: hps.optimizer:", "\"AdamW\"", "keys");
+  refuses("hps: {batch_size: [1, 2, 3]}", "hps_config.yaml:1:19: hps.batch_size:", "one number", "two");
+  refuses("hps: {step_scheduler_per_epoch: true}",
+          "hps_config.yaml:1:33: hps.step_scheduler_per_epoch:", "optimizer steps");
   const TempFolder folder;
   write_file_atomic(folder.path() / "r.yaml", "{}");
   write_file_atomic(folder.path() / "hps.yaml", "hps:\n  optimizer: {type: AdamW, learning_rate: 1}\n");
   EXPECT_THAT([&] { load_recipe(folder.path() / "r.yaml", {}, {}, read_hps(folder.path() / "hps.yaml")); },
               testing::ThrowsMessage<ConfigError>(
-                  AllOf(HasSubstr("hps.yaml:2:"), HasSubstr("optimizer.learning_rate is not a setting"))));
+                  has_all("hps.yaml:2:43: hps.optimizer.learning_rate:", "known here: type, lr,")));
 }
 
 }  // namespace

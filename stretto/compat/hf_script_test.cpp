@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
 
@@ -240,7 +241,7 @@ TEST(HfScript, Optimizers) {
   }
   EXPECT_EQ(recipe_with({"--adafactor"}).optimizer.type, "Adafactor");
   EXPECT_THAT(error_with({"--optim", "adamw_bnb_8bit"}),
-              HasSubstr("--optim adamw_bnb_8bit: it is not supported"));
+              has_all("--optim adamw_bnb_8bit:", "adamw_torch_fused"));
 }
 
 TEST(HfScript, SchedulesAndTheirSettings) {
@@ -255,12 +256,11 @@ TEST(HfScript, SchedulesAndTheirSettings) {
   EXPECT_EQ(plateau.scheduler.value("patience"), 2);
   EXPECT_EQ(plateau.scheduler.value("mode"), "max");
   EXPECT_THAT(error_with({"--lr_scheduler_kwargs", R"({"num_cycle": 2})"}),
-              HasSubstr("--lr_scheduler_kwargs {\"num_cycle\": 2}: scheduler.num_cycle is not a setting"));
-  EXPECT_THAT(error_with({"--lr_scheduler_kwargs", "2"}), HasSubstr("expected a JSON object"));
+              has_all("--lr_scheduler_kwargs {\"num_cycle\": 2}:", "scheduler.num_cycle"));
+  EXPECT_THAT(error_with({"--lr_scheduler_kwargs", "2"}), has_all("--lr_scheduler_kwargs 2:", "JSON object"));
   EXPECT_THAT(error_with({"--lr_scheduler_type", "warmup_stable_decay"}),
-              HasSubstr("expected one of constant"));
-  EXPECT_THAT(error_with({"--warmup_steps", "1.5"}),
-              HasSubstr("--warmup_steps 1.5: expected a whole number"));
+              has_all("--lr_scheduler_type warmup_stable_decay:", "one of constant"));
+  EXPECT_THAT(error_with({"--warmup_steps", "1.5"}), has_all("--warmup_steps 1.5:", "whole number"));
 }
 
 TEST(HfScript, IntervalsAndEpochs) {
@@ -278,10 +278,9 @@ TEST(HfScript, IntervalsAndEpochs) {
   EXPECT_EQ(best.checkpoint.every, Interval("eval"));
   EXPECT_EQ(best.checkpoint.keep_best, 1);
   EXPECT_THAT(error_with({"--save_strategy", "best"}), HasSubstr("nothing is evaluated"));
-  EXPECT_THAT(error_with({"--logging_steps", "1.5"}),
-              HasSubstr("--logging_steps 1.5: expected a whole number"));
+  EXPECT_THAT(error_with({"--logging_steps", "1.5"}), has_all("--logging_steps 1.5:", "whole number"));
   EXPECT_THAT(error_with({"--eval_strategy", "often"}),
-              HasSubstr("--eval_strategy often: expected no, epoch or steps"));
+              has_all("--eval_strategy often:", "no, epoch or steps"));
 }
 
 TEST(HfScript, ValuesAsScriptsTakeThem) {
@@ -312,8 +311,7 @@ TEST(HfScript, OneJsonFile) {
   EXPECT_EQ(recipe.training.epochs, 2.5);
   EXPECT_EQ(recipe.scheduler.value("power"), 2);
   EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard", "mlflow"}));
-  EXPECT_THAT(script_error(Script::ner, {file, "--do_eval"}),
-              HasSubstr("a .json file holds all flags and stands alone"));
+  EXPECT_THAT(script_error(Script::ner, {file, "--do_eval"}), has_all(file.string() + ":", "stands alone"));
 }
 
 TEST(HfScript, TasksOfGlueInAnySpelling) {
@@ -329,13 +327,13 @@ TEST(HfScript, TasksOfGlueInAnySpelling) {
   EXPECT_EQ(task("mnli_mm"), "mnli-mm");
   EXPECT_THAT(script_error(Script::glue, {"--model_name_or_path", "m", "--output_dir", "o", "--do_eval",
                                           "--task_name", "stt2"}),
-              HasSubstr("--task_name stt2: it is no task of GLUE; did you mean"));
+              has_all("--task_name stt2:", "did you mean \"sst2\"", "cola"));
 }
 
 // Errors of settings name the flags that set them.
 TEST(HfScript, ErrorsNameTheFlag) {
-  EXPECT_EQ(error_with({"--max_seq_length", "1"}),
-            "--max_seq_length 1: data.max_length: 1 is out of range; it must be from 2 to 1000000");
+  EXPECT_THAT(error_with({"--max_seq_length", "1"}),
+              has_all("--max_seq_length 1: data.max_length:", "from 2 to 1000000"));
   EXPECT_THAT(error_with({"--num_train_epochs", "abc"}),
               HasSubstr("--num_train_epochs abc: training.epochs"));
   EXPECT_THAT(error_with({"--max_train_samples", "0"}),
@@ -354,19 +352,18 @@ TEST(HfScript, Refusals) {
     return script_error(Script::ner, more);
   };
   EXPECT_THAT(with({}), HasSubstr("there is nothing to do"));
-  EXPECT_THAT(with({"--do_train"}), HasSubstr("--train_file is required by --do_train"));
+  EXPECT_THAT(with({"--do_train"}), has_all("--train_file is required", "--do_train"));
   EXPECT_THAT(with({"--do_trian"}), HasSubstr("did you mean \"do_train\"?"));
   EXPECT_THAT(with({"--dataset_name", "conll2003"}),
-              HasSubstr("stretto downloads nothing; export the data set"));
+              has_all("--dataset_name conll2003:", "downloads nothing", "export the data set"));
   EXPECT_THAT(with({"--seed"}), HasSubstr("--seed has no value"));
-  EXPECT_THAT(with({"--do_eval", "maybe"}), HasSubstr("--do_eval: found \"maybe\""));
-  EXPECT_THAT(with({"--do_eval", "--max_steps", "abc"}),
-              HasSubstr("--max_steps abc: expected a whole number"));
+  EXPECT_THAT(with({"--do_eval", "maybe"}), has_all("--do_eval:", "\"maybe\"", "true or false"));
+  EXPECT_THAT(with({"--do_eval", "--max_steps", "abc"}), has_all("--max_steps abc:", "whole number"));
   EXPECT_THAT(with({"--do_eval", "--task_name", "pos"}), HasSubstr("--label_column_name pos_tags"));
-  EXPECT_THAT(with({"--do_eval", "--tf32", "perhaps"}), HasSubstr("--tf32: found \"perhaps\""));
-  EXPECT_THAT(with({"--do_eval", "--bf16", "--fp16"}), HasSubstr("--fp16 True: --bf16 is given too"));
+  EXPECT_THAT(with({"--do_eval", "--tf32", "perhaps"}), has_all("--tf32:", "\"perhaps\"", "true or false"));
+  EXPECT_THAT(with({"--do_eval", "--bf16", "--fp16"}), has_all("--fp16 True:", "--bf16", "remove one"));
   EXPECT_THAT(error_with({"--load_best_model_at_end"}), HasSubstr("nothing is evaluated"));
-  EXPECT_THAT(with({"stray"}), HasSubstr("\"stray\" stands behind no flag"));
+  EXPECT_THAT(with({"stray"}), has_all("\"stray\"", "begin with --"));
   EXPECT_THAT(script_error(Script::qa, {"--output_dir", "o", "--do_train"}),
               HasSubstr("--model_name_or_path is required"));
 }
