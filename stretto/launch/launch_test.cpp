@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/fd.h"
+#include "stretto/base/message_support.h"
 #include "stretto/launch/launch_fixture.h"
 #include "stretto/launch/process/placement.h"
 
@@ -347,8 +348,7 @@ TEST_F(Launch, MoreRanksThanDescriptorsAreSaid) {
     ::setrlimit(RLIMIT_NOFILE, &few);
   });
   EXPECT_EQ(exit_code(), 1);
-  EXPECT_THAT(text("err"),
-              HasSubstr("Too many open files; the launcher needs up to three per rank, and the limit is 50"));
+  EXPECT_THAT(text("err"), has_all("Too many open files", "three per rank", "50"));
 }
 
 TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {
@@ -364,11 +364,11 @@ TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {
 
 TEST_F(Launch, WhatCannotBeStartedIsSaid) {
   EXPECT_EQ(launch({.command = {"no-such-program"}}), 2);
-  EXPECT_EQ(text("err"), "cannot start no-such-program: there is no such program in PATH");
+  EXPECT_THAT(text("err"), MatchesRegex("[^\n]*no-such-program: [^\n]*PATH"));
   write_file_atomic(here("notes.txt"), "text");
   std::filesystem::remove(here("err"));
   EXPECT_EQ(launch({.command = {here("notes.txt")}}), 2);
-  EXPECT_THAT(text("err"), HasSubstr("it is not executable"));
+  EXPECT_THAT(text("err"), has_all("notes.txt:", "not executable"));
   std::filesystem::permissions(here("notes.txt"), std::filesystem::perms::owner_all);
   EXPECT_EQ(launch({.command = {here("notes.txt")}, .ranks = 2}), 2);
   EXPECT_THAT(text("err"), HasSubstr("notes.txt: Exec format error"));
@@ -378,7 +378,7 @@ TEST_F(Launch, AnUnwritableLogFolderIsSaid) {
   LaunchOptions options = shell("true", 1);
   options.log_folder = "/dev/null/logs";
   EXPECT_EQ(launch(options), 1);
-  EXPECT_THAT(text("err"), HasSubstr("cannot create the folder /dev/null/logs"));
+  EXPECT_THAT(text("err"), has_all("/dev/null/logs", "Not a directory"));
 }
 
 }  // namespace

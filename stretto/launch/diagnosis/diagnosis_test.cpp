@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/launch/diagnosis/hang_watch.h"
 
@@ -56,33 +57,35 @@ FlightRecord one_waits() {
   return record;
 }
 
+constexpr const char* call_17 = "all_reduce [1024] float32 #17 of group world";
+
 TEST(Hang, AStoppedRankIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].state = "T";
-  EXPECT_EQ(
-      diagnose_hang(record, 5),
-      "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T); rank 0 waits in all_reduce [1024] float32 #17 of group world");
+  const std::string waiter = std::string("rank 0 waits in ") + call_17;
+  EXPECT_THAT(
+      diagnose_hang(record, 5).value(),
+      AllOf(has_all("rank 1 on node7", "5.2 s", "(state T)", waiter), Not(HasSubstr("(state T) in"))));
   EXPECT_EQ(diagnose_hang(record, 6), std::nullopt);
   FlightRecord inside = record;
   inside.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.1)));
-  EXPECT_EQ(
-      diagnose_hang(inside, 5),
-      "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T) in all_reduce [1024] float32 #17 of group world; rank 0 waits in all_reduce [1024] float32 #17 of group world");
+  EXPECT_THAT(diagnose_hang(inside, 5).value(),
+              has_all("rank 1 on node7", "5.2 s", std::string("(state T) in ") + call_17, waiter));
   record.ranks[0].last_calls.pop_back();  // alone, too
-  EXPECT_EQ(diagnose_hang(record, 5),
-            "rank 1 on node7 has not moved for 5.2 s: stopped by a signal (state T)");
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              AllOf(has_all("rank 1 on node7", "5.2 s", "(state T)"), Not(HasSubstr("rank 0"))));
 }
 
 TEST(Hang, WhoKeepsOthersWaitingIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].state = "R";
-  EXPECT_EQ(
-      diagnose_hang(record, 5),
-      "rank 1 on node7 has not moved for 5.2 s: it is running (state R) and has not called all_reduce [1024] float32 #17 of group world; its last was all_reduce [1024] float32 #16; rank 0 waits in all_reduce [1024] float32 #17 of group world");
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              has_all("rank 1 on node7", "5.2 s", "(state R)", std::string("not called ") + call_17,
+                      "last was all_reduce [1024] float32 #16", std::string("rank 0 waits in ") + call_17));
   record.ranks[1].state = "";
   record.ranks[1].ending = "ended with exit code 0";
   EXPECT_THAT(diagnose_hang(record, 5).value(),
-              HasSubstr("rank 1 ended with exit code 0 and has not called all_reduce [1024] float32 #17"));
+              has_all("rank 1 ended with exit code 0", std::string("not called ") + call_17));
 }
 
 TEST(Hang, DifferentCallsAreNamed) {
@@ -90,18 +93,16 @@ TEST(Hang, DifferentCallsAreNamed) {
   FlightCall other = waiting(all_reduce(17, 5.1));
   other.operation = "all_gather";
   record.ranks[1].last_calls.push_back(other);
-  EXPECT_THAT(
-      diagnose_hang(record, 5).value(),
-      AllOf(HasSubstr("rank 1 on node7 called all_gather [1024] float32 #17 where others called all_reduce"),
-            HasSubstr("rank 1 waits in all_gather [1024] float32 #17")));
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              has_all("rank 1 on node7 called all_gather [1024] float32 #17", "others called all_reduce",
+                      "rank 1 waits in all_gather [1024] float32 #17"));
 }
 
 TEST(Hang, ALostMessageIsNobodysFault) {
   FlightRecord record = one_waits();
   record.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.05)));
-  EXPECT_EQ(
-      diagnose_hang(record, 5),
-      "no rank on node7 has moved for 5.1 s; ranks 0, 1 wait in all_reduce [1024] float32 #17 of group world");
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              has_all("no rank on node7", "5.1 s", std::string("ranks 0, 1 wait in ") + call_17));
 }
 
 TEST(Hang, ComputingIsNoHang) {
@@ -123,20 +124,18 @@ TEST(Hang, ARankThatHasNotJoinedIsNamedWhereTheProgramKeepsRecords) {
   record.ranks[0].last_calls.clear();
   record.ranks[1] = {.rank = 1, .state = "T", .progress_ago = 6};
   EXPECT_EQ(diagnose_hang(record, 7), std::nullopt);
-  EXPECT_EQ(
-      diagnose_hang(record, 5),
-      "rank 1 on node7 has not moved for 6.0 s: stopped by a signal (state T) before it joined the job");
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              has_all("rank 1 on node7", "6.0 s", "(state T) before it joined"));
   record.ranks[1].state = "D";
   EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
   record.ranks[1].progress_ago = 301;
   EXPECT_EQ(diagnose_hang(record, 302), std::nullopt);
-  EXPECT_THAT(diagnose_hang(record, 300), ::testing::Optional(HasSubstr("301.0 s after its start")));
+  EXPECT_THAT(diagnose_hang(record, 300), ::testing::Optional(has_all("rank 1 on node7", "301.0 s")));
   record.ranks[1].progress_ago = 59;
   EXPECT_EQ(diagnose_hang(record, 5), std::nullopt) << "it may still load its libraries";
   record.ranks[1].progress_ago = 66;
-  EXPECT_EQ(
-      diagnose_hang(record, 5),
-      "rank 1 on node7 has not joined the job 66.0 s after its start: it is waiting for a disk or a device (state D)");
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              has_all("rank 1 on node7", "not joined", "66.0 s", "disk or a device (state D)"));
   record.ranks.erase(record.ranks.begin());  // the only rank
   EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
   EXPECT_THAT(diagnose_hang(record, 5, /*own_program=*/true),
@@ -148,18 +147,14 @@ TEST(Hang, RanksWhoseProgramsDoNotStartAreNamedTogether) {
   FlightRecord record{.host = "node7"};
   for (const int rank : {0, 1, 2})
     record.ranks.push_back({.rank = rank, .state = "D", .program = "/mnt/train", .progress_ago = 66});
-  EXPECT_EQ(
-      diagnose_hang(record, 5),
-      "ranks 0, 1, 2 on node7 have not started /mnt/train in 66.0 s: waiting for a disk or a device (state D); check that the file and its disk can be read (head -c 1 /mnt/train)");
+  EXPECT_THAT(diagnose_hang(record, 5).value(),
+              has_all("ranks 0, 1, 2 on node7", "not started /mnt/train", "66.0 s",
+                      "disk or a device (state D)", "(head -c 1 /mnt/train)"));
   EXPECT_EQ(diagnose_hang(record, 70), std::nullopt);
   record.ranks[1].state = "T";
   record.ranks[1].progress_ago = 7;
-  EXPECT_THAT(
-      diagnose_hang(record, 5).value(),
-      AllOf(
-          HasSubstr("ranks 0, 2 on node7 have not started"),
-          HasSubstr(
-              "rank 1 on node7 has not started /mnt/train in 7.0 s: stopped by a signal (state T); it was stopped before the program ran; find out what sends SIGSTOP, and start the job again")));
+  EXPECT_THAT(diagnose_hang(record, 5).value(), has_all("ranks 0, 2 on node7", "66.0 s", "rank 1 on node7",
+                                                        "7.0 s", "(state T)", "what sends SIGSTOP"));
   const FlightRecord read = parse_flight_record(to_json(record), "record");
   EXPECT_EQ(diagnose_hang(read, 5), diagnose_hang(record, 5));
 }
@@ -170,7 +165,7 @@ TEST(Hang, WorkOfRankZeroIsNoneAndIsNamed) {
   record.ranks[0].last_calls = {{.operation = "work", .shape = "tokenising", .started_ago = 400}};
   record.ranks[0].progress_ago = 400;
   EXPECT_EQ(diagnose_hang(record, 5), std::nullopt);
-  EXPECT_EQ(long_work(record, 300), "rank 0 has been tokenising for 400.0 s; other ranks may wait for it");
+  EXPECT_THAT(long_work(record, 300).value(), has_all("rank 0", "tokenising", "400.0 s"));
   EXPECT_EQ(long_work(record, 500), std::nullopt);
   record.ranks[0].last_calls[0].ended_ago = 1;
   EXPECT_EQ(long_work(record, 300), std::nullopt);
@@ -197,18 +192,16 @@ TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
 
 TEST(Differences, OfEachGroupTheFirstIsTold) {
   FlightRecord record = one_waits();
-  EXPECT_THAT(
-      differences(record),
-      ElementsAre("rank 1 has not called all_reduce [1024] float32 #17 of group world, which rank 0 has"));
+  EXPECT_THAT(differences(record),
+              ElementsAre(has_all("rank 1", std::string("not called ") + call_17, "rank 0 has")));
   FlightCall gather = waiting(all_reduce(17, 5.1)), reduce = gather;
   gather.operation = "all_gather", gather.shape = "[4]";
   reduce.shape = "[8]";
   record.ranks[0].last_calls = {all_reduce(16, 5.2), reduce, all_reduce(18, 1)};
   record.ranks[1].last_calls = {all_reduce(16, 5.2), gather};
-  EXPECT_THAT(
-      differences(record),
-      ElementsAre(
-          "rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world"));
+  EXPECT_THAT(differences(record),
+              ElementsAre(has_all("rank 1 called all_gather [4] float32 #17",
+                                  "rank 0 called all_reduce [8] float32 #17", "group world")));
 }
 
 TEST(Differences, WhatHasLeftTheRecordIsNoDifference) {
@@ -236,16 +229,13 @@ TEST(Report, TellsWhoFailedAndWhatEachRankDidLast) {
   record.ranks[1].state = "";
   record.ranks[1].ending = "was killed by SIGKILL (Killed)";
   const std::string text = report(record, 1);
-  EXPECT_THAT(
-      text,
-      AllOf(
-          HasSubstr(
-              "failed on node7 at 2026-01-31 12:00:00 UTC (after 0 of 3 restarts): rank 1 (process 101) was killed"),
-          HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
-          HasSubstr(
-              "rank 0 (process 100) was sleeping (state S); 2 collectives, the last sign of progress 5.10s before\n  all_reduce [1024] float32 #17 of group world, 4.0 KiB: waited for 5.10s\n"),
-          HasSubstr("rank 1 (process 101) was killed by SIGKILL (Killed); 1 collectives"),
-          HasSubstr("#16 of group world, 4.0 KiB: done after 0.00s, 5.20s before")));
+  EXPECT_THAT(text, AllOf(has_all("failed on node7 at 2026-01-31 12:00:00 UTC (after 0 of 3 restarts): " +
+                                      record.reason,
+                                  std::string("first difference: rank 1 has not called ") + call_17),
+                          HasSubstr(fmt::format("5.10s before\n  {}, 4.0 KiB: waited for 5.10s\n", call_17)),
+                          has_all("rank 0 (process 100) was sleeping (state S); 2 collectives",
+                                  "rank 1 (process 101) was killed by SIGKILL (Killed); 1 collectives",
+                                  "#16 of group world, 4.0 KiB: done after 0.00s, 5.20s before")));
   EXPECT_THAT(report(record, 2), HasSubstr("#16 of group world, 4.0 KiB: done after"));
 }
 
