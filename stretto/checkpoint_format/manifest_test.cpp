@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/message_support.h"
 
 namespace stretto::checkpoint_format {
 namespace {
@@ -77,12 +78,12 @@ TEST(Manifest, EveryTruncationIsFound) {
 
 TEST(Manifest, EditedWithoutItsChecksum) {
   EXPECT_THAT(refusal(replaced(to_text(example()), "\"step\":7", "\"step\":8")),
-              HasSubstr("it was damaged or edited"));
+              has_all("m.json:", "damaged or edited"));
 }
 
 TEST(Manifest, NewerFormat) {
   EXPECT_THAT(refusal(sealed(replaced(to_text(example()), "\"format_version\":1", "\"format_version\":2"))),
-              HasSubstr("its format 2 is newer than 1"));
+              has_all("m.json:", "format 2", "newer than 1", "newer stretto"));
 }
 
 // What an attacker or a broken program could write, with a checksum that fits.
@@ -91,26 +92,28 @@ TEST(Manifest, ContradictionsAreRefused) {
   const auto with = [&](const std::string& from, const std::string& to) {
     return refusal(sealed(replaced(text, from, to)));
   };
-  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[12,25]"), HasSubstr("tensor w: bytes 12 to 25"));
-  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[16,28]"), HasSubstr("do not fit"));
-  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[4,16]"), HasSubstr("do not fit"));
-  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0,4]"), HasSubstr("elements 0 to 4 lie outside"));
-  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"), HasSubstr("\"flat\" is -1; a whole number from 0"));
-  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[2,0]"), HasSubstr("outside its tensor of shape [2, 3]"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[12,25]"),
+              has_all("m.json: tensor w:", "12 to 25", "rank-00000.safetensors"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[16,28]"), has_all("m.json: tensor w:", "16 to 28"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[4,16]"), has_all("m.json: tensor w:", "4 to 16"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[0,4]"),
+              has_all("m.json: tensor w:", "elements 0 to 4", "[1, 3]"));
+  EXPECT_THAT(with("\"flat\":[0,3]", "\"flat\":[-1,2]"),
+              has_all("m.json: tensor w:", "\"flat\" is -1", "from 0"));
+  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[2,0]"),
+              has_all("m.json: tensor w:", "outside", "[2, 3]"));
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[2,4]"),
-              HasSubstr("m.json: tensor w of shape [2, 4]: element [0, 3] lies in none of its 2 pieces"));
+              has_all("m.json: tensor w", "[2, 4]", "[0, 3]", "none of its 2 pieces"));
   EXPECT_THAT(with("\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"),
-              HasSubstr("is not the shape of a tensor"));
-  EXPECT_THAT(with("\"size\":24", "\"size\":25"),
-              HasSubstr("m.json: rank-00000.safetensors: the bytes from 24 on belong to no tensor"));
-  EXPECT_THAT(
-      with("\"offset\":[1,0]", "\"offset\":[0,0]"),
-      HasSubstr(
-          "m.json: tensor w of shape [2, 3]: element [0, 0] lies in 2 of its pieces, in rank-00000.safetensors, rank-00001.safetensors"));
-  EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), HasSubstr("not a type of tensors"));
+              has_all("m.json:", "shape", "[4611686018427387904, 4]"));
+  EXPECT_THAT(with("\"size\":24", "\"size\":25"), has_all("m.json: rank-00000.safetensors:", "from 24 on"));
+  EXPECT_THAT(with("\"offset\":[1,0]", "\"offset\":[0,0]"),
+              has_all("m.json: tensor w", "[0, 0]", "2 of its pieces",
+                      "rank-00000.safetensors, rank-00001.safetensors"));
+  EXPECT_THAT(with("\"dtype\":\"F32\"", "\"dtype\":\"F31\""), has_all("m.json: tensor w:", "\"F31\""));
   EXPECT_THAT(with("\"rank-00001.safetensors\":{", "\"../rank-1.safetensors\":{"),
-              HasSubstr("not the name of a file"));
-  EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), HasSubstr("\"step\" is \"x\"; a whole number"));
+              has_all("m.json:", "\"../rank-1.safetensors\""));
+  EXPECT_THAT(with("\"step\":7", "\"step\":\"x\""), has_all("m.json:", "\"step\" is \"x\"", "whole number"));
   EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
 }
 
@@ -121,7 +124,8 @@ TEST(Manifest, AbsurdNumbersAreRefused) {
     return refusal(sealed(replaced(text, from, to)));
   };
   constexpr const char* largest = "9223372036854775807";
-  EXPECT_THAT(with("\"format_version\":1", "\"format_version\":2147483648"), HasSubstr("is newer than 1"));
+  EXPECT_THAT(with("\"format_version\":1", "\"format_version\":2147483648"),
+              has_all("2147483648", "newer than 1"));
   EXPECT_THAT(with("\"format_version\":1", "\"format_version\":0"), HasSubstr("\"format_version\" is 0"));
   EXPECT_THAT(with("\"step\":7", "\"step\":-7"), HasSubstr("\"step\" is -7"));
   EXPECT_THAT(with("\"step\":7", "\"step\":1e300"), HasSubstr("\"step\" is 1e+300"));
@@ -131,13 +135,14 @@ TEST(Manifest, AbsurdNumbersAreRefused) {
               HasSubstr("\"world_size\" is 4294967298"));
   EXPECT_THAT(with("\"bytes\":[12,24]", "\"bytes\":[-9223372036854775808,24]"),
               HasSubstr("\"bytes\" is -922"));
-  EXPECT_THAT(with("\"bytes\":[12,24]", fmt::format("\"bytes\":[12,{}]", largest)), HasSubstr("do not fit"));
+  EXPECT_THAT(with("\"bytes\":[12,24]", fmt::format("\"bytes\":[12,{}]", largest)),
+              has_all("m.json: tensor w:", fmt::format("12 to {}", largest)));
   EXPECT_THAT(with("\"size\":24", "\"size\":-24"), HasSubstr("\"size\" is -24"));
   EXPECT_THAT(with("\"header_bytes\":12", "\"header_bytes\":25"), HasSubstr("\"header_bytes\" is 25"));
   EXPECT_THAT(with("\"shape\":[2,3]", fmt::format("\"shape\":[{},3]", largest)),
-              HasSubstr("is not the shape of a tensor"));
+              has_all("m.json:", "shape", fmt::format("[{}, 3]", largest)));
   EXPECT_THAT(with("\"epoch\":3}", fmt::format("\"samples\":{}}},\"data\":{{\"samples\":9}}", largest)),
-              HasSubstr("\"place.samples\" is 9223372036854775807; a whole number from 0 to 9"));
+              has_all("\"place.samples\" is 9223372036854775807", "from 0 to 9"));
   EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"), HasSubstr("\"scalars\" is not an object"));
 }
 
@@ -147,7 +152,7 @@ TEST(Manifest, SharedBytesAreRefused) {
   manifest.files["rank-00000.safetensors"].size = 48;
   manifest.tensors["v"] = {"F32", {2, 3}, {{whole_region({2, 3}), "rank-00000.safetensors", 16, 24, 2}}};
   EXPECT_THAT(refusal(to_text(manifest)),
-              HasSubstr("m.json: rank-00000.safetensors: bytes 16 to 24 belong to tensor w and to tensor v"));
+              has_all("m.json: rank-00000.safetensors:", "16 to 24", "tensor w", "tensor v"));
 }
 
 }  // namespace
