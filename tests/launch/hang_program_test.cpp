@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 // `stretto launch` and `stretto inspect` with ranks that hang, differ or die inside of collectives.
@@ -16,7 +17,6 @@ namespace stretto {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -51,34 +51,30 @@ TEST_P(HangingRun, AStoppedRankIsNamedAndAllEnd) {
   ::kill(rank, SIGSTOP);
   const ShellResult result = run.wait();  // gives up long before the deadline of the collectives, 600 s
   EXPECT_EQ(result.exit_code, 124);
-  EXPECT_THAT(
-      result.err,
-      ContainsRegex(
-          "error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal \\(state T\\)[^;]*; rank 0 waits in all_reduce \\[1024\\] float32 #[0-9]+ of group world\n"));
+  EXPECT_THAT(result.err, has_all("error: rank 1 on ", "(state T)",
+                                  "rank 0 waits in all_reduce [1024] float32 #", " of group world\n"));
   EXPECT_TRUE(::kill(rank, 0) != 0 && ::kill(other, 0) != 0);
   EXPECT_THAT(inspect().out,
-              AllOf(HasSubstr("has not moved for"), HasSubstr("was stopped by a signal (state T)"),
-                    HasSubstr("float32 #"), HasSubstr(": waited for ")));
+              has_all("rank 1 on ", "was stopped by a signal (state T)", "float32 #", ": waited for "));
 }
 
 TEST_P(HangingRun, ARankThatNeverComesIsNamed) {
   const ShellResult result = shell(launch("--hang-timeout 1", "skip"));
   EXPECT_EQ(result.exit_code, 124);
-  EXPECT_THAT(
-      result.err,
-      ContainsRegex(
-          "error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: it is sleeping \\(state S\\) and has not called all_reduce \\[1024\\] float32 #17 of group world; its last was all_reduce \\[1024\\] float32 #16; rank 0 waits in all_reduce"));
-  EXPECT_THAT(inspect(" --last 1").out,
-              AllOf(HasSubstr("first difference: rank 1 has not called all_reduce [1024] float32 #17"),
-                    HasSubstr("; 17 collectives"), HasSubstr("; 18 collectives"), Not(HasSubstr("#15"))));
+  EXPECT_THAT(result.err,
+              has_all("error: rank 1 on ", "(state S)", "not called all_reduce [1024] float32 #17",
+                      "last was all_reduce [1024] float32 #16", "rank 0 waits in all_reduce"));
+  EXPECT_THAT(inspect(" --last 1").out, AllOf(has_all("first difference: rank 1 has not called all_reduce",
+                                                      "float32 #17 of group world, which rank 0 has",
+                                                      "; 17 collectives", "; 18 collectives"),
+                                              Not(HasSubstr("#15"))));
 }
 
 TEST_P(HangingRun, WithoutTheLauncherACollectiveFailsAtItsOwnDeadline) {
   const ShellResult result = shell(launch("--hang-timeout 0 --collective-timeout 1", "skip"));
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err,
-              ContainsRegex("probe: rank 0: all_reduce \\[1024\\] float32 #17 of group world failed: .*"
-                            "(rank 1 has not made this call within |until the deadline|Timed out)"));
+  EXPECT_THAT(result.err, ContainsRegex("probe: rank 0: all_reduce \\[1024\\] float32 #17 .*"
+                                        "(rank 1 has not|until the deadline|Timed out)"));
 }
 
 TEST_P(HangingRun, AfterAHangTheGroupIsStartedAgain) {
@@ -143,8 +139,7 @@ TEST_P(HangingRun, ADeadRankLeavesItsRecord) {
   BackgroundShell run(launch("", "die"));
   const ShellResult result = run.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGABRT);
-  EXPECT_THAT(result.err,
-              HasSubstr("last collectives of each rank: stretto inspect " + logs_ + "/flight_record.json"));
+  EXPECT_THAT(result.err, HasSubstr("stretto inspect " + logs_ + "/flight_record.json"));
   EXPECT_THAT(inspect().out,
               AllOf(HasSubstr("was killed by SIGABRT (Aborted)"),
                     HasSubstr("#16 of group world, 4.0 KiB: done after"), HasSubstr("; 17 collectives")));
@@ -152,35 +147,27 @@ TEST_P(HangingRun, ADeadRankLeavesItsRecord) {
 
 TEST_P(HangingRun, DifferentCallsAreFoundAfterwards) {
   EXPECT_NE(shell(launch("--hang-timeout 1", "differ")).exit_code, 0);
-  EXPECT_THAT(
-      inspect().out,
-      HasSubstr(
-          "first difference: rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world"));
+  EXPECT_THAT(inspect().out, has_all("first difference: rank 1 called all_gather [4] float32 #17",
+                                     "rank 0 called all_reduce [8] float32 #17"));
 }
 
 TEST_P(HangingRun, DifferentCallsAreErrorsInDebugMode) {
   const ShellResult result = shell("export STRETTO_DEBUG=collectives; " + launch("", "differ"));
   EXPECT_EQ(result.exit_code, 1);
   const std::string told = result.err + read_file(logs_ + "/training_1.log");
-  EXPECT_THAT(
-      told,
-      AnyOf(
-          HasSubstr(
-              "probe: rank 1 called all_gather [4] float32 #17, rank 0 called all_reduce [8] float32 #17, in group world"),
-          HasSubstr(
-              "probe: rank 0 called all_reduce [8] float32 #17, rank 1 called all_gather [4] float32 #17, in group world")));
+  EXPECT_THAT(told, has_all("probe: rank ", "rank 1 called all_gather [4] float32 #17",
+                            "rank 0 called all_reduce [8] float32 #17", "group world"));
 }
 
 TEST_P(HangingRun, WhatIsNoRecordIsRefused) {
   EXPECT_EQ(inspect().exit_code, 2);
-  EXPECT_THAT(inspect().err, HasSubstr("there is no such file or folder"));
+  EXPECT_THAT(inspect().err, has_all(logs_ + ":", "no such file or folder"));
   make_folders(logs_);
-  EXPECT_THAT(inspect().err,
-              HasSubstr("holds no flight_record.json; the launcher writes one when a rank fails"));
+  EXPECT_THAT(inspect().err, has_all(logs_ + " holds no flight_record.json", "when a rank fails"));
   write_file_atomic(logs_ + "/flight_record.json", "{\"format\": 1}");
   const ShellResult broken = inspect();
   EXPECT_EQ(broken.exit_code, 2);
-  EXPECT_THAT(broken.err, HasSubstr("flight_record.json: has a \"format\" of another type"));
+  EXPECT_THAT(broken.err, has_all("flight_record.json:", "\"format\""));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, HangingRun, ::testing::Values("shm", "tcp", "gloo"),

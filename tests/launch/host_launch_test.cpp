@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 
 // `stretto launch` on several hosts: a launcher on each.
 namespace stretto {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Field;
@@ -63,7 +63,7 @@ TEST_F(HostLaunch, RanksAreNumberedOverTheHosts) {
               ElementsAre("[rank 1] 1 0 1 4 3", "[rank 2] 2 1 1 4 3", "[rank 3] 3 2 1 4 3"));
   EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 0)));
   for (const HostResult& result : results)
-    EXPECT_THAT(result.err, HasSubstr("host0 (node rank 0, rank 0), host1 (node rank 1, ranks 1 to 3)"));
+    EXPECT_THAT(result.err, has_all("host0 (node rank 0, rank 0)", "host1 (node rank 1, ranks 1 to 3)"));
 }
 
 TEST_F(HostLaunch, RanksOfAllHostsFormOneGroup) {
@@ -94,7 +94,7 @@ TEST_F(HostLaunch, TakesTorchrunsOptions) {
   EXPECT_EQ(results[1].out, "[rank 1] 1 0 1 2 1\n") << results[1].err;
   const ShellResult elastic = shell(launch + "--nnodes 1:4 --rdzv-endpoint a -- true");
   EXPECT_EQ(elastic.exit_code, usage_error);
-  EXPECT_THAT(elastic.err, HasSubstr("\"1:4\": the number of hosts is fixed in this version"));
+  EXPECT_THAT(elastic.err, has_all("\"1:4\"", "number of hosts"));
 }
 
 TEST_F(HostLaunch, ReadsWhatLightningReads) {
@@ -114,7 +114,7 @@ TEST_F(HostLaunch, WarnsOfAJobWithoutASecret) {
   const std::string command = STRETTO_PROGRAM " launch --nodes 2 --master-addr 10.77.0.1" + show;
   const auto results = run({command, command});
   EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 0)));
-  EXPECT_THAT(results[0].err, HasSubstr("warning: the job's store at 10.77.0.1:29500 asks for no secret"));
+  EXPECT_THAT(results[0].err, has_all("warning: ", "10.77.0.1:29500", "secret"));
   EXPECT_THAT(results[1].err, Not(HasSubstr("warning")));
 }
 
@@ -123,8 +123,7 @@ TEST_F(HostLaunch, AnExitCodeIsThatOfTheJob) {
   const auto results = run({two_hosts + "--node-rank 0" + command, two_hosts + "--node-rank 1" + command});
   EXPECT_THAT(results, Each(Field(&HostResult::exit_code, 7)));
   for (const HostResult& result : results)
-    EXPECT_THAT(result.err, ::testing::ContainsRegex(
-                                "error: rank 1 on host1 \\(process [0-9]+\\) ended with exit code 7"));
+    EXPECT_THAT(result.err, has_all("error: rank 1 on host1 (process ", "exit code 7"));
 }
 
 // ---- what is refused
@@ -132,38 +131,32 @@ TEST_F(HostLaunch, AnExitCodeIsThatOfTheJob) {
 TEST_F(HostLaunch, ANumberThatIsTakenNamesItsHolder) {
   const auto results = run({two_hosts + "--node-rank 0" + show, two_hosts + "--node-rank 0" + show,
                             "await code.1; exec " + two_hosts + "--node-rank 1" + show});
-  EXPECT_THAT(
-      results[1].err,
-      AllOf(HasSubstr("--master-addr 10.77.0.1: it is not an address of this host, host1 (10.77.0.2)"),
-            HasSubstr("start node rank 0 on the host with that address")));
+  EXPECT_THAT(results[1].err,
+              has_all("--master-addr 10.77.0.1:", "host1 (10.77.0.2)", "start node rank 0 on"));
   EXPECT_THAT(results[0].exit_code, 0) << results[0].err;
   const auto twice = run({two_hosts + "--node-rank 0" + show + "; exit",
                           "exec " + two_hosts + "--node-rank 1" + until_refused,
                           "await up1; " + two_hosts + "--node-rank 1" + show + refused});
   EXPECT_EQ(twice[2].exit_code, usage_error);
-  EXPECT_THAT(twice[2].err,
-              ::testing::ContainsRegex("--node-rank 1: host1 \\(process [0-9]+\\) has joined the job at "
-                                       "10.77.0.1:29500 with this node rank before host2"));
+  EXPECT_THAT(twice[2].err, has_all("--node-rank 1: ", "host1 (process ", "10.77.0.1:29500", "before host2"));
 }
 
 TEST_F(HostLaunch, OneHostTooManyIsRefused) {
   const auto results = run({two_hosts + until_refused, two_hosts + until_refused,
                             "await up0; await up1; " + two_hosts + show + refused});
   EXPECT_EQ(results[2].exit_code, usage_error);
-  EXPECT_THAT(
-      results[2].err,
-      HasSubstr("--nodes 2: 2 hosts have joined the job at 10.77.0.1:29500 already; host2 is one more"));
+  EXPECT_THAT(results[2].err, has_all("--nodes 2: 2 hosts", "10.77.0.1:29500", "host2"));
   EXPECT_EQ(results[0].exit_code, 0) << results[0].err;
   EXPECT_EQ(results[1].exit_code, 0) << results[1].err;
   EXPECT_THAT(shell(two_hosts + "--node-rank 2 -- true").err,
-              HasSubstr("--node-rank 2: with --nodes 2 it must lie in 0 .. 1"));
+              has_all("--node-rank 2:", "--nodes 2", "0 .. 1"));
 }
 
 TEST_F(HostLaunch, HostsThatDifferAreNamed) {
-  EXPECT_THAT(
-      refusal({launch + "--nodes 2 --max-restarts 1 --master-addr 10.77.0.1 --node-rank 0" + show,
-               launch + "--nodes 2 --max-restarts 2 --master-addr 10.77.0.1 --node-rank 1" + show}),
-      HasSubstr("the hosts differ:\n  --max-restarts: 1 on host0 (node rank 0), 2 on host1 (node rank 1)\n"));
+  EXPECT_THAT(refusal({launch + "--nodes 2 --max-restarts 1 --master-addr 10.77.0.1 --node-rank 0" + show,
+                       launch + "--nodes 2 --max-restarts 2 --master-addr 10.77.0.1 --node-rank 1" + show}),
+              has_all("the hosts differ:",
+                      "\n  --max-restarts: 1 on host0 (node rank 0), 2 on host1 (node rank 1)\n"));
   EXPECT_THAT(refusal({launch + "--nodes 3 --master-addr 10.77.0.1 --node-rank 0" + show,
                        launch + "--nodes 2 --master-addr 10.77.0.1 --node-rank 1" + show}),
               HasSubstr("--nodes: 3 on host0 (node rank 0)"));
@@ -174,14 +167,10 @@ TEST_F(HostLaunch, AHostThatDoesNotComeIsNamed) {
       run({two_hosts + "--node-rank 0 --join-timeout 1" + show,
            launch + "--nodes 2 --node-rank 1 --master-addr 10.77.0.77 --join-timeout 1" + show});
   EXPECT_EQ(results[0].exit_code, 1);
-  EXPECT_THAT(
-      results[0].err,
-      HasSubstr(
-          "only 1 of 2 hosts have joined the job at 10.77.0.1:29500 within 1 s (--join-timeout); missing: node rank 1"));
+  EXPECT_THAT(results[0].err, has_all("only 1 of 2 hosts", "10.77.0.1:29500", "1 s (--join-timeout)",
+                                      "missing: node rank 1"));
   EXPECT_EQ(results[1].exit_code, 1);
-  EXPECT_THAT(
-      results[1].err,
-      HasSubstr("no host with node rank 0 at --master-addr 10.77.0.77 --master-port 29500 within 1 s"));
+  EXPECT_THAT(results[1].err, has_all("node rank 0", "--master-addr 10.77.0.77 --master-port 29500", " 1 s"));
 }
 
 TEST_F(HostLaunch, AWrongSecretIsRefusedOnBothSides) {
@@ -190,9 +179,8 @@ TEST_F(HostLaunch, AWrongSecretIsRefusedOnBothSides) {
                             " launch --nodes 2 --master-addr 10.77.0.1 --node-rank 1" +
                                 show});
   EXPECT_EQ(results[1].exit_code, usage_error);
-  EXPECT_THAT(
-      results[1].err,
-      HasSubstr("refused this process: its secret (STRETTO_SECRET or STRETTO_SECRET_FILE) is not the job's"));
+  EXPECT_THAT(results[1].err,
+              has_all("10.77.0.1:29500", "refused", "(STRETTO_SECRET or STRETTO_SECRET_FILE)"));
   EXPECT_THAT(results[0].err, HasSubstr("10.77.0.2"));
 }
 
@@ -202,10 +190,8 @@ TEST_F(HostLaunch, ASecretThatOthersCanReadIsRefused) {
   std::filesystem::permissions(file, std::filesystem::perms(0644));
   const std::string command =
       STRETTO_PROGRAM " launch --nodes 2 --master-addr 127.0.0.1 --secret-file " + file + " -- true";
-  EXPECT_THAT(shell(command).err,
-              HasSubstr("--secret-file: other users may read or write the file " + file + " (mode 644)"));
-  EXPECT_THAT(shell(STRETTO_PROGRAM " launch --nodes 2 -- true").err,
-              HasSubstr("--nodes 2: --master-addr is missing"));
+  EXPECT_THAT(shell(command).err, has_all("--secret-file:", file + " (mode 644)", "chmod 600 " + file));
+  EXPECT_THAT(shell(STRETTO_PROGRAM " launch --nodes 2 -- true").err, HasSubstr("--nodes 2: --master-addr"));
   EXPECT_THAT(shell(STRETTO_PROGRAM " launch --node-rank 1 -- true").err, HasSubstr("the job has one host"));
 }
 
@@ -213,10 +199,7 @@ TEST_F(HostLaunch, APortInUseIsNamed) {
   const auto results = run({"background " + two_hosts + "--node-rank 0 -- true; await /proc/net/tcp :733C; " +
                             two_hosts + "--node-rank 0 -- true; code=$?; kill $job; wait $job; exit $code"});
   EXPECT_EQ(results[0].exit_code, usage_error);
-  EXPECT_THAT(
-      results[0].err,
-      HasSubstr("--master-port 29500: cannot bind a socket to 10.77.0.1:29500: Address already in use; "
-                "another program or an earlier job uses the port"));
+  EXPECT_THAT(results[0].err, has_all("--master-port 29500:", "10.77.0.1:29500", "Address already in use"));
 }
 
 TEST_F(HostLaunch, ANameThatMeansTheHostItself) {
@@ -226,10 +209,7 @@ TEST_F(HostLaunch, ANameThatMeansTheHostItself) {
   EXPECT_EQ(with_route[0].out, "0 0 0 2 1\n");
   const auto without = run({command + show});
   EXPECT_EQ(without[0].exit_code, usage_error);
-  EXPECT_THAT(
-      without[0].err,
-      HasSubstr(
-          "--master-addr: host0:29500: means 127.0.1.1 on its own host, and there is no default route"));
+  EXPECT_THAT(without[0].err, has_all("--master-addr:", "host0:29500", "127.0.1.1", "default route"));
 }
 
 }  // namespace

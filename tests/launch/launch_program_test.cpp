@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 // `stretto launch` as users type it.
@@ -55,15 +56,14 @@ TEST(LaunchProgram, MisuseIsSaid) {
   };
   EXPECT_THAT(refusal(""), HasSubstr("a program to launch is required"));
   EXPECT_THAT(refusal("-N 2 --"), HasSubstr("a program to launch is required"));
-  EXPECT_THAT(refusal("--strat= -- true"), HasSubstr("--strat: a name is expected, found \"--\""));
-  EXPECT_THAT(refusal("--log-dir= -- true"), HasSubstr("--log-dir: a name is expected, found \"--\""));
-  EXPECT_THAT(refusal("-N 0 true"), HasSubstr("\"0\" is not a whole number from 1 to 4096"));
-  EXPECT_THAT(refusal("-N=two true"), HasSubstr("\"two\" is not a whole number"));
+  EXPECT_THAT(refusal("--strat= -- true"), has_all("--strat:", "\"--\""));
+  EXPECT_THAT(refusal("--log-dir= -- true"), has_all("--log-dir:", "\"--\""));
+  EXPECT_THAT(refusal("-N 0 true"), has_all("\"0\"", "whole number from 1 to 4096"));
+  EXPECT_THAT(refusal("-N=two true"), has_all("\"two\"", "whole number"));
   EXPECT_THAT(refusal("--max-restarts -1 true"), HasSubstr("--max-restarts"));
-  EXPECT_THAT(refusal("--grace soon true"),
-              HasSubstr("--grace: \"soon\" is not a number from 0 to 31536000"));
+  EXPECT_THAT(refusal("--grace soon true"), has_all("--grace:", "\"soon\"", "from 0 to 31536000"));
   EXPECT_THAT(refusal("--ranks 2 true"), HasSubstr("--ranks"));
-  EXPECT_THAT(refusal("no-such-program"), HasSubstr("cannot start no-such-program"));
+  EXPECT_THAT(refusal("no-such-program"), has_all("no-such-program", "PATH"));
 }
 
 TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
@@ -74,16 +74,14 @@ TEST(LaunchProgram, ADeepspeedConfigurationIsTheStrategy) {
   const std::string launch = stretto + " launch --deepspeed " + file;
   const ShellResult result = shell(launch + " -- sh -c 'echo \"strategy $STRETTO_STRATEGY\"'");
   EXPECT_EQ(result.out, "strategy fsdp-bf16\n") << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("its other settings are up to the program:\n"),
-                                HasSubstr("ds.json:1:"), HasSubstr("gradient_clipping")));
-  EXPECT_THAT(
-      shell(launch + " -- stretto train a.yaml").err,
-      HasSubstr("--deepspeed: pass it to the recipe's verb instead: stretto train RECIPE --deepspeed "));
+  EXPECT_THAT(result.err, has_all("up to the program:\n", "ds.json:1:", "gradient_clipping"));
+  EXPECT_THAT(shell(launch + " -- stretto train a.yaml").err,
+              has_all("--deepspeed:", "stretto train RECIPE --deepspeed "));
   EXPECT_THAT(shell(launch + " --strat zero1 -- true").err, HasSubstr("--strat excludes --deepspeed"));
   write_file_atomic(file, R"({"zero_optimization": {"stage": 4}})");
   const ShellResult refused = shell(launch + " -- true");
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("ds.json:1:33: zero_optimization.stage"));
+  EXPECT_THAT(refused.err, has_all("ds.json:1:33: zero_optimization.stage:", "\"4\"", "0, 1, 2, 3"));
 }
 
 TEST(LaunchProgram, ExitCodesAndSignalsArePassedOn) {
@@ -119,9 +117,8 @@ TEST(LaunchProgram, LogFolderHoldsAFileARank) {
 TEST(LaunchProgram, TheStoreRefusesARankWithAWrongSecret) {
   const ShellResult result = shell(stretto + " launch -N 1 -- env STRETTO_SECRET=guessed " + probe);
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("probe: the rendezvous store at 127.0.0.1:"), HasSubstr("refused this process"),
-                    HasSubstr("it does not know the job's secret")));
+  EXPECT_THAT(result.err, has_all("probe: ", "at 127.0.0.1:", "refused",
+                                  "(STRETTO_SECRET or STRETTO_SECRET_FILE)", "connection from 127.0.0.1"));
 }
 
 TEST(LaunchProgram, TheSameProgramRunsUnderTorchrunsVariables) {
@@ -130,7 +127,7 @@ TEST(LaunchProgram, TheSameProgramRunsUnderTorchrunsVariables) {
   EXPECT_EQ(shell(variables + probe).out, "probe 1 of 2, local 1 of 2\n");
   const ShellResult half = shell("env RANK=1 " + probe);
   EXPECT_EQ(half.exit_code, 2);
-  EXPECT_THAT(half.err, HasSubstr("WORLD_SIZE is not set although RANK is"));
+  EXPECT_THAT(half.err, has_all("WORLD_SIZE is not set", "unset RANK"));
 }
 
 TEST(LaunchProgram, APlainTorchProgramRunsUnderIt) {
