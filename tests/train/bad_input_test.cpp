@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 
 // Invalid input ends a run before its first step, with a message that states where, what was found and what to do, and
 // without a model or results that could be mistaken for valid ones.
@@ -13,6 +14,7 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Matcher;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 constexpr int usage = 2;         // exit codes: an invalid recipe,
@@ -58,39 +60,36 @@ class BadInput : public ::testing::Test {
 
 TEST_F(BadInput, MissingFile) {
   expect_refusal(usage, "data.train=" + path("absent.tsv"),
-                 AllOf(HasSubstr("--set data.train"), HasSubstr(path("absent.tsv") + " does not exist")));
+                 has_all("--set data.train", path("absent.tsv") + " does not exist"));
   EXPECT_FALSE(workspace_.has("run")) << "refused before anything is made";
 }
 
 TEST_F(BadInput, EmptyFile) {
   workspace_.write("empty.tsv", "");
   expect_refusal(broken_input, "data.train=" + path("empty.tsv"),
-                 HasSubstr(path("empty.tsv") + ": the file is empty"));
+                 has_all(path("empty.tsv") + ":", "is empty"));
   workspace_.write("empty.tsv", "sentence\tlabel\n");
   expect_refusal(broken_input, "data.validation=" + path("empty.tsv"),
-                 HasSubstr(path("empty.tsv") + ": no rows follow the header"));
+                 has_all(path("empty.tsv") + ":", "no rows"));
 }
 
 TEST_F(BadInput, OneClassOnly) {
   workspace_.write("one.tsv", "sentence\tlabel\ngood\t1\nfine\t1\n");
-  expect_refusal(broken_input, "data.train=" + path("one.tsv"),
-                 AllOf(HasSubstr(path("one.tsv")), HasSubstr("a classifier needs rows of two classes")));
+  expect_refusal(broken_input, "data.train=" + path("one.tsv"), has_all(path("one.tsv"), "two classes"));
 }
 
 TEST_F(BadInput, LabelsThatTheTrainingDataDoesNotHave) {
   workspace_.write("dev.tsv", "sentence\tlabel\ngood\t1\nbad\t2\n");
-  expect_refusal(broken_input, "",
-                 AllOf(HasSubstr(path("dev.tsv") + ":3:"), HasSubstr("label \"2\" is not one of 0, 1")));
+  expect_refusal(broken_input, "", has_all(path("dev.tsv") + ":3:", "\"2\"", "one of 0, 1"));
   workspace_.write("train.tsv", "sentence\tlabel\ngood\tpositive\nbad\tnegative\n");
   workspace_.write("dev.tsv", "sentence\tlabel\ngood\tpostive\n");
   expect_refusal(broken_input, "",
-                 AllOf(HasSubstr(path("dev.tsv") + ":2:"), HasSubstr("did you mean \"positive\"?")));
+                 has_all(path("dev.tsv") + ":2:", "\"postive\"", "did you mean \"positive\"?"));
 }
 
 TEST_F(BadInput, MalformedRow) {
   workspace_.write("train.tsv", make_rows(9, 1) + "a row without its label\n" + make_rows(9, 2));
-  expect_refusal(broken_input, "",
-                 HasSubstr(path("train.tsv") + ":11: 1 column; the header has 2 (sentence, label)"));
+  expect_refusal(broken_input, "", has_all(path("train.tsv") + ":11: 1 column", "2 (sentence, label)"));
   // It is reported once, and not tried again.
   const ShellResult again = shell(workspace_.command("train", 2) + " --max-restarts 2");
   expect_refusal_of(again, broken_input,
@@ -104,46 +103,41 @@ TEST_F(BadInput, MalformedRow) {
 
 TEST_F(BadInput, UnknownKey) {
   workspace_.write("recipe.yaml", workspace_.read("recipe.yaml") + "evaluation:\n  every: epoch\n");
-  expect_refusal(usage, "",
-                 HasSubstr("recipe.yaml:26:1: evaluation is not a setting; did you mean \"evaluate\"?"));
+  expect_refusal(usage, "", has_all("recipe.yaml:26:1: evaluation ", "did you mean \"evaluate\"?"));
 }
 
 TEST_F(BadInput, WrongType) {
   std::string recipe = workspace_.read("recipe.yaml");
   recipe.replace(recipe.find("epochs: 2"), 9, "epochs: two");
   workspace_.write("recipe.yaml", recipe);
-  expect_refusal(usage, "", HasSubstr("recipe.yaml:11:11: training.epochs: \"two\" is not a number"));
+  expect_refusal(usage, "", has_all("recipe.yaml:11:11: training.epochs:", "\"two\""));
 }
 
 TEST_F(BadInput, BatchSizesThatContradict) {
   expect_refusal(
       usage, "training.batch_size=4 training.grad_accumulation_steps=3",
-      AllOf(
-          HasSubstr(
-              "global_batch_size (16) = batch_size (4) x world_size (2) x grad_accumulation_steps (3) does not hold, the right-hand side is 24"),
-          HasSubstr("recipe.yaml:12:22"), HasSubstr("or omit one of them")));
+      has_all("global_batch_size (16) = batch_size (4) x world_size (2) x grad_accumulation_steps (3)",
+              "error: " + path("recipe.yaml") + ":12:22: training.global_batch_size:",
+              "recipe.yaml:12:22) to 24,", "(--set training.batch_size=4) to 3,", "omit one"));
   EXPECT_FALSE(workspace_.has("run"));
 }
 
 TEST_F(BadInput, PrecisionThatIsNotThere) {
-  expect_refusal(usage, "training.precision=fp16",
-                 AllOf(HasSubstr("training.precision"), HasSubstr("fp16"), HasSubstr("bf16")));
+  expect_refusal(usage, "training.precision=fp16", has_all("training.precision: \"fp16\"", "bf16 "));
 }
 
 TEST_F(BadInput, StrategyThatIsNotThere) {
-  expect_refusal(
-      usage, "training.strategy=fsdp2",
-      AllOf(HasSubstr("training.strategy"),
-            HasSubstr("\"fsdp2\" is known, but not available in this version"), HasSubstr("ddp-bf16")));
+  expect_refusal(usage, "training.strategy=fsdp2",
+                 has_all("training.strategy: \"fsdp2\"", "not available", "ddp-bf16"));
   expect_refusal(usage, "training.strategy=hsdp training.dp_shard=3",
-                 HasSubstr("training.dp_shard: 2 ranks cannot be divided into copies of 3 ranks each"));
+                 has_all("training.dp_shard:", "2 ranks", "3 ranks"));
 }
 
 TEST_F(BadInput, SettingsOfOtherStrategies) {
   expect_refusal(usage, "training.strategy=zero2 training.reshard_after_forward=false",
-                 HasSubstr("training.reshard_after_forward: it applies to strategies fsdp and hsdp; "));
+                 has_all("training.reshard_after_forward:", "fsdp and hsdp; ", "training.strategy=zero2)"));
   expect_refusal(usage, "training.wrap_min_parameters=1000",
-                 HasSubstr("training.wrap_min_parameters: it applies to strategies zero2, fsdp and hsdp; "));
+                 has_all("training.wrap_min_parameters:", "zero2, fsdp and hsdp; "));
   expect_refusal(usage, "training.strategy=fsdp training.reshard_after_forward=2",
                  HasSubstr("training.reshard_after_forward"));
 }
@@ -152,12 +146,12 @@ TEST_F(BadInput, FolderForOptimizerState) {
   expect_refusal(usage, "training.offload_optimizer=" + path("gone"),
                  HasSubstr("training.offload_optimizer: " + path("gone") + " does not exist"));
   expect_refusal(usage, "training.offload_optimizer=" + path("train.tsv"),
-                 HasSubstr("train.tsv is a file; expected a folder"));
+                 has_all("training.offload_optimizer: ", "train.tsv is a file"));
 }
 
 TEST_F(BadInput, MonitorThatIsNotMeasured) {
   expect_refusal(usage, "checkpoint.monitor=acuracy",
-                 AllOf(HasSubstr("checkpoint.monitor"), HasSubstr("did you mean \"accuracy\"?")));
+                 has_all("checkpoint.monitor: ", "\"acuracy\"", "did you mean \"accuracy\"?"));
 }
 
 TEST_F(BadInput, OutputThatCannotBeWritten) {
@@ -171,15 +165,13 @@ TEST_F(BadInput, RecipeThatIsNotThere) {
     return shell(std::string(STRETTO_PROGRAM) + " train " + arguments);
   };
   expect_refusal_of(run(path("none.yaml")), usage,
-                    HasSubstr("stretto: error: " + path("none.yaml") +
-                              ": there is no such file; expected the recipe to train"));
-  expect_refusal_of(run(path("model")), usage,
-                    HasSubstr(path("model") + ": it is a folder; expected a recipe, a YAML file"));
+                    has_all("stretto: error: " + path("none.yaml") + ":", "no such file", "the recipe"));
+  expect_refusal_of(run(path("model")), usage, has_all(path("model") + ":", "folder", "recipe"));
 }
 
 TEST_F(BadInput, OutputThatIsAFile) {
   expect_refusal(usage, "output=" + path("train.tsv"),
-                 HasSubstr("output: " + path("train.tsv") + " is a file; expected a folder"));
+                 has_all("output: " + path("train.tsv") + " is a file", "folder"));
 }
 
 TEST_F(BadInput, OutputThatIsAModelFolder) {
@@ -187,8 +179,7 @@ TEST_F(BadInput, OutputThatIsAModelFolder) {
     const ShellResult result =
         workspace_.run(verb, 1, "data.test=" + path("dev.tsv") + " output=" + path("model"));
     EXPECT_EQ(result.exit_code, usage);
-    EXPECT_THAT(result.err,
-                HasSubstr("output: " + path("model") + " is a model folder, as it holds a config.json"));
+    EXPECT_THAT(result.err, has_all("output: " + path("model") + " is a model folder", "config.json"));
   }
   EXPECT_FALSE(workspace_.has("model/.lock"));
 }
@@ -200,15 +191,13 @@ TEST_F(BadInput, TestDataThatIsNotThere) {
 
 TEST_F(BadInput, ModelNamesAreNotDownloaded) {
   expect_refusal(usage, "model.config=null model.path=bert-base-uncased",
-                 AllOf(HasSubstr("model.path: bert-base-uncased does not exist"),
-                       HasSubstr("fetch it with `stretto pull bert-base-uncased`")));
+                 has_all("model.path: bert-base-uncased", "`stretto pull bert-base-uncased`"));
 }
 
 TEST_F(BadInput, PathsThatTheSystemRefuses) {
   std::filesystem::create_symlink("loop", path("loop"));
-  expect_refusal(
-      usage, "data.train=" + path("loop"),
-      AllOf(HasSubstr("data.train: "), HasSubstr("cannot be accessed: Too many levels of symbolic links")));
+  expect_refusal(usage, "data.train=" + path("loop"),
+                 has_all("data.train: " + path("loop"), "Too many levels of symbolic links"));
   const ShellResult result = shell(fmt::format("{} train {}", STRETTO_PROGRAM, path("loop")));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("Too many levels of symbolic links"));
@@ -221,9 +210,10 @@ TEST_F(BadInput, UnknownOptionsAndVerbs) {
     EXPECT_EQ(result.exit_code, usage) << words;
     return result.err;
   };
-  EXPECT_EQ(refusal("train r.yaml --stratgy ddp"),
-            "stretto: error: stretto train: --stratgy is not an option; did you mean \"--strategy\"?; "
-            "stretto train --help lists the options\n");
+  EXPECT_THAT(
+      refusal("train r.yaml --stratgy ddp"),
+      MatchesRegex("stretto: error: stretto train: --stratgy [^\n]*did you mean \"--strategy\"[^\n]*; "
+                   "stretto train --help [^\n]*\n"));
   EXPECT_THAT(refusal("trian"), HasSubstr("did you mean \"train\"?"));
   EXPECT_THAT(refusal("help optimiser"), HasSubstr("did you mean \"optimizer\"?"));
 }
@@ -271,8 +261,7 @@ TEST_F(BadInput, DataNamedByAVariableIsRefusedWhereItIsRead) {
   for (const auto& [verb, setting] : {std::pair("train", "train"), {"test", "test"}}) {
     const ShellResult result = run(verb, setting);
     EXPECT_EQ(result.exit_code, usage);
-    EXPECT_THAT(result.err, HasSubstr(fmt::format(
-                                "data.{}: the environment variable STRETTO_TEST_UNSET is not set", setting)));
+    EXPECT_THAT(result.err, has_all(fmt::format("data.{}:", setting), "STRETTO_TEST_UNSET is not set"));
   }
 }
 
@@ -280,29 +269,23 @@ TEST_F(BadInput, ALearningRateOfZeroIsNoted) {
   const ShellResult result =
       workspace_.run("train", 1, "optimizer.lr=0 training.max_steps=1 evaluate.every=never");
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.err,
-              HasSubstr("warning: the learning rate is 0: the run computes steps, but trains nothing"));
+  EXPECT_THAT(result.err, HasSubstr("warning: the learning rate is 0"));
 }
 
 // ---- model and tokenizer
 
 TEST_F(BadInput, LongerSamplesThanTheModelHasPositions) {
-  expect_refusal(
-      usage, "data.max_length=33",
-      HasSubstr("data.max_length: 33 exceeds the 32 positions of the model; set it to 32 at most"));
+  expect_refusal(usage, "data.max_length=33", has_all("data.max_length: 33 ", "32 positions", "32 at most"));
 }
 
 TEST_F(BadInput, TokensBeyondTheModelsVocabulary) {
   workspace_.write("model/vocab.txt", workspace_.read("model/vocab.txt") + "one\nmore\n");
-  expect_refusal(usage, "",
-                 AllOf(HasSubstr("ids up to 34"), HasSubstr("vocab_size is 33"),
-                       HasSubstr("set tokenizer.path to the tokenizer of model.path")));
+  expect_refusal(usage, "", has_all("ids up to 34", "vocab_size is 33", "tokenizer.path"));
 }
 
 TEST_F(BadInput, ModelFolderWithoutWeights) {
-  expect_refusal(
-      broken_input, "model.config=null model.path=" + path("model"),
-      HasSubstr(path("model") + ": there is neither model.safetensors nor model.safetensors.index.json"));
+  expect_refusal(broken_input, "model.config=null model.path=" + path("model"),
+                 has_all(path("model") + ":", "model.safetensors ", "model.safetensors.index.json"));
 }
 
 TEST_F(BadInput, WeightsOfAnotherShape) {
@@ -311,18 +294,16 @@ TEST_F(BadInput, WeightsOfAnotherShape) {
   config["intermediate_size"] = 40;
   workspace_.write("trained/model/config.json", config.dump());
   expect_refusal(broken_input, settings,
-                 AllOf(HasSubstr("bert.encoder.layer.0.intermediate.dense."), HasSubstr("[48"),
-                       HasSubstr("[40"), HasSubstr("config.json and the weights do not match")));
+                 has_all("bert.encoder.layer.0.intermediate.dense.", "[48", "[40", "config.json"));
 }
 
 TEST_F(BadInput, TruncatedWeights) {
   const std::string settings = train_model();
   change_weights([](const std::string& bytes) { return bytes.substr(0, bytes.size() - 1000); });
-  expect_refusal(
-      broken_input, settings,
-      AllOf(HasSubstr(path("trained/model/model.safetensors") + ": tensor "), HasSubstr("it is truncated")));
+  expect_refusal(broken_input, settings,
+                 has_all(path("trained/model/model.safetensors") + ": tensor ", "truncated"));
   workspace_.write("trained/model/model.safetensors", "abc");
-  expect_refusal(broken_input, settings, HasSubstr("3 bytes is too short for a safetensors file"));
+  expect_refusal(broken_input, settings, has_all(path("trained/model/model.safetensors") + ":", "3 bytes"));
 }
 
 TEST_F(BadInput, ConfigThatIsNoJson) {
@@ -336,7 +317,7 @@ TEST_F(BadInput, MoreThanMemoryHolds) {
   ASSERT_NE(config.find(layers), std::string::npos);
   config.replace(config.find(layers), layers.size(), "\"num_hidden_layers\": 2000000000");
   workspace_.write("model/config.json", config);
-  expect_refusal(usage, "", AllOf(HasSubstr("2 ranks need at least "), HasSubstr("--oversubscribe")));
+  expect_refusal(usage, "", has_all("2 ranks", "--oversubscribe"));
 }
 
 // ---- not refused
@@ -344,8 +325,7 @@ TEST_F(BadInput, MoreThanMemoryHolds) {
 TEST_F(BadInput, ABatchLargerThanTheDataIsNoted) {
   const ShellResult result = workspace_.run("train", 2, "training.global_batch_size=100 training.epochs=1");
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err,
-              HasSubstr("warning: the global batch of 100 samples is larger than the 64 training samples"));
+  EXPECT_THAT(result.err, has_all("warning: the global batch of 100 samples", "64 training samples"));
 }
 
 TEST_F(BadInput, SettingsNeedNoSet) {

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/train/workspace.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stretto/base/message_support.h"
 
 // `stretto predict` with a newly trained model.
 namespace stretto {
@@ -95,8 +98,7 @@ TEST_F(Predict, LinesOfAnyLengthUpToALimit) {
   EXPECT_EQ(records[4]["text"], "d");
   const ShellResult endless = shell(command("< /dev/zero"));
   EXPECT_EQ(endless.exit_code, 2);
-  EXPECT_THAT(endless.err,
-              HasSubstr("standard input:1: a line of more than 16 MiB; expected one text per line"));
+  EXPECT_THAT(endless.err, has_all("standard input:1:", "16 MiB"));
 }
 
 TEST_F(Predict, ControlCharactersDoNotReachTheTerminal) {
@@ -128,7 +130,7 @@ TEST_F(Predict, AModelOfPairsNeedsBothTexts) {
       0);
   const ShellResult single = shell(command("--text 'good film'"));
   EXPECT_EQ(single.exit_code, 2);
-  EXPECT_THAT(single.err, AllOf(HasSubstr("--text 1: found one text"), HasSubstr("separated by a tab")));
+  EXPECT_THAT(single.err, has_all("--text 1:", "one text", "tab"));
   const auto records = predict("--text \"$(printf 'good film\\twitty')\"");
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0]["text"], "good film");
@@ -148,9 +150,7 @@ TEST_F(Predict, InputsOfFilesAreThoseOfLines) {
   EXPECT_EQ(predict("--input-format jsonl < " + workspace_.path("lines.jsonl")), wanted);
   const ShellResult as_text = shell("echo '{\"text\": \"good\"}' | " + command(""));
   EXPECT_EQ(read_json_lines(as_text.out).at(0)["text"], "{\"text\": \"good\"}");
-  EXPECT_THAT(
-      as_text.err,
-      HasSubstr("standard input:1: this is JSON, but lines of text are expected; --input-format jsonl"));
+  EXPECT_THAT(as_text.err, has_all("standard input:1:", "this is JSON", "--input-format jsonl"));
   EXPECT_EQ(predict("--input-format json --input - < " + workspace_.path("lines.json")), wanted);
 }
 
@@ -163,13 +163,14 @@ TEST_F(Predict, TheLinesBeforeABadOneAreAnswered) {
     const auto records = read_json_lines(result.out);
     ASSERT_EQ(records.size(), 2u) << batch;
     EXPECT_EQ(records[1]["text"], "dull");
-    EXPECT_EQ(result.err, "stretto: error: " + workspace_.path("bad.jsonl") +
-                              ":3: \"txt\" is not a key of an input; did you mean \"text\"?\n");
+    EXPECT_THAT(result.err, has_all("stretto: error: " + workspace_.path("bad.jsonl") + ":3:", "\"txt\"",
+                                    "did you mean \"text\"?"));
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
   }
   workspace_.write("bad.json", "[\"good\",\n4]");
   const ShellResult whole = shell(command("--input " + workspace_.path("bad.json")));
   EXPECT_EQ(whole.out, "");
-  EXPECT_THAT(whole.err, HasSubstr("bad.json:2: found a number; expected"));
+  EXPECT_THAT(whole.err, has_all("bad.json:2:", "number"));
 }
 
 TEST_F(Predict, TheBestClassesWithTheirScores) {
@@ -194,23 +195,22 @@ TEST_F(Predict, OptionsThatDoNotApplyAreRefusedFirst) {
     return result.err;
   };
   const std::string folder = workspace_.path("run/model");
-  EXPECT_EQ(refusal("--text x --aggregation-strategy first"),
-            "stretto: error: --aggregation-strategy is for token-classification; the model in " + folder +
-                " does text-classification\n");
+  const std::string task = folder + " does text-classification\n";
+  EXPECT_THAT(refusal("--text x --aggregation-strategy first"),
+              has_all("--aggregation-strategy is for token-classification", task));
   EXPECT_THAT(refusal("--text x --split-into-words"),
-              HasSubstr("--split-into-words is for token-classification"));
+              has_all("--split-into-words is for token-classification", task));
   EXPECT_THAT(refusal("--text x --output scores --top-k 2"),
-              HasSubstr("--top-k applies to --output label and pipeline; --output scores prints all"));
+              has_all("--top-k applies to --output label and pipeline", "--output scores"));
   EXPECT_THAT(refusal("--text x --handle-impossible-answer"),
-              HasSubstr("--handle-impossible-answer is for question-answering; the model in "));
-  EXPECT_THAT(refusal("--text x --top-k 0"), HasSubstr("\"0\" is not a whole number from 1 to 1000, or all"));
+              has_all("--handle-impossible-answer is for question-answering", task));
+  EXPECT_THAT(refusal("--text x --top-k 0"), has_all("\"0\"", "from 1 to 1000, or all"));
   EXPECT_THAT(refusal("--text x --input y"), HasSubstr("--input excludes --text"));
-  EXPECT_THAT(refusal("--input " + workspace_.path("none.txt")),
-              HasSubstr("none.txt: there is no such file"));
-  EXPECT_THAT(refusal("--input " + workspace_.path("run")), HasSubstr("run: it is a folder"));
+  EXPECT_THAT(refusal("--input " + workspace_.path("none.txt")), has_all("none.txt:", "no such file"));
+  EXPECT_THAT(refusal("--input " + workspace_.path("run")), has_all("run:", "folder"));
   workspace_.write("table.csv", "text\nx\n");
   EXPECT_THAT(refusal("--input " + workspace_.path("table.csv")),
-              HasSubstr("table.csv: .csv files are tables with a header; expected a text per line"));
+              has_all("table.csv: .csv", "text per line"));
   EXPECT_THAT(refusal("--text x"), HasSubstr("model.safetensors"));
 }
 
