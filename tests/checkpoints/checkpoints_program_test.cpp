@@ -4,6 +4,7 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/checkpoint_format/run_lock.h"
@@ -12,7 +13,6 @@
 namespace stretto {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -94,18 +94,18 @@ TEST_F(CheckpointsProgram, DamageIsNamedByFileAndTensor) {
   std::filesystem::remove(checkpoint(4) / checkpoint_format::manifest_name);
   const ShellResult result = checkpoints("verify " + run().string());
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.out,
-            fmt::format("step 1: valid\n"
-                        "step 2: {}: tensor w is damaged (bytes 4 to 12 differ from their checksum)\n"
-                        "step 3: {}: the file is missing\n"
-                        "step 4: {}: the file is missing\n",
-                        (checkpoint(2) / file_name).string(), (checkpoint(3) / file_name).string(),
-                        (checkpoint(4) / checkpoint_format::manifest_name).string()));
+  EXPECT_THAT(result.out, MatchesRegex(fmt::format(
+                              "step 1: valid\n"
+                              "step 2: {}: tensor w is damaged [^\n]*bytes 4 to 12[^\n]*\n"
+                              "step 3: {}: [^\n]*missing\n"
+                              "step 4: {}: [^\n]*missing\n",
+                              (checkpoint(2) / file_name).string(), (checkpoint(3) / file_name).string(),
+                              (checkpoint(4) / checkpoint_format::manifest_name).string())));
   const ShellResult listed = checkpoints("ls " + run().string());
   EXPECT_EQ(listed.exit_code, 1);
   EXPECT_THAT(listed.out, HasSubstr("\n4 "));
-  EXPECT_THAT(listed.err, HasSubstr((checkpoint(4) / checkpoint_format::manifest_name).string() +
-                                    ": the file is missing"));
+  EXPECT_THAT(listed.err,
+              has_all((checkpoint(4) / checkpoint_format::manifest_name).string() + ":", "missing"));
 }
 
 TEST_F(CheckpointsProgram, AreRemovedByStepOrAge) {
@@ -126,10 +126,7 @@ TEST_F(CheckpointsProgram, TheOnlyWholeOneStaysUnlessAllAreMeant) {
   for (const char* which : {"--step 1", "--keep-last 2", "--step 1 --step 2"}) {
     const ShellResult result = remove(which);
     EXPECT_EQ(result.exit_code, 2) << which;
-    EXPECT_THAT(
-        result.err,
-        AllOf(HasSubstr("nothing was removed: without step 1 there would be no valid checkpoint left"),
-              HasSubstr("use --all to remove everything")));
+    EXPECT_THAT(result.err, has_all("nothing was removed", "step 1 ", "--all"));
     EXPECT_THAT(steps(), ElementsAre(1, 2, 3));
   }
   EXPECT_EQ(remove("--step 3").exit_code, 0);
@@ -165,8 +162,7 @@ TEST_F(CheckpointsProgram, AllIsRefusedWhileARunGoesOn) {
     for (const auto& named : {run(), folder()}) {
       const ShellResult result = checkpoints(fmt::format("rm {} --all", named.string()));
       EXPECT_EQ(result.exit_code, 2) << named;
-      EXPECT_THAT(result.err, HasSubstr("nothing was removed: a run is writing into " + run().string() +
-                                        "; stop it, or wait until it ends"));
+      EXPECT_THAT(result.err, has_all("nothing was removed", run().string() + ";", "stop it"));
     }
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder()), {}), 2);
   }
@@ -176,16 +172,15 @@ TEST_F(CheckpointsProgram, AllIsRefusedWhileARunGoesOn) {
 TEST_F(CheckpointsProgram, WhatIsNotThereIsSaid) {
   const ShellResult none = checkpoints("ls " + run().string());
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("holds no checkpoints; expected the output folder of a run"));
+  EXPECT_THAT(none.err, has_all(run().string() + " holds no checkpoints", "output folder of a run"));
   const ShellResult absent = checkpoints("verify " + (run() / "absent").string());
   EXPECT_EQ(absent.exit_code, 2);
   EXPECT_THAT(absent.err, HasSubstr("there is no folder " + (run() / "absent").string()));
   add(5);
   add(7);
-  EXPECT_THAT(remove("--step 7 --step 6").err,
-              HasSubstr("--step 6: there is no checkpoint of that step; found 5, 7"));
+  EXPECT_THAT(remove("--step 7 --step 6").err, has_all("--step 6:", "found 5, 7"));
   EXPECT_THAT(checkpoints("rm " + checkpoint(5).string() + " --all").err,
-              HasSubstr("is a single checkpoint; pass the folder that contains it"));
+              has_all(checkpoint(5).string() + " is a single checkpoint", "the folder that contains it"));
   EXPECT_THAT(steps(), ElementsAre(5, 7));
 }
 
@@ -209,9 +204,8 @@ TEST_F(CheckpointsProgram, AnUnknownVerbIsNamedWithTheKnownOnes) {
     EXPECT_EQ(result.exit_code, 2) << words;
     return result.err;
   };
-  EXPECT_THAT(refusal(""), HasSubstr("stretto checkpoints: expected one of ls, verify, rm;"));
-  EXPECT_THAT(refusal(" verfy run"),
-              HasSubstr("\"verfy\": expected one of ls, verify, rm; did you mean \"verify\"?"));
+  EXPECT_THAT(refusal(""), has_all("stretto checkpoints:", "ls, verify, rm;"));
+  EXPECT_THAT(refusal(" verfy run"), has_all("\"verfy\"", "ls, verify, rm;", "did you mean \"verify\"?"));
 }
 
 }  // namespace

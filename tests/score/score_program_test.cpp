@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 
 // `stretto score` as users call it; its numbers are compared with the reference tools by score_test.py.
@@ -53,8 +54,7 @@ TEST_F(ScoreProgram, ATableOfTheTypes) {
             "weighted avg                 1.0000    1.0000    1.0000         1\n");
   EXPECT_THAT(score("seqeval --mode strict --scheme IOB2 --table " + conll).out, HasSubstr("ORG  "));
   EXPECT_THAT(score("seqeval --table " + none).out, HasSubstr("micro avg"));
-  EXPECT_THAT(error("seqeval --table --mode conlleval " + conll),
-              HasSubstr("--table: it applies to --mode default"));
+  EXPECT_THAT(error("seqeval --table --mode conlleval " + conll), has_all("--table:", "--mode default"));
 }
 
 TEST_F(ScoreProgram, LabelsOfFilesOfManyForms) {
@@ -70,7 +70,7 @@ TEST_F(ScoreProgram, LabelsOfFilesOfManyForms) {
   const std::string unnamed =
       write("predictions.jsonl", "{\"label\": \"LABEL_1\"}\n{\"label\": \"LABEL_0\"}\n");
   EXPECT_EQ(nlohmann::json::parse(score("glue sst2 " + gold + " " + unnamed).out).at("accuracy"), 1.0);
-  EXPECT_THAT(error("glue cola " + cola + " " + plain), HasSubstr("name the column with --gold-column"));
+  EXPECT_THAT(error("glue cola " + cola + " " + plain), has_all("cola.tsv", "--gold-column"));
 }
 
 TEST_F(ScoreProgram, Mistakes) {
@@ -78,25 +78,23 @@ TEST_F(ScoreProgram, Mistakes) {
                     list = write("list.json", "[]"), numbers = write("numbers.json", "{\"1\": 2}"),
                     squad = write("squad.json",
                                   "{\"data\": [{\"id\": \"1\", \"context\": \"c\", \"question\": \"q\"}]}");
-  EXPECT_THAT(error("seqeval " + one),
-              HasSubstr("one.conll: one column; expected the gold and the predicted tag"));
+  EXPECT_THAT(error("seqeval " + one), has_all("one.conll:", "one column", "gold and the predicted"));
   EXPECT_THAT(error("seqeval --mode strict " + two),
-              HasSubstr("two.conll: \"X-ORG\" is not a tag of a known scheme"));
-  EXPECT_THAT(error("seqeval --scheme IOB2 " + two), HasSubstr("it applies to --mode strict"));
-  EXPECT_THAT(error("seqeval --mode strict --scheme IBO " + two), HasSubstr("\"IBO\" is not a tag scheme"));
-  EXPECT_THAT(error("seqeval " + folder_.path().string() + "/none"), HasSubstr("No such file"));
-  EXPECT_THAT(error("squad " + squad + " " + list),
-              HasSubstr("list.json: a JSON array; expected an object of question ids"));
+              has_all("error: " + two + ": \"X-ORG\"", "O or one of I-, B-"));
+  EXPECT_THAT(error("seqeval --scheme IOB2 " + two), has_all("--scheme", "--mode strict"));
+  EXPECT_THAT(error("seqeval --mode strict --scheme IBO " + two),
+              has_all("\"IBO\"", "IOB1, IOB2, IOE1, IOE2, IOBES, BILOU"));
+  EXPECT_THAT(error("seqeval " + folder_.path().string() + "/none"), has_all("/none:", "No such file"));
+  EXPECT_THAT(error("squad " + squad + " " + list), has_all("list.json:", "JSON array", "object"));
   EXPECT_THAT(error("squad " + squad + " " + numbers),
-              HasSubstr("the answer to question 1 is a JSON number"));
-  EXPECT_THAT(error("squad " + squad + " " + squad),
-              HasSubstr("squad.json: the answer to question data is a JSON array"));
+              has_all("numbers.json:", "question 1 ", "JSON number"));
+  EXPECT_THAT(error("squad " + squad + " " + squad), has_all("squad.json:", "question data ", "JSON array"));
   EXPECT_THAT(error("squad --na-prob-thresh 2 " + squad + " " + numbers), HasSubstr("--na-prob-thresh"));
-  EXPECT_THAT(error("glue nli " + one + " " + one), HasSubstr("\"nli\" is not a task of GLUE; did you mean"));
-  EXPECT_THAT(error("glue rte " + one + " " + one),
-              HasSubstr("gold label 1: found \"EU\"; expected one of entailment"));
+  EXPECT_THAT(error("glue nli " + one + " " + one), has_all("\"nli\"", "did you mean \""));
+  EXPECT_THAT(error("glue rte " + one + " " + one), has_all("gold label 1:", "\"EU\"", "one of entailment"));
   const std::string three = write("three.txt", "LABEL_3\n");
-  EXPECT_THAT(error("glue mnli " + three + " " + three), HasSubstr("gold label 1: found \"LABEL_3\""));
+  EXPECT_THAT(error("glue mnli " + three + " " + three),
+              has_all("gold label 1:", "\"LABEL_3\"", "one of entailment"));
   EXPECT_THAT(error("sqaud"), HasSubstr("sqaud"));
   EXPECT_THAT(error("seqeval " + two + " > /dev/full"), HasSubstr("No space left"));
 }
@@ -113,7 +111,8 @@ TEST_F(ScoreProgram, TagsThatBeginWithAnyCharacter) {
   const auto scores = nlohmann::json::parse(score("seqeval " + file).out);
   for (const char* type : {"X", "Y", "\u00c9", "Z"}) EXPECT_TRUE(scores.contains(type)) << type;
   EXPECT_THAT(score("seqeval --table " + file).out, HasSubstr("\nX "));
-  EXPECT_THAT(error("seqeval --mode strict " + file), HasSubstr("french.conll: \"\u00c9X\" is not a tag"));
+  EXPECT_THAT(error("seqeval --mode strict " + file),
+              has_all("error: " + file + ": \"\u00c9X\"", "O or one of I-, B-"));
 }
 
 TEST_F(ScoreProgram, FilesAreUtf8) {
@@ -139,16 +138,14 @@ TEST_F(ScoreProgram, FilesAreUtf8) {
 TEST_F(ScoreProgram, FilesThatMeanSomethingElseAreWarnedOf) {
   const ShellResult words = score("seqeval " + write("words.conll", "Vienna B-LOC\nis O\n"));
   EXPECT_EQ(words.exit_code, 0);
-  EXPECT_THAT(words.err,
-              HasSubstr("words.conll: the gold tag \"Vienna\" is neither O nor a prefix and a type"));
+  EXPECT_THAT(words.err, has_all("words.conll:", "\"Vienna\"", "neither O nor"));
   EXPECT_EQ(score("seqeval " + write("good.conll", "a B-LOC B-LOC\nb O I-LOC\n")).err, "");
   const std::string squad = write(
       "one.json",
       R"({"data":[{"paragraphs":[{"context":"a b","qas":[{"id":"7","question":"q","answers":[{"text":"a","answer_start":0}]}]}]}]})");
   const ShellResult unanswered = score("squad " + squad + " " + write("none.json", R"({"8":"a"})"));
   EXPECT_EQ(unanswered.exit_code, 0);
-  EXPECT_THAT(unanswered.err,
-              HasSubstr("none.json: 1 of 1 questions have no prediction and count as wrong; the first is 7"));
+  EXPECT_THAT(unanswered.err, has_all("none.json:", "1 of 1 questions", "the first is 7"));
   EXPECT_EQ(score("squad " + squad + " " + write("all.json", R"({"7":"a"})")).err, "");
 }
 

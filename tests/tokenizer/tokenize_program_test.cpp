@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/files.h"
+#include "stretto/base/message_support.h"
 #include "stretto/base/strings.h"
 #include "stretto/base/temp_folder.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 const std::string golden = GOLDEN_TOKENIZERS;
@@ -120,9 +122,8 @@ TEST_F(TokenizeProgram, IdsThatAreNoneAreSaid) {
   const std::string arguments = "--tokenizer " + golden + "/roberta --decode";
   const ShellResult word = tokenize(arguments, "0 1\n0 x\n");
   EXPECT_EQ(word.exit_code, 2);
-  EXPECT_THAT(word.err,
-              HasSubstr("standard input:2: \"x\" is not the id of a token; expected ids from 0 to"));
-  EXPECT_THAT(tokenize(arguments, "99999").err, HasSubstr("standard input:1: \"99999\" is not the id"));
+  EXPECT_THAT(word.err, has_all("standard input:2:", "\"x\"", "from 0 to 449 "));
+  EXPECT_THAT(tokenize(arguments, "99999").err, has_all("standard input:1:", "\"99999\""));
   EXPECT_EQ(tokenize(arguments, "\n0  2 \r\n").out, "\n<s></s>\n");
 }
 
@@ -157,7 +158,7 @@ TEST_F(TokenizeProgram, ReadsAFileToo) {
             "[CLS] the map [SEP]\n");
   const ShellResult missing = shell(command("--tokenizer " + golden + "/added.json no-such-file"));
   EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_EQ(missing.err, "stretto: error: no-such-file: cannot open: No such file or directory\n");
+  EXPECT_THAT(missing.err, MatchesRegex("stretto: error: no-such-file: [^\n]*No such file or directory\n"));
 }
 
 TEST_F(TokenizeProgram, InvalidUtf8IsReplacedLikePythonDoes) {
@@ -185,8 +186,7 @@ TEST_F(TokenizeProgram, LinesMayLieAcrossReads) {
 TEST_F(TokenizeProgram, AnEndlessLineIsRefused) {
   const ShellResult result = shell(command("--tokenizer " + golden + "/added.json < /dev/zero"));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err,
-            "stretto: error: standard input:1: a line of more than 16 MiB; expected one text per line\n");
+  EXPECT_THAT(result.err, MatchesRegex("stretto: error: standard input:1: [^\n]*16 MiB[^\n]*\n"));
 }
 
 TEST_F(TokenizeProgram, AClosedPipeEndsItQuietly) {
@@ -204,20 +204,19 @@ TEST_F(TokenizeProgram, AFullDiskIsSaid) {
   const ShellResult result =
       shell("echo the map | " + command("--tokenizer " + golden + "/added.json") + " > /dev/full");
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.err, "stretto: error: standard output: cannot write: No space left on device\n");
+  EXPECT_THAT(result.err, MatchesRegex("stretto: error: standard output: [^\n]*No space left on device\n"));
 }
 
 TEST_F(TokenizeProgram, BadTokenizersAreSaid) {
   const std::string folder = folder_.path();
-  EXPECT_THAT(refusal("no-such-folder"),
-              HasSubstr("no-such-folder: no such file or folder; expected a tokenizer"));
-  EXPECT_THAT(refusal(folder), HasSubstr("holds no tokenizer: expected tokenizer.json, vocab.txt"));
+  EXPECT_THAT(refusal("no-such-folder"), has_all("no-such-folder:", "no such file or folder", "tokenizer"));
+  EXPECT_THAT(refusal(folder), has_all(folder + ":", "tokenizer.json, vocab.txt"));
   EXPECT_THAT(refusal(write("cut.json", "{\n  \"model\": {\"vocab\":\n")),
               AllOf(HasSubstr("cut.json:3:1: not valid JSON"), HasSubstr("unexpected end of input")));
   EXPECT_THAT(refusal(write("other.json", R"({"model": {"type": "CharLevel", "vocab": {}}})")),
-              HasSubstr("other.json: model.type: a CharLevel tokenizer is not available; available are "
-                        "WordPiece, BPE, Unigram and WordLevel"));
-  EXPECT_THAT(refusal(write("vocab.txt", "the\nmap\n")), HasSubstr("vocab.txt: lacks \"[CLS]\""));
+              has_all("other.json: model.type:", "CharLevel", "WordPiece, BPE, Unigram and WordLevel"));
+  EXPECT_THAT(refusal(write("vocab.txt", "the\nmap\n")),
+              has_all("vocab.txt: lacks \"[CLS]\"", "tokenizer_config.json"));
 }
 
 TEST_F(TokenizeProgram, MisuseIsSaid) {
@@ -232,19 +231,17 @@ TEST_F(TokenizeProgram, MisuseIsSaid) {
   EXPECT_THAT(misuse(tokenizer + "--ids --tokens"), HasSubstr("--ids"));
   EXPECT_THAT(misuse(tokenizer + "--lowercase --no-lowercase"), HasSubstr("--lowercase"));
   EXPECT_THAT(misuse(tokenizer + "--max-length -1"), HasSubstr("--max-length"));
-  EXPECT_THAT(misuse(tokenizer + "--max-length 1"), HasSubstr("leaves no room for the 2 special tokens"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length 1"), has_all("length of 1 ", "2 special tokens", "2 or more"));
   EXPECT_THAT(misuse(tokenizer + "--stride 1"), HasSubstr("--stride requires --max-length"));
   EXPECT_THAT(misuse(tokenizer + "--truncation only_first"), HasSubstr("--truncation requires --max-length"));
   EXPECT_THAT(misuse(tokenizer + "--max-length 9 --truncation longest"), HasSubstr("longest not in"));
   EXPECT_THAT(misuse(tokenizer + "--max-length 9 --truncation only_second"),
-              HasSubstr("--truncation only_second cuts the second text of a pair; it needs --pair"));
-  EXPECT_THAT(misuse(tokenizer + "--max-length 3 --stride 1"),
-              HasSubstr("a stride of 1 is not smaller than the 1 tokens"));
-  EXPECT_THAT(misuse(tokenizer + "--pair"),
-              HasSubstr("standard input:1: found one text; expected two, separated by a tab"));
-  for (const char* option : {"--pair", "--split-into-words", "--max-length 9"})
-    EXPECT_THAT(misuse(tokenizer + "--decode " + option),
-                HasSubstr("does not apply to ids, which --decode reads"));
+              has_all("--truncation only_second", "--pair"));
+  EXPECT_THAT(misuse(tokenizer + "--max-length 3 --stride 1"), has_all("stride of 1", "1 tokens"));
+  EXPECT_THAT(misuse(tokenizer + "--pair"), has_all("standard input:1:", "one text", "expected two", "tab"));
+  for (const auto& [option, value] :
+       {std::pair("--pair", ""), {"--split-into-words", ""}, {"--max-length", " 9"}})
+    EXPECT_THAT(misuse(tokenizer + "--decode " + option + value), has_all(option, "--decode"));
 }
 
 TEST_F(TokenizeProgram, PairsWordsAndWindows) {
@@ -279,7 +276,7 @@ TEST_F(TokenizeProgram, TheLinesBeforeABadOneAreWritten) {
   const ShellResult result = tokenize(arguments, lines + "the\n" + lines);
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.out, wanted);
-  EXPECT_THAT(result.err, HasSubstr("standard input:501: found one text"));
+  EXPECT_THAT(result.err, has_all("standard input:501:", "one text"));
 }
 
 // As in transformers, where the caller's arguments replace what the file says.
@@ -290,10 +287,8 @@ TEST_F(TokenizeProgram, TheLengthsOfTheFileAreNamedButNotApplied) {
   const std::string arguments = "--tokenizer " + write("tokenizer.json", file.dump()) + " --tokens ";
   const ShellResult result = tokenize(arguments, "the map the map\n");
   EXPECT_EQ(result.out, "[CLS] the map the map [SEP]\n");
-  EXPECT_THAT(result.err,
-              AllOf(HasSubstr("truncation to 4 tokens is not applied, as in transformers; --max-length 4 "
-                              "--truncation only_first applies it"),
-                    HasSubstr("padding to 20 tokens is not applied")));
+  EXPECT_THAT(result.err, has_all("truncation to 4 tokens is not", "--max-length 4 --truncation only_first",
+                                  "padding to 20 tokens is not"));
   const ShellResult applied =
       tokenize(arguments + "--max-length 4 --truncation only_first", "the map the map\n");
   EXPECT_EQ(applied.out, "[CLS] the map [SEP]\n");
