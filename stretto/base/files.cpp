@@ -15,7 +15,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/temporary_name.h"
-#include "stretto/base/truncation_guard.h"
 
 namespace stretto {
 namespace {
@@ -304,13 +303,10 @@ MappedFile::MappedFile(const std::filesystem::path& path, int protection) {
     data_ = nullptr;
     fail("map", path);
   }
-  truncation_guard::watch(data_, size_, path);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ == nullptr) return;
-  truncation_guard::forget(data_);
-  ::munmap(data_, size_);
+  if (data_ != nullptr) ::munmap(data_, size_);
 }
 
 void MappedFile::swap(MappedFile& other) noexcept {

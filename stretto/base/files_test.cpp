@@ -69,15 +69,6 @@ TEST(Files, MapsAndAppends) {
   EXPECT_EQ(MappedFile(path).text(), "three\n");
 }
 
-TEST(FilesDeathTest, AMappingThatIsTruncatedIsNamed) {
-  const TempFolder folder;
-  const auto path = folder.path() / "weights";
-  write_file_atomic(path, std::string(100'000, 'x'));
-  const MappedFile file(path);
-  std::filesystem::resize_file(path, 10);
-  EXPECT_DEATH((void)*static_cast<const volatile char*>(file.text().data() + 90'000), path.string());
-}
-
 TEST(Files, EmptyFileMapsToNothing) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "empty", "");
@@ -216,19 +207,6 @@ TEST(Files, OnlyFilesAreMapped) {
               ThrowsMessage<IoError>(HasSubstr("/dev/zero: it is a device; expected a file")));
   EXPECT_THAT([] { read_file("/dev/zero"); },
               ThrowsMessage<IoError>(HasSubstr("it is a device with more than 256 MiB")));
-}
-
-TEST(Files, ATruncatedMappingIsNamed) {
-  const TempFolder folder;
-  const auto path = folder.path() / "data.tsv";
-  write_file_atomic(path, std::string(100'000, 'x'));
-  const auto read_after_truncation = [&] {
-    const MappedFile file(path);
-    std::filesystem::resize_file(path, 0);
-    ::_exit(file.text()[99'999]);
-  };
-  EXPECT_DEATH(read_after_truncation(),
-               "data.tsv: the file was truncated by another process while it was in use");
 }
 
 TEST(Files, HomeIsExpanded) {

@@ -187,6 +187,12 @@ TEST_F(Launch, DeathBySignalIsNamedAndTheOthersAreStopped) {
   EXPECT_FALSE(runs(other));
 }
 
+TEST_F(Launch, ABusErrorIsExplained) {
+  EXPECT_EQ(launch(shell("kill -BUS $$", 1)), 128 + SIGBUS);
+  EXPECT_THAT(text("err"), HasSubstr("was killed by SIGBUS (Bus error); a mapped file was truncated, or the "
+                                     "disk or memory behind it is full"));
+}
+
 TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
   LaunchOptions options =
       shell("[ $RANK = 0 ] && { trap '' TERM; echo > " + here("ready") + "; sleep 1000; }; while ! [ -e " +

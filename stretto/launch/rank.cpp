@@ -16,6 +16,8 @@ std::string describe_end(const Rank& rank, const std::string& name, const Ending
                          bool with_log) {
   std::string text = fmt::format("{} {}", name, ending.text());
   if (ending.signal == SIGKILL) text += "; the kernel does that when memory runs out";
+  if (ending.signal == SIGBUS)
+    text += "; a mapped file was truncated, or the disk or memory behind it is full";
   if (!rank.output.log().empty() && with_log && ending.start_error.empty())
     text += fmt::format("; its log is {}", rank.output.log().string());
   const std::string lines = with_lines ? rank.output.last_lines() : "";
