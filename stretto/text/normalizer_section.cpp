@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <map>
+#include <optional>
+
+#include <openssl/evp.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
-#include "stretto/text/base64.h"
 #include "stretto/text/bert_normalizer.h"
 #include "stretto/text/precompiled_normalizer.h"
 #include "stretto/text/replace_normalizer.h"
@@ -30,6 +33,19 @@ BertNormalizerOptions read_bert_normalizer(const JsonField& section, const JsonF
   normalizer.lowercase = options.lowercase ? *options.lowercase : read("lowercase", "do_lower_case", true);
   normalizer.strip_accents = read("strip_accents", "strip_accents", normalizer.lowercase);
   return normalizer;
+}
+
+// The bytes of RFC 4648's base 64, padded; nothing if it is malformed. EVP_DecodeBlock alone skips white space at both
+// ends, takes "=" anywhere for zero bits, and writes bytes for the padding.
+std::optional<std::string> decode_base64(std::string_view text) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const std::string_view padding = text.substr(std::min(text.find_first_not_of(digits), text.size()));
+  if (text.size() % 4 != 0 || (!padding.empty() && padding != "=" && padding != "==")) return std::nullopt;
+  std::string bytes(text.size() / 4 * 3, '\0');
+  ::EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                    reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  bytes.resize(bytes.size() - padding.size());
+  return bytes;
 }
 
 std::unique_ptr<Normalizer> read_precompiled(const JsonField& section) {

@@ -442,14 +442,20 @@ TEST(Tokenizer, BadSentencePieceFiles) {
 
 TEST(Tokenizer, BadCharsmaps) {
   json file = json::parse(R"({
-    "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA*"},
+    "normalizer": {"type": "Precompiled", "precompiled_charsmap": ""},
     "pre_tokenizer": {"type": "Metaspace"},
     "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5]]}
   })");
-  EXPECT_THAT(json_error(file), has_all("tokenizer.json: normalizer.precompiled_charsmap:", "base 64"));
-  file["normalizer"]["precompiled_charsmap"] = "/////w==";
-  EXPECT_THAT(json_error(file),
-              has_all("tokenizer.json: normalizer.precompiled_charsmap:", "4294967295 bytes", "4 bytes"));
+  for (const char* text :
+       {"AAAA*", "AAAAA", " AAA", "\tAAAA===", "AAA\n", "AAA-", "=AAA", "A=AA", "AA=A", "A===", "===="}) {
+    file["normalizer"]["precompiled_charsmap"] = text;
+    EXPECT_THAT(json_error(file), has_all("tokenizer.json: normalizer.precompiled_charsmap:", "base 64")) << text;
+  }
+  for (const auto& [text, bytes] :
+       std::vector<std::pair<const char*, int>>{{"/////w==", 4}, {"//////8=", 5}, {"////////", 6}}) {
+    file["normalizer"]["precompiled_charsmap"] = text;  // all bits are set
+    EXPECT_THAT(json_error(file), has_all("4294967295 bytes", fmt::format("in {} bytes", bytes)));
+  }
   file["normalizer"] = nullptr;
   EXPECT_EQ(json_error(file), "no error");
   file["model"]["vocab"][1] = json::array({"a"});
