@@ -1,16 +1,12 @@
 #include "stretto/base/file_faults.h"
 
 #include <csignal>
-#include <cstdlib>
-#include <map>
 #include <mutex>
 #include <utility>
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <unistd.h>
-
-#include "stretto/base/error.h"
-#include "stretto/base/strings.h"
 
 namespace stretto::file_faults {
 
@@ -41,13 +37,10 @@ void arm(Fault fault) {
 
 // REQUIRES: the lock is held.
 void look_for_fault() {
-  const auto function = reinterpret_cast<const char* (*)()>(::dlsym(RTLD_DEFAULT, fault_function));
-  const char* text = function == nullptr ? nullptr : function();
-  const char* rank = std::getenv("RANK");
-  std::optional<Fault> fault;
-  if (text != nullptr) fault = parse(text, rank == nullptr ? "" : rank);
-  if (fault) {
-    arm(*std::move(fault));
+  const auto function = reinterpret_cast<const Fault* (*)()>(::dlsym(RTLD_DEFAULT, fault_function));
+  const Fault* fault = function == nullptr ? nullptr : function();
+  if (fault != nullptr) {
+    arm(*fault);
   } else {
     state = State::off;
   }
@@ -56,47 +49,6 @@ void look_for_fault() {
 bool deletes(std::string_view call) { return call == "unlink" || call == "rmdir"; }
 
 }  // namespace
-
-std::optional<Fault> parse(std::string_view text, std::string_view rank) {
-  static const std::map<std::string_view, std::pair<Effect, int>> effects = {
-      {"enospc", {Effect::error, ENOSPC}}, {"edquot", {Effect::error, EDQUOT}},
-      {"eio", {Effect::error, EIO}},       {"erofs", {Effect::error, EROFS}},
-      {"eacces", {Effect::error, EACCES}}, {"eintr", {Effect::error, EINTR}},
-      {"short", {Effect::short_write, 0}}, {"torn", {Effect::torn_write, 0}},
-      {"kill", {Effect::kill_before, 0}},  {"kill-after", {Effect::kill_after, 0}}};
-  const auto refuse = [&] {
-    throw ConfigError(
-        "STRETTO_FILE_FAULT={}: expected EFFECT@CALL[+][:rank=R][:path=TEXT], as in enospc@17 or kill@12:rank=1; EFFECT is one of {}, CALL counts from 1",
-        text, "enospc, edquot, eio, erofs, eacces, eintr, short, torn, kill, kill-after");
-  };
-  const std::vector<std::string_view> parts = split(text, ':');
-  const std::vector<std::string_view> head = split(parts[0], '@');
-  const auto effect = effects.find(head[0]);
-  if (head.size() != 2 || effect == effects.end()) refuse();
-
-  Fault fault{.effect = effect->second.first, .error = effect->second.second};
-  std::string_view number = head[1];
-  if (number.ends_with('+')) {
-    fault.sticky = true;
-    number.remove_suffix(1);
-  }
-  fault.call = parse_int(number).value_or(0);
-  if (fault.call < 1) refuse();
-
-  bool here = true;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].starts_with("rank=")) {
-      const auto wanted = parse_int(parts[i].substr(5));
-      if (!wanted) refuse();
-      here = wanted == parse_int(rank);
-    } else if (parts[i].starts_with("path=")) {
-      fault.path = parts[i].substr(5);
-    } else {
-      refuse();
-    }
-  }
-  return here ? std::optional(std::move(fault)) : std::nullopt;
-}
 
 Injection::Injection(Fault fault) {
   const std::lock_guard lock(armed().mutex);

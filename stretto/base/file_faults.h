@@ -41,17 +41,9 @@ struct Fault {
   std::string path = {};  // only calls on paths that contain this are counted and affected; empty: all
 };
 
-// Reads a fault as text, for tests of whole programs:
-//   EFFECT@CALL[+][:rank=R][:path=TEXT]      enospc@17   kill@12:rank=1   enospc@1+:path=checkpoints
-// EFFECT: enospc, edquot, eio, erofs, eacces, eintr, short, torn, kill (before the call), kill-after. "+" is sticky.
-// With rank=R there is a fault only if `rank` (the variable RANK; unset in a launcher) is R. Throws ConfigError.
-//
-// Programs read the fault from the function below, which stretto does not define: tests preload a library that defines
-// it (tests/support/file_fault.cpp, LD_PRELOAD) and returns the variable STRETTO_FILE_FAULT. The variable alone has no
-// effect.
-inline constexpr const char* fault_function =
-    "stretto_file_fault";  // extern "C" const char* (); null: no fault
-std::optional<Fault> parse(std::string_view text, std::string_view rank);
+// Programs get a fault from this function at their first call, an extern "C" const Fault* (); null: no fault. stretto does
+// not define it: tests preload a library that does (tests/support/file_fault.h, LD_PRELOAD).
+inline constexpr const char* fault_function = "stretto_file_fault";
 
 // Sets the fault of the process while this object lives, instead of the environment's. REQUIRES: no other Injection
 // lives.

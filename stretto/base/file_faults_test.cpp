@@ -1,7 +1,6 @@
 #include "stretto/base/file_faults.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <functional>
 #include <set>
 
@@ -13,10 +12,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
-
-// Exported by this program, as by tests/support/file_fault.cpp, which other programs preload.
-extern "C" const char* stretto_file_fault();
-extern "C" const char* stretto_file_fault() { return std::getenv("STRETTO_FILE_FAULT"); }
 
 namespace stretto::file_faults {
 namespace {
@@ -238,42 +233,6 @@ TEST(FileFaults, OnlyTheNamedPathIsCountedAndHit) {
   EXPECT_EQ(injection.calls(), 0);
   EXPECT_THROW(make_folders(folder.path() / "checkpoints"), IoError);
   EXPECT_EQ(injection.hit(), "mkdir " + (folder.path() / "checkpoints").string());
-}
-
-TEST(FileFaults, EnvironmentSyntax) {
-  const Fault full = parse("enospc@17+:path=checkpoints", "").value();
-  EXPECT_EQ(full.call, 17);
-  EXPECT_EQ(full.error, ENOSPC);
-  EXPECT_TRUE(full.sticky);
-  EXPECT_EQ(full.path, "checkpoints");
-  EXPECT_EQ(parse("kill@12:rank=1", "1").value().effect, Effect::kill_before);
-  EXPECT_EQ(parse("kill@12:rank=1", "0"), std::nullopt);
-  EXPECT_EQ(parse("kill@12:rank=1", ""), std::nullopt);  // a launcher
-  for (const char* text :
-       {"", "enospc", "enospc@", "enospc@0", "nospace@3", "eio@3@4", "eio@3:host=a", "eio@3:rank=x"}) {
-    EXPECT_THAT([&] { parse(text, ""); },
-                ThrowsMessage<ConfigError>(HasSubstr("as in enospc@17 or kill@12:rank=1")))
-        << text;
-  }
-}
-
-TEST(FileFaults, AreReadAtTheFirstCall) {
-  const TempFolder folder;
-  const auto in_a_new_process = [&](const char* fault) {
-    ::setenv("STRETTO_FILE_FAULT", fault, 1);
-    state = State::unknown;  // as in a process before its first write
-    try {
-      write_file_atomic(folder.path() / "a", "content");
-    } catch (const Error& error) {
-      fmt::print(stderr, "{}", error.what());
-      ::_exit(error.exit_code());
-    }
-    ::_exit(0);
-  };
-  EXPECT_EXIT(in_a_new_process("enospc@2"), testing::ExitedWithCode(1), "No space left on device");
-  EXPECT_EXIT(in_a_new_process("kill@2"), KilledBySignal(SIGKILL), "");
-  EXPECT_EXIT(in_a_new_process("enospc@99"), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(in_a_new_process("nonsense"), testing::ExitedWithCode(2), "STRETTO_FILE_FAULT=nonsense");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class BackgroundShell {
 // Runs a command to its end.
 ShellResult shell(const std::string& command);
 
-// The prefix of a command whose programs get `fault` in what they write (stretto/base/file_faults.h).
+// The prefix of a command whose programs get `fault` in what they write (file_fault.h).
 std::string with_file_fault(const std::string& fault);
 
 // The content of a file in /proc; empty if its process has ended.
