@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -265,20 +266,39 @@ TEST_F(RecordFile, IsReadAsItWasWritten) {
   EXPECT_EQ(diagnose_hang(read, 5).has_value(), true);
 }
 
+TEST_F(RecordFile, OfAnEarlierVersionHasFewerKeys) {
+  FlightRecord record = one_waits();
+  const std::string now = to_json(record);
+  auto earlier = nlohmann::json::parse(now);
+  for (auto& rank : earlier["ranks"]) {
+    for (const char* key : {"host", "program"}) EXPECT_EQ(rank.erase(key), 1u) << key;
+    for (auto& call : rank["last_calls"]) {
+      for (const char* key : {"waiting_for", "ended_ago"})
+        if (call[key].is_null()) call.erase(key);
+      EXPECT_EQ(call.erase("failed"), 1u);
+    }
+  }
+  EXPECT_EQ(to_json(parse_flight_record(earlier.dump(), "earlier")), now);
+  earlier["ranks"][1].erase("pid");
+  EXPECT_THAT(refusal(earlier.dump()), AllOf(HasSubstr("rank 1: the file is broken"), HasSubstr("'pid'")));
+}
+
 TEST_F(RecordFile, BrokenAndForeignOnesAreRefusedInWords) {
   const std::string good = to_json(one_waits());
   EXPECT_THAT(refusal(good.substr(0, good.size() / 2)), HasSubstr(path_));
   EXPECT_THAT(refusal(""), HasSubstr(path_));
-  EXPECT_THAT(refusal("[]"), HasSubstr("is not an object: the file is broken"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("has no \"format\""));
+  EXPECT_THAT(refusal("[]"), HasSubstr(path_ + ": the file is broken, or of another version of stretto: "));
+  EXPECT_THAT(refusal("{}"), HasSubstr("key 'format' not found"));
   EXPECT_THAT(refusal("{\"format\": \"stretto flight record 2\"}"),
               HasSubstr("its format is \"stretto flight record 2\""));
   std::string bad = good;
   bad.replace(bad.find("4096"), 4, "\"x\"");
-  EXPECT_THAT(refusal(bad), HasSubstr("rank 0: call 0 has a \"bytes\" of another type"));
+  EXPECT_THAT(refusal(bad), AllOf(HasSubstr("rank 0: call 0: the file is broken"),
+                                  HasSubstr("type must be number, but is string")));
   bad = good;
   bad.replace(bad.find("\"last_calls\""), 12, "\"lost_calls\"");
-  EXPECT_THAT(refusal(bad), HasSubstr("rank 0 has no list \"last_calls\""));
+  EXPECT_THAT(refusal(bad),
+              AllOf(HasSubstr("rank 0: the file is broken"), HasSubstr("key 'last_calls' not found")));
   // Every single missing byte gives a record or a refusal, never anything else.
   for (size_t i = 0; i < good.size(); ++i) {
     std::string damaged = good;
