@@ -16,7 +16,6 @@ namespace {
 const std::set<std::string> shows_time = {
     "programs/stretto/checkpoints.cpp",    // when each was saved
     "programs/stretto/flair_results.cpp",  // the times of log lines
-    "launch/hosts/clocks.cpp",             // compared between hosts, for a warning
     "launch/output/rank_output.cpp",       // the times of log lines
     "launch/supervise.cpp",                // when a flight record was taken
     "report/page.cpp",                     // when a page was written

@@ -256,7 +256,6 @@ std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& 
   HostMeeting meeting = meet_hosts(hosts, plan.ranks, interrupted, start_others);
   if (remote) remote->begin_job();
   if (hosts.joined) log::set_output([](std::string_view) {});  // the first launcher reports what happens
-  for (const std::string& warning : meeting.warnings) log::warning("{}", warning);
   auto link = std::make_unique<HostLink>(std::move(meeting), hosts.host_timeout);
   const HostPlan& agreed = link->plan();
   std::vector<std::string> all;

@@ -22,7 +22,6 @@ struct HostOptions {
   std::chrono::milliseconds join_timeout{300'000};  // for all hosts to join
   std::chrono::milliseconds host_timeout{3'000};    // a host that is silent for this long is lost
   std::vector<Input> inputs = {};                   // what must be the same on all hosts
-  std::chrono::milliseconds clock_offset{0};        // added to this host's clock, for tests
 
   // By node rank, this host first; empty: a user or a cluster's manager starts the launcher of each host. Else this launcher starts
   // the others, by `rsh`, a shell command as ssh's ("": ssh), which takes a host and a command.

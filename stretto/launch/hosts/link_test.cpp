@@ -15,7 +15,6 @@ namespace stretto::launch {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using Kind = HostEvent::Kind;
 
 // Ended from the last to the first: that of node 0 waits for the others.
@@ -186,23 +185,6 @@ TEST(HostMeeting, ItsVerdictIsTheSameForAll) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(errors[0], HasSubstr("the hosts differ:\n  seed: 0 on "));
   EXPECT_EQ(errors[0], errors[1]);
-}
-
-TEST(HostMeeting, ClocksAreCompared) {
-  const int port = free_port();
-  std::vector<std::vector<std::string>> warnings(2);
-  std::vector<std::thread> threads;
-  for (int node = 0; node < 2; ++node) {
-    threads.emplace_back([&, node] {
-      HostOptions own = options(node, 2, port);
-      if (node == 1) own.clock_offset = std::chrono::seconds(-90);
-      warnings[static_cast<size_t>(node)] = meet_hosts(own, 1, [] { return false; }).warnings;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  ASSERT_THAT(warnings[0], SizeIs(1));
-  EXPECT_THAT(warnings[0][0], HasSubstr("(node rank 1) is 1m 30s behind that of "));
-  EXPECT_EQ(warnings[0], warnings[1]);
 }
 
 }  // namespace

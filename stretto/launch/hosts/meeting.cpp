@@ -10,10 +10,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
-#include "stretto/base/strings.h"
 #include "stretto/cluster/interfaces.h"
 #include "stretto/launch/hosts/card.h"
-#include "stretto/launch/hosts/clocks.h"
 
 namespace stretto::launch {
 namespace {
@@ -202,7 +200,6 @@ class Meeting {
     if (!differing.empty()) return {{"error", differing}, {"usage", true}};
     json plan = {{"master", cluster::bound_endpoint(meeting_.master_port).text()}};
     for (const HostCard& card : cards) plan["hosts"].push_back({card.host, card.ranks});
-    plan["clocks"] = compare_clocks(cards);
     return plan;
   }
 
@@ -267,45 +264,14 @@ class Meeting {
            "\nInstall the same version, and use the same options, recipe and files on every host";
   }
 
-  // A line per host whose clock differs from this one's. Only log and file times depend on them.
-  json compare_clocks(const std::vector<HostCard>& cards) {
-    constexpr int64_t tolerance_ms = 5000;
-    meeting_.client->set("hosts.clock", std::to_string(wall_clock_ms()));
-    json lines = json::array();
-    for (int node = 1; node < options_.nodes; ++node) {
-      int64_t ahead = 0;
-      try {
-        ahead = parse_int(meeting_.client->get(key_of("clock", node), options_.host_timeout)).value_or(0);
-      } catch (const cluster::StoreTimeout&) {
-        continue;  // lost; the jobs's link will notice
-      }
-      if (std::abs(ahead) <= tolerance_ms) continue;
-      lines.push_back(fmt::format(
-          "the clock of {} (node rank {}) is {} {} that of {}: times in logs and of files do not compare; synchronise the clocks (chrony, systemd-timesyncd)",
-          cards[static_cast<size_t>(node)].host, node,
-          human_duration(static_cast<double>(std::abs(ahead)) / 1e3), ahead > 0 ? "ahead of" : "behind",
-          mine_.host));
-    }
-    return lines;
-  }
-
   // ---- the other nodes
 
   json await_verdict() {
     const auto patience = deadline_ + std::chrono::seconds(5);
-    bool clock_answered = false;
     while (true) {
       try {
-        if (!clock_answered) {
-          const auto theirs = parse_int(meeting_.client->get("hosts.clock", look_again));
-          meeting_.client->set(
-              key_of("clock", meeting_.plan.node_rank),
-              std::to_string(wall_clock_ms() + options_.clock_offset.count() - theirs.value_or(0)));
-          clock_answered = true;
-        }
         return json::parse(meeting_.client->get("hosts.verdict", look_again), nullptr, false);
       } catch (const cluster::StoreTimeout&) {
-        if (!clock_answered && meeting_.client->check({"hosts.verdict"})) clock_answered = true;
         check_interrupted();
         if (Clock::now() > patience)
           throw DistributedError("the launcher with node rank 0 at {} has not decided", master_text());
@@ -328,7 +294,6 @@ class Meeting {
       for (const json& host : verdict.at("hosts")) plan.hosts.push_back({host.at(0), host.at(1)});
       plan.master = cluster::parse_endpoint(verdict.at("master").get<std::string>(), "the job's MASTER_PORT");
       plan.store = meeting_.client->server();
-      meeting_.warnings = verdict.at("clocks").get<std::vector<std::string>>();
     } catch (const json::exception&) {
       throw malformed();
     }

@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "stretto/cluster/store_client.h"
 #include "stretto/cluster/store_server.h"
@@ -16,9 +15,8 @@ struct HostMeeting {
   HostPlan plan;
   std::shared_ptr<cluster::StoreServer> server = nullptr;  // on node 0
   std::shared_ptr<cluster::StoreClient> client = nullptr;
-  std::string secret = {};                 // of the store
-  std::vector<std::string> warnings = {};  // of clocks that differ
-  Fd master_port = Fd();                   // on node 0, bound so that no other process takes it
+  std::string secret = {};  // of the store
+  Fd master_port = Fd();    // on node 0, bound so that no other process takes it
 };
 
 // Node 0 binds a store to the master's address; the other launchers connect to it. Each leaves a card with its node rank, its
