@@ -40,17 +40,6 @@ Tensor only_one(const std::vector<Tensor>& tensors) {
   return tensors[0];
 }
 
-Tensor joined(const std::vector<Tensor>& parts) {
-  const int64_t elements = parts.at(0).numel();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto* expected = static_cast<const std::byte*>(parts[0].const_data_ptr()) + i * parts[0].nbytes();
-    if (parts[i].numel() != elements || (elements > 0 && parts[i].const_data_ptr() != expected)) {
-      throw DistributedError("gather and scatter take the equal parts of one tensor, in their order");
-    }
-  }
-  return parts[0].as_strided({elements * std::ssize(parts)}, {1});
-}
-
 CollectiveCall call_of(int64_t count, const Tensor& typed, int root, const c10d::ReduceOp* reduce) {
   const at::ScalarType dtype = typed.defined() ? typed.scalar_type() : at::kByte;
   if (reduce != nullptr && !kernels::can_reduce(dtype))

@@ -26,10 +26,9 @@ c10::intrusive_ptr<c10d::Backend> make_mpi(const c10::intrusive_ptr<c10d::Store>
 
 c10d::ReduceOp to_c10d(ReduceOp op);
 
-// For back ends: what c10d passes to them. All three throw DistributedError where it is not what a Group passes.
+// For back ends: what c10d passes to them. Both throw DistributedError where it is not what a Group passes.
 ReduceOp from_c10d(const c10d::ReduceOp& op);
 Tensor only_one(const std::vector<Tensor>& tensors);
-Tensor joined(const std::vector<Tensor>& parts);  // the tensor whose equal parts, in order, these are
 
 // The call for messages and comparison: its operation is not set. `reduce`: null where nothing is reduced; a dtype that can
 // be. Throws DistributedError for others.

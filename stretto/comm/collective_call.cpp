@@ -20,8 +20,6 @@ std::string detail(const CollectiveCall& call) {
     case CollectiveOperation::reduce:
       return fmt::format(" ({}, root {})", reduce < reductions.size() ? reductions[reduce] : "?", call.root);
     case CollectiveOperation::broadcast:
-    case CollectiveOperation::gather:
-    case CollectiveOperation::scatter:
       return fmt::format(" (root {})", call.root);
     default:
       return "";
@@ -31,8 +29,8 @@ std::string detail(const CollectiveCall& call) {
 }  // namespace
 
 std::string describe(const CollectiveCall& call) {
-  constexpr std::array names = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
-                                "all_to_all", "gather", "scatter",   "barrier"};
+  constexpr std::array names = {"all_reduce",     "reduce",     "broadcast", "all_gather",
+                                "reduce_scatter", "all_to_all", "barrier"};
   const auto operation = static_cast<size_t>(call.operation);
   if (call.operation == static_cast<int32_t>(CollectiveOperation::barrier)) return "barrier";
   const auto dtype = static_cast<at::ScalarType>(call.dtype);

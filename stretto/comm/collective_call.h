@@ -12,8 +12,6 @@ enum class CollectiveOperation : int32_t {
   all_gather,
   reduce_scatter,
   all_to_all,
-  gather,
-  scatter,
   barrier
 };
 

@@ -26,9 +26,6 @@ std::string first_line(const char* text) {
   return std::string(view.substr(0, view.find('\n')));
 }
 
-// The `count` equal parts of `tensor` along dimension 0, as views.
-std::vector<Tensor> parts(const Tensor& tensor, int count) { return tensor.view({-1}).chunk(count); }
-
 // "float32"; nothing for no tensor.
 std::string dtype_name(const Tensor& tensor) {
   return tensor.defined() ? std::string(c10::getDtypeNames(tensor.scalar_type()).first) : "";
@@ -299,38 +296,6 @@ Work Group::all_to_all(Tensor output, const Tensor& input) {
     std::vector<int64_t> equal;
     return backend.alltoall_base(flat_output, flat_input, equal, equal);
   });
-}
-
-Work Group::gather(Tensor output, const Tensor& input, int destination) {
-  require_member("gather", destination);
-  const bool receives = rank_ == destination;
-  if (receives) require_multiple("gather", output, input);
-  return start({"gather", input, root(destination)},
-               receives ? std::vector<Tensor>{output, input} : std::vector<Tensor>{input},
-               [&](c10d::Backend& backend) {
-                 c10d::GatherOptions options;
-                 options.rootRank = destination;
-                 std::vector<std::vector<Tensor>> outputs;
-                 if (receives) outputs.push_back(parts(output, size_));
-                 std::vector<Tensor> inputs = {input.view({-1})};
-                 return backend.gather(outputs, inputs, options);
-               });
-}
-
-Work Group::scatter(Tensor output, const Tensor& input, int source) {
-  require_member("scatter", source);
-  const bool sends = rank_ == source;
-  if (sends) require_multiple("scatter", input, output);
-  return start({"scatter", output, root(source)},
-               sends ? std::vector<Tensor>{output, input} : std::vector<Tensor>{output},
-               [&](c10d::Backend& backend) {
-                 c10d::ScatterOptions options;
-                 options.rootRank = source;
-                 std::vector<std::vector<Tensor>> inputs;
-                 if (sends) inputs.push_back(parts(input, size_));
-                 std::vector<Tensor> outputs = {output.view({-1})};
-                 return backend.scatter(outputs, inputs, options);
-               });
 }
 
 Work Group::send(const Tensor& tensor, int destination, int tag) {

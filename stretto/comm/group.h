@@ -95,10 +95,8 @@ class Group {
   Work broadcast(Tensor tensor, int source);            // in place
   Work all_gather(Tensor output, const Tensor& input);  // output: size() inputs end to end
   Work reduce_scatter(Tensor output, const Tensor& input,
-                      ReduceOp op = ReduceOp::sum);                  // input: size() outputs
-  Work all_to_all(Tensor output, const Tensor& input);               // equal pieces along dimension 0
-  Work gather(Tensor output, const Tensor& input, int destination);  // output read at the destination only
-  Work scatter(Tensor output, const Tensor& input, int source);      // input read at the source only
+                      ReduceOp op = ReduceOp::sum);     // input: size() outputs
+  Work all_to_all(Tensor output, const Tensor& input);  // equal pieces along dimension 0
   // Messages of one sender and one tag arrive in their order. The work of a send is complete when the tensor may
   // change, which may be only once the destination has called recv: two ranks that send to each other must not both
   // wait for that before they call recv.

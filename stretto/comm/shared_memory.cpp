@@ -160,25 +160,6 @@ SharedMemory::WorkPtr SharedMemory::barrier(const c10d::BarrierOptions& options)
   return start(CollectiveOperation::barrier, 0, Tensor(), Tensor());
 }
 
-SharedMemory::WorkPtr SharedMemory::gather(std::vector<std::vector<Tensor>>& outputs,
-                                           std::vector<Tensor>& inputs, const c10d::GatherOptions& options) {
-  if (auto* network = fallback()) return network->gather(outputs, inputs, options);
-  const Tensor input = only_one(inputs);
-  const bool mine = options.rootRank == getRank();
-  return start(CollectiveOperation::gather, input.numel(), input, mine ? joined(outputs.at(0)) : Tensor(),
-               static_cast<int>(options.rootRank));
-}
-
-SharedMemory::WorkPtr SharedMemory::scatter(std::vector<Tensor>& outputs,
-                                            std::vector<std::vector<Tensor>>& inputs,
-                                            const c10d::ScatterOptions& options) {
-  if (auto* network = fallback()) return network->scatter(outputs, inputs, options);
-  const Tensor output = only_one(outputs);
-  const bool mine = options.rootRank == getRank();
-  return start(CollectiveOperation::scatter, output.numel(), mine ? joined(inputs.at(0)) : Tensor(), output,
-               static_cast<int>(options.rootRank));
-}
-
 // A message of the network: while a rank waits for it, it takes part in the reductions that it has begun.
 SharedMemory::WorkPtr SharedMemory::driven(WorkPtr message) {
   return c10::make_intrusive<MessageWork>(exchange_, SharedCollectives::other_host,

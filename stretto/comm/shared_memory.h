@@ -56,10 +56,6 @@ class SharedMemory : public c10d::Backend {
                                const c10d::ReduceScatterOptions& options) override;
   WorkPtr alltoall_base(Tensor& output, Tensor& input, std::vector<int64_t>& output_sizes,
                         std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions& options) override;
-  WorkPtr gather(std::vector<std::vector<Tensor>>& outputs, std::vector<Tensor>& inputs,
-                 const c10d::GatherOptions& options) override;
-  WorkPtr scatter(std::vector<Tensor>& outputs, std::vector<std::vector<Tensor>>& inputs,
-                  const c10d::ScatterOptions& options) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
   WorkPtr send(std::vector<Tensor>& tensors, int destination, int tag) override;
   WorkPtr recv(std::vector<Tensor>& tensors, int source, int tag) override;

@@ -20,10 +20,7 @@ SharedTask::Pattern SharedTask::pattern_of(CollectiveOperation operation) {
       return {.from_root = false, .block_each = true, .reduces = true};
     case CollectiveOperation::all_to_all:
       return {.from_root = false, .block_each = true, .reduces = false};
-    case CollectiveOperation::scatter:
-      return {.from_root = true, .block_each = true, .reduces = false};
     case CollectiveOperation::all_gather:
-    case CollectiveOperation::gather:
     case CollectiveOperation::barrier:
       break;
   }

@@ -262,34 +262,6 @@ SocketCollectives::WorkPtr SocketCollectives::all_to_all(void* out, const void* 
       });
 }
 
-SocketCollectives::WorkPtr SocketCollectives::gather(void* out, const void* in, CollectiveCall call,
-                                                     std::vector<at::Tensor> keep) {
-  return start(CollectiveOperation::gather, call, std::move(keep),
-               [out = bytes_of(out), in](const Ring& ring) {
-                 if (ring.me() != ring.root()) {
-                   ring.move({.out = {{bytes_of(in), ring.block()}}}, ring.root(), -1);
-                   return;
-                 }
-                 if (ring.block() > 0) std::memcpy(ring.block_of(out, ring.me()).data, in, ring.block());
-                 for (int peer = 0; peer < ring.size(); ++peer)
-                   if (peer != ring.me()) ring.move({.in = {ring.block_of(out, peer)}}, -1, peer);
-               });
-}
-
-SocketCollectives::WorkPtr SocketCollectives::scatter(void* out, const void* in, CollectiveCall call,
-                                                      std::vector<at::Tensor> keep) {
-  return start(CollectiveOperation::scatter, call, std::move(keep),
-               [out = bytes_of(out), in = bytes_of(in)](const Ring& ring) {
-                 if (ring.me() != ring.root()) {
-                   ring.move({.in = {{out, ring.block()}}}, -1, ring.root());
-                   return;
-                 }
-                 if (ring.block() > 0) std::memcpy(out, ring.block_of(in, ring.me()).data, ring.block());
-                 for (int peer = 0; peer < ring.size(); ++peer)
-                   if (peer != ring.me()) ring.move({.out = {sent(ring.block_of(in, peer))}}, peer, -1);
-               });
-}
-
 // After round k each rank knows that the 2^k ranks before it have come.
 SocketCollectives::WorkPtr SocketCollectives::barrier() {
   const CollectiveCall call = {

@@ -36,10 +36,6 @@ class SocketCollectives {
   WorkPtr reduce_scatter(void* out, void* in, CollectiveCall call,
                          std::vector<at::Tensor> keep);  // destroys `in`
   WorkPtr all_to_all(void* out, const void* in, CollectiveCall call, std::vector<at::Tensor> keep);
-  WorkPtr gather(void* out, const void* in, CollectiveCall call,
-                 std::vector<at::Tensor> keep);  // out: at call.root
-  WorkPtr scatter(void* out, const void* in, CollectiveCall call,
-                  std::vector<at::Tensor> keep);  // in: at call.root
   WorkPtr barrier();
 
  private:

@@ -52,22 +52,6 @@ class Tcp : public c10d::Backend {
     return collectives_.all_to_all(output.data_ptr(), input.const_data_ptr(),
                                    call_of(input.numel() / getSize(), input, 0, nullptr), {output, input});
   }
-  WorkPtr gather(std::vector<std::vector<Tensor>>& outputs, std::vector<Tensor>& inputs,
-                 const c10d::GatherOptions& options) override {
-    const Tensor input = only_one(inputs);
-    const int root = static_cast<int>(options.rootRank);
-    const Tensor output = root == getRank() ? joined(outputs.at(0)) : Tensor();
-    return collectives_.gather(output.defined() ? output.data_ptr() : nullptr, input.const_data_ptr(),
-                               call_of(input.numel(), input, root, nullptr), {output, input});
-  }
-  WorkPtr scatter(std::vector<Tensor>& outputs, std::vector<std::vector<Tensor>>& inputs,
-                  const c10d::ScatterOptions& options) override {
-    const Tensor output = only_one(outputs);
-    const int root = static_cast<int>(options.rootRank);
-    const Tensor input = root == getRank() ? joined(inputs.at(0)) : Tensor();
-    return collectives_.scatter(output.data_ptr(), input.defined() ? input.const_data_ptr() : nullptr,
-                                call_of(output.numel(), output, root, nullptr), {output, input});
-  }
   WorkPtr barrier(const c10d::BarrierOptions&) override { return collectives_.barrier(); }
   WorkPtr send(std::vector<Tensor>& tensors, int destination, int tag) override {
     return messages_.send(only_one(tensors), destination, tag);

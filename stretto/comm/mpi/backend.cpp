@@ -152,36 +152,6 @@ class Mpi : public c10d::Backend {
       finish(request);
     });
   }
-  // The parts at the root are those of one tensor.
-  WorkPtr gather(std::vector<std::vector<Tensor>>& outputs, std::vector<Tensor>& inputs,
-                 const c10d::GatherOptions& options) override {
-    const Tensor input = only_one(inputs);
-    const int root = static_cast<int>(options.rootRank);
-    const Tensor output = root == getRank() ? outputs.at(0).at(0) : Tensor();
-    return start({output, input}, [this, output, input, root] {
-      const int count = count_of(input.numel());
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Igather(input.const_data_ptr(), count, byte_type(input),
-                        output.defined() ? output.data_ptr() : nullptr, count, byte_type(input), root, comm(),
-                        &request),
-            "MPI_Igather");
-      finish(request);
-    });
-  }
-  WorkPtr scatter(std::vector<Tensor>& outputs, std::vector<std::vector<Tensor>>& inputs,
-                  const c10d::ScatterOptions& options) override {
-    const Tensor output = only_one(outputs);
-    const int root = static_cast<int>(options.rootRank);
-    const Tensor input = root == getRank() ? inputs.at(0).at(0) : Tensor();
-    return start({output, input}, [this, output, input, root] {
-      const int count = count_of(output.numel());
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Iscatter(input.defined() ? input.const_data_ptr() : nullptr, count, byte_type(output),
-                         output.data_ptr(), count, byte_type(output), root, comm(), &request),
-            "MPI_Iscatter");
-      finish(request);
-    });
-  }
   WorkPtr barrier(const c10d::BarrierOptions&) override {
     return start({}, [this] {
       MPI_Request request = MPI_REQUEST_NULL;
