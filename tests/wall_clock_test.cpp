@@ -14,6 +14,7 @@ namespace stretto {
 namespace {
 
 const std::set<std::string> shows_time = {
+    "base/log.cpp",                        // the times of log lines
     "programs/stretto/checkpoints.cpp",    // when each was saved
     "programs/stretto/flair_results.cpp",  // the times of log lines
     "launch/output/rank_output.cpp",       // the times of log lines

@@ -6,9 +6,8 @@
 #include <memory>
 #include <mutex>
 
+#include <fmt/chrono.h>
 #include <poll.h>
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "stretto/base/held_file.h"
@@ -35,27 +34,6 @@ void write_to(int fd, std::string_view text) noexcept {
   }
 }
 
-// A spdlog sink that writes through base/files.
-class FileSink : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  FileSink(const std::filesystem::path& path, bool hold) : file_(path, hold) {}
-
-  void release() {
-    const std::lock_guard lock(mutex_);
-    file_.release();
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    file_.write({line.data(), line.size()});
-  }
-  void flush_() override {}
-
-  HeldFile file_;
-};
-
 // Escapes control characters, which may come from data and which terminals interpret, except newlines and tabs.
 std::string printable(std::string_view text) {
   std::string safe;
@@ -75,10 +53,23 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
+// "2026-01-31 12:00:00.123", local time.
+std::string log_time() {
+  const auto now = std::chrono::system_clock::now();
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(now)),
+                     milliseconds);
+}
+
+const char* name_of(Level level) {
+  if (level == Level::error) return "error";
+  return level == Level::warning ? "warning" : "info";
+}
+
 struct State {
   std::mutex mutex;
-  std::shared_ptr<spdlog::logger> file;
-  std::shared_ptr<FileSink> sink;        // of `file`
+  std::unique_ptr<HeldFile> file;        // none: no log file is open
   std::unique_ptr<StreamWriter> writer;  // to stderr; none: it is written to directly
   bool file_failed = false;
   Output output;
@@ -86,7 +77,15 @@ struct State {
   bool prints_info = true;
   bool live = false;  // the terminal shows a live line
 
-  // REQUIRES: the mutex is held.
+  // REQUIRES for all functions: the mutex is held.
+  void write_to_file(std::string_view line) {
+    if (!file) return;
+    try {
+      file->write(fmt::format("{} {}\n", log_time(), line));
+    } catch (const std::exception& error) {
+      report_file_error(error.what());
+    }
+  }
   void show(std::string_view line) {
     if (output) return output(line);
     const bool clear = live || ::isatty(STDERR_FILENO) == 1;
@@ -106,32 +105,22 @@ State& state() {
   return instance;
 }
 
-spdlog::level::level_enum spdlog_level(Level level) {
-  if (level == Level::error) return spdlog::level::err;
-  return level == Level::warning ? spdlog::level::warn : spdlog::level::info;
-}
-
 void write_locked(State& to, Level level, std::string_view line) {
-  if (to.file) to.file->log(spdlog_level(level), line);
-  if (level == Level::info && !to.prints_info) return;
-  const char* mark = level == Level::error     ? "stretto: error: "
-                     : level == Level::warning ? "stretto: warning: "
-                                               : "";
-  const std::string rank = to.rank == 0 || level == Level::info ? "" : fmt::format("[rank {}] ", to.rank);
-  to.show(fmt::format("{}{}{}", rank, mark, line));
+  to.write_to_file(fmt::format("{} {}", name_of(level), line));
+  if (level == Level::info) {
+    if (to.prints_info) to.show(line);
+    return;
+  }
+  const std::string rank = to.rank == 0 ? "" : fmt::format("[rank {}] ", to.rank);
+  to.show(fmt::format("{}stretto: {}: {}", rank, name_of(level), line));
 }
 
 void open_log(const std::filesystem::path& path, bool hold) {
-  auto sink = std::make_shared<FileSink>(path, hold);
-  auto logger = std::make_shared<spdlog::logger>("stretto", sink);
-  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %v");
-  logger->info("======== start of process {} ========", ::getpid());
-  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
-  logger->set_error_handler([](const std::string& reason) { state().report_file_error(reason); });
+  auto file = std::make_unique<HeldFile>(path, hold);
   const std::lock_guard lock(state().mutex);
-  state().file = std::move(logger);
-  state().sink = std::move(sink);
+  state().file = std::move(file);
   state().file_failed = false;
+  state().write_to_file(fmt::format("======== start of process {} ========", ::getpid()));
 }
 
 }  // namespace
@@ -147,9 +136,9 @@ void open_held_file(const std::filesystem::path& path) { open_log(path, /*hold=*
 
 void release_file() {
   const std::lock_guard lock(state().mutex);
-  if (!state().sink) return;
+  if (!state().file) return;
   try {
-    state().sink->release();
+    state().file->release();
   } catch (const std::exception& error) {
     state().report_file_error(error.what());
   }
