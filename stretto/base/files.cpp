@@ -181,6 +181,20 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
+std::string read_if_there(const std::filesystem::path& path) {
+  std::error_code other;  // which read_file reports
+  const bool missing = std::filesystem::status(path, other).type() == std::filesystem::file_type::not_found;
+  return missing ? "" : read_file(path);
+}
+
+std::string read_if_readable(const std::filesystem::path& path) {
+  try {
+    return read_if_there(path);
+  } catch (const IoError&) {
+    return "";
+  }
+}
+
 void write_file_atomic(const std::filesystem::path& path,
                        const std::function<void(const WritePiece&)>& fill) {
   const std::filesystem::path folder = folder_of(path);

@@ -19,6 +19,12 @@ namespace stretto {
 // read with MappedFile, which refuses pipes: several processes read them, some more than once.
 std::string read_file(const std::filesystem::path& path);
 
+// The same; "" if there is no such file.
+std::string read_if_there(const std::filesystem::path& path);
+
+// The same; "" also for a file that cannot be read: for what the system reports in /proc and /sys.
+std::string read_if_readable(const std::filesystem::path& path);
+
 // Writes `content` atomically and durably: after any failure `path` has either its old or its new content. (A temporary
 // file in the same folder, fsync, rename, fsync of the folder.)
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
