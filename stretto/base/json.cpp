@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/strings.h"
 
 namespace stretto {
 namespace {
@@ -65,6 +66,15 @@ std::optional<int64_t> whole_number(const nlohmann::json& value) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return std::nullopt;
   return value.get<int64_t>();
+}
+
+void each_json_line(
+    std::string_view text,
+    const std::function<void(std::string_view line, const nlohmann::ordered_json& object)>& take) {
+  for (const std::string_view line : split(text, '\n')) {
+    const auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object()) take(line, object);
+  }
 }
 
 nlohmann::json read_json(const std::filesystem::path& path) {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -19,5 +21,26 @@ nlohmann::json read_json(const std::filesystem::path& path);
 
 // The value if it is an integer that fits; else nullopt. json::get() would truncate fractions and wrap around.
 std::optional<int64_t> whole_number(const nlohmann::json& value);
+
+// A member of an object that may be missing, of another type or damaged: a number, else nullopt; text, else "".
+template <class Json>
+std::optional<double> number_in(const Json& object, const std::string& name) {
+  if (!object.is_object()) return std::nullopt;
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? std::optional(found->template get<double>())
+                                                     : std::nullopt;
+}
+template <class Json>
+std::string text_in(const Json& object, const std::string& name) {
+  if (!object.is_object()) return "";
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->template get<std::string>() : "";
+}
+
+// Calls `take` for each line of JSON Lines that holds an object. Others are skipped: a running process may have written half of
+// the last line.
+void each_json_line(
+    std::string_view text,
+    const std::function<void(std::string_view line, const nlohmann::ordered_json& object)>& take);
 
 }  // namespace stretto

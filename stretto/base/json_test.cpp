@@ -57,6 +57,28 @@ TEST(Json, WholeNumbersAreNotConverted) {
   EXPECT_EQ(whole_number("1"), std::nullopt);
 }
 
+TEST(Json, MembersOfAnotherTypeCountAsMissing) {
+  const nlohmann::json object = {{"n", 0.5}, {"t", "x"}, {"list", {1}}};
+  EXPECT_EQ(number_in(object, "n"), 0.5);
+  EXPECT_EQ(number_in(object, "t"), std::nullopt);
+  EXPECT_EQ(number_in(object, "none"), std::nullopt);
+  EXPECT_EQ(number_in(nlohmann::json(), "n"), std::nullopt);
+  EXPECT_EQ(text_in(object, "t"), "x");
+  EXPECT_EQ(text_in(object, "n"), "");
+  EXPECT_EQ(text_in(nlohmann::json::array(), "t"), "");
+}
+
+TEST(Json, LinesThatAreNoObjectsAreSkipped) {
+  std::vector<std::string> lines, names;
+  each_json_line("{\"b\":1,\"a\":2}\nnot json\n[1]\n\n{\"c\":3}\n{\"d\":",
+                 [&](auto line, const auto& object) {
+                   lines.emplace_back(line);
+                   for (const auto& [name, value] : object.items()) names.push_back(name);
+                 });
+  EXPECT_THAT(lines, testing::ElementsAre("{\"b\":1,\"a\":2}", "{\"c\":3}"));
+  EXPECT_THAT(names, testing::ElementsAre("b", "a", "c"));
+}
+
 TEST(Json, SizeIsBounded) {
   EXPECT_THAT(
       [] { parse_json(std::string((size_t{256} << 20) + 1, ' '), "a.json"); },

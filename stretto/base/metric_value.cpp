@@ -1,6 +1,7 @@
 #include "stretto/base/metric_value.h"
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,14 @@ nlohmann::ordered_json metric_json(const std::string& name, double value) {
   if (is_count(name, value)) return static_cast<int64_t>(value);
   if (std::isfinite(value)) return value;
   return number_text(value);
+}
+
+std::optional<double> metric_of_json(const nlohmann::ordered_json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf") return std::numeric_limits<double>::infinity();
+  if (value == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nullopt;
 }
 
 std::string metric_text(const std::string& name, double value) {

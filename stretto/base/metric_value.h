@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,9 @@ namespace stretto {
 // The value of a metric for JSON: a number of samples (total, or a name that ends with _total, as in SQuAD's scripts)
 // is an integer; "nan", "inf" and "-inf" are text, for which JSON has no numbers.
 nlohmann::ordered_json metric_json(const std::string& name, double value);
+
+// What metric_json() wrote; nullopt for anything else.
+std::optional<double> metric_of_json(const nlohmann::ordered_json& value);
 
 // The same for messages, after its name: "f1 81.4000", "HasAns_total 36".
 std::string metric_text(const std::string& name, double value);

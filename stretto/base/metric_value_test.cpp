@@ -24,5 +24,13 @@ TEST(MetricValue, OthersAreNot) {
   EXPECT_EQ(metric_json("total", -INFINITY), "-inf");
 }
 
+TEST(MetricValue, IsReadBack) {
+  for (const double value : {0.25, 36.0, HUGE_VAL, -HUGE_VAL})
+    EXPECT_EQ(metric_of_json(metric_json("total", value)), value);
+  EXPECT_TRUE(std::isnan(metric_of_json(metric_json("loss", NAN)).value()));
+  EXPECT_EQ(metric_of_json("fine"), std::nullopt);
+  EXPECT_EQ(metric_of_json(nullptr), std::nullopt);
+}
+
 }  // namespace
 }  // namespace stretto

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "stretto/base/json.h"
+
 namespace stretto::report {
 namespace {
 
@@ -55,6 +57,11 @@ std::string tick_text(const Axis& axis, double tick) {
 std::string value_text(double value) {
   if (std::abs(value) >= 1e4 && std::abs(value) < 1e9) return grouped(fmt::format("{:.0f}", value));
   return fmt::format("{:.4g}", value);
+}
+
+std::string value_text_in(const nlohmann::json& object, const std::string& name) {
+  const auto value = number_in(object, name);
+  return value ? value_text(*value) : "";
 }
 
 }  // namespace stretto::report

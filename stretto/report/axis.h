@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 namespace stretto::report {
 
 // A range of values with marks at round numbers.
@@ -22,5 +24,8 @@ std::string tick_text(const Axis& axis, double tick);
 
 // A value for legends: 4 significant digits.
 std::string value_text(double value);
+
+// The same of a member of `object`; "" if there is no such number.
+std::string value_text_in(const nlohmann::json& object, const std::string& name);
 
 }  // namespace stretto::report

@@ -88,12 +88,6 @@ std::string script_json(const nlohmann::json& json) {
   return text;
 }
 
-std::string number_text_of(const nlohmann::json& object, const std::string& name) {
-  return object.is_object() && object.contains(name) && object[name].is_number()
-             ? value_text(object[name].get<double>())
-             : "";
-}
-
 std::string row(const std::string& name, const std::vector<std::string>& values, bool numeric) {
   if (std::ranges::all_of(values, &std::string::empty)) return "";
   std::string text = fmt::format("<tr><th scope=\"row\">{}</th>", esc(name));
@@ -137,13 +131,13 @@ std::string results_rows(const std::vector<RunData>& runs, nlohmann::json RunDat
   std::string rows;
   for (const std::string& name : names)
     rows += row_of(runs, prefix + name, true,
-                   [&](const RunData& run) { return number_text_of(run.*results, name); });
+                   [&](const RunData& run) { return value_text_in(run.*results, name); });
   return rows;
 }
 
 // "epoch 2, by accuracy": other metrics may have been better in another evaluation.
 std::string best_model(const RunData& run) {
-  const std::string epoch = number_text_of(run.summary, "best_epoch");
+  const std::string epoch = value_text_in(run.summary, "best_epoch");
   if (epoch.empty()) return "";
   const auto monitor = run.settings.find("checkpoint.monitor");
   return fmt::format("epoch {}, by {}", epoch, monitor == run.settings.end() ? "loss" : monitor->second);
@@ -164,14 +158,13 @@ std::string summary_section(const std::vector<RunData>& runs) {
       row_of(runs, "state", true, [](const RunData& run) { return std::string(state_name(run.state)); });
   rows += row_of(runs, "steps", true,
                  [](const RunData& run) { return value_text(static_cast<double>(run.steps())); });
-  rows +=
-      row_of(runs, "ranks", true, [](const RunData& run) { return number_text_of(run.summary, "ranks"); });
+  rows += row_of(runs, "ranks", true, [](const RunData& run) { return value_text_in(run.summary, "ranks"); });
   rows += row_of(runs, "time", true, [](const RunData& run) {
-    const std::string seconds = number_text_of(run.summary, "seconds");
+    const std::string seconds = value_text_in(run.summary, "seconds");
     return seconds.empty() ? "" : human_duration(run.summary["seconds"]);
   });
   rows += row_of(runs, "samples/s", true,
-                 [](const RunData& run) { return number_text_of(run.summary, "samples_per_second"); });
+                 [](const RunData& run) { return value_text_in(run.summary, "samples_per_second"); });
   rows += row_of(runs, "last training loss", true, [](const RunData& run) {
     const auto loss = run.last("loss");
     return loss ? value_text(*loss) : "";

@@ -1,73 +1,37 @@
 #include "stretto/report/run_data.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
 
 #include <sys/stat.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/json.h"
+#include "stretto/base/metric_value.h"
 #include "stretto/base/strings.h"
 #include "stretto/settings/yaml.h"
 
 namespace stretto::report {
 namespace {
 
-std::string read_if_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) ? read_file(path) : "";
-}
-
 nlohmann::json object_in(const std::filesystem::path& path) {
   auto object = nlohmann::json::parse(read_if_there(path), nullptr, /*allow_exceptions=*/false);
   return object.is_object() ? object : nlohmann::json();
 }
 
-std::optional<double> number_of(const nlohmann::json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (!value.is_string()) return std::nullopt;
-  const std::string text = value;
-  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  return std::nullopt;
-}
-
 void read_metrics(const std::string& text, RunData& run) {
-  for (const std::string_view line : split(text, '\n')) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
-    RunData::Point point;
-    point.step = record["step"];
-    if (record.contains("epoch")) point.epoch = number_of(record["epoch"]).value_or(0);
+  each_json_line(text, [&](auto, const auto& record) {
+    const auto step = number_in(record, "step");
+    if (!step) return;
+    RunData::Point point{static_cast<int64_t>(*step), number_in(record, "epoch").value_or(0), 0};
     for (const auto& [name, value] : record.items()) {
-      const auto number = number_of(value);
-      if (!number || name == "step" || name == "epoch") continue;
+      const auto number = metric_of_json(value);
+      if (!number || name == "step" || name == "epoch" || name == "time") continue;
       point.value = *number;
       run.metrics[name].push_back(point);
     }
-  }
-}
-
-std::string text_of(const settings::YamlNode& node) {
-  if (node.kind == settings::YamlNode::Kind::scalar) return node.text;
-  if (node.kind == settings::YamlNode::Kind::null) return "null";
-  std::string text;
-  for (const settings::YamlNode& child : node.children) text += (text.empty() ? "" : ", ") + text_of(child);
-  return "[" + text + "]";
-}
-
-void flatten(const settings::YamlNode& node, const std::string& prefix,
-             std::map<std::string, std::string>& settings) {
-  for (const settings::YamlNode& child : node.children) {
-    if (child.kind == settings::YamlNode::Kind::mapping) {
-      flatten(child, prefix + child.key + ".", settings);
-    } else {
-      settings[prefix + child.key] = text_of(child);
-    }
-  }
+  });
 }
 
 std::string name_of(const std::filesystem::path& folder) {
@@ -121,19 +85,22 @@ void require_folder(const std::filesystem::path& folder) {
   throw ConfigError("there is no folder {}", folder.string());
 }
 
-RunData read_run(const std::filesystem::path& folder) {
+void require_run(const std::filesystem::path& folder) {
   require_folder(folder);
-  if (!is_run(folder)) {
-    throw ConfigError(
-        "{} is not the output folder of a run: it holds no config.yaml with metrics.jsonl or logger_logs; a run writes them with its first step",
-        folder.string());
-  }
+  if (is_run(folder)) return;
+  throw ConfigError(
+      "{} is not the output folder of a run: it holds no config.yaml with metrics.jsonl or logger_logs; a run writes them with its first step",
+      folder.string());
+}
+
+RunData read_run(const std::filesystem::path& folder) {
+  require_run(folder);
   RunData run;
   run.folder = folder;
   run.name = name_of(folder);
   run.config = read_if_there(folder / "config.yaml");
   try {
-    flatten(settings::parse_yaml(run.config, "config.yaml"), "", run.settings);
+    run.settings = settings::texts_by_name(settings::parse_yaml(run.config, "config.yaml"));
   } catch (const ConfigError&) {
     // a file that was edited: shown as text only
   }

@@ -43,6 +43,9 @@ void require_folder(const std::filesystem::path& folder);
 
 bool is_run(const std::filesystem::path& folder);
 
+// Throws ConfigError unless `folder` is the output folder of a run.
+void require_run(const std::filesystem::path& folder);
+
 // Whether a process of this host has locked the run's folder, as a run does while it lasts.
 bool is_running(const std::filesystem::path& folder);
 

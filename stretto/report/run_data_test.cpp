@@ -25,7 +25,7 @@ class RunDataTest : public ::testing::Test {
     write_file_atomic(folder / "config.yaml", config);
     write_file_atomic(
         folder / "metrics.jsonl",
-        "{\"step\":10,\"epoch\":0.5,\"loss\":0.75,\"lr\":0.1}\n{\"step\":20,\"epoch\":1,\"loss\":\"nan\"}\n"
+        "{\"step\":10,\"epoch\":0.5,\"time\":9.5,\"loss\":0.75,\"lr\":0.1}\n{\"step\":20,\"epoch\":1,\"loss\":\"nan\"}\n"
         "not json\n[1]\n{\"step\":20,\"epoch\":1,\"eval_f1\":0.5}\n{\"step\":30,\"lo");
     return folder;
   }

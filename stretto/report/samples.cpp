@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::report {
@@ -10,10 +11,6 @@ namespace {
 
 constexpr size_t longest_text = 300;
 constexpr int64_t most_lines = 1'000'000;
-
-std::string text_in(const nlohmann::json& object, const char* name) {
-  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : "";
-}
 
 // The lines of a file by number, for the samples that have no text.
 void read_lines(const std::filesystem::path& file, std::vector<Samples::Sample>& samples) {
@@ -45,7 +42,7 @@ Samples read_samples(const RunData& run, size_t most) {
     }
     sample.label = text_in(record, "label");
     sample.gold = text_in(record, "gold");
-    if (record.contains("score") && record["score"].is_number()) sample.score = record["score"];
+    sample.score = number_in(record, "score").value_or(sample.score);
     if (sample.gold.empty()) continue;
     ++samples.labelled;
     samples.wrong += sample.wrong();

@@ -172,6 +172,24 @@ bool is_closed_quote(const std::string& text, const YAML::Mark& mark) {
   return false;
 }
 
+std::string text_of(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::scalar) return node.text;
+  if (node.kind == YamlNode::Kind::null) return "null";
+  std::string text;
+  for (const YamlNode& child : node.children) text += (text.empty() ? "" : ", ") + text_of(child);
+  return "[" + text + "]";
+}
+
+void add_texts(const YamlNode& node, const std::string& prefix, std::map<std::string, std::string>& texts) {
+  for (const YamlNode& child : node.children) {
+    if (child.kind == YamlNode::Kind::mapping) {
+      add_texts(child, prefix + child.key + ".", texts);
+    } else {
+      texts[prefix + child.key] = text_of(child);
+    }
+  }
+}
+
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view wanted) const {
@@ -204,6 +222,12 @@ YamlNode parse_yaml(const std::string& text, const std::string& name) {
   if (last && !is_closed_quote(text, *last))
     throw ConfigError("{}: this quote is never closed", builder.place(*last));
   return builder.take();
+}
+
+std::map<std::string, std::string> texts_by_name(const YamlNode& document) {
+  std::map<std::string, std::string> texts;
+  add_texts(document, "", texts);
+  return texts;
 }
 
 }  // namespace stretto::settings

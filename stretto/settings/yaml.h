@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,5 +27,8 @@ struct YamlNode {
 // invalid YAML and for what is not supported: more than 1 MiB, more than 32 levels, no document or several, duplicate
 // keys, keys that are not plain text, tags, aliases, control characters, tabs in the indentation.
 YamlNode parse_yaml(const std::string& text, const std::string& name);
+
+// The values of a document by dotted name, as they are written: {"optimizer.lr": "0.1", "track.tags": "[a, b]"}.
+std::map<std::string, std::string> texts_by_name(const YamlNode& document);
 
 }  // namespace stretto::settings

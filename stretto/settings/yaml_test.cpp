@@ -9,7 +9,9 @@ namespace stretto::settings {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
@@ -24,6 +26,11 @@ TEST(Yaml, KeepsTextAndPlaces) {
   EXPECT_EQ(c->children[1].place, "r.yaml:4:10");
   EXPECT_EQ(root.find("b")->find("d")->kind, YamlNode::Kind::null);
   EXPECT_EQ(root.find("z"), nullptr);
+}
+
+TEST(Yaml, TextsByName) {
+  EXPECT_THAT(texts_by_name(parse_yaml("a: {b: 5e-5, c: [x, \"y\"]}\nd:\n", "r.yaml")),
+              ElementsAre(Pair("a.b", "5e-5"), Pair("a.c", "[x, y]"), Pair("d", "null")));
 }
 
 void refuses(const std::string& text, const std::string& begin, const std::string& reason) {
