@@ -1,7 +1,6 @@
 #include "stretto/base/progress_bar.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,31 +12,52 @@
 namespace stretto {
 namespace {
 
-constexpr auto first_shown = std::chrono::milliseconds(500), redraw = std::chrono::milliseconds(100);
-constexpr auto between_lines = std::chrono::seconds(10);
+using std::chrono::milliseconds;
+
+milliseconds period_of(bool live, const std::string& unit) {
+  return live ? milliseconds(100) : unit == "bytes" ? milliseconds(2000) : milliseconds(10000);
+}
 
 }  // namespace
 
-std::string bar_line(const std::string& what, int64_t done, int64_t total, const std::string& unit,
-                     double seconds_left, int columns) {
-  const double share =
-      total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
+std::string bar_line(const std::string& what, double share, const std::vector<std::string>& parts,
+                     int columns, int widest) {
+  constexpr int narrowest = 6;
+  const int room = std::max(columns - 1, 0);  // a full line wraps on some terminals
   const std::string percent = fmt::format("{:3.0f} %", std::floor(share * 100));
-  const std::string count = fmt::format("{}/{} {}", done, total, unit);
-  const std::string left = fmt::format(" | {} left", human_duration(seconds_left));
-  const auto room = static_cast<size_t>(std::max(columns - 1, 0));  // a full line wraps on some terminals
-  constexpr int widest = 24, narrowest = 6;
-  const std::array lines = {fmt::format("{} {} {{}} {}{}", what, percent, count, left),
-                            fmt::format("{} {} {{}} {}", what, percent, count),
-                            fmt::format("{} {} {{}}", what, percent)};
-  for (const std::string& line : lines) {
-    const auto cells = static_cast<int64_t>(room) - static_cast<int64_t>(line.size() - 2) - 2;
-    if (cells < narrowest) continue;
-    const size_t place = line.rfind("{}");
-    return line.substr(0, place) + progress_cells(share, static_cast<int>(std::min<int64_t>(cells, widest))) +
-           line.substr(place + 2);
+  const std::string start = what.empty() ? percent : what + " " + percent;
+  int left = room - static_cast<int>(start.size()) - 3 - narrowest;  // 3: a blank and the brackets
+  if (left < 0) return (what.empty() ? percent : percent + " " + what).substr(0, static_cast<size_t>(room));
+  std::string rest;
+  for (const std::string& part : parts) {
+    const std::string more = (rest.empty() ? " " : " | ") + part;
+    if (static_cast<int>(more.size()) > left) break;
+    left -= static_cast<int>(more.size());
+    rest += more;
   }
-  return fmt::format("{} {}", percent, what).substr(0, room);
+  return start + " " + progress_cells(share, std::min(narrowest + left, widest)) + rest;
+}
+
+double share_of(int64_t done, int64_t total) {
+  return total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0;
+}
+
+void Pace::start(int64_t done) {
+  if (first_) return;
+  first_ = done;
+  start_ = Clock::now();
+}
+
+std::optional<double> Pace::seconds_left(int64_t done, int64_t total) const {
+  if (!first_ || done <= *first_) return std::nullopt;
+  const std::chrono::duration<double> spent = Clock::now() - start_;
+  return spent.count() / static_cast<double>(done - *first_) * static_cast<double>(total - done);
+}
+
+std::string count_text(int64_t done, int64_t total, const std::string& unit) {
+  if (unit == "bytes")
+    return human_bytes(static_cast<double>(done)) + "/" + human_bytes(static_cast<double>(total));
+  return fmt::format("{}/{} {}", done, total, unit);
 }
 
 ProgressBar::ProgressBar(std::string what, int64_t total, std::string unit)
@@ -45,10 +65,18 @@ ProgressBar::ProgressBar(std::string what, int64_t total, std::string unit)
       unit_(std::move(unit)),
       total_(total),
       live_(progress_terminal() >= 0),
-      next_(start_ + (live_ ? Clock::duration(first_shown) : Clock::duration(between_lines))) {}
+      period_(period_of(live_, unit_)),
+      next_(Clock::now() + (live_ ? milliseconds(500) : period_)) {
+  pace_.start(0);
+}
 
 ProgressBar::~ProgressBar() {
   if (live_ && shown_) log::live("");
+}
+
+void ProgressBar::describe(std::string what) {
+  const std::lock_guard guard(mutex_);
+  what_ = std::move(what);
 }
 
 void ProgressBar::add(int64_t count) {
@@ -56,15 +84,14 @@ void ProgressBar::add(int64_t count) {
   done_ += count;
   const auto now = Clock::now();
   if (now < next_) return;
-  const std::chrono::duration<double> spent = now - start_;
-  const double left =
-      done_ > 0 ? spent.count() / static_cast<double>(done_) * static_cast<double>(total_ - done_) : 0;
-  next_ = now + (live_ ? Clock::duration(redraw) : Clock::duration(between_lines));
+  next_ = now + period_;
   shown_ = true;
+  const std::string done = count_text(done_, total_, unit_);
+  const std::string left = human_duration(pace_.seconds_left(done_, total_).value_or(0)) + " left";
   if (live_) {
-    log::live(bar_line(what_, done_, total_, unit_, left, progress_columns()));
+    log::live(bar_line(what_, share_of(done_, total_), {done, left}, progress_columns()));
   } else {
-    log::info("{}: {}/{} {}, {} left", what_, done_, total_, unit_, human_duration(left));
+    log::info("{}: {}, {}", what_, done, left);
   }
 }
 

@@ -3,33 +3,60 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace stretto {
 
-// "evaluating  34 % [####--------] 34/100 batches | 12s left", fitted to `columns` characters.
-std::string bar_line(const std::string& what, int64_t done, int64_t total, const std::string& unit,
-                     double seconds_left, int columns);
+// "evaluating  34 % [####--------] 34/100 batches | 12s left": `what` (may be empty), the share done (0 to 1), a bar and `parts`,
+// the most important first. Fitted to `columns` characters: as many parts as have room beside the narrowest bar, which then takes
+// what is left, up to `widest` cells.
+std::string bar_line(const std::string& what, double share, const std::vector<std::string>& parts,
+                     int columns, int widest = 24);
+
+// The part of a piece of work that is done, 0 to 1.
+double share_of(int64_t done, int64_t total);
+
+// The time left of a piece of work, by the time that the part of it since start() took.
+class Pace {
+ public:
+  // The first call counts: `done` were done before.
+  void start(int64_t done);
+  // nullopt until something was done.
+  std::optional<double> seconds_left(int64_t done, int64_t total) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::optional<int64_t> first_;
+  Clock::time_point start_;
+};
+
+// "34/100 batches"; of the unit "bytes", "1.5 MiB/2.0 GiB".
+std::string count_text(int64_t done, int64_t total, const std::string& unit);
 
 // Shows how far a piece of work has come while this object lives: on a terminal as a live line, which disappears at the
-// end; elsewhere as a log line every 10 s. Work that takes less than half a second is not shown. Thread-safe.
+// end; elsewhere as a log line every 10 s, of bytes every 2 s. Work that takes less than half a second is not shown. Thread-safe.
 class ProgressBar {
  public:
-  // `what`: "tokenising reviews.tsv"; `unit`: what `total` counts, "texts".
+  // `what`: "tokenising reviews.tsv"; `unit`: what `total` counts, "texts", "bytes".
   ProgressBar(std::string what, int64_t total, std::string unit);
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
   ~ProgressBar();
 
   void add(int64_t count = 1);
+  void describe(std::string what);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  const std::string what_, unit_;
+  std::string what_;
+  const std::string unit_;
   const int64_t total_;
   const bool live_;
-  const Clock::time_point start_ = Clock::now();
+  const Clock::duration period_;
+  Pace pace_;
   std::mutex mutex_;
   int64_t done_ = 0;
   Clock::time_point next_;

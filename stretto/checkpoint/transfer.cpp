@@ -114,7 +114,7 @@ std::string broadcast_file(Group& group, const std::filesystem::path& source,
     const Tensor chunk = file ? file->chunk(begin, bytes) : at::empty({bytes}, at::kByte);
     group.broadcast(chunk, 0).wait();
     if (copy) copy->add(chunk);
-    bar.add(bytes >> 20);
+    bar.add(bytes);
   });
   return copy ? copy->finish() : file ? file->failure() : "";
 }
@@ -171,7 +171,7 @@ ReadableCheckpoint::ReadableCheckpoint(Group& group, const std::filesystem::path
   }
   if (group.rank() == 0)
     log::info("fetching   {}: {} does not have it", checkpoint.string(), shared.place(shared.apart()[0]));
-  ProgressBar bar("fetching " + checkpoint.string(), list.at("bytes").get<int64_t>() >> 20, "MiB");
+  ProgressBar bar("fetching " + checkpoint.string(), list.at("bytes").get<int64_t>(), "bytes");
   for (const std::string& name : files) {
     const std::string why =
         broadcast_file(group, checkpoint / name, copied_here_ ? path_ / name : std::filesystem::path(), bar);

@@ -8,8 +8,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
+#include "stretto/base/known_values.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
-#include "stretto/base/terminal.h"
 #include "stretto/report/axis.h"
 
 namespace stretto::report {
@@ -18,11 +19,7 @@ namespace {
 constexpr double silence = 60;  // s without a sign of life after which a run that is not locked is gone
 
 double number(const nlohmann::json& object, const char* name) {
-  return object.contains(name) && object[name].is_number() ? object[name].get<double>() : NAN;
-}
-
-std::string text(const nlohmann::json& object, const char* name) {
-  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : "";
+  return number_in(object, name).value_or(NAN);
 }
 
 const nlohmann::json& values_of(const nlohmann::json& status, const char* name) {
@@ -31,14 +28,8 @@ const nlohmann::json& values_of(const nlohmann::json& status, const char* name) 
 }
 
 std::string value_with_unit(const std::string& name, double value) {
-  if (name == "samples_per_second") return value_text(value) + " samples/s";
-  if (name == "tokens_per_second") return value_text(std::round(value)) + " tokens/s";
-  if (name == "communication") return fmt::format("communication {:.0f} %", value * 100);
-  if (name == "data_wait") return fmt::format("waiting for data {:.0f} %", value * 100);
-  if (name == "memory_mib") return fmt::format("memory {:.0f} MiB", value);
-  if (name == "device_memory_mib") return fmt::format("device memory {:.0f} MiB", value);
-  if (name == "rank_imbalance") return fmt::format("slowest rank {:.2f} x mean", value);
-  return name + " " + value_text(value);
+  const KnownValue* known = find_known_value(name);
+  return known != nullptr && known->text != nullptr ? known->text(value) : name + " " + value_text(value);
 }
 
 // Values side by side, in as many lines as they need.
@@ -70,7 +61,7 @@ std::vector<std::string> last_log_lines(const std::filesystem::path& folder, siz
 }
 
 std::string state_of(const nlohmann::json& status, const std::filesystem::path& folder, double now) {
-  const std::string state = text(status, "state");
+  const std::string state = text_in(status, "state");
   const double age = now - number(status, "updated");
   if (state != "training" && state != "waiting") return state;
   if (is_over(status, folder, now)) return fmt::format("gone without an end, {} ago", human_duration(age));
@@ -94,7 +85,7 @@ nlohmann::json read_status(const std::filesystem::path& folder) {
 }
 
 bool is_over(const nlohmann::json& status, const std::filesystem::path& folder, double now) {
-  const std::string state = text(status, "state");
+  const std::string state = text_in(status, "state");
   if (state != "training" && state != "waiting") return true;
   return now - number(status, "updated") > silence && !is_running(folder);
 }
@@ -103,7 +94,7 @@ std::string top_line(const nlohmann::json& status, double now) {
   const double step = number(status, "step"), total = number(status, "total_steps"),
                left = number(status, "seconds_left");
   const auto& values = values_of(status, "values");
-  std::string line = fmt::format("{} {:.0f}/{:.0f} ({:.0f} %)", text(status, "state"), step, total,
+  std::string line = fmt::format("{} {:.0f}/{:.0f} ({:.0f} %)", text_in(status, "state"), step, total,
                                  total > 0 ? std::floor(step / total * 100) : 0);
   for (const char* name : {"loss", "samples_per_second"}) {
     if (std::isfinite(number(values, name))) line += ", " + value_with_unit(name, number(values, name));
@@ -123,23 +114,19 @@ std::string top_screen(const std::filesystem::path& folder, const TextStyle& sty
   const nlohmann::json status = read_status(folder);
   const auto columns = static_cast<size_t>(style.columns);
   const double step = number(status, "step"), total = number(status, "total_steps");
-  const double done = total > 0 ? step / total : 0;
   std::string screen =
       shorten(fmt::format("{}: {} (process {} on {}, {})", folder.string(), state_of(status, folder, now),
-                          number(status, "pid"), text(status, "host"),
+                          number(status, "pid"), text_in(status, "host"),
                           human_duration(now - number(status, "started"))),
               columns, style.ascii) +
       "\n";
-  const double left = number(status, "seconds_left");
-  const std::string numbers =
-      fmt::format(" step {:.0f}/{:.0f}{}", step, total,
-                  std::isfinite(left) && left > 0 ? ", " + human_duration(left) + " left" : "");
-  const int cells = std::max(6, style.columns - static_cast<int>(numbers.size()) - 9);
-  screen +=
-      shorten(fmt::format("{:3.0f} % {}{}", std::floor(done * 100), progress_cells(done, cells), numbers),
-              columns, style.ascii) +
-      "\n";
-  std::vector<std::string> parts;
+  std::vector<std::string> parts = {fmt::format("step {:.0f}/{:.0f}", step, total)};
+  if (const double left = number(status, "seconds_left"); left > 0)
+    parts.push_back(human_duration(left) + " left");
+  screen += bar_line("", total > 0 ? std::clamp(step / total, 0.0, 1.0) : 0, parts, style.columns + 1,
+                     style.columns) +
+            "\n";
+  parts.clear();
   for (const auto& [name, value] : values_of(status, "values").items()) {
     if (value.is_number()) parts.push_back(value_with_unit(name, value.get<double>()));
   }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "stretto/base/progress_bar.h"
 #include "stretto/track/tracker.h"
 
 namespace stretto {
@@ -34,15 +35,13 @@ class Progress : public Tracker {
 
  private:
   void show(const Record& record);
-  double seconds_left(const Record& record) const;
 
   using Clock = std::chrono::steady_clock;
   Mode mode_;
   std::string monitor_;
   std::pair<std::string, double> metric_;
   int64_t total_steps_ = 0;
-  int64_t first_step_ = -1;
-  Clock::time_point first_time_;
+  Pace pace_;
   Clock::time_point last_drawn_;
 };
 

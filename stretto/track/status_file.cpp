@@ -36,7 +36,8 @@ void replace(const std::filesystem::path& path, const std::string& content) {
 }  // namespace
 
 void StatusFile::begin(const TrackedRun& run) {
-  first_step_ = -1;
+  pace_ = {};
+  last_.reset();
   status_ = {{"state", ""},
              {"host", host_name()},
              {"pid", ::getpid()},
@@ -55,14 +56,12 @@ void StatusFile::save(const std::string& state) {
   status_["state"] = state;
   status_["updated"] = seconds_since_1970();
   saved_ = Clock::now();
-  if (first_step_ >= 0) {
-    status_["step"] = last_.step;
-    status_["epoch"] = last_.epoch;
-    status_["values"] = values_of(last_);
-    const auto steps = static_cast<double>(last_.step - first_step_);
-    const auto left = static_cast<double>(status_["total_steps"].get<int64_t>() - last_.step);
-    const std::chrono::duration<double> spent = saved_ - first_time_;
-    if (steps > 0) status_["seconds_left"] = spent.count() / steps * left;
+  if (last_) {
+    status_["step"] = last_->step;
+    status_["epoch"] = last_->epoch;
+    status_["values"] = values_of(*last_);
+    if (const auto left = pace_.seconds_left(last_->step, status_["total_steps"]))
+      status_["seconds_left"] = *left;
   }
   try {
     replace(path_, status_.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
@@ -74,13 +73,9 @@ void StatusFile::save(const std::string& state) {
 
 void StatusFile::step(const Record& record) {
   constexpr auto interval = std::chrono::milliseconds(500);
-  const auto now = Clock::now();
-  if (first_step_ < 0) {
-    first_step_ = record.step;
-    first_time_ = now;
-  }
+  pace_.start(record.step);
   last_ = record;
-  if (now - saved_ >= interval) save("training");
+  if (Clock::now() - saved_ >= interval) save("training");
 }
 
 void StatusFile::write(const Record& record) {

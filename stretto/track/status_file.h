@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/base/progress_bar.h"
 #include "stretto/track/tracker.h"
 
 namespace stretto {
@@ -32,10 +34,10 @@ class StatusFile : public Tracker {
 
   std::filesystem::path path_;
   nlohmann::ordered_json status_;
-  Record last_;
+  std::optional<Record> last_;
   bool warned_ = false;
-  int64_t first_step_ = -1;
-  Clock::time_point first_time_, saved_;
+  Pace pace_;
+  Clock::time_point saved_;
 };
 
 }  // namespace stretto

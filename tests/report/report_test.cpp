@@ -150,7 +150,7 @@ TEST_F(Reports, TopShowsARunOnOneScreen) {
   write_status(temp_.path() / "a", "training", 1);
   const std::string screen = stretto("top a --once --ascii").out;
   EXPECT_THAT(screen, AllOf(StartsWith("a: training (process 7 on here, "), HasSubstr(" 50 % [####"),
-                            HasSubstr("step 20/40, 1m 33s left\n"), HasSubstr("communication 7 %"),
+                            HasSubstr("step 20/40 | 1m 33s left\n"), HasSubstr("communication 7 %"),
                             HasSubstr("evaluation after step 10\n  accuracy 0.75\n"),
                             HasSubstr("* loss  last 0.025")));
   const auto lines = split(screen, '\n');

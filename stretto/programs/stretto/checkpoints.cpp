@@ -9,11 +9,11 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/programs/arguments/checks.h"
-#include "stretto/programs/stretto/byte_progress.h"
 #include "stretto/programs/stretto/find_checkpoints.h"
 #include "stretto/programs/stretto/verbs.h"
 
@@ -94,7 +94,8 @@ class ReadingProgress {
   explicit ReadingProgress(const std::vector<Checkpoint>& checkpoints)
       : progress_("reading checkpoints",
                   std::transform_reduce(checkpoints.begin(), checkpoints.end(), int64_t{0}, std::plus(),
-                                        [](const Checkpoint& one) { return size_on_disk(one.path); })) {}
+                                        [](const Checkpoint& one) { return size_on_disk(one.path); }),
+                  "bytes") {}
 
   void verify(const Checkpoint& checkpoint) {
     progress_.describe(fmt::format("reading step {}", checkpoint.step));
@@ -102,7 +103,7 @@ class ReadingProgress {
   }
 
  private:
-  ByteProgress progress_;
+  ProgressBar progress_;
 };
 
 int verify_all(const std::filesystem::path& folder) {

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "stretto/base/error.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
-#include "stretto/programs/stretto/byte_progress.h"
 #include "stretto/programs/stretto/find_checkpoints.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/weights/export.h"
@@ -42,7 +42,7 @@ void to_model(const ConvertArguments& arguments) {
       weights::model_bytes(checkpoint_format::read_manifest(checkpoint.path), options.dtype);
   if (!arguments.max_shard_size.empty())
     options.max_shard_bytes = weights::parse_size(arguments.max_shard_size);
-  ByteProgress progress("writing the model", bytes);
+  ProgressBar progress("writing the model", bytes, "bytes");
   weights::export_model(checkpoint.path, arguments.to, options,
                         [&](int64_t written) { progress.add(written); });
   print_result(checkpoint.path, arguments.to, bytes);
@@ -66,7 +66,7 @@ void to_safetensors(const ConvertArguments& arguments) {
                                                         : weights::parse_size(arguments.max_shard_size);
   const weights::PickledModel model(arguments.from);
   const int64_t bytes = model.bytes(arguments.dtype);
-  ByteProgress progress("writing the model", bytes);
+  ProgressBar progress("writing the model", bytes, "bytes");
   model.write(arguments.to, most, arguments.dtype, [&](int64_t written) { progress.add(written); });
   print_result(arguments.from, arguments.to, bytes);
 }
@@ -86,7 +86,7 @@ void to_checkpoint(const ConvertArguments& arguments) {
   }
   const checkpoint_format::Checkpoint state = find_checkpoints(*arguments.state).back();
   const int64_t bytes = weights::checkpoint_bytes(checkpoint_format::read_manifest(state.path));
-  ByteProgress progress("writing the checkpoint", bytes);
+  ProgressBar progress("writing the checkpoint", bytes, "bytes");
   weights::import_model(arguments.from, state.path, arguments.to,
                         [&](int64_t written) { progress.add(written); });
   print_result(arguments.from, arguments.to, bytes);

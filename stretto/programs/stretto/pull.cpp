@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "stretto/base/log.h"
+#include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/arguments/standard_output.h"
-#include "stretto/programs/stretto/byte_progress.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/weights/hub_pull.h"
 
@@ -18,13 +18,13 @@ struct PullArguments {
 };
 
 void run_pull(const PullArguments& arguments) {
-  std::optional<ByteProgress> progress;
+  std::optional<ProgressBar> progress;
   hub::PullEvents events;
   events.start = [&](const std::vector<hub::RemoteFile>& files, int64_t bytes) {
     if (files.empty()) return;
     log::info("{}: {} to fetch, {}", arguments.name, counted(std::ssize(files), "file"),
               human_bytes(static_cast<double>(bytes)));
-    progress.emplace(arguments.name, bytes);
+    progress.emplace(arguments.name, bytes, "bytes");
   };
   events.file = [&](const hub::RemoteFile& file) { progress->describe(file.name); };
   events.received = [&](int64_t bytes) { progress->add(bytes); };

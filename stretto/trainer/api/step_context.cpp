@@ -1,9 +1,7 @@
 #include "stretto/trainer/api/step_context.h"
 
-#include <algorithm>
-#include <array>
-
 #include "stretto/base/error.h"
+#include "stretto/base/known_values.h"
 
 namespace stretto {
 
@@ -27,18 +25,7 @@ ManualOptimization& StepContext::manual() const {
 }
 
 void StepContext::log(const std::string& name, double value, const LogOptions& options) const {
-  constexpr std::array names = {"step",
-                                "epoch",
-                                "loss",
-                                "lr",
-                                "grad_norm",
-                                "samples_per_second",
-                                "tokens_per_second",
-                                "communication",
-                                "data_wait",
-                                "rank_imbalance",
-                                "memory_mib"};
-  if (forward.training && std::ranges::find(names, name) != names.end()) {
+  if (forward.training && find_known_value(name) != nullptr) {
     throw ConfigError("log(\"{}\"): the Trainer logs this name itself; choose another name", name);
   }
   const double weight = options.weight.value_or(static_cast<double>(batch_count));
