@@ -2,8 +2,8 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/track/png.h"
 
 namespace stretto::tfevents {
 namespace {
@@ -56,7 +56,6 @@ enum Dimension { dimension_size = 1 };
 constexpr int32_t session_start = 1, data_class_tensor = 2, type_string = 7;
 constexpr int32_t hparam_string = 1, hparam_bool = 2, hparam_number = 3, status_success = 1,
                   status_failure = 2;
-constexpr int32_t color_rgb = 3;
 
 void append_little_endian(std::string& bytes, uint64_t number, int count) {
   for (int i = 0; i < count; ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
@@ -169,13 +168,26 @@ std::string histogram(double time, int64_t step, const std::string& tag, const H
   });
 }
 
-std::string image(double time, int64_t step, const std::string& tag, const Image& pixels) {
+std::string image(double time, int64_t step, const std::string& tag, const Image& image) {
+  const std::string& png = image.png;
+  // The signature, then the chunk IHDR: width, height, bit depth, colour type (ISO/IEC 15948).
+  constexpr std::string_view begin("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", 16);
+  constexpr size_t width = 16, height = 20, colors = 25;
+  if (!png.starts_with(begin) || png.size() <= colors)
+    throw IoError("image {}: its bytes are not those of a PNG file", tag);
+  const auto number = [&](size_t at) {
+    int32_t value = 0;
+    for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(png[at + i]);
+    return value;
+  };
+  const int type = png[colors];
+  const int channels = ((type & 2) != 0 ? 3 : 1) + ((type & 4) != 0 ? 1 : 0);
   return summary_event(time, step, tag, [&](Writer& value) {
-    Writer image(value, value_image);
-    image.add_int32(image_height, pixels.height);
-    image.add_int32(image_width, pixels.width);
-    image.add_int32(image_colorspace, color_rgb);
-    image.add_bytes(image_bytes, encode_png(pixels));
+    Writer field(value, value_image);
+    field.add_int32(image_height, number(height));
+    field.add_int32(image_width, number(width));
+    field.add_int32(image_colorspace, channels);
+    field.add_bytes(image_bytes, png);
   });
 }
 

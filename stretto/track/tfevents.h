@@ -30,6 +30,7 @@ std::string text(double time, int64_t step, const std::string& tag, const std::s
 
 std::string histogram(double time, int64_t step, const std::string& tag, const Histogram& histogram);
 
+// Throws IoError unless it is a PNG file.
 std::string image(double time, int64_t step, const std::string& tag, const Image& image);
 
 // The hyperparameters of a run, for the page HPARAMS: numbers, flags and texts by name. `metrics`: the curves shown with

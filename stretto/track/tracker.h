@@ -35,10 +35,9 @@ struct Histogram {
   std::vector<double> limits, counts;
 };
 
-// Pixels in rows from the top, three bytes each: red, green, blue.
+// The bytes of a PNG file.
 struct Image {
-  int width = 0, height = 0;
-  std::string pixels;
+  std::string png;
 };
 
 enum class RunEnd { finished, stopped, failed };
