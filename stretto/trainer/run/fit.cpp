@@ -68,11 +68,10 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
       folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
       run_(recipe, module, train, mesh, device),
       step_log_(recipe, world_, trackers),
-      best_(recipe.checkpoint, recipe.origins.label("checkpoint.monitor")),
-      saved_models_(std::move(rules), folder_ ? &*folder_ : nullptr, module),
+      models_(recipe.checkpoint, recipe.origins.label("checkpoint.monitor"), std::move(rules),
+              folder_ ? &*folder_ : nullptr, module),
       evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
       checkpoints_(recipe, world_) {
-  if (folder_) saver_.emplace(*folder_, module);
   if (module.automatic_optimization() && run_.engine().optimizer()->base_rates().lr == 0) {
     log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");
   }
@@ -92,10 +91,9 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
 State Fit::describe_state(int random_writers) {
   State state = run_.state(random_writers);
   step_log_.add_state(state);
-  best_.add_state(state);
+  models_.add_state(state);
   callbacks_.add_state(state);
   evaluator_.add_state(state);
-  saved_models_.add_state(state);
   train_loss_.add_state(state);
   state.scalars["model"] = module_.model_config();
   state.scalars["exported_config"] = module_.exported_config();
@@ -155,28 +153,25 @@ void Fit::begin() {
 
 // Restores the best values of the models that are still on disk. A model whose folder is gone begins again.
 void Fit::resume_models(const State& state) {
-  const std::string has_model = main_rank() && std::filesystem::exists(folder_->model()) ? "yes" : "";
-  if (!world_.broadcast_bytes(has_model, 0).empty()) best_.resume(state);
-  if (saved_models_.empty()) return;
   std::string found;
   if (main_rank()) {
-    for (const bool exists : saved_models_.on_disk()) found += exists ? '1' : '0';
+    for (const bool exists : models_.on_disk()) found += exists ? '1' : '0';
   }
   std::vector<bool> on_disk;
   for (const char exists : world_.broadcast_bytes(found, 0)) on_disk.push_back(exists == '1');
-  saved_models_.resume(state, on_disk);
+  models_.resume(state, on_disk);
 }
 
 // Before the first step. evaluate.sanity_steps: mistakes in validation_step and metrics() end the run here.
 void Fit::evaluate_at_start() {
   if (!evaluator_.in_use()) return;
   if (const auto metrics = evaluator_.check()) {
-    best_.monitor().value(*metrics);
+    models_.monitor().value(*metrics);
     log::info("evaluation checked on {} batches per rank", recipe_.evaluate.sanity_steps);
   }
   if (!recipe_.evaluate.at_start) return;
   at_start_ = evaluator_.evaluate(0);
-  best_.monitor().value(*at_start_);
+  models_.monitor().value(*at_start_);
   log::info("start | {}", one_line(*at_start_));
 }
 
@@ -220,7 +215,7 @@ void Fit::roll_back(const std::string& reason) {
   const State state =
       checkpoints_.roll_back([this](int random_writers) { return describe_state(random_writers); }, reason);
   resume(state);
-  best_.roll_back(state);
+  models_.roll_back(state);
   step_log_.begin(run_.steps_done(), run_.total_steps());
 }
 
@@ -234,24 +229,23 @@ void Fit::require_finite() {
       run_.steps_done(), name);
 }
 
-// Collective, because the weights may have to be gathered; rank 0 writes.
-void Fit::save_models(bool model, bool others) {
-  if (main_rank() && !model) saver_->retry();
-  if (main_rank() && !others) saved_models_.retry();
-  if (!model && !others) return;
+// Saves the models that are `due`, and what could not be written before. Collective, because the weights may have to be gathered;
+// rank 0 writes.
+void Fit::save_models(bool due) {
+  if (!due) {
+    if (main_rank()) models_.retry();
+    return;
+  }
   const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
   require_finite();
   const NamedTensors weights = run_.engine().weights_at_first(recipe_.output);
-  if (main_rank() && model) saver_->save(weights);
-  if (main_rank() && others) saved_models_.save(weights);
+  if (main_rank()) models_.save(weights);
 }
 
 // The model of a run without an evaluation that had a finite metric. It is saved before the last checkpoint,
 // in case the disk has room for one of them only.
 void Fit::save_last_weights() {
-  if (best_.metrics() || saved_last_weights_) return;
-  saved_last_weights_ = true;
-  save_models(true, false);
+  if (models_.keep_last()) save_models(true);
 }
 
 // This runs after the last checkpoint, so that a model that found no room is tried again once a failed
@@ -259,7 +253,7 @@ void Fit::save_last_weights() {
 void Fit::finish_files() {
   const std::string checkpoint = checkpoints_.finish();
   std::vector<std::string> failures;
-  if (main_rank()) failures = {saver_->finish(), saved_models_.finish()};
+  if (main_rank()) failures = models_.finish();
   const bool is_model_there = main_rank() && failures[0].empty() && std::filesystem::exists(folder_->model());
   failures.push_back(checkpoint.empty() || !is_model_there
                          ? checkpoint
@@ -274,16 +268,16 @@ void Fit::evaluate_model(const StepReport& report) {
   step_log_.pause();
   const Metrics metrics = evaluator_.evaluate(report.step, may_be_nonfinite());
   step_log_.write_evaluation(report, metrics);
-  const bool keep = best_.improves(metrics, report.step, report.epoch + 1);
-  log::info("{} | {}{}", place_of(report), one_line(metrics), keep ? " | best so far, kept" : "");
-  if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
   Metrics watched = metrics;
   watched["train_loss"] = train_loss_.take();
-  save_models(keep, saved_models_.improve(watched, report.step, report.epochs));
+  const bool due = models_.improve(metrics, watched["train_loss"], report);
+  log::info("{} | {}{}", place_of(report), one_line(metrics), models_.is_due() ? " | best so far, kept" : "");
+  if (!evaluator_.table().empty()) log::info("{}", evaluator_.table());
+  save_models(due);
   auto& schedule = run_.schedule();
   if (const auto loss = metrics.find("loss"); loss != metrics.end()) schedule.observe_loss(loss->second);
   schedule.observe(schedule.monitor().empty()
-                       ? best_.monitor().value(metrics)
+                       ? models_.monitor().value(metrics)
                        : Monitor("scheduler.monitor", schedule.monitor(), MetricMode::min).value(watched));
   callbacks_.context().evaluation = metrics;
   callbacks_.context().train_loss = watched["train_loss"];
@@ -295,7 +289,7 @@ std::string Fit::may_be_nonfinite() const {
   const EarlyStoppingConfig& config = recipe_.early_stopping;
   if (!config.in_use() || !config.check_finite) return "";
   return config.monitor ? Monitor("early_stopping.monitor", *config.monitor, MetricMode::min).metric()
-                        : best_.monitor().metric();
+                        : models_.monitor().metric();
 }
 
 // Callbacks receive the same metrics on all ranks, but may decide by the clock or a file.
@@ -319,10 +313,8 @@ void Fit::after(const StepReport& report) {
   const auto evaluation = evaluator_.after(report, over());
   if (step_log_.due(report, evaluation) || over() || run_.has_epoch_values()) write_record(report);
   if (evaluation) evaluate_model(report);
-  if (!evaluator_.in_use() && !saved_models_.empty() && (report.epoch_ends || over())) {
-    const Metrics watched = {{"train_loss", train_loss_.take()}};
-    save_models(false, saved_models_.improve(watched, report.step, report.epochs));
-  }
+  if (!evaluator_.in_use() && models_.has_further() && (report.epoch_ends || over()))
+    save_models(models_.improve_without_evaluation(train_loss_.take(), report));
   if (report.epoch_ends) {
     run_.engine().catch_up();
     callbacks_.notify("epoch_end", &Callback::epoch_end);
@@ -337,10 +329,10 @@ void Fit::after(const StepReport& report) {
   result_.stopped = (report.requests.stop || pauses) && !over();
   if (over()) save_last_weights();
   if (!checkpoints_.due(report, evaluation, over(), result_.stopped)) return;
-  save_models(false, false);
+  save_models(false);
   run_.engine().compare_replicas();
   require_finite();
-  checkpoints_.save(describe_state(world_.size()), report, over() || result_.stopped, best_.score());
+  checkpoints_.save(describe_state(world_.size()), report, over() || result_.stopped, models_.score());
   callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
 }
 
@@ -385,9 +377,9 @@ FitResult Fit::run() {
   result_.steps = run_.steps_done();
   result_.total_steps = run_.total_steps();
   result_.seconds = seconds_since(start);
-  result_.best = best_.metrics();
-  result_.best_epoch = best_.epoch();
-  result_.best_step = best_.step();
+  result_.best = models_.metrics();
+  result_.best_epoch = models_.epoch();
+  result_.best_step = models_.step();
   world_.barrier();  // no rank returns before the model is written
   return result_;
 }

@@ -7,11 +7,9 @@
 
 #include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/trainer.h"
-#include "stretto/trainer/folder/best_model.h"
 #include "stretto/trainer/folder/checkpoints.h"
-#include "stretto/trainer/folder/model_saver.h"
+#include "stretto/trainer/folder/kept_models.h"
 #include "stretto/trainer/folder/run_folder.h"
-#include "stretto/trainer/folder/saved_models.h"
 #include "stretto/trainer/records/step_log.h"
 #include "stretto/trainer/run/evaluator.h"
 #include "stretto/trainer/run/training_run.h"
@@ -55,7 +53,7 @@ class Fit {
   void after(const StepReport& report);
   void evaluate_model(const StepReport& report);
   void require_finite();
-  void save_models(bool model, bool others);
+  void save_models(bool due);
   void save_last_weights();
   void finish_files();
   void resume_models(const State& state);
@@ -68,18 +66,15 @@ class Fit {
   Module& module_;
   Callbacks& callbacks_;
   std::optional<RunFolder> folder_;  // at rank 0
-  std::optional<ModelSaver> saver_;  // at rank 0
   TrainingRun run_;
   StepLog step_log_;
-  BestModel best_;
-  SavedModels saved_models_;
+  KeptModels models_;
   TrainLoss train_loss_;
   Evaluator evaluator_;
   std::optional<Metrics> at_start_;  // of the evaluation before the first step, until it is recorded
   Checkpoints checkpoints_;
   FitResult result_;
   bool claimed_folder_ = false;
-  bool saved_last_weights_ = false;
 };
 
 }  // namespace stretto

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "stretto/checkpoint_format/manifest.h"
+#include "stretto/config/model_rule.h"
+#include "stretto/config/recipe.h"
+#include "stretto/tensor/state.h"
+#include "stretto/trainer/folder/model_saver.h"
+#include "stretto/trainer/run/monitor.h"
+#include "stretto/trainer/run/training_run.h"
+
+namespace stretto {
+
+// The models that a run keeps, each the best by a metric: model/ by checkpoint.monitor, or the last weights of a run without
+// evaluations; and those of checkpoint.save_models and Trainer::register_model_saving in models/<name>, with the metric in their
+// state.json. The decisions are the same on all ranks; rank 0 writes.
+class KeptModels {
+ public:
+  // `setting`: what errors call checkpoint.monitor, with the place where it was set. `folder`: null on other ranks than 0, which
+  // call neither save() nor retry(), finish() and on_disk(). Throws ConfigError for two rules of one name and for a metric
+  // without a known direction.
+  KeptModels(const CheckpointConfig& config, const std::string& setting, std::vector<ModelRule> rules,
+             const RunFolder* folder, const Module& module);
+
+  // After an evaluation: whether a model is better than before; then save() must follow. NaN is never better. Throws ConfigError
+  // if a metric is missing.
+  bool improve(const Metrics& metrics, double train_loss, const StepReport& at);
+  // The same in a run without evaluations, for models by the training loss.
+  bool improve_without_evaluation(double train_loss, const StepReport& at);
+  // Whether model/ is to be saved with the last weights, since no evaluation has chosen it; true once.
+  bool keep_last();
+
+  // Writes the models that are to be saved, and what could not be written before.
+  void save(const NamedTensors& weights);
+  void retry();
+  // At the end: as ModelSaver::finish(), of each model, model/ first.
+  std::vector<std::string> finish();
+
+  bool has_further() const { return rules_.size() > 1; }
+
+  // Of model/: whether save() writes it, and its best evaluation.
+  bool is_due() const { return rules_[0].due; }
+  const Monitor& monitor() const { return rules_[0].monitor; }
+  const std::optional<Metrics>& metrics() const { return metrics_; }
+  int64_t step() const { return rules_[0].step; }
+  int64_t epoch() const { return epoch_; }  // 1 is the first
+  // The monitored metric of the last evaluation, unless it was not finite.
+  std::optional<checkpoint_format::Score> score() const;
+
+  void add_state(State& state) const;
+  // `on_disk`: of each model; those that are not begin again.
+  void resume(const State& state, const std::vector<bool>& on_disk);
+  std::vector<bool> on_disk() const;
+  // After a rollback to `state`: restores the last evaluation. The best ones are kept, because their models are still on disk.
+  void roll_back(const State& state);
+
+ private:
+  struct Rule {
+    std::string name;
+    std::string folder;  // in the run folder
+    Monitor monitor;
+    SavingLimits limits = {};
+    std::optional<double> best = {};
+    int64_t step = 0;
+    double epochs = 0;
+    bool due = false;  // save() writes it
+  };
+  static void consider(Rule& rule, const Metrics& metrics, const StepReport& at);
+  bool consider_further(const Metrics& metrics, const StepReport& at);
+  void read_last(const nlohmann::json& saved);
+
+  const RunFolder* folder_;
+  std::vector<Rule> rules_;        // the first one is model/
+  std::deque<ModelSaver> savers_;  // in the order of the rules; empty on other ranks than 0
+  std::optional<Metrics> metrics_;
+  int64_t epoch_ = 0;
+  std::optional<double> last_;
+  bool kept_last_ = false;
+};
+
+}  // namespace stretto
