@@ -51,7 +51,7 @@ CASES = {
     "sgd_bf16": {"precision": "bf16", "optimizer": "{type: SGD, lr: 1.0e-1, momentum: 0.9, weight_decay: 0.01}"},
 }
 LITE_CASES = ["own", "torch"]
-TIMINGS = {"samples_per_second", "tokens_per_second", "communication"}
+TIMINGS = {"time", "samples_per_second", "tokens_per_second", "communication"}
 
 
 def write_inputs():

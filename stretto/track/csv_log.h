@@ -1,32 +1,28 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "stretto/base/files.h"
 #include "stretto/track/tracker.h"
 
 namespace stretto {
 
-// metrics.csv: one row per record, with the columns step, epoch and one per value; those of evaluations are prefixed
-// with eval_. Cells without a value are empty. A record with a new value adds a column, for which the file is written
-// again.
+// Writes the records of `metrics` (metrics.jsonl) as CSV: one row per record, with the columns step, epoch and one per value, in
+// the order of their first record; those of evaluations are prefixed with eval_. Cells without a value are empty. Throws IoError.
+void write_metrics_csv(const std::filesystem::path& metrics, const std::filesystem::path& csv);
+
+// metrics.csv, at the end of a run. `stretto runs export` writes it for a run that was killed.
 class CsvLog : public Tracker {
  public:
-  explicit CsvLog(std::filesystem::path path) : path_(std::move(path)) {}
-  std::string name() const override { return path_.string(); }
+  CsvLog(std::filesystem::path metrics, std::filesystem::path csv)
+      : metrics_(std::move(metrics)), csv_(std::move(csv)) {}
+  std::string name() const override { return csv_.string(); }
   void begin(const TrackedRun& run) override;
-  void write(const Record& record) override;
+  void write(const Record&) override {}
+  void end(RunEnd how) override;
 
  private:
-  void add_columns(const Record& record);
-
-  std::filesystem::path path_;
-  TrackedRun run_;
-  std::vector<std::string> columns_;
-  std::optional<AppendFile> file_;
+  std::filesystem::path metrics_, csv_;
+  bool begun_ = false;
 };
 
 }  // namespace stretto

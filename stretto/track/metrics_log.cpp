@@ -1,10 +1,10 @@
 #include "stretto/track/metrics_log.h"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <cmath>
 
+#include "stretto/base/json.h"
 #include "stretto/base/metric_value.h"
-#include "stretto/base/strings.h"
+#include "stretto/track/clock.h"
 
 namespace stretto {
 namespace {
@@ -12,12 +12,9 @@ namespace {
 // The records of a metrics file up to a step, without a truncated last line.
 std::string records_until(const std::filesystem::path& path, int64_t step) {
   std::string kept;
-  if (!std::filesystem::exists(path)) return kept;
-  const std::string text = read_file(path);
-  for (const std::string_view line : split(text, '\n')) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("step", int64_t{0}) <= step) kept.append(line).append("\n");
-  }
+  each_json_line(read_if_there(path), [&](std::string_view line, const auto& record) {
+    if (number_in(record, "step").value_or(0) <= static_cast<double>(step)) kept.append(line).append("\n");
+  });
   return kept;
 }
 
@@ -31,7 +28,8 @@ void MetricsLog::begin(const TrackedRun& run) {
 }
 
 void MetricsLog::write(const Record& record) {
-  nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}};
+  const double time = std::round(seconds_since_1970() * 1000) / 1000;
+  nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}, {"time", time}};
   for (const auto& [name, value] : record.values)
     line[(record.evaluation ? "eval_" : "") + name] = metric_json(name, value);
   if (!file_) begin(run_);  // retry: begin() has failed

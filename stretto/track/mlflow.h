@@ -5,12 +5,11 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "stretto/track/mlflow_outbox.h"
-#include "stretto/track/registry.h"
+#include "stretto/track/mlflow_run.h"
 #include "stretto/track/tracker.h"
 
 namespace stretto {
@@ -18,19 +17,15 @@ namespace stretto {
 struct MlflowOptions {
   std::filesystem::path folder;  // of the run
   std::string uri;
-  std::string experiment = "Default";
-  std::string run_name;
-  nlohmann::json tags = nlohmann::json::object();
   std::chrono::milliseconds first_retry{1000},
       last_retry{60000};                      // waiting time after failures, doubled each time
   std::chrono::milliseconds patience{10000};  // for the last values, at the end of the run
 };
 
-// Records a run on an MLflow server: settings as parameters, values as metrics train/... and eval/..., config.yaml and
-// the log as artifacts. The training thread only appends to a file in the run folder (mlflow_outbox.h); a thread sends
-// it. While the server does not answer, training continues, and what is not sent at its end can be sent later by
-// `stretto track sync`. A resumed run continues the run on the server; steps that were recorded before are not recorded
-// again, since the server cannot replace them.
+// Records a run on an MLflow server. The training thread only wakes a thread, which sends what the run folder holds
+// (mlflow_sender.h): metrics.jsonl, config.yaml, the log, and the end by progress.json, which their trackers must have written
+// before this one is called. While the server does not answer, training continues, and what is not sent at its end can be sent
+// later by `stretto track sync`. A resumed run continues the run on the server.
 class Mlflow : public Tracker {
  public:
   explicit Mlflow(MlflowOptions options) : options_(std::move(options)) {}
@@ -43,31 +38,27 @@ class Mlflow : public Tracker {
   void end(RunEnd how) override;
 
  private:
-  void append(const nlohmann::json& entry);
-  void open(bool continues);
-  void start_sending();
+  void wake();
   void stop_sending();
   void send_until_stopped();
+  void report_unsent();
 
   const MlflowOptions options_;
-  TrackedRun run_;
-  std::optional<mlflow_outbox::Writer> outbox_;
+  bool begun_ = false;
   Fd lock_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t appended_ = 0;   // entries by this object
-  bool sent_all_ = false;  // of them
+  std::vector<std::string> files_;  // for the sender
+  int64_t woken_ = 0;               // how often
+  bool sent_all_ = false;           // of what there was then
   bool ending_ = false;
   bool gave_up_ = false;  // the last attempt has failed
   std::atomic<bool> cancelled_ = false;
   std::thread sender_;
 };
 
-// The tracker by the settings of a recipe and MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME.
+// The tracker by the settings of a recipe and MLFLOW_TRACKING_URI.
 std::shared_ptr<Tracker> make_mlflow_tracker(const TrackerSetup& setup);
-
-// Throws ConfigError where that is not possible.
-void check_mlflow(const TrackerSetup& setup);
 
 }  // namespace stretto

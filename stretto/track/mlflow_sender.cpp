@@ -1,118 +1,265 @@
 #include "stretto/track/mlflow_sender.h"
 
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "stretto/base/error.h"
+#include "stretto/base/files.h"
+#include "stretto/base/json.h"
 #include "stretto/base/log.h"
+#include "stretto/base/metric_value.h"
+#include "stretto/track/clock.h"
 
 namespace stretto {
 namespace {
 
 constexpr size_t max_metrics = 1000, max_params = 100;  // of one request
 
-MlflowServer::Run run_of(const mlflow_outbox::Sent& sent) { return {sent.run_id, sent.artifacts}; }
+int64_t milliseconds(double seconds) { return std::llround(seconds * 1000); }
+
+std::string random_id() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+nlohmann::json progress_of(const std::filesystem::path& folder) {
+  return nlohmann::json::parse(read_if_there(folder / "progress.json"), nullptr, /*allow_exceptions=*/false);
+}
+
+MlflowSent begin_sent(const std::filesystem::path& folder, const std::optional<std::string>& uri) {
+  const MlflowRun run = read_mlflow_run(folder);
+  MlflowSent sent{.uri = uri.value_or(run.uri), .experiment = run.experiment, .id = random_id()};
+  if (sent.uri.empty()) {
+    throw ConfigError(
+        "{}: the run was not recorded with an MLflow server; pass its URL with --uri, or set MLFLOW_TRACKING_URI",
+        folder.string());
+  }
+  check_mlflow_uri(sent.uri, uri ? "--uri" : "MLFLOW_TRACKING_URI");
+  sent.started = number_in(progress_of(folder), "started").value_or(seconds_since_1970());
+  return sent;
+}
+
+bool is_evaluation(const nlohmann::ordered_json& record) {
+  return std::ranges::all_of(record.items(), [](const auto& item) {
+    const std::string& name = item.key();
+    return name.starts_with("eval_") || name == "step" || name == "epoch" || name == "time";
+  });
+}
+
+// The name of a value on the server, of characters that MLflow allows.
+std::string metric_name(std::string name, bool evaluation) {
+  constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. :/";
+  constexpr size_t longest = 250;
+  if (evaluation && name.starts_with("eval_")) name.erase(0, 5);
+  name.insert(0, evaluation ? "eval/" : "train/");
+  for (char& letter : name) {
+    if (allowed.find(letter) == std::string_view::npos) letter = '_';
+  }
+  return name.substr(0, longest);
+}
+
+// JSON has no NaN and infinity; protocol buffers' JSON has these names for them.
+nlohmann::json metric_value(double value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return "NaN";
+  return value > 0 ? "Infinity" : "-Infinity";
+}
+
+// The values of a record; `started`: its time if it has none, as those of version 0.1.
+nlohmann::json metrics_of(const nlohmann::ordered_json& record, double started) {
+  nlohmann::json metrics = nlohmann::json::array();
+  const bool evaluation = is_evaluation(record);
+  const double step = number_in(record, "step").value_or(0),
+               time = number_in(record, "time").value_or(started);
+  for (const auto& [name, value] : record.items()) {
+    const auto number = metric_of_json(value);
+    if (!number || name == "step" || name == "time" || metrics.size() == max_metrics) continue;
+    metrics.push_back({{"key", metric_name(name, evaluation)},
+                       {"value", metric_value(*number)},
+                       {"timestamp", milliseconds(time)},
+                       {"step", static_cast<int64_t>(step)}});
+  }
+  return metrics;
+}
+
+// Calls `send`; what the server refuses for good costs a warning. Returns whether it was accepted.
+template <class Send>
+bool accepted(const Send& send) {
+  try {
+    send();
+    return true;
+  } catch (const MlflowError& error) {
+    if (error.kind != MlflowError::Kind::invalid) throw;
+    log::warning("mlflow: {}; this is left out", error.what());
+    return false;
+  }
+}
 
 }  // namespace
 
-MlflowSender::MlflowSender(std::filesystem::path run, std::optional<std::string> uri,
+MlflowSender::MlflowSender(std::filesystem::path folder, std::optional<std::string> uri,
                            const std::atomic<bool>* cancelled)
-    : run_(std::move(run)),
-      uri_(std::move(uri)),
-      cancelled_(cancelled),
-      sent_(mlflow_outbox::read_sent(run_)) {}
+    : folder_(std::move(folder)), cancelled_(cancelled) {
+  if (auto known = read_mlflow_sent(folder_)) {
+    sent_ = std::move(*known);
+  } else {
+    sent_ = begin_sent(folder_, uri);
+    save();
+  }
+  uri_ = uri.value_or(sent_.uri);
+}
 
-// Without it, entries are only sent again.
+// Without it, the same is only sent again.
 void MlflowSender::save() {
   try {
-    mlflow_outbox::save_sent(run_, sent_);
+    save_mlflow_sent(folder_, sent_);
   } catch (const IoError&) {
   }
 }
 
+MlflowSender::State MlflowSender::state_of_run() const {
+  const nlohmann::json progress = progress_of(folder_);
+  const std::string state = text_in(progress, "state");
+  return {state == "finished"  ? "FINISHED"
+          : state == "stopped" ? "KILLED"
+          : state == "failed"  ? "FAILED"
+                               : "RUNNING",
+          milliseconds(number_in(progress, "updated").value_or(sent_.started))};
+}
+
+bool MlflowSender::is_sent(const nlohmann::ordered_json& record) const {
+  return number_in(record, "step").value_or(0) <=
+         static_cast<double>(is_evaluation(record) ? sent_.evaluation : sent_.training);
+}
+
+int64_t MlflowSender::unsent() const {
+  int64_t count = std::ssize(sent_.files) + (sent_.status == state_of_run().status ? 0 : 1);
+  each_json_line(read_if_there(folder_ / "metrics.jsonl"),
+                 [&](auto, const auto& record) { count += is_sent(record) ? 0 : 1; });
+  return count;
+}
+
+void MlflowSender::add(const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  sent_.files.insert(sent_.files.end(), files.begin(), files.end());
+  save();
+}
+
 bool MlflowSender::send_next() {
-  const auto entries = mlflow_outbox::read_entries(run_, sent_.position, max_metrics);
-  if (entries.empty()) return false;
-  const bool begins = entries[0].content.contains("run");
-  const std::string uri = uri_ ? *uri_ : begins ? entries[0].content["run"].value("uri", "") : sent_.uri;
-  const MlflowServer server(uri, cancelled_);
-  // Values of consecutive entries share a request.
-  nlohmann::json metrics = nlohmann::json::array();
-  size_t next = 0;
-  for (; next < entries.size() && entries[next].content.contains("metrics"); ++next) {
-    const nlohmann::json& values = entries[next].content["metrics"];
-    if (next > 0 && metrics.size() + values.size() > max_metrics) break;
-    for (const auto& value : values) {
-      if (metrics.size() < max_metrics)
-        metrics.push_back({{"key", value.at(0)},
-                           {"value", value.at(1)},
-                           {"timestamp", entries[next].content.at("time")},
-                           {"step", value.at(2)}});
-    }
+  const MlflowServer server(uri_, cancelled_);
+  const State state = state_of_run();
+  if (sent_.run_id.empty()) {
+    begin_run(server);
+  } else if (sent_.status != state.status && state.status == "RUNNING") {
+    accepted([&] { server.update_run(sent_.run_id, state.status, std::nullopt); });
+    sent_.status = state.status;
+  } else if (!send_batch(server) && !send_rest(server, state)) {
+    return false;
   }
-  const int64_t end = entries[next > 0 ? next - 1 : 0].end;
-  try {
-    if (next > 0) {
-      server.log_batch(sent_.run_id, metrics, nlohmann::json::object());
-    } else {
-      send(server, entries[0].content);
-    }
-  } catch (const MlflowError& error) {
-    if (error.kind != MlflowError::Kind::invalid) throw;
-    sent_.position = end;
-    save();
-    throw;
-  }
-  sent_.position = end;
   save();
   return true;
 }
 
-void MlflowSender::send(const MlflowServer& server, const nlohmann::json& entry) {
-  if (entry.contains("run")) {
-    begin_run(server, entry["run"]);
-  } else if (entry.contains("params")) {
-    nlohmann::json some = nlohmann::json::object();
-    for (const auto& [name, value] : entry["params"].items()) {
-      some[name] = value;
-      if (some.size() < max_params) continue;
-      server.log_batch(sent_.run_id, nlohmann::json::array(), some);
-      some.clear();
-    }
-    if (!some.empty()) server.log_batch(sent_.run_id, nlohmann::json::array(), some);
-  } else if (entry.contains("status")) {
-    const std::string status = entry["status"];
-    server.update_run(sent_.run_id, status,
-                      status == "RUNNING" ? std::nullopt : std::optional<int64_t>(entry.at("time")));
-  } else if (entry.contains("artifact")) {
-    send_artifact(server, entry["artifact"]);
+// What follows the records.
+bool MlflowSender::send_rest(const MlflowServer& server, const State& state) {
+  const MlflowServer::Run run = {sent_.run_id, sent_.artifacts};
+  if (!sent_.files.empty()) {
+    send_file(server, run, sent_.files.front());
+    sent_.files.erase(sent_.files.begin());
+    return true;
   }
+  if (sent_.status == state.status) return false;
+  send_file(server, run, "logger_logs/training_0.log");
+  accepted([&] { server.update_run(sent_.run_id, state.status, state.time); });
+  sent_.status = state.status;
+  return true;
 }
 
-void MlflowSender::begin_run(const MlflowServer& server, const nlohmann::json& run) {
-  if (!sent_.run_id.empty()) return;
+void MlflowSender::begin_run(const MlflowServer& server) {
   constexpr const char* id_tag = "stretto.run_id";
-  sent_.uri = server.uri();
-  sent_.experiment_id = server.find_or_create_experiment(run.at("experiment"));
-  std::optional<MlflowServer::Run> made;
-  if (sent_.creating) made = server.find_run(sent_.experiment_id, id_tag, run.at("id"));
-  sent_.creating = true;
-  save();
-  nlohmann::json tags = run.at("tags");
-  tags[id_tag] = run.at("id");
-  if (!made) made = server.create_run(sent_.experiment_id, run.at("name"), run.at("time"), tags);
-  sent_.run_id = made->id;
-  sent_.artifacts = made->artifacts;
+  const MlflowRun description = read_mlflow_run(folder_);
+  std::optional<MlflowServer::Run> run;
+  try {
+    sent_.experiment_id = server.find_or_create_experiment(sent_.experiment);
+    if (sent_.creating) run = server.find_run(sent_.experiment_id, id_tag, sent_.id);
+    sent_.creating = true;
+    save();
+    nlohmann::json tags = description.tags;
+    tags[id_tag] = sent_.id;
+    if (!run)
+      run = server.create_run(sent_.experiment_id, description.name, milliseconds(sent_.started), tags);
+  } catch (const MlflowError& error) {
+    if (error.kind != MlflowError::Kind::invalid) throw;
+    throw MlflowError(MlflowError::Kind::refused, "{}", error.what());  // nothing can be sent without a run
+  }
+  nlohmann::json some = nlohmann::json::object();
+  const auto send_parameters = [&] {
+    accepted([&] { server.log_batch(run->id, nlohmann::json::array(), some); });
+    some.clear();
+  };
+  for (const auto& [name, value] : description.parameters.items()) {
+    some[name] = value;
+    if (some.size() == max_params) send_parameters();
+  }
+  if (!some.empty()) send_parameters();
+  send_file(server, *run, "config.yaml");
+  sent_.run_id = run->id;
+  sent_.artifacts = run->artifacts;
+  sent_.status = "RUNNING";
   sent_.creating = false;
 }
 
-void MlflowSender::send_artifact(const MlflowServer& server, const std::string& file) {
-  const std::filesystem::path path = run_ / file;
-  if (!std::filesystem::exists(path) || artifacts_refused_) return;
-  if (!MlflowServer::stores_artifacts(run_of(sent_))) {
-    artifacts_refused_ = true;
-    log::warning(
-        "mlflow: the server stores files in {}, to which stretto does not write; only values are sent. Start `mlflow server` with --serve-artifacts to send files too",
-        sent_.artifacts.empty() ? "an unknown place" : sent_.artifacts);
+MlflowSender::Batch MlflowSender::next_batch() {
+  const std::filesystem::path path = folder_ / "metrics.jsonl";
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && std::exchange(inode_, status.st_ino) != status.st_ino)
+    position_ = 0;  // a resumed run has replaced it
+  Batch batch{.training = sent_.training, .evaluation = sent_.evaluation, .position = position_};
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(position_);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    const auto record = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && !is_sent(record)) {
+      const nlohmann::json more = metrics_of(record, sent_.started);
+      if (batch.records > 0 && batch.metrics.size() + more.size() > max_metrics) break;
+      batch.metrics.insert(batch.metrics.end(), more.begin(), more.end());
+      ++batch.records;
+      (is_evaluation(record) ? batch.evaluation : batch.training) =
+          static_cast<int64_t>(number_in(record, "step").value_or(0));
+    }
+    batch.position += std::ssize(line) + 1;
+  }
+  return batch;
+}
+
+bool MlflowSender::send_batch(const MlflowServer& server) {
+  const Batch batch = next_batch();
+  if (batch.records > 0 &&
+      accepted([&] { server.log_batch(sent_.run_id, batch.metrics, nlohmann::json::object()); }))
+    records_sent_ += batch.records;
+  position_ = batch.position;
+  sent_.training = batch.training;
+  sent_.evaluation = batch.evaluation;
+  return batch.records > 0;
+}
+
+void MlflowSender::send_file(const MlflowServer& server, const MlflowServer::Run& run,
+                             const std::string& file) {
+  const std::filesystem::path path = folder_ / file;
+  if (!std::filesystem::exists(path) || files_refused_) return;
+  if (MlflowServer::stores_artifacts(run)) {
+    accepted([&] { server.put_artifact(run, path, path.filename().string()); });
     return;
   }
-  server.put_artifact(run_of(sent_), path, path.filename().string());
+  files_refused_ = true;
+  log::warning(
+      "mlflow: the server stores files in {}, to which stretto does not write; only values are sent. Start `mlflow server` with --serve-artifacts to send files too",
+      run.artifacts.empty() ? "an unknown place" : run.artifacts);
 }
 
 }  // namespace stretto

@@ -3,39 +3,69 @@
 #include <atomic>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "stretto/track/mlflow_outbox.h"
+#include <sys/types.h>
+
+#include "stretto/track/mlflow_run.h"
 #include "stretto/track/mlflow_server.h"
 
 namespace stretto {
 
-// Sends the outbox of a run, in order. An entry that was sent twice (the process died before it noted the first time)
-// changes nothing on the server: values carry the times at which they were recorded, and a run is searched before it is
-// created again.
+// Sends a run to an MLflow server from its folder: settings of config.yaml as parameters, the records of metrics.jsonl as metrics
+// train/... and eval/..., the end that progress.json tells. Records up to the last steps sent are not sent again, since the server
+// cannot replace values. What was sent twice (the process died before it noted the first time) changes nothing there: values
+// carry the times at which they were recorded, and a run is searched before it is created again. What the server refuses for good
+// costs a warning and is left out.
 class MlflowSender {
  public:
-  // `uri` replaces that of the outbox. `cancelled` may be null, else must outlive this object.
-  MlflowSender(std::filesystem::path run, std::optional<std::string> uri = std::nullopt,
-               const std::atomic<bool>* cancelled = nullptr);
+  // `uri` replaces the one with which the run was recorded; one of them must be known. `cancelled` may be null, else must outlive
+  // this object. Throws ConfigError, IoError, DataError. REQUIRES: lock_mlflow(folder) is held, or only unsent() is called.
+  explicit MlflowSender(std::filesystem::path folder, std::optional<std::string> uri = std::nullopt,
+                        const std::atomic<bool>* cancelled = nullptr);
 
-  // Sends the next entries, up to 1,000 values; false if there were none. Throws MlflowError; then the same entries are
-  // next, except after Kind::invalid, where they are skipped.
+  // Sends what comes next, of records up to 1,000 values; false if there was nothing. Throws MlflowError; then the same is next.
   bool send_next();
 
-  int64_t unsent() const { return mlflow_outbox::count_unsent(run_, sent_.position); }
-  const mlflow_outbox::Sent& sent() const { return sent_; }
+  // Adds files to be sent, relative to the run folder.
+  void add(const std::vector<std::string>& files);
+
+  // The records and files that are not sent; a beginning or end that the server does not know counts as one.
+  int64_t unsent() const;
+
+  int64_t records_sent() const { return records_sent_; }  // by this object
+  const MlflowSent& sent() const { return sent_; }
+  const std::string& uri() const { return uri_; }
 
  private:
-  void send(const MlflowServer& server, const nlohmann::json& entry);
-  void begin_run(const MlflowServer& server, const nlohmann::json& run);
-  void send_artifact(const MlflowServer& server, const std::string& file);
+  // Some records for one request, and how far they go.
+  struct Batch {
+    nlohmann::json metrics = nlohmann::json::array();
+    int64_t records = 0, training = -1, evaluation = -1, position = 0;
+  };
+  struct State {
+    std::string status;  // of MLflow
+    int64_t time = 0;    // ms since 1970
+  };
+
+  State state_of_run() const;
+  bool is_sent(const nlohmann::ordered_json& record) const;
+  Batch next_batch();
+  void begin_run(const MlflowServer& server);
+  bool send_batch(const MlflowServer& server);
+  bool send_rest(const MlflowServer& server, const State& state);
+  void send_file(const MlflowServer& server, const MlflowServer::Run& run, const std::string& file);
   void save();
 
-  std::filesystem::path run_;
-  std::optional<std::string> uri_;
-  const std::atomic<bool>* cancelled_;
-  mlflow_outbox::Sent sent_;
-  bool artifacts_refused_ = false;
+  const std::filesystem::path folder_;
+  const std::atomic<bool>* const cancelled_;
+  MlflowSent sent_;
+  std::string uri_;
+  int64_t position_ = 0;  // in metrics.jsonl: the records before it are sent
+  ino_t inode_ = 0;       // of that file
+  int64_t records_sent_ = 0;
+  bool files_refused_ = false;
 };
 
 }  // namespace stretto

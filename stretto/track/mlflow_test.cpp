@@ -8,8 +8,11 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/track/metrics_log.h"
 #include "stretto/track/mlflow_double.h"
 #include "stretto/track/mlflow_sender.h"
+#include "stretto/track/status_file.h"
+#include "stretto/track/trackers.h"
 
 namespace stretto {
 namespace {
@@ -52,21 +55,26 @@ class MlflowTest : public ::testing::Test {
     return logged_;
   }
 
+  // A run with track.trackers: [mlflow], as the Trainer calls its trackers.
+  struct Run {
+    Run(const MlflowTest& test, const MlflowOptions& options) {
+      trackers.add(std::make_shared<StatusFile>(options.folder / "progress.json"));
+      trackers.add(std::make_shared<MetricsLog>(options.folder / "metrics.jsonl"));
+      trackers.add(std::make_shared<Mlflow>(options));
+      write_file_atomic(options.folder / "config.yaml", test.config);
+    }
+    void begin(int64_t steps_done = 0) { trackers.begin({steps_done, 9, "", {}}); }
+    void write(int64_t step, double loss) { trackers.write({step, 0.5, false, {{"loss", loss}, {"lr", 1}}}); }
+
+    Trackers trackers;
+  };
+
   MlflowOptions options(const std::string& uri) const {
     return {.folder = folder_.path(),
             .uri = uri,
-            .experiment = "reviews",
-            .run_name = "first",
-            .tags = {{"team", "nlp"}},
             .first_retry = std::chrono::milliseconds(10),
             .last_retry = std::chrono::milliseconds(40)};
   }
-
-  static TrackedRun run(int64_t steps_done = 0) {
-    return {steps_done, 9, "lr: 1\n", {{"optimizer.lr", 0.5}, {"model.path", nullptr}, {"task", "x"}}};
-  }
-
-  static Record record(int64_t step, double loss) { return {step, 0.5, false, {{"loss", loss}}}; }
 
   // Sends what is left, as `stretto track sync` does.
   void sync() const {
@@ -75,6 +83,8 @@ class MlflowTest : public ::testing::Test {
     }
   }
 
+  const std::string config =
+      "optimizer:\n  lr: 0.5\ntrack:\n  experiment: reviews\n  run_name: first\n  tags: [\"team=nlp\", \"a=b=c\"]\noutput: runs/x\n";
   const TempFolder folder_;
   const Variable no_proxy_{"no_proxy", "127.0.0.1"};
   mutable std::mutex mutex_;
@@ -83,26 +93,28 @@ class MlflowTest : public ::testing::Test {
 
 TEST_F(MlflowTest, RecordsARun) {
   MlflowDouble server;
-  write_file_atomic(folder_.path() / "config.yaml", "lr: 0.5\n");
   {
-    Mlflow tracker(options(server.url()));
-    tracker.begin(run());
-    tracker.write(record(1, 0.75));
-    tracker.write({1, 0.5, true, {{"f1@macro", NAN}}});
-    tracker.write(record(2, INFINITY));
-    tracker.end(RunEnd::finished);
+    Run run(*this, options(server.url()));
+    run.begin();
+    run.write(1, 0.75);
+    run.trackers.write({1, 0.5, true, {{"f1@macro", NAN}}});
+    run.write(2, INFINITY);
+    write_file_atomic(folder_.path() / "notes.txt", "good");
+    run.trackers.write_artifact(folder_.path() / "notes.txt");
+    run.trackers.end(RunEnd::finished);
   }
   const MlflowDouble::Run sent = server.only_run();
   EXPECT_EQ(sent.name, "first");
   EXPECT_EQ(sent.status, "FINISHED");
-  EXPECT_THAT(sent.params, ElementsAre(Pair("optimizer.lr", "0.5"), Pair("task", "x")));
-  EXPECT_THAT(sent.tags, Contains(Pair("team", "nlp")));
-  EXPECT_THAT(sent.artifacts, ElementsAre(Pair("config.yaml", "lr: 0.5\n")));
+  EXPECT_THAT(sent.params, AllOf(Contains(Pair("optimizer.lr", "0.5")), Contains(Pair("output", "runs/x")),
+                                 Contains(Pair("track.tags", "[team=nlp, a=b=c]"))));
+  EXPECT_THAT(sent.tags, AllOf(Contains(Pair("team", "nlp")), Contains(Pair("a", "b=c"))));
+  EXPECT_THAT(sent.artifacts, ElementsAre(Pair("config.yaml", config), Pair("notes.txt", "good")));
   EXPECT_THAT(MlflowDouble::steps(sent, "train/loss"), ElementsAre(1, 2));
   EXPECT_THAT(MlflowDouble::steps(sent, "eval/f1_macro"), ElementsAre(1));
   std::vector<std::string> values;
   for (const auto& [key, step, time, value] : sent.metrics) {
-    if (key != "train/epoch" && key != "eval/epoch") values.push_back(value);
+    if (key == "train/loss" || key == "eval/f1_macro") values.push_back(value);
   }
   EXPECT_THAT(values, ElementsAre("\"NaN\"", "0.75", "\"Infinity\""));
   EXPECT_THAT(logged(), IsEmpty());
@@ -112,14 +124,14 @@ TEST_F(MlflowTest, AServerThatFailsGetsEverythingOnce) {
   MlflowDouble server;
   server.fail(4, 503, /*lose=*/true);  // replies are lost: each request is carried out, and sent again
   {
-    Mlflow tracker(options(server.url()));
-    tracker.begin(run());
-    for (int64_t step = 1; step <= 5; ++step) tracker.write(record(step, 1));
+    Run run(*this, options(server.url()));
+    run.begin();
+    for (int64_t step = 1; step <= 5; ++step) run.write(step, 1);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (MlflowDouble::steps(server.only_run(), "train/loss").size() < 5 &&
            std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    tracker.end(RunEnd::finished);
+    run.trackers.end(RunEnd::finished);
   }
   const MlflowDouble::Run sent = server.only_run();
   EXPECT_EQ(sent.status, "FINISHED");
@@ -133,12 +145,12 @@ TEST_F(MlflowTest, ADeadServerCostsAWarningAndSyncSendsTheValuesLater) {
   { port = MlflowDouble().port(); }
   const std::string url = fmt::format("http://127.0.0.1:{}", port);
   {
-    Mlflow tracker(options(url));
-    tracker.begin(run());
-    tracker.write(record(1, 1));
-    tracker.end(RunEnd::failed);
+    Run run(*this, options(url));
+    run.begin();
+    run.write(1, 1);
+    run.trackers.end(RunEnd::failed);
   }
-  EXPECT_THAT(logged(), HasSubstr("did not take the last 5 records; send them later: stretto track sync"));
+  EXPECT_THAT(logged(), HasSubstr("did not take the last 2 records; send them later: stretto track sync"));
   EXPECT_THROW(sync(), MlflowError);
   const MlflowDouble server(port);
   sync();
@@ -152,65 +164,94 @@ TEST_F(MlflowTest, AServerThatNeverAnswersDelaysTheEndByNoMoreThanThePatience) {
   server.stall();
   MlflowOptions given = options(server.url());
   given.patience = std::chrono::milliseconds(50);
-  Mlflow tracker(given);
-  tracker.begin(run());
-  for (int64_t step = 1; step <= 100; ++step) tracker.write(record(step, 1));
-  tracker.end(RunEnd::finished);  // returns
-  EXPECT_THAT(logged(), HasSubstr("did not take the last"));
+  Run run(*this, given);
+  run.begin();
+  for (int64_t step = 1; step <= 100; ++step) run.write(step, 1);
+  run.trackers.write_artifact(folder_.path() / "notes.txt");
+  run.trackers.end(RunEnd::finished);  // returns
+  EXPECT_THAT(logged(), HasSubstr("did not take the last 102 records"));
 }
 
 TEST_F(MlflowTest, AResumedRunGoesOnWithoutRepeatingSteps) {
   const MlflowDouble server;
   {
-    Mlflow tracker(options(server.url()));
-    tracker.begin(run());
-    for (int64_t step = 1; step <= 3; ++step) tracker.write(record(step, 1));
-    tracker.end(RunEnd::stopped);
+    Run run(*this, options(server.url()));
+    run.begin();
+    for (int64_t step = 1; step <= 3; ++step) run.write(step, 1);
+    run.trackers.end(RunEnd::stopped);
   }
   EXPECT_EQ(server.only_run().status, "KILLED");
-  AppendFile(folder_.path() / "mlflow" / "outbox.jsonl").write("{\"metr");  // cut short by a crash
+  AppendFile(folder_.path() / "metrics.jsonl").write("{\"st");  // cut short by a crash
   {
-    Mlflow tracker(options(server.url()));
-    tracker.begin(run(2));
-    for (int64_t step = 3; step <= 4; ++step) tracker.write(record(step, 1));
-    tracker.end(RunEnd::finished);
+    Run run(*this, options(server.url()));
+    run.begin(2);
+    for (int64_t step = 3; step <= 4; ++step) run.write(step, 1);
+    run.trackers.begin({3, 9, "", {}});  // returns to a checkpoint
+    for (int64_t step = 4; step <= 5; ++step) run.write(step, 1);
+    run.trackers.end(RunEnd::finished);
   }
   EXPECT_EQ(server.only_run().status, "FINISHED");
-  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST_F(MlflowTest, ANewRunInTheFolderIsANewRunOnTheServer) {
   const MlflowDouble server;
   for (int i = 0; i < 2; ++i) {
-    Mlflow tracker(options(server.url()));
-    tracker.begin(run());
-    tracker.write(record(1, 1));
-    tracker.end(RunEnd::finished);
+    Run run(*this, options(server.url()));
+    run.begin();
+    run.write(1, 1);
+    run.trackers.end(RunEnd::finished);
   }
   EXPECT_EQ(server.runs().size(), 2u);
+}
+
+TEST_F(MlflowTest, ARunThatFailsBeforeItsFirstStepTouchesNothing) {
+  Run(*this, options("http://127.0.0.1:1")).trackers.end(RunEnd::failed);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "mlflow"));
+  EXPECT_THAT(logged(), IsEmpty());
+}
+
+TEST_F(MlflowTest, ARunWithoutMlflowIsSentLater) {
+  const MlflowDouble server;
+  write_file_atomic(folder_.path() / "config.yaml", "output: runs/old\n");
+  // As version 0.1 wrote it: records have no time.
+  write_file_atomic(folder_.path() / "metrics.jsonl",
+                    "{\"step\":1,\"epoch\":1,\"loss\":0.5}\n{\"step\":1,\"epoch\":1,\"eval_f1\":1}\n");
+  EXPECT_THAT([&] { MlflowSender{folder_.path()}; },
+              ::testing::ThrowsMessage<ConfigError>(HasSubstr("pass its URL with --uri")));
+  const Fd lock = lock_mlflow(folder_.path());
+  for (int i = 0; i < 2; ++i) {
+    MlflowSender sender(folder_.path(), server.url());
+    while (sender.send_next()) {
+    }
+    EXPECT_EQ(sender.records_sent(), i == 0 ? 2 : 0);
+  }
+  EXPECT_EQ(server.only_run().name, "old");
+  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1));
+  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "eval/f1"), ElementsAre(1));
 }
 
 TEST_F(MlflowTest, ManyValuesAreSentInFewRequests) {
   const MlflowDouble server;
   {
-    Mlflow tracker(options("http://127.0.0.1:1"));
-    tracker.begin(run());
-    for (int64_t step = 1; step <= 1200; ++step) tracker.write(record(step, 1));
-    tracker.end(RunEnd::finished);
+    Run run(*this, options("http://127.0.0.1:1"));
+    run.begin();
+    for (int64_t step = 1; step <= 1200; ++step) run.write(step, 1);
+    run.trackers.end(RunEnd::finished);
   }
   MlflowSender sender(folder_.path(), server.url());
   while (sender.send_next()) {
   }
   EXPECT_EQ(MlflowDouble::steps(server.only_run(), "train/loss").size(), 1200u);
-  EXPECT_EQ(std::ranges::count(server.requests(), "POST /api/2.0/mlflow/runs/log-batch"), 1 + 3);
+  EXPECT_EQ(std::ranges::count(server.requests(), "POST /api/2.0/mlflow/runs/log-batch"), 1 + 4);
 }
 
 TEST_F(MlflowTest, CredentialsComeFromTheEnvironment) {
   MlflowDouble server;
   server.require_authorization("Basic YW5uYTpzZWNyZXQ=");
-  Mlflow tracker(options(server.url()));
-  tracker.begin(run());
-  tracker.end(RunEnd::finished);
+  Run run(*this, options(server.url()));
+  run.begin();
+  run.trackers.end(RunEnd::finished);
   EXPECT_THAT(logged(), HasSubstr("HTTP 401 You are not authenticated; set MLFLOW_TRACKING_USERNAME"));
   {
     const Variable user("MLFLOW_TRACKING_USERNAME", "anna"), password("MLFLOW_TRACKING_PASSWORD", "secret");
@@ -223,17 +264,28 @@ TEST_F(MlflowTest, CredentialsComeFromTheEnvironment) {
 }
 
 TEST_F(MlflowTest, WhatTheServerRefusesIsLeftOut) {
-  const MlflowDouble server;
+  MlflowDouble server;
   {
-    Mlflow tracker(options(server.url()));
-    tracker.begin(run());
-    tracker.end(RunEnd::finished);
+    Run run(*this, options(server.url()));
+    run.begin();
+    run.trackers.end(RunEnd::stopped);
   }
-  AppendFile(folder_.path() / "mlflow" / "outbox.jsonl").write("{\"params\":{\"task\":\"other\"}}\n");
-  MlflowSender sender(folder_.path());
-  EXPECT_THROW(sender.send_next(), MlflowError);
-  EXPECT_FALSE(sender.send_next());
-  EXPECT_THAT(server.only_run().params, Contains(Pair("task", "x")));
+  MetricsLog log(folder_.path() / "metrics.jsonl");
+  log.begin({0, 9, ""});
+  log.write({1, 0.5, false, {{"loss", 1}}});
+  server.fail(1, 400);
+  sync();
+  EXPECT_THAT(logged(), HasSubstr("HTTP 400 busy; this is left out"));
+  log.write({2, 0.5, false, {{"loss", 1}}});
+  sync();
+  EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(2));
+}
+
+TEST_F(MlflowTest, ADamagedRecordOfWhatWasSentIsRefused) {
+  make_folders(folder_.path() / "mlflow");
+  write_file_atomic(folder_.path() / "mlflow" / "sent.json", "{\"position\": 9}");
+  EXPECT_THAT([&] { MlflowSender{folder_.path()}; },
+              ::testing::ThrowsMessage<DataError>(HasSubstr("remove it to send everything to a new run")));
 }
 
 TEST_F(MlflowTest, AnotherProgramsServerIsNamed) {

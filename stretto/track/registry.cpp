@@ -12,12 +12,14 @@ namespace {
 Registry<TrackerKind>& kinds() {
   static Registry<TrackerKind> all(
       "a tracker",
-      {{"jsonl", "metrics.jsonl in the output folder, one JSON object per record",
+      {{"jsonl", "metrics.jsonl in the output folder, one JSON object per record, which every run writes",
         [](const TrackerSetup& setup) {
           return std::make_shared<MetricsLog>(setup.folder / "metrics.jsonl");
         }},
-       {"csv", "metrics.csv, one row per record",
-        [](const TrackerSetup& setup) { return std::make_shared<CsvLog>(setup.files() / "metrics.csv"); }},
+       {"csv", "metrics.csv at the end of the run, one row per record",
+        [](const TrackerSetup& setup) {
+          return std::make_shared<CsvLog>(setup.folder / "metrics.jsonl", setup.files() / "metrics.csv");
+        }},
        {"tensorboard", "event files in tensorboard/",
         [](const TrackerSetup& setup) {
           return std::make_shared<TensorBoard>(setup.files() / "tensorboard");

@@ -65,6 +65,17 @@ TEST_F(Reports, RunsListsComparesAndDiffs) {
   EXPECT_EQ(stretto("runs diff runs/a runs/a").out, "all settings are equal\n");
 }
 
+TEST_F(Reports, RunsExportsValues) {
+  make_run("runs/a", 0.5);
+  EXPECT_EQ(stretto("runs export runs/a").out, "runs/a/metrics.csv\n");
+  EXPECT_EQ(stretto("runs export runs/a -o values.csv").out, "values.csv\n");
+  const std::string csv = read_file(temp_.path() / "values.csv");
+  EXPECT_EQ(csv, read_file(temp_.path() / "runs/a/metrics.csv"));
+  EXPECT_THAT(csv, AllOf(StartsWith("step,epoch,loss,lr,eval_accuracy\n10,0.25,0.1,0.5,\n"),
+                         HasSubstr("\n40,1,,,0.75\n")));
+  EXPECT_THAT(refusal("runs export runs"), HasSubstr("is not the output folder of a run"));
+}
+
 TEST_F(Reports, AFolderWithANameThatIsNotUtf8) {
   make_run("runs/\xff", 0.1);
   EXPECT_EQ(nlohmann::json::parse(stretto("runs list --json runs").out).at(0).at("folder"), "runs/\ufffd");

@@ -82,10 +82,27 @@ TEST_F(Tracking, AServerThatIsDeadAtTheStartGetsTheRunLater) {
   EXPECT_EQ(early.exit_code, 1);
   EXPECT_THAT(early.err, HasSubstr(url));
   const MlflowDouble server(port);
-  EXPECT_THAT(shell(sync).out, HasSubstr("sent 9 records to run run0 on " + url));
+  EXPECT_THAT(shell(sync).out, HasSubstr("sent 4 records to run run0 on " + url));
   EXPECT_THAT(shell(sync).out, HasSubstr("everything was sent before (run run0"));
   EXPECT_EQ(server.only_run().status, "FINISHED");
   EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(Tracking, ARunThatWasKilledIsExportedAndSent) {
+  const Workspace workspace;
+  workspace.train("run", 1, every_step + std::string("track.trackers=[csv]"));
+  std::filesystem::remove(workspace.path("run/metrics.csv"));
+  const std::string program = STRETTO_PROGRAM;
+  EXPECT_THAT(shell(program + " runs export " + workspace.path("run")).out, HasSubstr("run/metrics.csv\n"));
+  EXPECT_EQ(std::ranges::count(workspace.read("run/metrics.csv"), '\n'), 5);
+  const std::string sync = program + " track sync " + workspace.path("run");
+  const ShellResult early = shell(sync);
+  EXPECT_EQ(early.exit_code, 2);
+  EXPECT_THAT(early.err, HasSubstr("pass its URL with --uri"));
+  const MlflowDouble server;
+  EXPECT_THAT(shell(sync + " --uri " + server.url()).out, HasSubstr("sent 4 records to run run0"));
+  EXPECT_EQ(server.only_run().status, "FINISHED");
+  EXPECT_THAT(server.only_run().params, Contains(Pair("training.max_steps", "4")));
 }
 
 TEST_F(Tracking, AResumedRunContinuesOnTheServer) {

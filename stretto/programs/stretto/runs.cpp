@@ -5,10 +5,12 @@
 #include <fmt/ranges.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/json.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/report/axis.h"
 #include "stretto/report/run_data.h"
+#include "stretto/track/csv_log.h"
 
 namespace stretto::cli {
 namespace {
@@ -40,24 +42,17 @@ void print_columns(const std::vector<Cells>& rows) {
   }
 }
 
-std::string number(const nlohmann::json& object, const char* name) {
-  return object.is_object() && object.contains(name) && object[name].is_number()
-             ? report::value_text(object[name].get<double>())
-             : "";
-}
-
 // The monitored metric of the best model: "accuracy 0.952".
 std::string best_of(const RunData& run) {
   const auto monitor = run.settings.find("checkpoint.monitor");
   const std::string name = monitor == run.settings.end() ? "loss" : monitor->second;
-  const std::string value = number(run.dev_results, name.c_str());
+  const std::string value = report::value_text_in(run.dev_results, name);
   return value.empty() ? "" : name + " " + value;
 }
 
 std::string duration(const RunData& run) {
-  return run.summary.is_object() && run.summary.contains("seconds") && run.summary["seconds"].is_number()
-             ? human_duration(run.summary["seconds"])
-             : "";
+  const auto seconds = number_in(run.summary, "seconds");
+  return seconds ? human_duration(*seconds) : "";
 }
 
 Cells row_of(const RunData& run) {
@@ -67,7 +62,7 @@ Cells row_of(const RunData& run) {
           std::to_string(run.steps()),
           loss ? report::value_text(*loss) : "",
           best_of(run),
-          number(run.summary, "samples_per_second"),
+          report::value_text_in(run.summary, "samples_per_second"),
           duration(run)};
 }
 
@@ -135,7 +130,7 @@ void compare(const std::vector<RunData>& runs) {
   add("state", [](const RunData& run) { return std::string(state_name(run.state)); });
   add("steps", [](const RunData& run) { return std::to_string(run.steps()); });
   add("time", duration);
-  add("ranks", [](const RunData& run) { return number(run.summary, "ranks"); });
+  add("ranks", [](const RunData& run) { return report::value_text_in(run.summary, "ranks"); });
   for (const std::string& name : report::metric_names(runs)) {
     add("last " + name, [&](const RunData& run) {
       const auto value = run.last(name);
@@ -153,20 +148,28 @@ void compare(const std::vector<RunData>& runs) {
     }
     for (const std::string& name : names)
       add(title + name,
-          [&, member = member](const RunData& run) { return number(run.*member, name.c_str()); });
+          [&, member = member](const RunData& run) { return report::value_text_in(run.*member, name); });
   }
   print_columns(table);
   fmt::print("\n");
   diff(runs);
 }
 
+void export_values(const std::filesystem::path& run, std::filesystem::path output) {
+  if (report::read_run(run).metrics.empty())
+    throw ConfigError("{} has recorded no values yet: metrics.jsonl is missing or empty", run.string());
+  if (output.empty()) output = run / "metrics.csv";
+  write_metrics_csv(run / "metrics.jsonl", output);
+  fmt::print("{}\n", output.string());
+}
+
 }  // namespace
 
 void add_runs(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("runs", "List and compare runs");
+  CLI::App* verb = app.add_subcommand("runs", "List, compare and export runs");
   verb->require_subcommand(1);
   struct Arguments {
-    std::filesystem::path folder = "runs";
+    std::filesystem::path folder = "runs", run, output;
     std::vector<std::filesystem::path> runs;
     bool json = false;
   };
@@ -191,6 +194,16 @@ void add_runs(CLI::App& app, int& exit_code) {
   };
   add("compare", "Compare results, and settings that differ", compare);
   add("diff", "Show the settings that differ", diff);
+  CLI::App* exporting = verb->add_subcommand("export", "Write the recorded values of a run as CSV");
+  exporting->add_option("run", arguments->run, "Output folder of a run")->required()->type_name("FOLDER");
+  exporting
+      ->add_option("-o,--output", arguments->output,
+                   "The file to write (default: metrics.csv in the run's folder)")
+      ->type_name("FILE");
+  exporting->callback([arguments, &exit_code] {
+    export_values(arguments->run, arguments->output);
+    exit_code = 0;
+  });
 }
 
 }  // namespace stretto::cli

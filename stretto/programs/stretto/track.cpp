@@ -4,6 +4,7 @@
 #include "stretto/base/http.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/stretto/verbs.h"
+#include "stretto/report/run_data.h"
 #include "stretto/track/mlflow_sender.h"
 
 namespace stretto::cli {
@@ -14,47 +15,36 @@ struct SyncArguments {
   std::string uri;
 };
 
-// Sends what a run could not send. Throws MlflowError, ConfigError, IoError.
+// Sends what a run has not sent. Throws MlflowError, ConfigError, IoError, DataError.
 void sync(const std::filesystem::path& run, const std::optional<std::string>& uri) {
-  if (!std::filesystem::exists(mlflow_outbox::folder_of(run) / "outbox.jsonl")) {
-    throw ConfigError(
-        "{} has nothing to send: it holds no mlflow/outbox.jsonl; expected the output folder of a run with track.trackers: [mlflow]",
-        run.string());
-  }
-  const Fd lock = mlflow_outbox::lock(run);
+  report::require_run(run);
+  const Fd lock = lock_mlflow(run);
   if (!lock)
     throw ConfigError("{}: a running job or another stretto track sync sends its values", run.string());
   MlflowSender sender(run, uri);
-  const int64_t before = sender.unsent();
-  int64_t refused = 0;
-  while (true) {
-    try {
-      if (!sender.send_next()) break;
-    } catch (const MlflowError& error) {
-      if (error.kind != MlflowError::Kind::invalid) throw;
-      fmt::print(stderr, "{}: {}; left out\n", run.string(), error.what());
-      ++refused;
-    }
+  const bool complete = sender.unsent() == 0;
+  while (sender.send_next()) {
   }
-  const auto& sent = sender.sent();
-  if (before == 0) {
-    fmt::print("{}: everything was sent before (run {} on {})\n", run.string(), sent.run_id, sent.uri);
+  const std::string place = fmt::format("run {} on {}", sender.sent().run_id, sender.uri());
+  if (complete) {
+    fmt::print("{}: everything was sent before ({})\n", run.string(), place);
   } else {
-    fmt::print("{}: sent {} to run {} on {}\n", run.string(), counted(before - refused, "record"),
-               sent.run_id, uri.value_or(sent.uri));
+    fmt::print("{}: sent {} to {}\n", run.string(), counted(sender.records_sent(), "record"), place);
   }
 }
 
 }  // namespace
 
 void add_track(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("track", "Send the values of runs that an MLflow server did not take");
+  CLI::App* verb = app.add_subcommand("track", "Send runs to an MLflow server");
   verb->require_subcommand(1);
-  CLI::App* command = verb->add_subcommand("sync", "Send what runs could not send to their MLflow server");
+  CLI::App* command =
+      verb->add_subcommand("sync", "Send the values of runs that the server does not have yet");
   auto arguments = std::make_shared<SyncArguments>();
   command->add_option("run", arguments->runs, "Output folders of runs")->required()->type_name("FOLDER");
-  command->add_option("--uri", arguments->uri,
-                      "URL of the server, if it has moved (default: the one the run was recorded with)");
+  command->add_option(
+      "--uri", arguments->uri,
+      "URL of the server (default: the one the run was recorded with, else MLFLOW_TRACKING_URI)");
   command->callback([arguments, &exit_code] {
     if (!arguments->uri.empty()) check_mlflow_uri(arguments->uri, "--uri");
     require_http();

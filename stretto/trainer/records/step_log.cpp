@@ -15,8 +15,11 @@ Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::sh
   if (const ProgressDisplay display = recipe.track.progress; display != ProgressDisplay::off)
     trackers.add(std::make_shared<Progress>(Progress::choose(display == ProgressDisplay::automatic)));
   trackers.add(std::make_shared<StatusFile>(recipe.output / "progress.json"));
-  for (const std::string& name : recipe.track.trackers)
-    trackers.add(find_tracker(name).make(tracker_setup(recipe)));
+  // First metrics.jsonl, from which others take the records.
+  std::vector<std::string> names = recipe.track.trackers;
+  std::erase(names, "jsonl");
+  if (!recipe.training.fast_dev_run) names.insert(names.begin(), "jsonl");
+  for (const std::string& name : names) trackers.add(find_tracker(name).make(tracker_setup(recipe)));
   for (const auto& tracker : more) trackers.add(tracker);
   return trackers;
 }

@@ -14,7 +14,7 @@
 
 namespace stretto {
 
-// The trackers of the recipe, then those of the program; none on ranks other than 0.
+// metrics.jsonl and the trackers of the recipe, then those of the program; none on ranks other than 0.
 Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::shared_ptr<Tracker>>& more);
 
 // The records of a run, which rank 0 passes to its trackers.
