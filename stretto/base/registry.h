@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,8 @@ namespace stretto {
 [[noreturn]] void refuse_unknown_name(const std::string& where, const std::string& name,
                                       const std::string& kind, const std::vector<std::string>& known);
 
-// Kinds of one thing, found by name: models by model_type, tasks, ... An Entry has a member `name`.
+// Kinds of one thing, found by name: models by model_type, optimizers, tasks, ... An Entry has `name`, a member or a function.
+// A registry is a value; what programs extend by a function register_...() is one that the process has.
 template <class Entry>
 class Registry {
  public:
@@ -21,31 +23,39 @@ class Registry {
     for (Entry& entry : entries) add(std::move(entry));
   }
 
-  // Throws Error for a name that is taken.
+  // Throws ConfigError for a name that is taken.
   void add(Entry entry) {
-    for (const Entry& known : entries_) {
-      if (known.name == entry.name) throw Error("\"{}\" is registered twice as {}", entry.name, kind_);
-    }
+    if (find(name_of(entry)) != nullptr)
+      throw ConfigError("\"{}\" is registered twice as {}; choose another name", name_of(entry), kind_);
     entries_.push_back(std::move(entry));
+  }
+
+  // Null for an unknown name. Valid until the next add().
+  const Entry* find(const std::string& name) const {
+    for (const Entry& entry : entries_) {
+      if (name_of(entry) == name) return &entry;
+    }
+    return nullptr;
   }
 
   // Throws ConfigError beginning with `where` that lists the known names.
   const Entry& at(const std::string& name, const std::string& where) const {
-    for (const Entry& entry : entries_) {
-      if (entry.name == name) return entry;
-    }
+    if (const Entry* entry = find(name)) return *entry;
     refuse_unknown_name(where, name, kind_, names());
   }
 
+  // In the order of registration, as entries().
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const Entry& entry : entries_) names.push_back(entry.name);
+    for (const Entry& entry : entries_) names.push_back(name_of(entry));
     return names;
   }
 
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
+  static const std::string& name_of(const Entry& entry) { return std::invoke(&Entry::name, entry); }
+
   std::string kind_;
   std::vector<Entry> entries_;
 };

@@ -14,6 +14,8 @@ namespace stretto::optim {
 struct ScheduleKind {
   settings::Kind kind;
   std::function<std::unique_ptr<Schedule>(const settings::Settings&)> make;
+
+  const std::string& name() const { return kind.type; }
 };
 
 template <class Options>

@@ -1,55 +1,50 @@
 #include "stretto/strategy/sharding.h"
 
-#include <algorithm>
+#include <fmt/ranges.h>
 
-#include "stretto/base/error.h"
+#include "stretto/base/registry.h"
 #include "stretto/base/strings.h"
 
 namespace stretto {
 namespace {
 
-std::vector<Sharding>& table() {
-  static std::vector<Sharding> rows = {
-      {.name = "ddp", .help = "all"},
-      {.name = "zero1", .optimizer = Held::sharded, .help = "its part of the optimizer's state"},
-      {.name = "zero2",
-       .optimizer = Held::sharded,
-       .gradients = Held::sharded,
-       .help = "also of the gradients"},
-      {.name = "fsdp",
-       .optimizer = Held::sharded,
-       .gradients = Held::sharded,
-       .parameters = Held::sharded,
-       .help = "(zero3) also of the parameters"},
-      {.name = "hsdp",
-       .optimizer = Held::sharded,
-       .gradients = Held::sharded,
-       .parameters = Held::sharded,
-       .hybrid = true,
-       .help = "the same within each group of dp_shard ranks"}};
-  return rows;
-}
-
-const Sharding* find(const std::string& strategy) {
-  const auto found = std::ranges::find(table(), strategy, &Sharding::name);
-  return found == table().end() ? nullptr : &*found;
+Registry<Sharding>& registry() {
+  static Registry<Sharding> strategies(
+      "a strategy",
+      {{.name = "ddp", .help = "all"},
+       {.name = "zero1", .optimizer = Held::sharded, .help = "its part of the optimizer's state"},
+       {.name = "zero2",
+        .optimizer = Held::sharded,
+        .gradients = Held::sharded,
+        .help = "also of the gradients"},
+       {.name = "fsdp",
+        .optimizer = Held::sharded,
+        .gradients = Held::sharded,
+        .parameters = Held::sharded,
+        .help = "(zero3) also of the parameters"},
+       {.name = "hsdp",
+        .optimizer = Held::sharded,
+        .gradients = Held::sharded,
+        .parameters = Held::sharded,
+        .hybrid = true,
+        .help = "the same within each group of dp_shard ranks"}});
+  return strategies;
 }
 
 }  // namespace
 
-const std::vector<Sharding>& shardings() { return table(); }
+const std::vector<Sharding>& shardings() { return registry().entries(); }
 
 const Sharding& find_sharding(const std::string& strategy) {
-  if (const Sharding* row = find(strategy)) return *row;
-  std::vector<std::string> names;
-  for (const Sharding& row : table()) names.push_back(row.name);
+  if (const Sharding* row = registry().find(strategy)) return *row;
+  const std::vector<std::string> names = registry().names();
   throw ConfigError("\"{}\" is not a strategy{}; available: {}", strategy, did_you_mean(strategy, names),
                     fmt::join(names, ", "));
 }
 
 std::string strategies_with(bool (*property)(const Sharding&), std::string_view conjunction) {
   std::vector<std::string> names;
-  for (const Sharding& row : table()) {
+  for (const Sharding& row : shardings()) {
     if (property(row)) names.push_back(row.name);
   }
   if (names.size() < 2) return names.empty() ? "" : names[0];
@@ -57,8 +52,7 @@ std::string strategies_with(bool (*property)(const Sharding&), std::string_view 
 }
 
 bool register_sharding(Sharding row) {
-  if (find(row.name) != nullptr) throw ConfigError("strategy {} is registered twice", row.name);
-  table().push_back(std::move(row));
+  registry().add(std::move(row));
   return true;
 }
 

@@ -32,7 +32,7 @@ struct TrackerKind {
   std::function<void(const TrackerSetup&)> check = {};  // before ranks start; throws ConfigError
 };
 
-// Makes a name known to recipes, from then on. Throws Error where it is taken. Not thread-safe: at the start of a
+// Makes a name known to recipes, from then on. Throws ConfigError where it is taken. Not thread-safe: at the start of a
 // program.
 void register_tracker(TrackerKind kind);
 
