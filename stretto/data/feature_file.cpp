@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <thread>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/log.h"
+#include "stretto/base/progress_bar.h"
+#include "stretto/base/strings.h"
 
 namespace stretto::data {
 namespace {
@@ -91,6 +95,25 @@ FeatureFile::FeatureFile(const std::filesystem::path& path, int64_t rows) : file
   const bool ordered = begins_.front() == 0 && std::ranges::is_sorted(begins_) &&
                        begins_.back() == static_cast<int64_t>(header.values);
   if (!ordered) throw damaged("its rows are not consecutive");
+}
+
+FeatureFile FeatureFile::cached(const std::filesystem::path& path, int64_t rows, int64_t items,
+                                const Source& source, const Encode& encode) {
+  std::error_code unreadable;  // opening it will report the reason
+  if (!std::filesystem::exists(path, unreadable) && !unreadable) {
+    make_folders(path.parent_path());
+    const auto start = std::chrono::steady_clock::now();
+    {
+      ProgressBar bar("tokenising " + source.name, items, source.items);
+      write(path, rows, items, [&](int64_t item, FeatureRows& samples) {
+        bar.add();
+        encode(item, samples);
+      });
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    log::info("tokenised {} ({} {}) in {}", source.name, items, source.items, human_duration(took.count()));
+  }
+  return FeatureFile(path, rows);
 }
 
 void FeatureFile::write(const std::filesystem::path& path, int64_t rows, int64_t items,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "stretto/base/files.h"
@@ -30,6 +31,16 @@ class FeatureFile {
   // or is damaged.
   FeatureFile(const std::filesystem::path& path, int64_t rows);
 
+  using Encode = std::function<void(int64_t item, FeatureRows& samples)>;
+  struct Source {
+    std::string name;   // of the file that the items are from: "reviews.tsv"
+    std::string items;  // what they are: "texts"
+  };
+
+  // The samples of `items` items: the file at `path`, which an earlier run wrote, or else write() now does, with a progress bar.
+  static FeatureFile cached(const std::filesystem::path& path, int64_t rows, int64_t items,
+                            const Source& source, const Encode& encode);
+
   int64_t size() const { return samples_; }
   uint64_t checksum() const { return checksum_; }
   std::span<const int32_t> row(int64_t sample, int64_t index) const {
@@ -40,7 +51,6 @@ class FeatureFile {
 
   // Writes the samples of `items` items, each any number of samples of `rows` rows, whole or not at all. `encode` is called on
   // all processors of the host; samples keep the order of their items. Rethrows what encode throws for the first item.
-  using Encode = std::function<void(int64_t item, FeatureRows& samples)>;
   static void write(const std::filesystem::path& path, int64_t rows, int64_t items, const Encode& encode);
 
  private:

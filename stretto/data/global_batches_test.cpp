@@ -122,7 +122,7 @@ TEST(GlobalBatches, EvaluationUsesEachSampleOnce) {
 
 TEST(Packing, SequencesFollowEachOther) {
   const std::vector<int32_t> ids = {5, 6, 7, 8};
-  const std::vector<uint8_t> types = {0, 0, 1, 1};
+  const std::vector<int32_t> types = {0, 0, 1, 1};
   const std::vector<TokenSequence> sequences = {{std::span(ids).first(3), std::span(types).first(3), 4},
                                                 {{}, {}, 9},
                                                 {std::span(ids).last(1), std::span(types).last(1), 2}};
@@ -144,7 +144,7 @@ TEST(Packing, SequencesFollowEachOther) {
 
 TEST(Packing, PaddingRepeatsTheFirstToken) {
   const std::vector<int32_t> ids = {5, 6, 7};
-  const std::vector<uint8_t> types = {1, 0, 0};
+  const std::vector<int32_t> types = {1, 0, 0};
   const std::vector<TokenSequence> sequences = {{std::span(ids).first(2), std::span(types).first(2), 4},
                                                 {std::span(ids).last(1), std::span(types).last(1), 2}};
   const Batch batch = pack_sequences(sequences, 4);

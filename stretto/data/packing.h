@@ -10,7 +10,7 @@ namespace stretto::data {
 // The tokens of one sample.
 struct TokenSequence {
   std::span<const int32_t> ids;
-  std::span<const uint8_t> types;  // as many
+  std::span<const int32_t> types;  // as many
   int64_t sample = 0;              // its dataset index
 };
 

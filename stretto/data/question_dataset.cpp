@@ -1,12 +1,9 @@
 #include "stretto/data/question_dataset.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/base/log.h"
-#include "stretto/base/strings.h"
 #include "stretto/data/packing.h"
 #include "stretto/data/question_text.h"
 #include "stretto/text/utf8.h"
@@ -68,8 +65,8 @@ void encode_question(const corpus::QuestionSet& set, int64_t index, const text::
   }
 }
 
-std::filesystem::path cached_features(const corpus::QuestionSet& set, const text::Tokenizer& tokenizer,
-                                      const QuestionDatasetOptions& options) {
+FeatureFile cached_features(const corpus::QuestionSet& set, const text::Tokenizer& tokenizer,
+                            const QuestionDatasetOptions& options) {
   std::vector<uint64_t> parts = {hash64(tokenizer.fingerprint()), static_cast<uint64_t>(options.max_length),
                                  static_cast<uint64_t>(options.doc_stride)};
   std::vector<uint64_t> contexts;
@@ -83,18 +80,10 @@ std::filesystem::path cached_features(const corpus::QuestionSet& set, const text
   }
   const std::string key =
       hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
-  const std::filesystem::path path = options.cache / (key + ".questions");
-  std::error_code unreadable;  // opening it will report the reason
-  if (std::filesystem::exists(path, unreadable) || unreadable) return path;
-  make_folders(options.cache);
-  const auto start = std::chrono::steady_clock::now();
-  FeatureFile::write(
-      path, rows_of_questions, std::ssize(set.questions),
+  return FeatureFile::cached(
+      options.cache / (key + ".questions"), rows_of_questions, std::ssize(set.questions),
+      {set.name, "questions"},
       [&](int64_t index, FeatureRows& samples) { encode_question(set, index, tokenizer, options, samples); });
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  log::info("tokenised {} ({} questions) in {}", set.name, set.questions.size(),
-            human_duration(took.count()));
-  return path;
 }
 
 }  // namespace
@@ -119,8 +108,7 @@ std::vector<MisplacedAnswer> find_misplaced_answers(const corpus::QuestionSet& s
 
 QuestionDataset::QuestionDataset(const corpus::QuestionSet& set, const text::Tokenizer& tokenizer,
                                  const QuestionDatasetOptions& options)
-    : features_(cached_features(set, tokenizer, options), rows_of_questions),
-      pad_to_multiple_of_(options.pad_to_multiple_of) {
+    : features_(cached_features(set, tokenizer, options)), pad_to_multiple_of_(options.pad_to_multiple_of) {
   const auto fits = [&](int64_t sample) {
     const auto ids = features_.row(sample, 0), types = features_.row(sample, 1),
                place = features_.row(sample, place_row);
@@ -154,13 +142,8 @@ QuestionDataset::QuestionDataset(const corpus::QuestionSet& set, const text::Tok
 
 Batch QuestionDataset::pack(std::span<const int64_t> samples) const {
   std::vector<TokenSequence> sequences;
-  std::vector<std::vector<uint8_t>> types;
-  for (const int64_t sample : samples) {
-    const auto row = features_.row(sample, 1);
-    types.emplace_back(row.begin(), row.end());
-  }
-  for (size_t i = 0; i < samples.size(); ++i)
-    sequences.push_back({features_.row(samples[i], 0), types[i], samples[i]});
+  for (const int64_t sample : samples)
+    sequences.push_back({features_.row(sample, 0), features_.row(sample, 1), sample});
   Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
   if (samples.empty()) return batch;
   const Tensor starts = at::empty({batch.count}, at::kLong), ends = at::empty({batch.count}, at::kLong);

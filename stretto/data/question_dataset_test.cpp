@@ -116,34 +116,5 @@ TEST(QuestionDataset, QuestionsWithoutRoomForTheContextAreNamed) {
   }
 }
 
-TEST(FeatureFile, KeepsTheOrderOfItemsAndRethrowsTheFirstFailure) {
-  const TempFolder folder;
-  const auto path = folder.path() / "features";
-  FeatureFile::write(path, 2, 1000, [](int64_t item, FeatureRows& samples) {
-    const std::vector<int32_t> row(static_cast<size_t>(item % 5), static_cast<int32_t>(item));
-    const int32_t number[] = {static_cast<int32_t>(item)};
-    for (int64_t i = 0; i < item % 3; ++i) samples.add({row, number});
-  });
-  const FeatureFile file(path, 2);
-  int64_t sample = 0;
-  for (int64_t item = 0; item < 1000; ++item) {
-    for (int64_t i = 0; i < item % 3; ++i, ++sample) {
-      ASSERT_THAT(file.row(sample, 1), ElementsAre(item));
-      ASSERT_EQ(std::ssize(file.row(sample, 0)), item % 5);
-    }
-  }
-  EXPECT_EQ(file.size(), sample);
-  EXPECT_THROW(FeatureFile(path, 3), DataError);
-  try {
-    FeatureFile::write(path, 1, 1000, [](int64_t item, FeatureRows&) {
-      if (item > 100) throw DataError("item {}", item);
-    });
-    FAIL();
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "item 101");
-  }
-  EXPECT_EQ(FeatureFile(path, 2).size(), sample) << "the file is replaced as a whole or not at all";
-}
-
 }  // namespace
 }  // namespace stretto::data

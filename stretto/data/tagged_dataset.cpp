@@ -1,12 +1,10 @@
 #include "stretto/data/tagged_dataset.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/data/character_rows.h"
 #include "stretto/data/packing.h"
@@ -127,8 +125,8 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
   }
 }
 
-std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const text::Tokenizer& tokenizer,
-                                      const TaggedDatasetOptions& options) {
+FeatureFile cached_features(const corpus::TaggedCorpus& corpus, const text::Tokenizer& tokenizer,
+                            const TaggedDatasetOptions& options) {
   std::vector<uint64_t> parts = {hash64(tokenizer.fingerprint()), static_cast<uint64_t>(options.max_length),
                                  static_cast<uint64_t>(options.long_sentences),
                                  static_cast<uint64_t>(options.stride)};
@@ -147,20 +145,12 @@ std::filesystem::path cached_features(const corpus::TaggedCorpus& corpus, const 
   }
   const std::string key =
       hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
-  const std::filesystem::path path = options.cache / (key + ".words");
-  std::error_code unreadable;  // opening it will report the reason
-  if (std::filesystem::exists(path, unreadable) || unreadable) return path;
-  make_folders(options.cache);
-  const auto start = std::chrono::steady_clock::now();
   const text::Characters characters(options.characters);
-  FeatureFile::write(path, rows_of_sentences(options), std::ssize(corpus.sentences),
-                     [&](int64_t index, FeatureRows& samples) {
-                       encode_sentence(corpus, index, tokenizer, options, characters, samples);
-                     });
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  log::info("tokenised {} ({} sentences) in {}", corpus.name, corpus.sentences.size(),
-            human_duration(took.count()));
-  return path;
+  return FeatureFile::cached(options.cache / (key + ".words"), rows_of_sentences(options),
+                             std::ssize(corpus.sentences), {corpus.name, "sentences"},
+                             [&](int64_t index, FeatureRows& samples) {
+                               encode_sentence(corpus, index, tokenizer, options, characters, samples);
+                             });
 }
 
 void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options) {
@@ -180,8 +170,7 @@ void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& 
 
 TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet& tags,
                              const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options)
-    : features_((require_room(tokenizer, options), cached_features(corpus, tokenizer, options)),
-                rows_of_sentences(options)),
+    : features_((require_room(tokenizer, options), cached_features(corpus, tokenizer, options))),
       has_tags_(corpus.has_tags),
       label_all_tokens_(options.label_all_tokens),
       has_characters_(!options.characters.empty()),
@@ -263,7 +252,7 @@ Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
   std::vector<TokenSequence> sequences;
   int32_t longest = 0;
   for (const int64_t sample : samples) longest = std::max(longest, lengths_[static_cast<size_t>(sample)]);
-  const std::vector<uint8_t> types(static_cast<size_t>(longest));
+  const std::vector<int32_t> types(static_cast<size_t>(longest));
   for (const int64_t sample : samples) {
     const auto tokens = ids(sample);
     sequences.push_back({tokens, std::span(types).first(tokens.size()), sample});

@@ -1,13 +1,10 @@
 #include "stretto/data/text_dataset.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
-#include "stretto/base/log.h"
-#include "stretto/base/progress_bar.h"
-#include "stretto/base/strings.h"
+#include "stretto/base/stream_hash.h"
 #include "stretto/data/packing.h"
 
 namespace stretto::data {
@@ -23,44 +20,50 @@ std::string cache_key(const Table& table, const text::Tokenizer& tokenizer, int6
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
-void tokenize(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
-              const std::filesystem::path& path) {
-  const auto start = std::chrono::steady_clock::now();
-  ProgressBar bar("tokenising " + table.name, std::ssize(table.rows), "texts");
+constexpr int64_t ids_row = 0, types_row = 1, rows_of_texts = 2;
+
+FeatureFile cached_tokens(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
+                          const std::filesystem::path& cache) {
   const text::EncodeOptions options = {.special_tokens = true, .max_length = static_cast<size_t>(max_length)};
-  TokenFile::write(path, std::ssize(table.rows),
-                   [&](int64_t sample, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
-                     bar.add();
-                     const TextRow& row = table.rows[static_cast<size_t>(sample)];
-                     const text::Encoding encoding =
-                         table.has_pairs ? tokenizer.encode_pair(row.text, row.text_pair, options)
-                                         : tokenizer.encode(row.text, options);
-                     if (encoding.ids.empty()) {
-                       throw DataError("{}:{}: the text gives no token at all", table.name, row.line);
-                     }
-                     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
-                     types.insert(types.end(), encoding.type_ids.begin(), encoding.type_ids.end());
-                   });
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  log::info("tokenised {} ({} texts) in {}", table.name, table.rows.size(), human_duration(took.count()));
+  return FeatureFile::cached(
+      cache / (cache_key(table, tokenizer, max_length) + ".texts"), rows_of_texts, std::ssize(table.rows),
+      {table.name, "texts"}, [&](int64_t sample, FeatureRows& samples) {
+        const TextRow& row = table.rows[static_cast<size_t>(sample)];
+        const text::Encoding encoding = table.has_pairs
+                                            ? tokenizer.encode_pair(row.text, row.text_pair, options)
+                                            : tokenizer.encode(row.text, options);
+        if (encoding.ids.empty())
+          throw DataError("{}:{}: the text gives no token at all", table.name, row.line);
+        samples.add({encoding.ids, encoding.type_ids});
+      });
 }
 
-std::filesystem::path cached_tokens(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
-                                    const std::filesystem::path& cache) {
-  const std::filesystem::path path = cache / (cache_key(table, tokenizer, max_length) + ".tokens");
-  std::error_code unreadable;  // opening it will report what is wrong
-  if (!std::filesystem::exists(path, unreadable) && !unreadable) {
-    make_folders(cache);
-    tokenize(table, tokenizer, max_length, path);
+// Checkpoints identify the texts of their run by this hash of where each sample begins (int64), all ids (int32) and all types
+// (uint8), whatever form the cache has.
+uint64_t checksum_of(const FeatureFile& tokens) {
+  StreamHash hash;
+  const auto add = [&](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    hash.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  std::vector<int64_t> begins = {0};
+  for (int64_t sample = 0; sample < tokens.size(); ++sample)
+    begins.push_back(begins.back() + std::ssize(tokens.row(sample, ids_row)));
+  add(begins);
+  for (int64_t sample = 0; sample < tokens.size(); ++sample) add(tokens.row(sample, ids_row));
+  for (int64_t sample = 0; sample < tokens.size(); ++sample) {
+    const auto row = tokens.row(sample, types_row);
+    add(std::vector<uint8_t>(row.begin(), row.end()));
   }
-  return path;
+  return hash.value();
 }
 
 // The tokenizer is part of it: where it assigns other words to the same ids, the ids alone would not differ.
-std::string fingerprint_of(const TokenFile& tokens, const text::Tokenizer& tokenizer, const LabelSet& labels,
-                           const std::vector<int64_t>& label_ids, const Tensor& targets) {
+std::string fingerprint_of(const FeatureFile& tokens, const text::Tokenizer& tokenizer,
+                           const LabelSet& labels, const std::vector<int64_t>& label_ids,
+                           const Tensor& targets) {
   std::vector<uint64_t> parts = {
-      tokens.checksum(), hash64(tokenizer.fingerprint()),
+      checksum_of(tokens), hash64(tokenizer.fingerprint()),
       hash64({reinterpret_cast<const char*>(label_ids.data()), label_ids.size() * sizeof(int64_t)})};
   for (const std::string& name : labels.names()) parts.push_back(hash64(name));
   if (targets.defined())
@@ -90,13 +93,25 @@ void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer,
 }
 
 // The file's name is a hash of the texts, which anybody may give to another file.
-void require_tokens_of(const Table& table, const text::Tokenizer& tokenizer, const TokenFile& tokens,
+void require_tokens_of(const Table& table, const text::Tokenizer& tokenizer, const FeatureFile& tokens,
                        const std::filesystem::path& cache) {
-  if (tokens.size() == std::ssize(table.rows) && tokens.largest_id() < tokenizer.vocab_size()) return;
+  int32_t least = 0, largest = -1;
+  bool has_types = true;
+  for (int64_t sample = 0; sample < tokens.size(); ++sample) {
+    for (const int32_t id : tokens.row(sample, ids_row)) {
+      least = std::min(least, id);
+      largest = std::max(largest, id);
+    }
+    has_types = has_types && tokens.row(sample, types_row).size() == tokens.row(sample, ids_row).size() &&
+                std::ranges::all_of(tokens.row(sample, types_row),
+                                    [](int32_t type) { return type >= 0 && type < 256; });
+  }
+  if (tokens.size() == std::ssize(table.rows) && least >= 0 && largest < tokenizer.vocab_size() && has_types)
+    return;
   throw DataError(
-      "{}: the cached tokens of {} are not those of its texts ({} samples, ids up to {}; expected {} samples, ids below {}); delete the folder, the next run writes it again",
-      cache.string(), table.name, tokens.size(), tokens.largest_id(), table.rows.size(),
-      tokenizer.vocab_size());
+      "{}: the cached tokens of {} are not those of its texts ({} samples, ids from {} to {}{}; expected {} samples, ids from 0 to {}); delete the folder, the next run writes it again",
+      cache.string(), table.name, tokens.size(), least, largest, has_types ? "" : ", not a type per id",
+      table.rows.size(), tokenizer.vocab_size() - 1);
 }
 
 }  // namespace
@@ -109,7 +124,7 @@ TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, i
       pad_to_multiple_of_(pad_to_multiple_of) {
   require_tokens_of(table, tokenizer, tokens_, cache);
   for (int64_t sample = 0; sample < size(); ++sample) {
-    lengths_.push_back(static_cast<int32_t>(tokens_.ids(sample).size()));
+    lengths_.push_back(static_cast<int32_t>(tokens_.row(sample, ids_row).size()));
     total_tokens_ += lengths_.back();
   }
   for (const TextRow& row : table.rows) labels_.push_back(row.label);
@@ -122,7 +137,7 @@ std::string TextDataset::fingerprint() const { return fingerprint_; }
 Batch TextDataset::pack(std::span<const int64_t> samples) const {
   std::vector<TokenSequence> sequences;
   for (const int64_t sample : samples)
-    sequences.push_back({tokens_.ids(sample), tokens_.types(sample), sample});
+    sequences.push_back({tokens_.row(sample, ids_row), tokens_.row(sample, types_row), sample});
   Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
   if (!has_labels_ || samples.empty()) return batch;
   if (targets_.defined()) {

@@ -6,7 +6,7 @@
 
 #include "stretto/data/dataset.h"
 #include "stretto/data/rows.h"
-#include "stretto/data/token_file.h"
+#include "stretto/data/feature_file.h"
 #include "stretto/text/tokenizer.h"
 
 namespace stretto::data {
@@ -34,7 +34,7 @@ class TextDataset : public Dataset {
   Batch pack(std::span<const int64_t> samples) const override;
 
  private:
-  TokenFile tokens_;
+  FeatureFile tokens_;  // per sample ids and types
   std::vector<int32_t> lengths_;
   std::vector<int64_t> labels_;
   Tensor targets_;  // [samples] or [samples, classes], of a regression and of multi-label data

@@ -94,11 +94,8 @@ TEST(TextDataset, ForgedCachesAreRefused) {
   const auto cache = folder.path() / "cache";
   const TextDataset first(tiny_table(), tokenizer, 16, cache);
   const auto path = std::filesystem::directory_iterator(cache)->path();
-  const auto forge = [&](int64_t samples, int32_t id) {
-    TokenFile::write(path, samples, [&](int64_t, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
-      ids.push_back(id);
-      types.push_back(0);
-    });
+  const auto forge = [&](int64_t samples, int32_t id, const std::vector<int32_t>& types = {0}) {
+    FeatureFile::write(path, 2, samples, [&](int64_t, FeatureRows& rows) { rows.add({{&id, 1}, types}); });
     try {
       const TextDataset again(tiny_table(), tokenizer, 16, cache);
     } catch (const DataError& error) {
@@ -107,50 +104,30 @@ TEST(TextDataset, ForgedCachesAreRefused) {
     return std::string("accepted");
   };
   using ::testing::HasSubstr;
-  EXPECT_THAT(forge(1, 5), HasSubstr("1 samples, ids up to 5; expected 2 samples, ids below 8"));
-  EXPECT_THAT(forge(2, 8), HasSubstr("ids up to 8"));
-  EXPECT_THAT(forge(2, -1), HasSubstr("it holds a negative token id"));
+  EXPECT_THAT(forge(1, 5), HasSubstr("1 samples, ids from 0 to 5; expected 2 samples, ids from 0 to 7"));
+  EXPECT_THAT(forge(2, 8), HasSubstr("ids from 0 to 8"));
+  EXPECT_THAT(forge(2, -1), HasSubstr("ids from -1 to"));
+  for (const std::vector<int32_t>& types : {std::vector<int32_t>{}, {0, 0}, {-1}, {256}})
+    EXPECT_THAT(forge(2, 5, types), HasSubstr("not a type per id"));
+  EXPECT_EQ(forge(2, 7), "accepted");
 }
 
-// Offsets that lead outside, with a checksum that fits.
-TEST(TokenFile, ForgedOffsetsAreRefused) {
+// Runs of all versions are resumed by this hash, so it is that of the bytes that version 0.1.0 kept in its file of tokens.
+TEST(TextDataset, TheFingerprintDoesNotDependOnTheCache) {
   const TempFolder folder;
-  const auto path = folder.path() / "x.tokens";
-  const auto encode = [](int64_t, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
-    ids.push_back(1);
-    types.push_back(0);
+  const auto tokenizer = tiny_tokenizer(folder.path());
+  const TextDataset dataset(tiny_table(), tokenizer, 16, folder.path() / "cache");
+  std::string bytes;
+  const auto add = [](std::string& to, const auto& values) {
+    to.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
   };
-  TokenFile::write(path, 2, encode);
-  const std::string whole = read_file(path);
-  for (const auto& [index, value] :
-       std::vector<std::pair<size_t, int64_t>>{{0, -1}, {1, 1 << 20}, {1, -5}, {2, 1}}) {
-    std::string forged = whole;
-    constexpr size_t header = 32;
-    std::memcpy(forged.data() + header + index * sizeof value, &value, sizeof value);
-    const uint64_t checksum = hash64(std::string_view(forged).substr(header));
-    std::memcpy(forged.data() + header - sizeof checksum, &checksum, sizeof checksum);
-    write_file_atomic(path, forged);
-    EXPECT_THAT([&] { TokenFile file(path); }, ::testing::ThrowsMessage<DataError>(::testing::HasSubstr(
-                                                   "its samples do not lie one behind the other")));
-  }
-}
-
-TEST(TokenFile, DamageIsFound) {
-  const TempFolder folder;
-  const auto path = folder.path() / "x.tokens";
-  TokenFile::write(path, 2, [](int64_t sample, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
-    ids.push_back(static_cast<int32_t>(sample));
-    types.push_back(0);
-  });
-  const std::string good = read_file(path);
-  for (size_t i = 0; i < good.size(); ++i) {
-    std::string bad = good;
-    bad[i] = static_cast<char>(bad[i] ^ 0x10);
-    write_file_atomic(path, bad);
-    EXPECT_THROW(TokenFile{path}, DataError) << "byte " << i;
-  }
-  write_file_atomic(path, good.substr(0, good.size() - 1));
-  EXPECT_THROW(TokenFile{path}, DataError);
+  add(bytes, std::vector<int64_t>{0, 4, 7});
+  add(bytes, std::vector<int32_t>{2, 5, 7, 3, 2, 6, 3});
+  add(bytes, std::vector<uint8_t>(7, 0));
+  std::string labels, parts;
+  add(labels, std::vector<int64_t>{1, 0});
+  add(parts, std::vector<uint64_t>{hash64(bytes), hash64(tokenizer.fingerprint()), hash64(labels)});
+  EXPECT_EQ(dataset.fingerprint(), hash128_hex(parts));
 }
 
 }  // namespace

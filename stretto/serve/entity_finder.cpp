@@ -44,11 +44,8 @@ Packed pack(const std::vector<Window>& windows, std::span<const PipelineInput> i
             const text::Characters& known, bool whole_words, const text::Tokenizer* words_tokenizer,
             int64_t multiple_of) {
   std::vector<data::TokenSequence> sequences;
-  std::vector<std::vector<uint8_t>> types;
   for (const Window& window : windows)
-    types.emplace_back(window.encoding.type_ids.begin(), window.encoding.type_ids.end());
-  for (size_t k = 0; k < windows.size(); ++k)
-    sequences.push_back({windows[k].encoding.ids, types[k], static_cast<int64_t>(k)});
+    sequences.push_back({window.encoding.ids, window.encoding.type_ids, std::ssize(sequences)});
   Batch batch = data::pack_sequences(sequences, multiple_of);
   const Tensor words = at::full({batch.at("input_ids").numel()}, -1, at::kLong);
   data::CharacterRows characters;

@@ -101,12 +101,9 @@ std::vector<QuestionAnswerer::Window> QuestionAnswerer::scored_windows(
 // One batch of windows.
 void QuestionAnswerer::score(std::span<Window> windows, std::span<const PipelineInput> inputs) const {
   at::NoGradGuard no_grad;
-  std::vector<std::vector<uint8_t>> types;
   std::vector<data::TokenSequence> sequences;
   for (const Window& window : windows)
-    types.emplace_back(window.encoding.type_ids.begin(), window.encoding.type_ids.end());
-  for (size_t k = 0; k < windows.size(); ++k)
-    sequences.push_back({windows[k].encoding.ids, types[k], static_cast<int64_t>(k)});
+    sequences.push_back({window.encoding.ids, window.encoding.type_ids, std::ssize(sequences)});
   const Batch batch = data::pack_sequences(sequences, served_.pad_to_multiple_of);
   const Tensor logits = served_.model->forward(batch, {}).to(at::kDouble).contiguous();
   int64_t row = 0;

@@ -45,12 +45,9 @@ bool TextClassifier::is_truncated(const PipelineInput& input, const text::Encodi
 
 Tensor TextClassifier::logits_of(std::span<const text::Encoding> encodings) const {
   at::NoGradGuard no_grad;
-  std::vector<std::vector<uint8_t>> types;
   std::vector<data::TokenSequence> sequences;
   for (const text::Encoding& encoding : encodings)
-    types.emplace_back(encoding.type_ids.begin(), encoding.type_ids.end());
-  for (size_t i = 0; i < encodings.size(); ++i)
-    sequences.push_back({encodings[i].ids, types[i], static_cast<int64_t>(i)});
+    sequences.push_back({encoding.ids, encoding.type_ids, std::ssize(sequences)});
   return served_.model->forward(data::pack_sequences(sequences, served_.pad_to_multiple_of), {});
 }
 

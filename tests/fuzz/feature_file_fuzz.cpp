@@ -8,20 +8,20 @@
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/data/token_file.h"
+#include "stretto/data/feature_file.h"
 
-// A file of token ids whose checksum is right: it is computed anew for each input.
+// A file of samples of two rows whose checksum is right: it is computed again for each input.
 namespace stretto::fuzz {
 namespace {
 
-constexpr size_t magic_bytes = 8, checksum_at = 24, header_bytes = 32;
+constexpr size_t magic_bytes = 8, checksum_at = 32, header_bytes = 40;
+constexpr uint64_t rows = 2;
 
 // The file's fields; offsets may be anything.
 struct Fields {
   std::string magic;
   std::vector<int64_t> begins;
-  std::vector<int32_t> ids;
-  std::vector<uint8_t> types;
+  std::vector<int32_t> values;
 };
 
 template <class T>
@@ -37,57 +37,50 @@ void append(std::string& text, const T* values, size_t count) {
 }
 
 std::optional<Fields> fields_of(const std::string& input) {
-  uint64_t counts[2];  // samples, tokens
+  uint64_t counts[3];  // samples, rows, values
   if (input.size() < header_bytes) return std::nullopt;
   std::memcpy(counts, input.data() + magic_bytes, sizeof counts);
   const uint64_t bytes = input.size() - header_bytes;
-  if (counts[0] >= bytes || counts[1] > bytes || bytes != (counts[0] + 1) * 8 + counts[1] * 5)
+  if (counts[0] >= bytes || counts[1] != rows || counts[2] > bytes ||
+      bytes != (counts[0] * rows + 1) * 8 + counts[2] * 4)
     return std::nullopt;
   Fields fields;
   fields.magic = input.substr(0, magic_bytes);
   std::string_view rest = std::string_view(input).substr(header_bytes);
-  take(rest, counts[0] + 1, fields.begins);
-  take(rest, counts[1], fields.ids);
-  take(rest, counts[1], fields.types);
+  take(rest, counts[0] * rows + 1, fields.begins);
+  take(rest, counts[2], fields.values);
   return fields;
 }
 
 std::string file_of(const Fields& fields) {
   std::string text = fields.magic;
-  const uint64_t numbers[] = {fields.begins.size() - 1, fields.ids.size(), 0};  // the last: the checksum
-  append(text, numbers, 3);
+  const uint64_t numbers[] = {(fields.begins.size() - 1) / rows, rows, fields.values.size(),
+                              0};  // the checksum
+  append(text, numbers, 4);
   append(text, fields.begins.data(), fields.begins.size());
-  append(text, fields.ids.data(), fields.ids.size());
-  append(text, fields.types.data(), fields.types.size());
+  append(text, fields.values.data(), fields.values.size());
   return text;
 }
 
 void add_sample(Fields& fields, std::mt19937_64& random) {
-  for (uint64_t tokens = random() % 8; tokens > 0; --tokens) {
-    fields.ids.push_back(static_cast<int32_t>(random() >> 33));
-    fields.types.push_back(static_cast<uint8_t>(random()));
+  for (uint64_t row = 0; row < rows; ++row) {
+    for (uint64_t values = random() % 8; values > 0; --values)
+      fields.values.push_back(static_cast<int32_t>(random()));
+    fields.begins.push_back(static_cast<int64_t>(fields.values.size()));
   }
-  fields.begins.push_back(static_cast<int64_t>(fields.ids.size()));
 }
 
 void remove_sample(Fields& fields) {
-  if (fields.begins.size() > 1) fields.begins.pop_back();
-  const auto tokens = static_cast<uint64_t>(fields.begins.back());
-  if (tokens >= fields.ids.size()) return;
-  fields.ids.resize(tokens);
-  fields.types.resize(tokens);
+  if (fields.begins.size() > 1) fields.begins.resize(fields.begins.size() - rows);
+  const auto values = static_cast<uint64_t>(fields.begins.back());
+  if (values < fields.values.size()) fields.values.resize(values);
 }
 
 void move_begin(Fields& fields, std::mt19937_64& random) {
   constexpr int64_t edges[] = {-1, 0, 1, INT64_MAX, INT64_MIN, int64_t{1} << 32};
   int64_t& begin = fields.begins[random() % fields.begins.size()];
   begin = random() % 2 == 0 ? edges[random() % std::size(edges)]
-                            : static_cast<int64_t>(random() % (fields.ids.size() + 2));
-}
-
-void change_token(Fields& fields, std::mt19937_64& random) {
-  constexpr int32_t edges[] = {-1, 0, INT32_MAX, INT32_MIN};
-  if (!fields.ids.empty()) fields.ids[random() % fields.ids.size()] = edges[random() % std::size(edges)];
+                            : static_cast<int64_t>(random() % (fields.values.size() + 2));
 }
 
 const TempFolder& folder() {
@@ -101,11 +94,10 @@ std::vector<std::string> seeds() {
   std::vector<std::string> files;
   for (const int64_t count : {0, 1, 5}) {
     const auto path = folder().path() / "seed";
-    data::TokenFile::write(path, count,
-                           [](int64_t sample, std::vector<int32_t>& ids, std::vector<uint8_t>& types) {
-                             ids.insert(ids.end(), static_cast<size_t>(sample), 7);
-                             types.insert(types.end(), static_cast<size_t>(sample), 1);
-                           });
+    data::FeatureFile::write(path, rows, count, [](int64_t item, data::FeatureRows& samples) {
+      const std::vector<int32_t> values(static_cast<size_t>(item), 7);
+      samples.add({values, values});
+    });
     files.push_back(read_file(path));
   }
   return files;
@@ -121,9 +113,6 @@ std::string mutate_fields(const std::string& input, std::mt19937_64& random) {
         break;
       case 1:
         move_begin(*fields, random);
-        break;
-      case 2:
-        change_token(*fields, random);
         break;
       default:
         add_sample(*fields, random);
@@ -141,19 +130,17 @@ void run(const std::string& input) {
   const auto path = folder().path() / "forged";
   std::ofstream(path, std::ios::binary | std::ios::trunc)
       .write(forged.data(), static_cast<std::streamsize>(forged.size()));
-  const data::TokenFile file(path);
+  const data::FeatureFile file(path, rows);
   int64_t sum = 0;
-  size_t tokens = 0;
+  size_t values = 0;
   for (int64_t sample = 0; sample < file.size(); ++sample) {
-    tokens += file.ids(sample).size();
-    for (const int32_t id : file.ids(sample)) {
-      require(id >= 0 && id <= file.largest_id(), "ids lie in the range that is checked");
-      sum += id;
+    for (const int64_t row : {0, 1}) {
+      values += file.row(sample, row).size();
+      for (const int32_t value : file.row(sample, row)) sum += value;
     }
-    for (const uint8_t type : file.types(sample)) sum += type;
   }
-  const uint64_t counted = tokens * 5 + (static_cast<uint64_t>(file.size()) + 1) * 8 + header_bytes;
-  require(counted == forged.size(), "each token belongs to one sample");
+  const uint64_t begins = static_cast<uint64_t>(file.size()) * rows + 1;
+  require(values * 4 + begins * 8 + header_bytes == forged.size(), "each value belongs to one row");
   [[maybe_unused]] static volatile int64_t kept;  // so that the reads are made
   kept = sum;
 }
