@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
 #include <utility>
 
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/base/registry.h"
 #include "stretto/comm/backends.h"
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_memory.h"
@@ -106,14 +106,14 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       rank_(rank),
       size_(size),
       options_(std::move(options)) {
-  using Make = c10::intrusive_ptr<c10d::Backend> (*)(const c10::intrusive_ptr<c10d::Store>&, int, int,
-                                                     const GroupOptions&);
-  static const std::map<std::string, Make> makers = {
-      {"shm", nullptr}, {"tcp", make_tcp}, {"gloo", make_gloo}, {"mpi", make_mpi}, {"nccl", make_nccl}};
-  const auto maker = makers.find(backend);
-  if (maker == makers.end()) {
-    throw ConfigError("\"{}\" is not a communication back end; possible: shm, tcp, gloo, mpi, nccl", backend);
-  }
+  struct Kind {
+    std::string name;
+    decltype(&make_tcp) make;
+  };
+  static const Registry<Kind> kinds(
+      "a communication back end",
+      {{"shm", nullptr}, {"tcp", make_tcp}, {"gloo", make_gloo}, {"mpi", make_mpi}, {"nccl", make_nccl}});
+  const Kind& kind = kinds.at(backend, "group " + options_.name);
   if (backend == "nccl" ? !options_.device.is_cuda() || !options_.device.has_index()
                         : !options_.device.is_cpu()) {
     throw ConfigError("back end {}: the device is {}; expected {}", backend, options_.device.str(),
@@ -126,8 +126,7 @@ Group::Group(const std::string& backend, std::shared_ptr<StoreHandle> store, int
       transport_ = made.description;
       return;
     }
-    backend_ =
-        std::make_unique<Backend>(Backend{maker->second(store_->store, rank, size, options_), nullptr});
+    backend_ = std::make_unique<Backend>(Backend{kind.make(store_->store, rank, size, options_), nullptr});
     transport_ = backend;
   } catch (const Error&) {
     throw;

@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/config/model_rule.h"
 #include "stretto/config/task_names.h"
+#include "stretto/optim_config/optimizer_registry.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/rule.h"

@@ -13,7 +13,6 @@
 #include "stretto/config/choices.h"
 #include "stretto/config/interval.h"
 #include "stretto/config/tagger_settings.h"
-#include "stretto/optim_config/optimizer_options.h"
 #include "stretto/settings/choice.h"
 #include "stretto/settings/fields.h"
 #include "stretto/settings/read.h"
@@ -145,7 +144,7 @@ struct TrainingConfig {
   bool operator==(const TrainingConfig&) const = default;
 };
 
-// optimizer: a type and its settings (optim_config/optimizer_options.h). In programs:
+// optimizer: a type and its settings (optim_config/optimizers/). In programs:
 //   recipe.optimizer = optim::SgdOptions{.lr = 0.1};   recipe.optimizer.as<optim::SgdOptions>().momentum = 0.9;
 struct OptimizerConfig : settings::Choice {
   OptimizerConfig();

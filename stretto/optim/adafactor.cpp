@@ -1,11 +1,10 @@
-#include "stretto/optim/adafactor.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "stretto/kernels/cpu/factored_loops.h"
 #include "stretto/kernels/flush_denormals.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

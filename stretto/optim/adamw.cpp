@@ -1,7 +1,8 @@
-#include "stretto/optim/adamw.h"
-
 #include "stretto/kernels/adamw.h"
+
 #include "stretto/optim/elementwise.h"
+#include "stretto/optim/lazy_rows.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

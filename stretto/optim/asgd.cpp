@@ -1,8 +1,7 @@
-#include "stretto/optim/asgd.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/check_settings.h"
 

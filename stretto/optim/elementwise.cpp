@@ -1,6 +1,7 @@
 #include "stretto/optim/elementwise.h"
 
 #include "stretto/base/error.h"
+#include "stretto/optim/lazy_rows.h"
 
 namespace stretto::optim {
 namespace {
@@ -11,6 +12,9 @@ StepRates with_factor(StepRates rates, double lr_factor) {
 }
 
 }  // namespace
+
+ElementwiseOptimizer::ElementwiseOptimizer(const StepRates& base) : Optimizer(base) {}
+ElementwiseOptimizer::~ElementwiseOptimizer() = default;
 
 RowRule& ElementwiseOptimizer::row_rule() { throw Error("{}: has no rule for rows of tables", name()); }
 

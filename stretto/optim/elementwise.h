@@ -4,16 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "stretto/optim/lazy_rows.h"
 #include "stretto/optim/optimizer.h"
 
 namespace stretto::optim {
 
+class LazyRows;
+class RowRule;
+
 // Base of the optimizers that treat every element by itself: their state is a few tensors as long as the buffers, and
 // neighbouring pieces with the same settings are stepped in one pass. A subclass gives the names of its state and the
-// rule for one range; where it steps_rows(), it also implements RowRule for tables (AdamW does).
+// rule for one range; where it steps_rows(), it also implements RowRule (lazy_rows.h) for tables (AdamW does).
 class ElementwiseOptimizer : public Optimizer {
  public:
+  ~ElementwiseOptimizer() override;
   void catch_up(size_t table, std::span<const int64_t> rows) override;
   void catch_up() override;
   int64_t state_bytes() const override;
@@ -28,7 +31,7 @@ class ElementwiseOptimizer : public Optimizer {
     int64_t row_width;
   };
 
-  using Optimizer::Optimizer;
+  explicit ElementwiseOptimizer(const StepRates& base);
   virtual std::vector<std::string> state_names() const = 0;
   // Called once: for state that does not begin with zeros.
   virtual void init_state(const Range& /*range*/) {}

@@ -1,5 +1,3 @@
-#include "stretto/optim/lbfgs.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

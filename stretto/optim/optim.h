@@ -1,20 +1,7 @@
 #pragma once
 
 // Every optimizer and schedule.
-#include "stretto/optim/adadelta.h"
-#include "stretto/optim/adafactor.h"
-#include "stretto/optim/adagrad.h"
-#include "stretto/optim/adam.h"
-#include "stretto/optim/adamax.h"
-#include "stretto/optim/adamw.h"
-#include "stretto/optim/asgd.h"
-#include "stretto/optim/lbfgs.h"
-#include "stretto/optim/nadam.h"
-#include "stretto/optim/radam.h"
-#include "stretto/optim/rmsprop.h"
-#include "stretto/optim/rprop.h"
-#include "stretto/optim/sgd.h"
-#include "stretto/optim/sparse_adam.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim_config/schedules/constant.h"
 #include "stretto/optim_config/schedules/constant_with_warmup.h"
 #include "stretto/optim_config/schedules/cosine_annealing_lr.h"
@@ -27,5 +14,6 @@
 #include "stretto/optim_config/schedules/linear_lr.h"
 #include "stretto/optim_config/schedules/linear_with_warmup.h"
 #include "stretto/optim_config/schedules/one_cycle_lr.h"
+#include "stretto/optim_config/schedules/plateau.h"
 #include "stretto/optim_config/schedules/polynomial_decay.h"
 #include "stretto/optim_config/schedules/step_lr.h"

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/optim/adamw.h"
-#include "stretto/optim/sgd.h"
+#include "stretto/optim/optimizers.h"
 
 namespace stretto::optim {
 namespace {

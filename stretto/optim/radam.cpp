@@ -1,7 +1,6 @@
-#include "stretto/optim/radam.h"
-
 #include <cmath>
 
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/check_settings.h"
 

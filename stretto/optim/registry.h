@@ -1,17 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "stretto/optim/optimizer.h"
-#include "stretto/optim_config/optimizer_options.h"
+#include "stretto/optim_config/optimizer_registry.h"
 #include "stretto/settings/choice.h"
 
 namespace stretto::optim {
-
-// How an optimizer is made of the settings of its type.
-using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const settings::Settings&)>;
 
 template <class Options>
 MakeOptimizer optimizer_maker(std::unique_ptr<Optimizer> (*make)(const Options&)) {

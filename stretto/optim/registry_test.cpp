@@ -8,7 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/optim/lbfgs.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/read.h"
 

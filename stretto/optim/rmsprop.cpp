@@ -1,5 +1,4 @@
-#include "stretto/optim/rmsprop.h"
-
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/check_settings.h"
 

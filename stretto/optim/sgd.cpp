@@ -1,7 +1,7 @@
-#include "stretto/optim/sgd.h"
-
 #include "stretto/kernels/sgd.h"
+
 #include "stretto/optim/elementwise.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

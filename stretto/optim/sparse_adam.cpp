@@ -1,9 +1,9 @@
-#include "stretto/optim/sparse_adam.h"
-
 #include <cmath>
 
 #include "stretto/kernels/adamw.h"
 #include "stretto/optim/elementwise.h"
+#include "stretto/optim/lazy_rows.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

@@ -96,6 +96,60 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
   }
 }
 
+// What a program registers for recipes to name; with the same results as SGD, Constant and zero1.
+struct HalvedOptions {
+  double lr = 1;
+  void fields(settings::Fields& field) { field("lr", lr, "twice the learning rate"); }
+  bool operator==(const HalvedOptions&) const = default;
+};
+std::unique_ptr<optim::Optimizer> halved(const HalvedOptions& options) {
+  return optim::sgd({.lr = options.lr / 2, .weight_decay = 0.01});
+}
+
+struct SteadyOptions {
+  void fields(settings::Fields&) {}
+  bool operator==(const SteadyOptions&) const = default;
+};
+std::unique_ptr<optim::Schedule> steady(const SteadyOptions&) { return optim::constant(); }
+
+class Counter : public Tracker {
+ public:
+  void begin(const TrackedRun&) override {}
+  void write(const Record&) override { ++records; }
+  int records = 0;
+};
+
+TEST(OwnModule, RecipesNameWhatTheProgramRegisters) {
+  const auto counter = std::make_shared<Counter>();
+  optim::register_optimizer("Halved", "SGD at half of lr", halved);
+  optim::register_schedule(optim::schedule_kind("Steady", "lr throughout", steady));
+  register_sharding({.name = "sharded_state", .optimizer = Held::sharded});
+  register_tracker({"counter", "counts records", [&](const TrackerSetup&) { return counter; }});
+  const Points train(100), validation(33);
+  const auto trained = [&](const std::string& settings) {
+    const TempFolder folder;
+    Recipe recipe = parse_recipe(settings, "own.yaml");
+    recipe.training.epochs = 2;
+    recipe.training.global_batch_size = 10;
+    recipe.track.progress = "off";
+    recipe.output = folder.path();
+    run_rank_threads(2, [&](Group& group) {
+      WhichSide module;
+      Trainer(recipe, group, at::kCPU).fit(module, train, &validation);
+    });
+    return SafetensorsFile(folder.path() / "model/line.safetensors").load_all();
+  };
+  const NamedTensors bundled = trained(
+      "training: {strategy: zero1}\noptimizer: {type: SGD, lr: 0.5}\nscheduler: {type: Constant}\ntrack: {trackers: []}");
+  EXPECT_EQ(counter->records, 0);
+  const NamedTensors own = trained(
+      "training: {strategy: sharded_state}\noptimizer: {type: Halved, lr: 1}\nscheduler: {type: Steady}\n"
+      "track: {trackers: [counter]}");
+  EXPECT_GT(counter->records, 0);
+  EXPECT_TRUE(own.at("weight").equal(bundled.at("weight")));
+  EXPECT_GT(own.at("weight").abs().sum().item<float>(), 0);
+}
+
 // Gives a loss that is no number, or a huge one, at one step: once, or whenever the step comes.
 class Stumbling : public WhichSide {
  public:

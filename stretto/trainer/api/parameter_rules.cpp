@@ -8,16 +8,14 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/optim_config/optimizer_options.h"
+#include "stretto/optim_config/optimizer_registry.h"
 
 namespace stretto {
 namespace {
 
-// Of a type that is not one of a recipe's it is not known, and said to be there.
+// Unregistered types are assumed to have weight_decay.
 bool has_weight_decay(const std::string& optimizer) {
-  if (std::ranges::find(optim::optimizer_kinds(), optimizer, &settings::Kind::type) ==
-      optim::optimizer_kinds().end())
-    return true;
+  if (optim::optimizers().find(optimizer) == nullptr) return true;
   OptimizerConfig config;
   config.type = optimizer;
   const auto fields = settings::fields_of(config);

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <memory>
+
+#include "stretto/optim/optimizer.h"
+#include "stretto/optim_config/optimizers/adadelta.h"
+#include "stretto/optim_config/optimizers/adafactor.h"
+#include "stretto/optim_config/optimizers/adagrad.h"
+#include "stretto/optim_config/optimizers/adam.h"
+#include "stretto/optim_config/optimizers/adamax.h"
+#include "stretto/optim_config/optimizers/adamw.h"
+#include "stretto/optim_config/optimizers/asgd.h"
+#include "stretto/optim_config/optimizers/lbfgs.h"
+#include "stretto/optim_config/optimizers/nadam.h"
+#include "stretto/optim_config/optimizers/radam.h"
+#include "stretto/optim_config/optimizers/rmsprop.h"
+#include "stretto/optim_config/optimizers/rprop.h"
+#include "stretto/optim_config/optimizers/sgd.h"
+#include "stretto/optim_config/optimizers/sparse_adam.h"
+
+namespace stretto::optim {
+
+// The bundled optimizers, each in a file of its own. All throw ConfigError for options that are out of range or contradict each
+// other.
+
+// Zeiler 2012. State: square_avg, acc_delta.
+std::unique_ptr<Optimizer> adadelta(const AdadeltaOptions& options);
+
+// Shazeer & Stern 2018, as torch.optim.Adafactor. Steps whole tensors. State: row_var [.., R, 1] and col_var [.., 1, C] of
+// tensors with two or more dimensions, variance of others.
+std::unique_ptr<Optimizer> adafactor(const AdafactorOptions& options);
+
+// Duchi et al. 2011. State: sum.
+std::unique_ptr<Optimizer> adagrad(const AdagradOptions& options);
+
+// Kingma & Ba 2015, algorithm 1; amsgrad: Reddi et al. 2018. State: exp_avg, exp_avg_sq, and max_exp_avg_sq with amsgrad.
+std::unique_ptr<Optimizer> adam(const AdamOptions& options);
+
+// Kingma & Ba 2015, algorithm 2. State: exp_avg, exp_inf.
+std::unique_ptr<Optimizer> adamax(const AdamaxOptions& options);
+
+// Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2). State: exp_avg, exp_avg_sq. With eps > 0 it
+// steps rows of tables.
+std::unique_ptr<Optimizer> adamw(const AdamwOptions& options);
+
+// Averaged SGD (Polyak & Juditsky 1992). State: ax, the average of the weights, and the learning rate of the step before.
+std::unique_ptr<Optimizer> asgd(const AsgdOptions& options);
+
+// Limited-memory BFGS (Nocedal 1980; line search: Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6), as
+// torch.optim.LBFGS. A step evaluates its batch up to max_eval times, so it reevaluates(). All parameters are one vector, which
+// every rank must hold (Placement::whole_model), with one learning rate: bind() throws ConfigError for an lr_factor other than 1.
+// State: history_size changes of the parameters and of the gradient, the last direction and gradient.
+std::unique_ptr<Optimizer> lbfgs(const LbfgsOptions& options);
+
+// Dozat 2016. State: exp_avg, exp_avg_sq, and the product of its momenta.
+std::unique_ptr<Optimizer> nadam(const NadamOptions& options);
+
+// Liu et al. 2020. State: exp_avg, exp_avg_sq.
+std::unique_ptr<Optimizer> radam(const RadamOptions& options);
+
+// Tieleman & Hinton 2012; centered: Graves 2013. State: square_avg, and grad_avg (centered), momentum_buffer (momentum > 0).
+std::unique_ptr<Optimizer> rmsprop(const RmspropOptions& options);
+
+// Riedmiller & Braun 1993, without weight backtracking. State: prev, step_size.
+std::unique_ptr<Optimizer> rprop(const RpropOptions& options);
+
+// Stochastic gradient descent, with momentum as in Sutskever et al. 2013. State: momentum_buffer, where momentum > 0.
+// Throws ConfigError for nesterov without momentum, or with dampening.
+std::unique_ptr<Optimizer> sgd(const SgdOptions& options);
+
+// Adam that leaves rows without a gradient as they are: torch.optim.SparseAdam for tables whose gradients are
+// rows (nn::Embedding, sparse), where neither the averages nor the weights of other rows change; Adam for all
+// other parameters, which torch's refuses. A row has a gradient if one of its values is not zero, so that the
+// steps are the same under every strategy; torch also steps a row that was looked up with a gradient of zeros.
+std::unique_ptr<Optimizer> sparse_adam(const SparseAdamOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <array>
+
+#include "stretto/settings/fields.h"
+
+namespace stretto::optim {
+
+struct RadamOptions {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool decoupled_weight_decay = false;
+
+  void fields(settings::Fields& field);
+  bool operator==(const RadamOptions&) const = default;
+};
+
+}  // namespace stretto::optim
