@@ -216,7 +216,7 @@ TEST(Checkpoint, AnotherModelIsNamed) {
               }),
               HasSubstr("tensor model.w is [30, 4] there and [4, 30] here"));
   EXPECT_THAT(with([](State& s) { s.tensors[1].dtype = at::kDouble; }),
-              HasSubstr("tensor model.b is F32 there and F64 here"));
+              HasSubstr("tensor model.b is F32 there and F64 here: set precision as it was"));
   EXPECT_THAT(with([](State& s) { s.tensors[1].name = "model.c"; }), HasSubstr("it has no tensor model.c"));
   EXPECT_THAT(with([](State& s) { s.tensors.pop_back(); }),
               HasSubstr("it has a tensor model.none that this run has not"));

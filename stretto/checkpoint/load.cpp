@@ -18,28 +18,28 @@ using checkpoint_format::Manifest;
 using checkpoint_format::StoredEntry;
 using checkpoint_format::StoredPiece;
 
-void require_same_tensor(const Entry& entry, const Manifest& manifest) {
+void require_same_tensor(const Entry& entry, const Manifest& manifest, const OptionNames& names) {
   const auto stored = manifest.tensors.find(entry.name);
   if (stored == manifest.tensors.end()) {
-    std::vector<std::string> names;
-    for (const auto& [name, unused] : manifest.tensors) names.push_back(name);
+    std::vector<std::string> stored_names;
+    for (const auto& [name, unused] : manifest.tensors) stored_names.push_back(name);
     throw DataError("it has no tensor {}{}: it is a checkpoint of another model or optimizer", entry.name,
-                    did_you_mean(entry.name, names));
+                    did_you_mean(entry.name, stored_names));
   }
   if (stored->second.shape != entry.shape) {
     throw DataError("tensor {} is [{}] there and [{}] here: it is a checkpoint of another model", entry.name,
                     fmt::join(stored->second.shape, ", "), fmt::join(entry.shape, ", "));
   }
   if (stored->second.dtype != safetensors_dtype(entry.dtype)) {
-    throw DataError("tensor {} is {} there and {} here: set training.precision as it was", entry.name,
-                    stored->second.dtype, safetensors_dtype(entry.dtype));
+    throw DataError("tensor {} is {} there and {} here: set {} as it was", entry.name, stored->second.dtype,
+                    safetensors_dtype(entry.dtype), names("precision"));
   }
 }
 
-void require_same_tensors(const State& state, const Manifest& manifest) {
+void require_same_tensors(const State& state, const Manifest& manifest, const OptionNames& names) {
   std::set<std::string> known;
   for (const Entry& entry : state.tensors) {
-    require_same_tensor(entry, manifest);
+    require_same_tensor(entry, manifest, names);
     known.insert(entry.name);
   }
   for (const auto& [name, unused] : manifest.tensors) {
@@ -108,11 +108,12 @@ void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& pie
 
 }  // namespace
 
-checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state) {
+checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state,
+                                 const OptionNames& names) {
   at::NoGradGuard no_grad;
   Manifest manifest = checkpoint_format::read_manifest(checkpoint);
   try {
-    require_same_tensors(state, manifest);
+    require_same_tensors(state, manifest, names);
   } catch (const DataError& error) {
     throw DataError("{}: {}", checkpoint.string(), error.what());
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "stretto/base/option_names.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/checkpoint_format/manifest.h"
 #include "stretto/comm/group.h"
@@ -16,8 +17,9 @@ namespace stretto::checkpoint {
 // Writes a checkpoint's tensors into the memory that `state` refers to and replaces its scalars, whatever world size and
 // regions it was saved with. Names, shapes and types are compared before anything is written, each piece's checksum before
 // that piece is. Throws DataError naming the tensor where the checkpoint is of another model, and the file where it is
-// damaged.
-checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state);
+// damaged. `names`: of "precision", which decides types.
+checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state,
+                                 const OptionNames& names = {});
 
 // The checkpoint that `choose` finds at rank 0, at every rank; it may take any time (Group::rank_0_first). Collective.
 std::optional<std::filesystem::path> choose(

@@ -22,13 +22,14 @@ void make_current(at::Device device) {
   if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
-std::string choose_backend(const std::string& wanted, at::Device device) {
+}  // namespace
+
+std::string choose_backend(const std::string& wanted, const std::string& setting, at::Device device,
+                           const std::string& device_setting) {
   if (wanted == "auto") return device.is_cpu() ? "shm" : "nccl";
   if (device.is_cpu()) return wanted;
-  throw ConfigError("training.backend: {} does not work on GPUs; use auto, or training.device: cpu", wanted);
+  throw ConfigError("{}: {} does not work on GPUs; use auto, or {}: cpu", setting, wanted, device_setting);
 }
-
-}  // namespace
 
 at::Device choose_device(const std::string& wanted, const std::string& setting, const cluster::RankInfo& info,
                          int gpus) {
@@ -51,7 +52,8 @@ at::Device choose_device(const std::string& wanted, const std::string& setting, 
   return at::kCPU;
 }
 
-Job join_job(const std::string& device, const std::string& setting, const std::string& backend) {
+Job join_job(const std::string& device, const std::string& setting, const std::string& backend,
+             const std::string& backend_setting) {
   Job job = {cluster::read_rank_info(), at::Device(at::kCPU), nullptr};
   job.device = choose_device(device, setting, job.info, gpus_of_host());
   make_current(job.device);
@@ -64,8 +66,8 @@ Job join_job(const std::string& device, const std::string& setting, const std::s
   if (job.info.local_world_size < job.info.world_size)
     options.address = cluster::own_address({job.info.master_addr, job.info.master_port});
   const auto store = connect_store(job.info, std::chrono::seconds(60));
-  job.group = std::make_unique<Group>(choose_backend(backend, job.device), store, job.info.rank,
-                                      job.info.world_size, options);
+  job.group = std::make_unique<Group>(choose_backend(backend, backend_setting, job.device, setting), store,
+                                      job.info.rank, job.info.world_size, options);
   return job;
 }
 

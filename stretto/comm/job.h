@@ -21,9 +21,15 @@ struct Job {
 at::Device choose_device(const std::string& wanted, const std::string& setting, const cluster::RankInfo& info,
                          int gpus);
 
+// The back end of a job's group on `device`. `wanted` is the value of `setting`: "auto" or a back end. Throws ConfigError, which
+// begins with `setting`, for one that does not work on GPUs.
+std::string choose_backend(const std::string& wanted, const std::string& setting, at::Device device,
+                           const std::string& device_setting);
+
 // Reads the launcher's environment, chooses the device, which becomes this thread's current device where it is a GPU, and
 // forms the group of all ranks, which communicates through `backend` ("auto", "tcp", "gloo" or "mpi"). Throws ConfigError as above, and
 // what the store and the group throw.
-Job join_job(const std::string& device, const std::string& setting, const std::string& backend = "auto");
+Job join_job(const std::string& device, const std::string& setting, const std::string& backend = "auto",
+             const std::string& backend_setting = "backend");
 
 }  // namespace stretto

@@ -38,5 +38,14 @@ TEST(Device, CudaNeedsAGpuForEachRank) {
   EXPECT_THROW(chosen("cuda", 0), ConfigError);
 }
 
+TEST(Backend, AutoFollowsTheDeviceAndOthersNeedTheCpu) {
+  EXPECT_EQ(choose_backend("auto", "backend", at::kCPU, "device"), "shm");
+  EXPECT_EQ(choose_backend("auto", "backend", at::kCUDA, "device"), "nccl");
+  EXPECT_EQ(choose_backend("gloo", "backend", at::kCPU, "device"), "gloo");
+  EXPECT_THAT(
+      [] { choose_backend("gloo", "backend", at::kCUDA, "device"); },
+      ::testing::ThrowsMessage<ConfigError>("backend: gloo does not work on GPUs; use auto, or device: cpu"));
+}
+
 }  // namespace
 }  // namespace stretto

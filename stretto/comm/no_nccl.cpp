@@ -6,7 +6,7 @@ namespace stretto {
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>&, int, int,
                                             const GroupOptions&) {
   throw ConfigError(
-      "this build of stretto has no NCCL; build it with a CUDA libtorch (STRETTO_TORCH), or train on CPU (training.device: cpu)");
+      "this build of stretto has no NCCL; build it with a CUDA libtorch (STRETTO_TORCH), or compute on the CPU");
 }
 
 }  // namespace stretto

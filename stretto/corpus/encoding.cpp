@@ -22,12 +22,15 @@ void require_text(std::string_view content, const std::string& name) {
       line_of(content, nul));
 }
 
-// `otherwise`: what else than UTF-8 could be read; "": nothing.
-void require_utf8(std::string_view content, const std::string& name, std::string_view otherwise) {
+// `setting`: which could make it be read as something else; "": none.
+void require_utf8(std::string_view content, const std::string& name, const std::string& setting) {
   const size_t invalid = text::find_invalid_utf8(content);
   if (invalid == content.size()) return;
+  const std::string otherwise = fmt::format(
+      ", or set {}: latin-1 if it is ISO 8859-1, or utf-8-replace to read such bytes as U+FFFD", setting);
   throw DataError("{}:{}: byte 0x{:02x} is not UTF-8; save the file as UTF-8{}", name,
-                  line_of(content, invalid), static_cast<unsigned char>(content[invalid]), otherwise);
+                  line_of(content, invalid), static_cast<unsigned char>(content[invalid]),
+                  setting.empty() ? "" : otherwise);
 }
 
 std::string_view without_byte_order_mark(std::string_view content) {
@@ -37,15 +40,16 @@ std::string_view without_byte_order_mark(std::string_view content) {
 
 }  // namespace
 
-Encoding parse_encoding(std::string_view name) {
+Encoding parse_encoding(std::string_view name, const OptionNames& names) {
   if (name == "utf-8") return Encoding::utf8;
   if (name == "utf-8-replace") return Encoding::utf8_replace;
   if (name == "latin-1") return Encoding::latin1;
-  throw ConfigError("data.encoding: \"{}\" is not known; known are utf-8, utf-8-replace and latin-1", name);
+  throw ConfigError("{}: \"{}\" is not known; known are utf-8, utf-8-replace and latin-1", names("encoding"),
+                    name);
 }
 
 std::string_view decode_text(std::string_view content, Encoding encoding, const std::string& name,
-                             std::string& buffer) {
+                             std::string& buffer, const OptionNames& names) {
   require_text(content, name);
   if (encoding == Encoding::latin1) {
     if (std::ranges::all_of(content, text::is_ascii)) return content;
@@ -55,9 +59,7 @@ std::string_view decode_text(std::string_view content, Encoding encoding, const 
   }
   content = without_byte_order_mark(content);
   if (encoding == Encoding::utf8_replace) return text::replace_invalid_utf8(content, buffer);
-  require_utf8(content, name,
-               ", or set data.encoding: latin-1 if it is ISO 8859-1, or utf-8-replace to read such bytes as "
-               "U+FFFD");
+  require_utf8(content, name, names("encoding"));
   return content;
 }
 

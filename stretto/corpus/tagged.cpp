@@ -41,9 +41,9 @@ std::optional<size_t> conll_column(const std::string& setting, const std::string
 TaggedCorpus parse_conll_corpus(std::string_view content, const std::string& name,
                                 const TaggedOptions& options) {
   const ConllFile file = parse_conll(content, name);
-  const size_t token = *conll_column(options.token_setting, options.token, 0, file, name);
+  const size_t token = *conll_column(options.names("token"), options.token, 0, file, name);
   const std::optional<size_t> last = file.columns > 1 ? std::optional(file.columns - 1) : std::nullopt;
-  const std::optional<size_t> tag = conll_column(options.tag_setting, options.tag, last, file, name);
+  const std::optional<size_t> tag = conll_column(options.names("tag"), options.tag, last, file, name);
   TaggedCorpus corpus;
   corpus.columns =
       fmt::format("token = {}, tag = {} of {}", token + 1, tag ? std::to_string(*tag + 1) : "none",
@@ -97,11 +97,11 @@ class JsonCorpusReader {
   }
 
   void choose_keys(const nlohmann::json& row) {
-    token_ = choose(row, options_.token_setting, options_.token, {"tokens", "words"});
+    token_ = choose(row, options_.names("token"), options_.token, {"tokens", "words"});
     if (token_.empty())
-      throw ConfigError("{}:{}: no list of tokens among the keys {}; name it: data.text", name_, line_,
-                        keys(row));
-    tag_ = choose(row, options_.tag_setting, options_.tag, {"ner_tags", "tags", "labels", "ner"});
+      throw ConfigError("{}:{}: no list of tokens among the keys {}; name it: {}", name_, line_, keys(row),
+                        options_.names("token"));
+    tag_ = choose(row, options_.names("tag"), options_.tag, {"ner_tags", "tags", "labels", "ner"});
   }
 
   std::string choose(const nlohmann::json& row, const std::string& setting, const std::string& asked,
@@ -154,13 +154,13 @@ class JsonCorpusReader {
     if (names.empty() && options_.numbers_are_names) return std::to_string(*number);
     if (names.empty()) {
       throw DataError(
-          "{}:{}: the tag {} is a number; name the tags in their order: token_classification.tag_names: [O, B-PER, I-PER, ...]",
-          name_, line_, *number);
+          "{}:{}: the tag {} is a number; name the tags in their order: {}: [O, B-PER, I-PER, ...]", name_,
+          line_, *number, options_.names("tag_names"));
     }
     if (*number < 0 || *number >= std::ssize(names)) {
       throw DataError(
-          "{}:{}: the tag {} has no name; there are {}, numbered from 0 (token_classification.tag_names, or those of the model)",
-          name_, line_, *number, names.size());
+          "{}:{}: the tag {} has no name; there are {}, numbered from 0 ({}, or those of the model)", name_,
+          line_, *number, names.size(), options_.names("tag_names"));
     }
     return names[static_cast<size_t>(*number)];
   }
@@ -209,7 +209,7 @@ int64_t TaggedCorpus::spans() const {
 
 TaggedCorpus parse_tagged(std::string_view content, const std::string& name, const TaggedOptions& options) {
   std::string buffer;
-  content = decode_text(content, options.encoding, name, buffer);
+  content = decode_text(content, options.encoding, name, buffer, options.names);
   TaggedCorpus corpus = is_json_lines(name) ? JsonCorpusReader(name, options).read(content)
                                             : parse_conll_corpus(content, name, options);
   corpus.name = name;

@@ -35,9 +35,6 @@ struct TaggedOptions {
   // several; "tokens" or "words", and "ner_tags", "tags", "labels" or "ner".
   std::string token = {};
   std::string tag = {};
-  // What errors call these settings.
-  std::string token_setting = "data.text";
-  std::string tag_setting = "data.label";
   // For JSON Lines whose tags are numbers: their names by number.
   std::vector<std::string> tag_names = {};
   bool numbers_are_names = false;  // without tag_names: each number is its own name; else numbers are refused
@@ -45,6 +42,7 @@ struct TaggedOptions {
   std::optional<TagScheme> scheme = {};
   bool require_tags = false;
   Encoding encoding = Encoding::utf8;
+  OptionNames names = {};
 };
 
 // Reads sentences of tokens and tags: .jsonl and .json as JSON Lines of two lists, as run_ner reads; any other extension as

@@ -9,7 +9,9 @@ namespace stretto::corpus {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string tagged_failure(const std::string& name, std::string_view content,
                            const TaggedOptions& options = {}) {
@@ -59,22 +61,23 @@ TEST(Tagged, ConvertsSchemes) {
 }
 
 TEST(Tagged, Refusals) {
-  EXPECT_THAT(tagged_failure("a.conll", "a\tO\n", {.tag = "3"}),
-              HasSubstr("data.label: a.conll has 2 columns"));
+  EXPECT_THAT(tagged_failure("a.conll", "a\tO\n", {.tag = "3"}), StartsWith("tag: a.conll has 2 columns"));
   EXPECT_THAT(tagged_failure("a.conll", "a\nb\n", {.require_tags = true}),
               HasSubstr("a.conll: the file has no tags"));
-  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"), HasSubstr("a.jsonl:1: no list of tokens"));
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"), EndsWith("name it: token"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}"),
-              HasSubstr("a.jsonl:1: the tag 1 is a number; name the tags"));
+              HasSubstr("a.jsonl:1: the tag 1 is a number; name the tags in their order: tag_names: [O,"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}"),
               HasSubstr("a.jsonl:1: 1 token and 2 tags"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [3]}", {.tag_names = {"O"}}),
               HasSubstr("the tag 3 has no name"));
+  EXPECT_THAT(tagged_failure("a.conll", "a\tO\n", {.tag = "3", .names = {{"tag", "--label"}}}),
+              StartsWith("--label: a.conll has 2 columns"));
   EXPECT_THAT(tagged_failure("a.jsonl", "[]"), HasSubstr("a.jsonl:1: a JSON array"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [1]}"), HasSubstr("a token is a JSON number"));
   EXPECT_THAT(tagged_failure("a.jsonl", "\n"), HasSubstr("a.jsonl: the file has no sentence"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"]}", {.tag = "pos"}),
-              HasSubstr("data.label: a.jsonl:1 has no key \"pos\""));
+              StartsWith("tag: a.jsonl:1 has no key \"pos\""));
 }
 
 }  // namespace

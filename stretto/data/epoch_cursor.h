@@ -33,9 +33,9 @@ class EpochCursor {
   // Saves the position under "place", and what identifies the data under "data".
   void add_state(State& state) const;
 
-  // Moves to where `state` was saved. Throws ConfigError where it is of other data, DataError where the position is
+  // Moves to where `state` was saved. Throws ConfigError where it is of other data than this, called `name`, DataError where the position is
   // none of this data; the cursor is then as before.
-  void resume(const State& state);
+  void resume(const State& state, const std::string& name = "the data set");
 
  private:
   // The samples left of an epoch that other options began, as this run's batches.
@@ -45,7 +45,7 @@ class EpochCursor {
     std::vector<int64_t> begins;  // of each batch, and the end
   };
 
-  void require_same_data(const nlohmann::json& saved) const;
+  void require_same_data(const nlohmann::json& saved, const std::string& name) const;
   Rest rest_of_epoch(const nlohmann::json& order, int64_t epoch, int64_t samples_taken) const;
   int64_t batches_now() const;  // of the epoch under way
   std::vector<int64_t> next_samples() const;

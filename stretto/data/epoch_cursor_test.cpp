@@ -203,7 +203,7 @@ TEST(EpochCursor, RefusesOtherData) {
     try {
       EpochCursor cursor(here, options);
       const Lengths there(20);
-      cursor.resume(state_of(EpochCursor(there, options)));
+      cursor.resume(state_of(EpochCursor(there, options)), "data.train");
     } catch (const ConfigError& error) {
       return error.what();
     }

@@ -43,9 +43,9 @@ void encode_question(const corpus::QuestionSet& set, int64_t index, const text::
                                        .stride = static_cast<size_t>(options.doc_stride)});
   } catch (const Error& error) {
     throw DataError(
-        "{}: the question has {} tokens, which leaves too little of data.max_length: {} for the context with doc_stride {} ({})",
+        "{}: the question has {} tokens, which leaves too little of {}: {} for the context with doc_stride {} ({})",
         set.where(question), tokenizer.encode(question.text, {.special_tokens = false}).size(),
-        options.max_length, options.doc_stride, error.what());
+        options.names("max_length"), options.max_length, options.doc_stride, error.what());
   }
   for (const text::Encoding& window : windows) {
     std::vector<int32_t> begins(window.size(), -1), ends(window.size(), -1);

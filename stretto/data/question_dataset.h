@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/base/option_names.h"
 #include "stretto/corpus/squad.h"
 #include "stretto/data/dataset.h"
 #include "stretto/data/feature_file.h"
@@ -18,6 +19,7 @@ struct QuestionDatasetOptions {
   std::filesystem::path cache = {};
   int64_t pad_to_multiple_of = 1;
   bool is_scored = false;  // the fingerprint covers all answers, which predictions are compared with
+  OptionNames names = {};
 };
 
 // Where an answer is not in its context at its answer_start.

@@ -111,8 +111,7 @@ TEST(QuestionDataset, QuestionsWithoutRoomForTheContextAreNamed) {
   } catch (const DataError& error) {
     EXPECT_THAT(
         error.what(),
-        HasSubstr(
-            "d.json: question 1: the question has 4 tokens, which leaves too little of data.max_length: 8"));
+        HasSubstr("d.json: question 1: the question has 4 tokens, which leaves too little of max_length: 8"));
   }
 }
 

@@ -33,20 +33,20 @@ std::unique_ptr<LabelColumn> make_label_column(const std::string& name, const La
                                                const ReadOptions& options) {
   switch (options.label_kind) {
     case LabelKind::number:
-      return std::make_unique<NumberReader>(name);
+      return std::make_unique<NumberReader>(name, options.names);
     case LabelKind::classes:
       return std::make_unique<ClassListReader>(name, options.labels, options.label_separator);
     case LabelKind::one_class:
       break;
   }
-  return std::make_unique<LabelReader>(name, options.labels, layout.has_header);
+  return std::make_unique<LabelReader>(name, options.labels, layout.has_header, options.names);
 }
 
 // Reads the records after the header into rows, by the layout.
 class RowBuilder {
  public:
   RowBuilder(const std::string& name, const Layout& layout, const ReadOptions& options)
-      : layout_(layout), labels_(make_label_column(name, layout, options)) {
+      : layout_(layout), names_(options.names), labels_(make_label_column(name, layout, options)) {
     table_.name = name;
     table_.kind = options.label_kind;
     table_.has_pairs = layout.text_pair.has_value();
@@ -81,9 +81,9 @@ class RowBuilder {
     labels_->finish(table_);
     if (require_labels && !table_.has_labels) {
       throw DataError(
-          "{}:{}: no row has a label: the column \"{}\" is empty{} throughout; fill it in, or set data.label to another",
+          "{}:{}: no row has a label: the column \"{}\" is empty{} throughout; fill it in, or set {} to another",
           table_.name, table_.rows.front().line, layout_.columns[*layout_.label],
-          table_.kind == LabelKind::one_class ? " or -1" : "");
+          table_.kind == LabelKind::one_class ? " or -1" : "", names_("columns.label"));
     }
     return std::move(table_);
   }
@@ -119,6 +119,7 @@ class RowBuilder {
   }
 
   const Layout& layout_;
+  const OptionNames& names_;
   std::unique_ptr<LabelColumn> labels_;
   Table table_;
 };
@@ -127,7 +128,8 @@ class RowBuilder {
 
 Table parse_rows(std::string_view content, const std::string& name, const ReadOptions& options) {
   std::string converted;
-  const auto reader = make_reader(corpus::decode_text(content, options.encoding, name, converted), name);
+  const auto reader =
+      make_reader(corpus::decode_text(content, options.encoding, name, converted, options.names), name);
   corpus::Fields fields;
   if (!reader->next(fields)) throw DataError("{}: the file is empty", name);
   const Layout layout = choose_columns(name, fields, reader->always_has_header(), options);

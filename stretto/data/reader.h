@@ -31,6 +31,7 @@ struct ReadOptions {
   // labels.
   bool require_labels = false;
   corpus::Encoding encoding = corpus::Encoding::utf8;
+  OptionNames names = {};
 };
 
 // Reads a file of text classification rows; the extension says how it is written:

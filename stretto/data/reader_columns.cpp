@@ -98,7 +98,8 @@ bool looks_like_header(const std::vector<std::string>& values, const Columns& as
 
 class ColumnChooser {
  public:
-  ColumnChooser(const std::string& file, Layout layout) : file_(file), layout_(std::move(layout)) {}
+  ColumnChooser(const std::string& file, Layout layout, const OptionNames& names)
+      : file_(file), layout_(std::move(layout)), names_(names) {}
 
   Layout choose(const ReadOptions& options) {
     choose_text(options.columns);
@@ -107,29 +108,29 @@ class ColumnChooser {
   }
 
  private:
-  size_t asked_column(std::string_view setting, const std::string& name) const {
+  size_t asked_column(const std::string& setting, const std::string& name) const {
     const auto found = find_column(layout_.columns, name);
     if (!found) {
-      throw ConfigError("{}: data.{}: there is no column \"{}\"; the columns are {}{}{}", file_, setting,
+      throw ConfigError("{}: {}: there is no column \"{}\"; the columns are {}{}{}", file_, names_(setting),
                         name, list_names(layout_.columns),
                         layout_.has_header ? "" : " (line 1 is not a header)",
                         did_you_mean(name, layout_.columns));
     }
     if (std::ranges::count(layout_.columns, layout_.columns[*found]) > 1) {
-      throw ConfigError("{}: data.{}: the column \"{}\" occurs twice in the header", file_, setting, name);
+      throw ConfigError("{}: {}: the column \"{}\" occurs twice in the header", file_, names_(setting), name);
     }
     return *found;
   }
 
   void choose_text(const Columns& asked) {
     if (!asked.text.empty()) {
-      layout_.text = asked_column("text", asked.text);
-      if (!asked.text_pair.empty()) layout_.text_pair = asked_column("text_pair", asked.text_pair);
+      layout_.text = asked_column("columns.text", asked.text);
+      if (!asked.text_pair.empty()) layout_.text_pair = asked_column("columns.text_pair", asked.text_pair);
       return;
     }
     if (!asked.text_pair.empty()) {
-      throw ConfigError("{}: data.text_pair names the column \"{}\" but data.text names none; set both",
-                        file_, asked.text_pair);
+      throw ConfigError("{}: {} names the column \"{}\" but {} names none; set both", file_,
+                        names_("columns.text_pair"), asked.text_pair, names_("columns.text"));
     }
     if (layout_.has_header) {
       choose_usual_text();
@@ -141,26 +142,25 @@ class ColumnChooser {
   void choose_usual_text() {
     for (const auto& [text, pair] : usual_pairs) {
       if (!find_column(layout_.columns, text) || !find_column(layout_.columns, pair)) continue;
-      layout_.text = asked_column("text", std::string(text));
-      layout_.text_pair = asked_column("text_pair", std::string(pair));
+      layout_.text = asked_column("columns.text", std::string(text));
+      layout_.text_pair = asked_column("columns.text_pair", std::string(pair));
       return;
     }
     for (const std::string_view text : usual_texts) {
       if (!find_column(layout_.columns, text)) continue;
-      layout_.text = asked_column("text", std::string(text));
+      layout_.text = asked_column("columns.text", std::string(text));
       return;
     }
     throw ConfigError(
-        "{}: no column has a usual name of a text; the columns are {}; set data.text to the one that holds it",
-        file_, list_names(layout_.columns));
+        "{}: no column has a usual name of a text; the columns are {}; set {} to the one that holds it",
+        file_, list_names(layout_.columns), names_("columns.text"));
   }
 
   void choose_text_by_number(bool choose_the_label_too) {
     const size_t count = layout_.columns.size();
     if (count > 3) {
-      throw ConfigError(
-          "{}: no header line and {} columns; set data.text and data.label to their numbers (from 1)", file_,
-          count);
+      throw ConfigError("{}: no header line and {} columns; set {} and {} to their numbers (from 1)", file_,
+                        count, names_("columns.text"), names_("columns.label"));
     }
     layout_.text = 0;
     if (count == 3) layout_.text_pair = 1;
@@ -172,25 +172,31 @@ class ColumnChooser {
     if (!asked.empty()) {
       // Test files come without the column that the training file has; a misspelt name is still refused.
       const bool may_lack_it = !options.require_labels && !closest(asked, layout_.columns);
-      if (find_column(layout_.columns, asked) || !may_lack_it) layout_.label = asked_column("label", asked);
+      if (find_column(layout_.columns, asked) || !may_lack_it)
+        layout_.label = asked_column("columns.label", asked);
       return;
     }
     for (size_t i = 0; i < usual_labels.size() && layout_.has_header && !layout_.label; ++i) {
       const std::string label(usual_labels[i]);
-      if (find_column(layout_.columns, label)) layout_.label = asked_column("label", label);
+      if (find_column(layout_.columns, label)) layout_.label = asked_column("columns.label", label);
     }
     if (!layout_.label && options.require_labels) {
       throw ConfigError(
-          "{}: no label column among {}; labels are needed here: set data.label to the column that holds them",
-          file_, list_names(layout_.columns));
+          "{}: no label column among {}; labels are needed here: set {} to the column that holds them", file_,
+          list_names(layout_.columns), names_("columns.label"));
     }
   }
 
   const std::string& file_;
   Layout layout_;
+  const OptionNames& names_;
 };
 
 }  // namespace
+
+std::string how_to_name_columns(const OptionNames& names) {
+  return fmt::format("name its columns with {} and {}", names("columns.text"), names("columns.label"));
+}
 
 std::string list_names(const std::vector<std::string>& names) {
   constexpr size_t most_names = 12;
@@ -223,7 +229,7 @@ Layout choose_columns(const std::string& name, const corpus::Fields& first, bool
   if (!layout.has_header) {
     for (size_t i = 0; i < layout.columns.size(); ++i) layout.columns[i] = std::to_string(i + 1);
   }
-  return ColumnChooser(name, std::move(layout)).choose(options);
+  return ColumnChooser(name, std::move(layout), options.names).choose(options);
 }
 
 }  // namespace stretto::data

@@ -27,6 +27,9 @@ Layout choose_columns(const std::string& name, const corpus::Fields& first, bool
 // "text = Text, label = Label (named columns)".
 std::string layout_text(const Layout& layout);
 
+// "name its columns with columns.text and columns.label".
+std::string how_to_name_columns(const OptionNames& names);
+
 // "sentence, label", shortened where it would be long: for messages.
 std::string list_names(const std::vector<std::string>& names);
 

@@ -63,10 +63,9 @@ int64_t LabelReader::expected_id(const std::string& label, int64_t line) const {
                     label, names.size(), list_names(names));
   }
   const bool first_line = rows_.empty() && !has_header_;
-  throw DataError(
-      "{}:{}: label \"{}\" is not one of {}{}{}", file_, line, shortened(label), list_names(names),
-      did_you_mean(label, names),
-      first_line ? "; if this line is a header, name its columns with data.text and data.label" : "");
+  throw DataError("{}:{}: label \"{}\" is not one of {}{}{}", file_, line, shortened(label),
+                  list_names(names), did_you_mean(label, names),
+                  first_line ? "; if this line is a header, " + how_to_name_columns(names_) : "");
 }
 
 // A word among numbers is a header that was not recognised or a broken row, never a class.
@@ -75,8 +74,9 @@ void LabelReader::check_same_kind() const {
   for (const auto* other : in_order_) {
     if (is_number(other->first) == is_number(first)) continue;
     throw DataError(
-        "{}:{}: label \"{}\" and, on line {}, label \"{}\": labels are all numbers or all words (if line {} is a header, name its columns with data.text and data.label)",
-        file_, other->second.line, shortened(other->first), first_use.line, shortened(first), first_use.line);
+        "{}:{}: label \"{}\" and, on line {}, label \"{}\": labels are all numbers or all words (if line {} is a header, {})",
+        file_, other->second.line, shortened(other->first), first_use.line, shortened(first), first_use.line,
+        how_to_name_columns(names_));
   }
 }
 
@@ -85,8 +85,8 @@ void LabelReader::check_first_line(const Table& table) const {
   if (in_order_.size() < 2 || in_order_.front()->second.line != table.rows.front().line) return;
   if (in_order_.front()->second.rows > 1) return;
   throw DataError(
-      "{}:{}: no other row has the label \"{}\"; if this line is a header, name its columns with data.text and data.label; if it is a row, put a header line (sentence and label, for example) above it",
-      file_, table.rows.front().line, shortened(in_order_.front()->first));
+      "{}:{}: no other row has the label \"{}\"; if this line is a header, {}; if it is a row, put a header line (sentence and label, for example) above it",
+      file_, table.rows.front().line, shortened(in_order_.front()->first), how_to_name_columns(names_));
 }
 
 void LabelReader::finish(Table& table) {

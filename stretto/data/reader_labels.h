@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/base/option_names.h"
 #include "stretto/data/rows.h"
 
 namespace stretto::data {
@@ -32,9 +33,9 @@ bool label_before(const std::string& a, const std::string& b);
 // LabelKind::one_class.
 class LabelReader : public LabelColumn {
  public:
-  // `file` for messages; `expected` as in ReadOptions. Without a header the first row may be one that was not recognised.
-  LabelReader(std::string file, const LabelSet* expected, bool has_header)
-      : file_(std::move(file)), expected_(expected), has_header_(has_header) {}
+  // `file` for messages; `expected` and `names` as in ReadOptions. Without a header the first row may be one that was not recognised.
+  LabelReader(std::string file, const LabelSet* expected, bool has_header, OptionNames names)
+      : file_(std::move(file)), expected_(expected), has_header_(has_header), names_(std::move(names)) {}
 
   // Empty or -1: none.
   void add(std::string_view label, int64_t line) override;
@@ -56,6 +57,7 @@ class LabelReader : public LabelColumn {
   std::string file_;
   const LabelSet* expected_;
   bool has_header_;
+  OptionNames names_;
   std::map<std::string, Use> uses_;
   std::vector<std::pair<const std::string, Use>*> in_order_;  // of appearance
   std::vector<int64_t> rows_;                                 // each row's label by its index; -1: none

@@ -16,8 +16,8 @@ void NumberReader::add(std::string_view written, int64_t line) {
   const auto number = text.empty() ? std::optional(0.0) : parse_double(text);
   if (!number || !std::isfinite(static_cast<float>(*number))) {
     throw DataError(
-        "{}:{}: label \"{}\" is not a finite number, which a regression needs (if this line is a header, name its columns with data.text and data.label)",
-        file_, line, list_names({text}));
+        "{}:{}: label \"{}\" is not a finite number, which a regression needs (if this line is a header, {})",
+        file_, line, list_names({text}), how_to_name_columns(names_));
   }
   numbers_.push_back(static_cast<float>(*number));
 }

@@ -11,13 +11,14 @@ namespace stretto::data {
 // LabelKind::number: finite numbers. Empty: none.
 class NumberReader : public LabelColumn {
  public:
-  explicit NumberReader(std::string file) : file_(std::move(file)) {}
+  NumberReader(std::string file, OptionNames names) : file_(std::move(file)), names_(std::move(names)) {}
   void add(std::string_view label, int64_t line) override;
   void add_list(const std::vector<std::string>& labels, int64_t line) override { add(labels.at(0), line); }
   void finish(Table& table) override;
 
  private:
   std::string file_;
+  OptionNames names_;
   std::vector<float> numbers_;
   int64_t first_missing_ = 0, first_given_ = 0;  // lines; 0: none
 };

@@ -80,7 +80,7 @@ TEST(Reader, HeaderlessColumnsAreNamedByNumber) {
   EXPECT_EQ(cola.rows[1].text, "More one.");
   EXPECT_EQ(cola.rows[1].label, 0);
   EXPECT_THAT(failure("cola.tsv", "gj04\t1\t\tOur friends.\n"),
-              HasSubstr("cola.tsv: no header line and 4 columns; set data.text"));
+              HasSubstr("cola.tsv: no header line and 4 columns; set columns.text"));
 }
 
 TEST(Reader, ByteOrderMarkCarriageReturnsAndBlankLines) {
@@ -166,12 +166,12 @@ TEST(Reader, MalformedRowIsNamed) {
 
 TEST(Reader, UnknownColumns) {
   EXPECT_THAT(failure("a.tsv", "sentence\tlabel\ngood\t1\n", {.columns = {.text = "sentense"}}),
-              AllOf(HasSubstr("a.tsv: data.text: "), HasSubstr("\"sentense\""),
+              AllOf(HasSubstr("a.tsv: columns.text: "), HasSubstr("\"sentense\""),
                     HasSubstr("did you mean \"sentence\"?")));
   EXPECT_THAT(failure("a.tsv", "good\t1\n", {.columns = {.text = "sentence"}}),
               HasSubstr("(line 1 is not a header)"));
   EXPECT_THAT(failure("a.csv", "phrase,label\nx,1\n"),
-              HasSubstr("the columns are phrase, label; set data.text"));
+              HasSubstr("the columns are phrase, label; set columns.text"));
   EXPECT_THAT(failure("a.csv", "text,text,label\nx,y,1\n"), HasSubstr("\"text\" occurs twice in the header"));
   EXPECT_THAT(failure("a.csv", "text,label\nx,1\n", {.columns = {.text_pair = "b"}}), HasSubstr("set both"));
   EXPECT_THAT(failure("a.csv", "text,other\nx,1\n", {.require_labels = true}),
@@ -273,7 +273,7 @@ TEST(Reader, OtherSeparatorsAreNamed) {
 TEST(Reader, BytesThatAreNoTextAreNamed) {
   const std::string latin1 = "text,label\nfine,1\ncaf\xE9,0\n";
   EXPECT_THAT(failure("a.csv", latin1),
-              AllOf(HasSubstr("a.csv:3: byte 0xe9"), HasSubstr("data.encoding: latin-1")));
+              AllOf(HasSubstr("a.csv:3: byte 0xe9"), HasSubstr("set encoding: latin-1")));
   EXPECT_EQ(read("a.csv", latin1, {.encoding = corpus::Encoding::latin1}).rows[1].text, "caf\xC3\xA9");
   EXPECT_EQ(read("a.csv", latin1, {.encoding = corpus::Encoding::utf8_replace}).rows[1].text,
             "caf\xEF\xBF\xBD");

@@ -66,7 +66,7 @@ std::string describe_table(const Table& table) {
   return text + fmt::format("; {} classes:", counts.size()) + describe_counts(table, counts);
 }
 
-std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length) {
+std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length, const OptionNames& names) {
   if (lengths.empty()) return "no texts";
   std::vector<int32_t> sorted(lengths.begin(), lengths.end());
   std::ranges::sort(sorted);
@@ -74,8 +74,9 @@ std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_lengt
     return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
   };
   const auto cut = sorted.end() - std::ranges::lower_bound(sorted, max_length);
-  return fmt::format("{} tokens (median), {} (95 %), {} (longest); {:.1f} % are cut at data.max_length {}",
-                     at(0.5), at(0.95), sorted.back(), percent(cut, std::ssize(sorted)), max_length);
+  return fmt::format("{} tokens (median), {} (95 %), {} (longest); {:.1f} % are cut at {} {}", at(0.5),
+                     at(0.95), sorted.back(), percent(cut, std::ssize(sorted)), names("max_length"),
+                     max_length);
 }
 
 }  // namespace stretto::data

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "stretto/base/option_names.h"
 #include "stretto/data/rows.h"
 
 namespace stretto::data {
@@ -12,8 +13,9 @@ namespace stretto::data {
 //   "67349 texts; sentence, label (named columns); 2 classes: 0 29780 (44.2 %), 1 37569 (55.8 %)"
 std::string describe_table(const Table& table);
 
-// The lengths of encoded texts: "11 tokens (median), 31 (95 %), 66 (longest); 0.3 % are cut at data.max_length 66". A text
+// The lengths of encoded texts: "11 tokens (median), 31 (95 %), 66 (longest); 0.3 % are cut at max_length 66". A text
 // of max_length tokens counts as cut. Of no text: "no texts".
-std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length);
+std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length,
+                             const OptionNames& names = {});
 
 }  // namespace stretto::data

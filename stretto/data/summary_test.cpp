@@ -18,7 +18,7 @@ TEST(Summary, DescribesLengths) {
   std::vector<int32_t> lengths;
   for (int32_t length = 100; length > 0; --length) lengths.push_back(std::min(length, 97));
   EXPECT_EQ(describe_lengths(lengths, 97),
-            "50 tokens (median), 95 (95 %), 97 (longest); 4.0 % are cut at data.max_length 97");
+            "50 tokens (median), 95 (95 %), 97 (longest); 4.0 % are cut at max_length 97");
   EXPECT_EQ(describe_lengths({}, 97), "no texts");
 }
 

@@ -84,8 +84,9 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
   if (windows.size() > 1 && options.long_sentences == LongSentences::refuse) {
     const size_t tokens = tokenizer.encode(sentence.tokens).size();
     throw DataError(
-        "{}:{}: the sentence has {} tokens, more than data.max_length: {}; raise it, or set token_classification.long_sentences to window or cut",
-        corpus.name, sentence.line, tokens, options.max_length);
+        "{}:{}: the sentence has {} tokens, more than {}: {}; raise it, or set {} to window or cut",
+        corpus.name, sentence.line, tokens, options.names("max_length"), options.max_length,
+        options.names("long_sentences"));
   }
   for (text::Encoding& window : windows) {
     if (window.size() > 0) continue;
@@ -157,13 +158,13 @@ void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& 
   const auto special = std::ssize(tokenizer.encode("").ids);
   if (options.max_length <= special)
     throw ConfigError(
-        "data.max_length is {}, of which {} are special tokens: no room is left for words; usual are 64 to 512",
-        options.max_length, special);
+        "{} is {}, of which {} are special tokens: no room is left for words; usual are 64 to 512",
+        options.names("max_length"), options.max_length, special);
   if (options.long_sentences != LongSentences::window || options.stride < options.max_length - special)
     return;
-  throw ConfigError(
-      "token_classification.stride is {}, but windows of data.max_length: {} have room for {} tokens; expected a smaller stride",
-      options.stride, options.max_length, options.max_length - special);
+  throw ConfigError("{} is {}, but windows of {}: {} have room for {} tokens; expected a smaller stride",
+                    options.names("stride"), options.stride, options.names("max_length"), options.max_length,
+                    options.max_length - special);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct TaggedDatasetOptions {
   ContextOptions context = {};             // of sentences that need no windows
   std::filesystem::path cache = {};
   int64_t pad_to_multiple_of = 1;
+  OptionNames names = {};
 };
 
 // The sentences of a tagged corpus as token ids with labels, ready to be packed. A sample is a sentence or a window of one.

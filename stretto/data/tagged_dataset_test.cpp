@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr int64_t ignored = -100;
 
@@ -105,8 +106,10 @@ TEST(TaggedDataset, LongSentencesAsAsked) {
   const std::vector<std::vector<int32_t>> rows = {{2, 0}};
   EXPECT_THAT(cut.by_sentence(std::vector<int64_t>{0}, rows).ids[0], ElementsAre(2, 0, -1, -1));
   EXPECT_THAT(cut.by_sentence({}, {}).whole, ElementsAre(false));
-  EXPECT_THAT(tagging.failure(conll, {.max_length = 4, .long_sentences = LongSentences::refuse}),
-              HasSubstr("a.conll:1: the sentence has 6 tokens, more than data.max_length: 4"));
+  EXPECT_THAT(
+      tagging.failure(conll, {.max_length = 4, .long_sentences = LongSentences::refuse}),
+      HasSubstr(
+          "a.conll:1: the sentence has 6 tokens, more than max_length: 4; raise it, or set long_sentences to window or cut"));
   const TaggedDataset windows = tagging.dataset(conll, {.max_length = 5, .stride = 1});
   EXPECT_EQ(windows.size(), 2);
   EXPECT_EQ(windows.windows(), 2);
@@ -116,8 +119,10 @@ TEST(TaggedDataset, Refusals) {
   const Tagging tagging;
   EXPECT_THAT(tagging.failure("a B-Y\n", {}),
               HasSubstr("a.conll:1: the tag \"B-Y\" is not one of B-X, I-X, O"));
-  EXPECT_THAT(tagging.failure("a O\n", {.max_length = 2}), HasSubstr("no room is left for words"));
-  EXPECT_THAT(tagging.failure("a O\n", {.max_length = 6, .stride = 4}), HasSubstr("have room for 4 tokens"));
+  EXPECT_THAT(tagging.failure("a O\n", {.max_length = 2}),
+              StartsWith("max_length is 2, of which 2 are special tokens: no room is left for words"));
+  EXPECT_THAT(tagging.failure("a O\n", {.max_length = 6, .stride = 4}),
+              StartsWith("stride is 4, but windows of max_length: 6 have room for 4 tokens"));
   tagging.dataset("a O\n", {});
   for (const auto& entry : std::filesystem::directory_iterator(tagging.folder.path() / "cache"))
     std::ofstream(entry.path(), std::ios::app) << "x";

@@ -81,15 +81,17 @@ Tensor targets_of(const Table& table) {
 }
 
 // Encodings cut to the special tokens alone would train on no text at all.
-void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length) {
+void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
+                           const OptionNames& names) {
   const text::EncodeOptions options = {.special_tokens = true, .max_length = 1 << 20};
   const auto encoding =
       table.has_pairs ? tokenizer.encode_pair("", "", options) : tokenizer.encode("", options);
   const int64_t least = std::ssize(encoding.ids) + (table.has_pairs ? 2 : 1);
   if (max_length >= least) return;
   throw ConfigError(
-      "data.max_length is {}, of which {} are special tokens: no token of {} is left; set it to at least {}, usual are 64 to 512",
-      max_length, encoding.ids.size(), table.has_pairs ? "both texts" : "the text", least);
+      "{} is {}, of which {} are special tokens: no token of {} is left; set it to at least {}, usual are 64 to 512",
+      names("max_length"), max_length, encoding.ids.size(), table.has_pairs ? "both texts" : "the text",
+      least);
 }
 
 // The file's name is a hash of the texts, which anybody may give to another file.
@@ -117,8 +119,9 @@ void require_tokens_of(const Table& table, const text::Tokenizer& tokenizer, con
 }  // namespace
 
 TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
-                         const std::filesystem::path& cache, int64_t pad_to_multiple_of)
-    : tokens_((require_room_for_text(table, tokenizer, max_length),
+                         const std::filesystem::path& cache, int64_t pad_to_multiple_of,
+                         const OptionNames& names)
+    : tokens_((require_room_for_text(table, tokenizer, max_length, names),
                cached_tokens(table, tokenizer, max_length, cache))),
       has_labels_(table.has_labels),
       pad_to_multiple_of_(pad_to_multiple_of) {

@@ -4,9 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/option_names.h"
 #include "stretto/data/dataset.h"
-#include "stretto/data/rows.h"
 #include "stretto/data/feature_file.h"
+#include "stretto/data/rows.h"
 #include "stretto/text/tokenizer.h"
 
 namespace stretto::data {
@@ -19,7 +20,8 @@ class TextDataset : public Dataset {
   // max_length leaves no room for text, DataError where the cached file is not of these texts. Batches are padded to
   // multiples of pad_to_multiple_of tokens. REQUIRES: pad_to_multiple_of > 0.
   TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
-              const std::filesystem::path& cache, int64_t pad_to_multiple_of = 1);
+              const std::filesystem::path& cache, int64_t pad_to_multiple_of = 1,
+              const OptionNames& names = {});
 
   int64_t size() const override { return tokens_.size(); }
   std::span<const int32_t> lengths() const override { return lengths_; }

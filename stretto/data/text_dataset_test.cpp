@@ -63,8 +63,13 @@ TEST(TextDataset, ALengthWithoutTextIsRefused) {
   const TempFolder folder;
   const auto tokenizer = tiny_tokenizer(folder.path());
   EXPECT_THAT([&] { TextDataset(tiny_table(), tokenizer, 2, folder.path()); },
-              ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(
-                  "data.max_length is 2, of which 2 are special tokens: no token of the text is left")));
+              ::testing::ThrowsMessage<ConfigError>(::testing::StartsWith(
+                  "max_length is 2, of which 2 are special tokens: no token of the text is left")));
+  EXPECT_THAT(
+      [&] {
+        TextDataset(tiny_table(), tokenizer, 2, folder.path(), 1, {{"max_length", "data.max_length"}});
+      },
+      ::testing::ThrowsMessage<ConfigError>(::testing::StartsWith("data.max_length is 2")));
   EXPECT_NO_THROW(TextDataset(tiny_table(), tokenizer, 3, folder.path()));
 }
 

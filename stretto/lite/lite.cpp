@@ -117,9 +117,9 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
 
 void Lite::choose_matmul_libraries(const torch::nn::Module& module, Precision precision) {
   const MatmulOptions options = {.wish = settings_.products,
-                                 .setting = "LiteOptions::products",
                                  .dtype = matmul_type(precision),
-                                 .cache = user_cache_folder()};
+                                 .cache = user_cache_folder(),
+                                 .names = {{"wish", "LiteOptions::products"}}};
   products_ = std::make_unique<MatmulLibraries>(module, options, mesh_.world());
   log::info("products   {}", products_->describe());
 }

@@ -21,7 +21,7 @@ std::shared_ptr<nn::LayerNorm> add_norm(torch::nn::Module& layer, const std::str
 void require_length(const nn::PackedLayout& layout, int64_t max_length) {
   if (layout.max_length <= max_length) return;
   throw DataError(
-      "a sequence of {} tokens is longer than the model's max_position_embeddings allows ({}); set data.max_length to at most that",
+      "a sequence of {} tokens is longer than the model's max_position_embeddings allows ({}); cut it to that many",
       layout.max_length, max_length);
 }
 

@@ -170,16 +170,15 @@ Allocator Engine::optimizer_memory() {
   const std::filesystem::path& folder = options_.offload_optimizer;
   if (folder.empty()) return plain_memory();
   if (!arena_.parameter_values().device().is_cpu()) {
-    throw ConfigError("training.offload_optimizer: parameters are on {}; only the CPU steps state in files",
-                      arena_.parameter_values().device().str());
+    throw ConfigError("{}: parameters are on {}; only the CPU steps state in files",
+                      options_.names("offload_optimizer"), arena_.parameter_values().device().str());
   }
   return [this, files = file_allocator(folder)](int64_t elements, at::ScalarType dtype, at::Device device) {
     try {
       return offloaded_.emplace_back(files(elements, dtype, device));
     } catch (const IoError& error) {
-      throw ConfigError(
-          "training.offload_optimizer: {}; the folder must exist on each host, with room for the state of its ranks",
-          error.what());
+      throw ConfigError("{}: {}; the folder must exist on each host, with room for the state of its ranks",
+                        options_.names("offload_optimizer"), error.what());
     }
   };
 }

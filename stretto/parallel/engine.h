@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/base/option_names.h"
 #include "stretto/comm/group.h"
 #include "stretto/parallel/arena.h"
 #include "stretto/parallel/average.h"
@@ -51,6 +52,7 @@ struct EngineOptions {
   // initialises them then, instead of in its constructor, is never in memory as a whole where a strategy shards it. Every rank
   // calls it with the same names in the same order, each name once.
   std::function<void(std::span<const std::string>)> load_parameters = {};
+  OptionNames names = {};
 };
 
 // Memory for the trainable parameters, in bytes per rank.

@@ -162,14 +162,14 @@ MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOp
 MatmulLibraries::MatmulLibraries(const torch::nn::Module& module, const MatmulOptions& options, Group* group)
     : options_(options), usable_(usable_everywhere(options.dtype, group)) {
   if (options_.reference) {
-    reason_ = "training.kernels: reference";
+    reason_ = options_.names("reference");
   } else if (options_.wish != Products::automatic) {
     const MatmulLibrary wanted = kernels::parse_library(std::string(name_of(options_.wish)));
     for (const MatmulRole role : all_matmul_roles) {
       if (is_usable(wanted, role)) choice_.of_role[static_cast<size_t>(role)] = wanted;
     }
     const bool is_used = std::ranges::find(choice_.of_role, wanted) != choice_.of_role.end();
-    reason_ = is_used ? options_.setting
+    reason_ = is_used ? options_.names("wish")
                       : fmt::format("{} has no {} products here", name_of(options_.wish),
                                     dtype_name(options_.dtype));
   } else {
@@ -264,7 +264,7 @@ void MatmulLibraries::resume(const State& state) {
                 library, name_of(choice_[role]),
                 differs   ? fmt::format("they are {} here", dtype_name(options_.dtype))
                 : is_free ? fmt::format("this libtorch has no {} here", library)
-                          : fmt::format("{} says so", options_.setting),
+                          : fmt::format("{} says so", options_.names("wish")),
                 consequence);
     }
   }

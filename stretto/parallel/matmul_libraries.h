@@ -6,6 +6,7 @@
 
 #include <torch/nn/module.h>
 
+#include "stretto/base/option_names.h"
 #include "stretto/comm/group.h"
 #include "stretto/kernels/matmul/choice.h"
 #include "stretto/strategy/compute_options.h"
@@ -17,13 +18,13 @@ namespace stretto {
 at::ScalarType matmul_type(Precision precision);
 
 struct MatmulOptions {
-  Products wish = Products::automatic;        // or a library to be used wherever it is usable
-  std::string setting = "training.products";  // what states the wish, in messages
-  at::ScalarType dtype = at::kFloat;          // of the operands
-  int64_t rows = 256;                         // of a product: tokens per micro-batch of a rank
-  std::filesystem::path cache = {};  // folder that keeps what was measured for later runs; empty: none
-  bool reference = false;            // ATen's operators, whatever the wish: training.kernels
-  kernels::MatmulTimer timer = {};   // for tests
+  Products wish = Products::automatic;  // or a library to be used wherever it is usable
+  at::ScalarType dtype = at::kFloat;    // of the operands
+  int64_t rows = 256;                   // of a product: tokens per micro-batch of a rank
+  std::filesystem::path cache = {};     // folder that keeps what was measured for later runs; empty: none
+  bool reference = false;               // ATen's operators, whatever the wish
+  kernels::MatmulTimer timer = {};      // for tests
+  OptionNames names = {};
 };
 
 // Which libraries compute the matrix products of a run. With "auto", rank 0 times the usable ones on the shapes of the

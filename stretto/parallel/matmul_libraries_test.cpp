@@ -65,7 +65,7 @@ TEST_F(RunProductsTest, ALibraryThatIsAskedForIsUsedWhereItIsUsable) {
   if (!has_onednn()) GTEST_SKIP() << "this libtorch has no oneDNN";
   choose({.wish = Products::onednn}, [](const MatmulLibraries& products) {
     EXPECT_EQ(products.choice(), all_of(MatmulLibrary::onednn));
-    EXPECT_EQ(products.describe(), "onednn (fp32, training.products)");
+    EXPECT_EQ(products.describe(), "onednn (fp32, wish)");
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), products.choice());
   });
   choose({.wish = Products::onednn, .dtype = at::kDouble}, [](const MatmulLibraries& products) {
@@ -75,7 +75,7 @@ TEST_F(RunProductsTest, ALibraryThatIsAskedForIsUsedWhereItIsUsable) {
     EXPECT_EQ(products.describe(), "aten (fp32, mkl has no fp32 products here)");
   });
   choose({.wish = Products::onednn, .reference = true}, [](const MatmulLibraries& products) {
-    EXPECT_EQ(products.describe(), "aten (fp32, training.kernels: reference)");
+    EXPECT_EQ(products.describe(), "aten (fp32, reference)");
     EXPECT_EQ(kernels::matmul_in_use(at::kFloat), MatmulChoice());
   });
 }
@@ -168,10 +168,10 @@ TEST_F(RunProductsTest, AResumedRunTakesOverTheLibraries) {
   EXPECT_EQ(logged_, "");
   choose({.wish = Products::aten}, [&](MatmulLibraries& products) {
     products.resume(state);
-    EXPECT_EQ(products.describe(), "aten (fp32, training.products)");
+    EXPECT_EQ(products.describe(), "aten (fp32, wish)");
   });
   EXPECT_THAT(logged_, HasSubstr("forward products were computed by onednn and are by aten from here on, "
-                                 "because training.products says so: losses may differ"));
+                                 "because wish says so: losses may differ"));
 }
 
 TEST_F(RunProductsTest, WhatAResumedRunCannotTakeOverIsLogged) {

@@ -47,20 +47,20 @@ std::vector<int64_t> lines_of_elements(std::string_view text) {
   return lines;
 }
 
-nlohmann::json parse_document(std::string_view text, const std::string& name) {
+nlohmann::json parse_document(std::string_view text, const std::string& name, const OptionNames& names) {
   try {
     return parse_json(text, name);
   } catch (const DataError& error) {
     const std::string_view first = text.substr(0, text.find('\n'));
     if (first.size() == text.size() || !nlohmann::json::accept(first)) throw;
-    throw DataError("{}; for a JSON value per line: --input-format jsonl", error.what());
+    throw DataError("{}; for a JSON value per line: {}", error.what(), names("InputFormat::jsonl"));
   }
 }
 
 void read_document(LineReader& source, const InputParser& parser, const UseInput& use) {
   const std::string all = source.rest(most_json_bytes);
   const std::string_view text = without_mark(all, source.name());
-  const nlohmann::json document = parse_document(text, source.name());
+  const nlohmann::json document = parse_document(text, source.name(), parser.names);
   std::vector<std::pair<PipelineInput, std::string>> inputs;
   const auto keep = [&](PipelineInput input, const std::string& place) {
     inputs.emplace_back(std::move(input), place);
@@ -82,8 +82,8 @@ void read_line(std::string_view line, const std::string& name, int64_t number, I
   const std::string place = fmt::format("{}:{}", name, number);
   if (format == InputFormat::text) {
     if (number == 1 && line.starts_with('{') && nlohmann::json::accept(line))
-      log::warning("{}: this is JSON, but lines of text are expected; --input-format jsonl reads it as JSON",
-                   place);
+      log::warning("{}: this is JSON, but lines of text are expected; {} reads it as JSON", place,
+                   parser.names("InputFormat::jsonl"));
     return use(parser.parse_line(line, place), place);
   }
   if (trim(line).empty()) return;
@@ -91,23 +91,22 @@ void read_line(std::string_view line, const std::string& name, int64_t number, I
   try {
     value = parse_json(line, name, /*max_depth=*/64, number);
   } catch (const DataError& error) {
-    throw DataError(
-        "{}; expected one JSON value per line (for a file that is one value: --input-format json)",
-        error.what());
+    throw DataError("{}; expected one JSON value per line (for a file that is one value: {})", error.what(),
+                    parser.names("InputFormat::json"));
   }
   parser.parse_json(value, place, use);
 }
 
 }  // namespace
 
-InputFormat format_of(const std::filesystem::path& path) {
+InputFormat format_of(const std::filesystem::path& path, const OptionNames& names) {
   const std::string extension = path.extension().string();
   if (extension == ".json") return InputFormat::json;
   if (extension == ".jsonl" || extension == ".ndjson") return InputFormat::jsonl;
   if (extension == ".csv" || extension == ".tsv") {
     throw ConfigError(
-        "--input {}: {} files are tables with a header; expected a text per line, .json or .jsonl (`cut -f 1 {} | tail -n +2` prints a column; --input-format text reads the lines as they are)",
-        path.string(), extension, path.string());
+        "{} {}: {} files are tables with a header; expected a text per line, .json or .jsonl (`cut -f 1 {} | tail -n +2` prints a column; {} reads the lines as they are)",
+        names("path"), path.string(), extension, path.string(), names("InputFormat::text"));
   }
   return InputFormat::text;
 }

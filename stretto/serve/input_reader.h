@@ -12,7 +12,7 @@ namespace stretto {
 enum class InputFormat { text, json, jsonl };
 
 // By the extension of `path`; text for standard input ("-") and unknown extensions. Throws ConfigError for tables (.csv, .tsv).
-InputFormat format_of(const std::filesystem::path& path);
+InputFormat format_of(const std::filesystem::path& path, const OptionNames& names = {});
 
 // Calls `use` with each input, in order, as soon as it is read. Throws DataError with file and line for what is not an input;
 // json is checked whole before the first call.

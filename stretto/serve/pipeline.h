@@ -43,13 +43,15 @@ struct PipelineOptions {
   std::optional<int64_t> top_k = {};
   bool handle_impossible_answer =
       false;  // question answering: "" is an answer too, that there is none, with its score
+  OptionNames names = {};
 };
 
 struct PipelineType {
   std::string name;                  // of the head in config.json's architectures: "SequenceClassification"
   std::string task;                  // "text-classification", for messages
   std::vector<std::string> outputs;  // of Pipeline::predict, the default first
-  std::vector<std::string> options;  // of `stretto predict`, those that not every task has: "--top-k"
+  std::vector<std::string>
+      options;  // of PipelineOptions and InputParser, those that not every task has: "top_k"
   std::function<std::unique_ptr<Pipeline>(const std::filesystem::path& folder, const PipelineOptions& options,
                                           const ModelRegistry& models)>
       make;
@@ -64,9 +66,9 @@ const PipelineRegistry& bundled_pipelines();
 const PipelineType& pipeline_type(const std::filesystem::path& folder,
                                   const PipelineRegistry& pipelines = bundled_pipelines());
 
-// Throws ConfigError if `option` of `stretto predict` does not apply to the model in `folder`; reads config.json only.
+// Throws ConfigError if `option`, one of PipelineType::options, does not apply to the model in `folder`; reads config.json only.
 void require_option(const std::filesystem::path& folder, const std::string& option,
-                    const PipelineRegistry& pipelines = bundled_pipelines());
+                    const PipelineRegistry& pipelines = bundled_pipelines(), const OptionNames& names = {});
 
 // Creates the pipeline. Throws ConfigError also for options of another task, DataError if weights are missing or not finite.
 std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder,

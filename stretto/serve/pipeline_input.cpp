@@ -112,9 +112,8 @@ void InputParser::parse_json(const nlohmann::json& value, const std::string& pla
   if (!value.is_object() || !value.contains("inputs")) return parse_values(value, place, "", use);
   for (const auto& [key, other] : value.items()) {
     if (key != "inputs" && !other.empty())
-      throw DataError(
-          "{}: \"{}\" is next to \"inputs\", but settings are options of stretto predict, such as --top-k",
-          place, key);
+      throw DataError("{}: \"{}\" is next to \"inputs\", but settings are {}", place, key,
+                      names("members of PipelineOptions, such as top_k"));
   }
   parse_values(value.at("inputs"), place, "inputs", use);
 }

@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/base/option_names.h"
+
 namespace stretto {
 
 // The input of one prediction.
@@ -35,6 +37,7 @@ struct InputParser {
   InputKind kind = InputKind::text;
   bool split_into_words =
       false;  // REQUIRES: text_or_words. White space separates the words of a text; a list of strings is words
+  OptionNames names = {};
 
   // A line of text. Both parts of a pair are separated by a tab. Throws DataError, which begins with `place`.
   PipelineInput parse_line(std::string_view line, const std::string& place) const;

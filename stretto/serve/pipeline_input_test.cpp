@@ -33,9 +33,9 @@ std::string error_of(const InputParser& parser, const std::string& json) {
   return "no error";
 }
 
-constexpr InputParser text = {InputKind::text}, text_or_pair = {InputKind::text_or_pair},
-                      pair = {InputKind::text_pair}, words = {InputKind::text_or_words},
-                      split = {InputKind::text_or_words, true}, question = {InputKind::question};
+const InputParser text = {InputKind::text}, text_or_pair = {InputKind::text_or_pair},
+                  pair = {InputKind::text_pair}, words = {InputKind::text_or_words},
+                  split = {InputKind::text_or_words, true}, question = {InputKind::question};
 
 TEST(PipelineInput, TheFormsOfTextClassification) {
   for (const InputParser& parser : {text, text_or_pair, words}) {
@@ -80,7 +80,7 @@ TEST(PipelineInput, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_THAT(error_of(text, R"({"inputs": ["a", null]})"), HasSubstr("f:1: inputs[1]: found null"));
   EXPECT_THAT(
       error_of(text, R"({"inputs": "a", "parameters": {"top_k": 2}})"),
-      HasSubstr("f:1: \"parameters\" is next to \"inputs\", but settings are options of stretto predict"));
+      HasSubstr("f:1: \"parameters\" is next to \"inputs\", but settings are members of PipelineOptions"));
   EXPECT_THAT(error_of(text, R"({"sentence": "a", "label": 1})"),
               HasSubstr("found an object with \"label\", \"sentence\"; expected"));
   EXPECT_THAT(error_of(text, R"({"texts": "a"})"),
@@ -152,7 +152,7 @@ TEST(InputReader, PlacesInADocument) {
               ElementsAre(HasSubstr("f:4:1: not valid JSON")));
   EXPECT_THAT(
       places_of("\"a\"\n\"b\"\n", InputFormat::json),
-      ElementsAre(AllOf(HasSubstr("f:2:3: not valid JSON"), HasSubstr("per line: --input-format jsonl"))));
+      ElementsAre(AllOf(HasSubstr("f:2:3: not valid JSON"), HasSubstr("per line: InputFormat::jsonl"))));
   EXPECT_THAT(places_of("[]", InputFormat::json), ElementsAre());
 }
 

@@ -49,7 +49,8 @@ text::Offset whole_words(const text::Encoding& window, size_t first, size_t last
 const PipelineOptions& checked(const PipelineOptions& options) {
   const int64_t answers = options.top_k.value_or(1);
   if (answers < 1 || answers > most_answers)
-    throw ConfigError("--top-k: question answering gives from 1 to {} answers, not all", most_answers);
+    throw ConfigError("{}: question answering gives from 1 to {} answers, not all", options.names("top_k"),
+                      most_answers);
   return options;
 }
 

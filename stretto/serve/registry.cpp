@@ -9,24 +9,21 @@
 
 namespace stretto {
 const PipelineRegistry& bundled_pipelines() {
-  static const PipelineRegistry pipelines("a model head",
-                                          {
-                                              {"SequenceClassification",
-                                               "text-classification",
-                                               {"label", "scores", "logits", "pipeline"},
-                                               {"--top-k"},
-                                               make_text_classifier},
-                                              {"TokenClassification",
-                                               "token-classification",
-                                               {"label", "scores", "logits", "pipeline"},
-                                               {"--aggregation-strategy", "--split-into-words"},
-                                               make_entity_finder},
-                                              {"QuestionAnswering",
-                                               "question-answering",
-                                               {"label", "logits", "pipeline"},
-                                               {"--top-k", "--handle-impossible-answer"},
-                                               make_question_answerer},
-                                          });
+  static const std::vector<std::string> of_classes = {"label", "scores", "logits", "pipeline"},
+                                        of_answers = {"label", "logits", "pipeline"};
+  static const PipelineRegistry pipelines(
+      "a model head",
+      {{"SequenceClassification", "text-classification", of_classes, {"top_k"}, make_text_classifier},
+       {"TokenClassification",
+        "token-classification",
+        of_classes,
+        {"aggregation_strategy", "split_into_words"},
+        make_entity_finder},
+       {"QuestionAnswering",
+        "question-answering",
+        of_answers,
+        {"top_k", "handle_impossible_answer"},
+        make_question_answerer}});
   return pipelines;
 }
 
@@ -43,7 +40,7 @@ const PipelineType& pipeline_type(const std::filesystem::path& folder, const Pip
 }
 
 void require_option(const std::filesystem::path& folder, const std::string& option,
-                    const PipelineRegistry& pipelines) {
+                    const PipelineRegistry& pipelines, const OptionNames& names) {
   const PipelineType& type = pipeline_type(folder, pipelines);
   const auto has_option = [&](const PipelineType& one) {
     return std::ranges::find(one.options, option) != one.options.end();
@@ -52,15 +49,16 @@ void require_option(const std::filesystem::path& folder, const std::string& opti
   std::vector<std::string> tasks;
   for (const PipelineType& one : pipelines.entries())
     if (has_option(one)) tasks.push_back(one.task);
-  throw ConfigError("{} is for {}; the model in {} does {}", option, fmt::join(tasks, " and "),
+  throw ConfigError("{} is for {}; the model in {} does {}", names(option), fmt::join(tasks, " and "),
                     folder.string(), type.task);
 }
 
 std::unique_ptr<Pipeline> load_pipeline(const std::filesystem::path& folder, const PipelineOptions& options,
                                         const ModelRegistry& models, const PipelineRegistry& pipelines) {
-  if (options.aggregation_strategy) require_option(folder, "--aggregation-strategy", pipelines);
-  if (options.top_k) require_option(folder, "--top-k", pipelines);
-  if (options.handle_impossible_answer) require_option(folder, "--handle-impossible-answer", pipelines);
+  const auto require = [&](const char* option) { require_option(folder, option, pipelines, options.names); };
+  if (options.aggregation_strategy) require("aggregation_strategy");
+  if (options.top_k) require("top_k");
+  if (options.handle_impossible_answer) require("handle_impossible_answer");
   return pipeline_type(folder, pipelines).make(folder, options, models);
 }
 

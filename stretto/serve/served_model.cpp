@@ -37,8 +37,8 @@ ServedModel::ServedModel(const std::filesystem::path& path, Head head, const Pip
   const std::string nonfinite = allow_nonfinite ? "" : first_nonfinite(weights_of(*model));
   if (!nonfinite.empty()) {
     throw DataError(
-        "{}: {} holds NaN or infinity, so predictions would be meaningless; train the model again, or load it anyway with --allow-nonfinite",
-        folder, nonfinite);
+        "{}: {} holds NaN or infinity, so predictions would be meaningless; train the model again, or load it anyway with {}",
+        folder, nonfinite, options.names("allow_nonfinite"));
   }
   if (options.choose_matmul_libraries)
     MatmulLibraries(*model, {.dtype = options.dtype, .cache = user_cache_folder()});

@@ -8,6 +8,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/data_names.h"
 #include "stretto/data/summary.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/preparation.h"
@@ -126,7 +127,8 @@ std::unique_ptr<data::QuestionDataset> QuestionAnswering::tokenize(const Questio
       .doc_stride = recipe_.question_answering.doc_stride,
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
-      .is_scored = is_scored};
+      .is_scored = is_scored,
+      .names = data_names};
   auto dataset = on_rank_0_first(
       group_, [&] { return std::make_unique<data::QuestionDataset>(set, tokenizer, options); });
   if (group_.rank() != 0) return dataset;

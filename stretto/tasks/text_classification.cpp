@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/data_names.h"
 #include "stretto/data/reader.h"
 #include "stretto/data/reader_columns.h"
 #include "stretto/data/stratified_split.h"
@@ -79,7 +80,8 @@ data::Table TextClassification::read(const std::filesystem::path& file, const da
   options.label_kind = label_kind(problem_);
   options.label_separator = recipe_.text_classification.label_separator.value_or(",");
   options.require_labels = require_labels;
-  options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
+  options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"), data_names);
+  options.names = data_names;
   return data::read_rows(file, options);
 }
 
@@ -89,12 +91,12 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
   const auto make = [&] {
     return std::make_unique<data::TextDataset>(table, tokenizer, recipe_.data.max_length,
                                                recipe_.data.cache.value_or(recipe_.output / "cache"),
-                                               recipe_.data.pad_to_multiple_of);
+                                               recipe_.data.pad_to_multiple_of, data_names);
   };
   auto dataset = on_rank_0_first(group_, make);
   if (group_.rank() != 0) return dataset;
   log::info("data       {}: {}", table.name, data::describe_table(table));
-  log::info("lengths    {}", data::describe_lengths(dataset->lengths(), recipe_.data.max_length));
+  log::info("lengths    {}", data::describe_lengths(dataset->lengths(), recipe_.data.max_length, data_names));
   return dataset;
 }
 

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/data_names.h"
 #include "stretto/config/new_tagger.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
@@ -97,13 +98,14 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file, const 
   corpus::TaggedOptions options;
   options.token = recipe_.data.text.value_or("");
   options.tag = recipe_.data.label.value_or("");
-  options.token_setting = recipe_.origins.label("data.text");
-  options.tag_setting = recipe_.origins.label("data.label");
+  options.names = data_names;
+  options.names.set("token", recipe_.origins.label("data.text"));
+  options.names.set("tag", recipe_.origins.label("data.label"));
   name_numbers(model, options);
   if (settings.tag_scheme != TagConversion::keep)
     options.scheme = corpus::parse_tag_scheme(settings.tag_scheme.name());
   options.require_tags = require_tags;
-  options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"));
+  options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"), data_names);
   return corpus::read_tagged(file, options);
 }
 
@@ -123,7 +125,8 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .words = words,
       .context = {settings.context_size, settings.respect_document_boundaries},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
-      .pad_to_multiple_of = recipe_.data.pad_to_multiple_of};
+      .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
+      .names = data_names};
   auto dataset = on_rank_0_first(group_, [&] {
     return std::make_unique<data::TaggedDataset>(corpus, data::LabelSet(model.labels()), tokenizer, options);
   });
@@ -132,7 +135,7 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       "data       {}: {}, {}; {}", corpus.name, counted(std::ssize(corpus.sentences), "sentence"),
       counted(corpus.tokens(), "word"),
       corpus.has_tags ? fmt::format("{} ({})", counted(corpus.spans(), "span"), corpus.columns) : "no tags");
-  const std::string lengths = data::describe_lengths(dataset->lengths(), recipe_.data.max_length);
+  const std::string lengths = data::describe_lengths(dataset->lengths(), recipe_.data.max_length, data_names);
   log::info("lengths    {}", lengths.substr(0, lengths.find(';')));  // what is cut or split follows
   if (dataset->windows() > 0)
     log::info("windows    {} of {} samples are windows of sentences of more than {} tokens",

@@ -1,5 +1,6 @@
 #include "tests/messages/mistakes.h"
 
+#include "stretto/config/data_names.h"
 #include "stretto/corpus/squad.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/reader.h"
@@ -11,7 +12,8 @@ void add_rows(Mistakes& all) {
   using data::ReadOptions;
   static const data::LabelSet classes({"NEGATIVE", "POSITIVE"});
   const auto add = [&](const char* name, const char* file, const std::string& content,
-                       const ReadOptions& options = {}) {
+                       ReadOptions options = {}) {
+    options.names = data_names;
     all.push_back({std::string("rows: ") + name, [=] { data::parse_rows(content, file, options); }});
   };
   add("no header and many columns", "cola.tsv", "gj04\t1\t\tx\ngj04\t0\t*\ty\n");
@@ -43,7 +45,8 @@ void add_rows(Mistakes& all) {
 void add_corpora(Mistakes& all) {
   using corpus::TaggedOptions;
   const auto tagged = [&](const char* name, const char* file, const std::string& content,
-                          const TaggedOptions& options = {}) {
+                          TaggedOptions options = {}) {
+    options.names = data_names;
     all.push_back({std::string("tagged: ") + name, [=] { corpus::parse_tagged(content, file, options); }});
   };
   tagged("a column that is not there", "a.conll", "a\tO\n", {.tag = "3"});

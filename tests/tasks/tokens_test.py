@@ -216,6 +216,7 @@ def check_export(stretto):
         require(found == [spans_of(line["ner_tags"]) for line in wanted], f"spans of {name}")
         require(counts[name]["spans"] == sum(map(len, found)) > 0 and counts[name]["sentences"] == len(lines), f"{counts}")
     require([line["id"] for line in lines[:2]] == ["0", "1"], "ids")
+    stretto.require_error("--label: data/train.conll has", "export-corpus", "--train", "data/train.conll", "--label", "9", "--output", "exported")
     stretto.require_error("it already exists; pass --overwrite", "export-corpus", "--train", "data/train.conll", "--output", "exported")
     stretto.run("export-corpus", "--train", "exported/train.json", "--output", "exported", "--overwrite", "--tag-scheme", "IOBES")
     require('"S-LOC"' in (stretto.folder / "exported/train.json").read_text(), "--tag-scheme")

@@ -41,7 +41,9 @@ void run_export(const ExportArguments& arguments) {
   options.token = arguments.token;
   options.tag = arguments.tag;
   options.tag_names = arguments.tag_names;
-  options.encoding = corpus::parse_encoding(arguments.encoding);
+  options.names = {
+      {"token", "--text"}, {"tag", "--label"}, {"tag_names", "--tag-names"}, {"encoding", "--encoding"}};
+  options.encoding = corpus::parse_encoding(arguments.encoding, options.names);
   if (!arguments.scheme.empty()) options.scheme = corpus::parse_tag_scheme(arguments.scheme);
   const std::pair<const char*, const std::string&> parts[] = {
       {"train", arguments.train}, {"validation", arguments.validation}, {"test", arguments.test}};

@@ -81,6 +81,18 @@ std::optional<int64_t> top_k_of(const std::string& text) {
   return parse_int(text).value_or(std::numeric_limits<int64_t>::max());  // all
 }
 
+const OptionNames flag_names = {
+    {"path", "--input"},
+    {"InputFormat::text", "--input-format text"},
+    {"InputFormat::json", "--input-format json"},
+    {"InputFormat::jsonl", "--input-format jsonl"},
+    {"top_k", "--top-k"},
+    {"aggregation_strategy", "--aggregation-strategy"},
+    {"handle_impossible_answer", "--handle-impossible-answer"},
+    {"split_into_words", "--split-into-words"},
+    {"allow_nonfinite", "--allow-nonfinite"},
+    {"members of PipelineOptions, such as top_k", "options of stretto predict, such as --top-k"}};
+
 // Options that do not apply are refused before the model is loaded.
 void check_options(const std::filesystem::path& model, const arguments::PredictArguments& arguments) {
   const PipelineType& type = pipeline_type(model);
@@ -88,10 +100,13 @@ void check_options(const std::filesystem::path& model, const arguments::PredictA
     throw ConfigError("--output {}: the model in {} does {}; expected one of {}", arguments.output,
                       model.string(), type.task, fmt::join(type.outputs, ", "));
   }
-  if (!arguments.aggregation_strategy.empty()) require_option(model, "--aggregation-strategy");
-  if (!arguments.top_k.empty()) require_option(model, "--top-k");
-  if (arguments.handle_impossible_answer) require_option(model, "--handle-impossible-answer");
-  if (arguments.split_into_words) require_option(model, "--split-into-words");
+  const auto require = [&](const char* option) {
+    require_option(model, option, bundled_pipelines(), flag_names);
+  };
+  if (!arguments.aggregation_strategy.empty()) require("aggregation_strategy");
+  if (!arguments.top_k.empty()) require("top_k");
+  if (arguments.handle_impossible_answer) require("handle_impossible_answer");
+  if (arguments.split_into_words) require("split_into_words");
   const bool chooses = arguments.output == "label" || arguments.output == "pipeline";
   const char* unused = !arguments.top_k.empty()                  ? "--top-k"
                        : !arguments.aggregation_strategy.empty() ? "--aggregation-strategy"
@@ -108,7 +123,7 @@ void read_all(const arguments::PredictArguments& arguments, std::optional<LineRe
     const InputFormat format = arguments.input_format == "json"    ? InputFormat::json
                                : arguments.input_format == "jsonl" ? InputFormat::jsonl
                                : arguments.input_format == "text"  ? InputFormat::text
-                                                                   : format_of(arguments.input);
+                                                                   : format_of(arguments.input, flag_names);
     return read_inputs(*source, format, parser, use);
   }
   for (size_t i = 0; i < arguments.texts.size(); ++i) {
@@ -125,16 +140,18 @@ void predict(const arguments::PredictArguments& arguments) {
   std::optional<LineReader> source;
   if (arguments.texts.empty()) {
     source.emplace(arguments.input);
-    if (arguments.input_format.empty()) format_of(arguments.input);
+    if (arguments.input_format.empty()) format_of(arguments.input, flag_names);
   }
   PipelineOptions options = {.dtype = compute_dtype(parse_precision(arguments.precision)),
                              .allow_nonfinite = arguments.allow_nonfinite,
                              .choose_matmul_libraries = true,
                              .top_k = top_k_of(arguments.top_k),
-                             .handle_impossible_answer = arguments.handle_impossible_answer};
+                             .handle_impossible_answer = arguments.handle_impossible_answer,
+                             .names = flag_names};
   if (!arguments.aggregation_strategy.empty()) options.aggregation_strategy = arguments.aggregation_strategy;
   const auto pipeline = load_pipeline(model, options);
-  const InputParser parser = {.kind = pipeline->input_kind(), .split_into_words = arguments.split_into_words};
+  const InputParser parser = {
+      .kind = pipeline->input_kind(), .split_into_words = arguments.split_into_words, .names = flag_names};
   Printer printer(*pipeline, arguments);
   try {
     read_all(arguments, source, parser,

@@ -49,7 +49,8 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   std::optional<checkpoint_format::RunLock> lock;
   const bool trains = verb != Verb::test;
   if (info.rank == 0 && trains) lock.emplace(recipe.output);
-  const Job job = join_job(recipe.training.device, "training.device", recipe.training.backend);
+  const Job job =
+      join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
   require_same_inputs(*job.group, inputs_of(recipe));
   if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 has joined, so it holds the lock
   if (trains) resume_own_run(recipe, info);

@@ -30,7 +30,8 @@ ShortRun::ShortRun(const Recipe& whole, const std::string& name, int64_t steps)
     lock_.emplace(folder_);
     remove_folder(recipe_.output);
   }
-  job_.emplace(join_job(recipe_.training.device, "training.device", recipe_.training.backend));
+  job_.emplace(
+      join_job(recipe_.training.device, "training.device", recipe_.training.backend, "training.backend"));
   require_same_inputs(*job_->group, inputs_of(recipe_));
 }
 

@@ -21,13 +21,15 @@ std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, con
   const auto lengths = dataset.lengths();
   const auto tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   const int64_t mean = tokens / std::max<int64_t>(1, std::ssize(lengths));
-  return MatmulLibraries(module,
-                         {.wish = chosen_products(recipe.training),
-                          .dtype = matmul_type(precision),
-                          .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
-                          .cache = recipe.data.cache.value_or(recipe.output / "cache"),
-                          .reference = recipe.training.kernels == KernelChoice::reference},
-                         group);
+  return MatmulLibraries(
+      module,
+      {.wish = chosen_products(recipe.training),
+       .dtype = matmul_type(precision),
+       .rows = recipe.training.max_tokens.value_or(std::max<int64_t>(1, mean * samples)),
+       .cache = recipe.data.cache.value_or(recipe.output / "cache"),
+       .reference = recipe.training.kernels == KernelChoice::reference,
+       .names = {{"wish", "training.products"}, {"reference", "training.kernels: reference"}}},
+      group);
 }
 
 }  // namespace stretto

@@ -57,7 +57,7 @@ class SameData : public LoopTest {
 
 TEST_F(SameData, OtherTrainingLabelsAreRefused) {
   EXPECT_EQ(fit_with(none, none), "");
-  EXPECT_THAT(fit_with(3, none), HasSubstr("data.train is not the data of the run to resume"));
+  EXPECT_THAT(fit_with(3, none), HasSubstr("the training data is not the data of the run to resume"));
   EXPECT_EQ(fit_with(none, none), "");
 }
 

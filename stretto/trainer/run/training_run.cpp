@@ -50,7 +50,8 @@ EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& pl
                            .average = average,
                            .reshard_after_forward = training.reshard_after_forward,
                            .min_unit_elements = training.wrap_min_parameters,
-                           .offload_optimizer = training.offload_optimizer.value_or("")};
+                           .offload_optimizer = training.offload_optimizer.value_or(""),
+                           .names = {{"offload_optimizer", "training.offload_optimizer"}}};
   if (device.is_cpu()) {
     options.load_parameters = [&module](std::span<const std::string> names) {
       module.load_parameters(names);
@@ -110,6 +111,7 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
                          at::Device device, OptimizerPlan plan)
     : training_(recipe.training),
+      data_name_(recipe.data.train ? "data.train" : "the training data"),
       plan_(resolve_batch(recipe.training, mesh.size("dp"), recipe.origins)),
       module_(module),
       dataset_(dataset),

@@ -116,6 +116,7 @@ class TrainingRun {
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);
 
   const TrainingConfig training_;
+  const std::string data_name_;  // of `dataset_`, for messages
   BatchPlan plan_;
   Module& module_;
   const data::Dataset& dataset_;

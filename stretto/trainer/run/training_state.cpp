@@ -70,7 +70,7 @@ State TrainingRun::state(int random_writers) {
 }
 
 void TrainingRun::resume(const State& state) {
-  cursor_.resume(state);
+  cursor_.resume(state, data_name_);
   engine_.resume_model();
   engine_.optimizer()->resume(state, "optimizer");
   if (manual_) manual_->resume(state);
