@@ -14,18 +14,25 @@ namespace stretto {
 namespace {
 
 const std::set<std::string> shows_time = {
+    "base/clock.h",                        // seconds_since_1970() and log_time(), for those that follow
+    "base/clock.cpp",                      // the same
     "base/log.cpp",                        // the times of log lines
-    "programs/stretto/checkpoints.cpp",    // when each was saved
-    "programs/stretto/flair_results.cpp",  // the times of log lines
     "launch/output/rank_output.cpp",       // the times of log lines
     "launch/supervise.cpp",                // when a flight record was taken
+    "programs/stretto/checkpoints.cpp",    // when each was saved
+    "programs/stretto/flair_results.cpp",  // the times of log lines
+    "programs/stretto/top.cpp",            // how old the state shown is
     "report/page.cpp",                     // when a page was written
-    "track/clock.cpp",                     // when values were recorded
+    "track/metrics_log.cpp",               // when values were recorded
+    "track/mlflow_sender.cpp",             // the same
+    "track/status_file.cpp",               // when the state was written
+    "track/tensorboard.cpp",               // when values were recorded
+    "track/track_test.cpp",                // compared with what was recorded
 };
 
 std::vector<std::string> reads_wall_clock(std::string_view text) {
   static const std::regex wall_clock(
-      R"(system_clock|high_resolution_clock|file_clock|last_write_time|gettimeofday|CLOCK_REALTIME|\btime\((nullptr|NULL|0)\))");
+      R"(system_clock|high_resolution_clock|file_clock|last_write_time|gettimeofday|CLOCK_REALTIME|seconds_since_1970|\blog_time\(|\btime\((nullptr|NULL|0)\))");
   std::vector<std::string> lines;
   for (const std::string_view line : split(text, '\n')) {
     if (std::regex_search(line.begin(), line.end(), wall_clock)) lines.emplace_back(line);

@@ -38,4 +38,14 @@ std::string hash128_hex(std::string_view bytes) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
+std::string to_hex(std::string_view bytes) {
+  std::string hex;
+  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return hex;
+}
+
+bool is_hex(std::string_view text, size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace stretto

@@ -19,4 +19,10 @@ uint32_t crc32c(std::string_view bytes);
 // XXH3, 128 bits, as 32 hexadecimal digits: names for cached content.
 std::string hash128_hex(std::string_view bytes);
 
+// Two lower-case hexadecimal digits per byte.
+std::string to_hex(std::string_view bytes);
+
+// Whether `text` consists of so many lower-case hexadecimal digits.
+bool is_hex(std::string_view text, size_t digits);
+
 }  // namespace stretto

@@ -1,18 +1,19 @@
 #include "stretto/base/log.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <mutex>
 
-#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/held_file.h"
 #include "stretto/base/log_setup.h"
 #include "stretto/base/stream_writer.h"
+#include "stretto/base/strings.h"
 
 namespace stretto::log {
 namespace {
@@ -32,34 +33,6 @@ void write_to(int fd, std::string_view text) noexcept {
       return;
     }
   }
-}
-
-// Escapes control characters, which may come from data and which terminals interpret, except newlines and tabs.
-std::string printable(std::string_view text) {
-  std::string safe;
-  safe.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
-    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
-      safe += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080 to U+009F in UTF-8
-      safe += fmt::format("\\u00{:02x}", next);
-      ++i;
-    } else {
-      safe += text[i];
-    }
-  }
-  return safe;
-}
-
-// "2026-01-31 12:00:00.123", local time.
-std::string log_time() {
-  const auto now = std::chrono::system_clock::now();
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(now)),
-                     milliseconds);
 }
 
 const char* name_of(Level level) {
@@ -168,7 +141,7 @@ void flush() {
 void write(Level level, std::string_view line) {
   try {
     const std::lock_guard lock(state().mutex);
-    write_locked(state(), level, printable(line));
+    write_locked(state(), level, escape_controls(line, ControlEscape::hexadecimal));
   } catch (...) {  // no memory for the line: it is dropped
   }
 }
@@ -176,7 +149,7 @@ void write(Level level, std::string_view line) {
 void live(std::string_view line) {
   const std::lock_guard lock(state().mutex);
   state().live = true;
-  state().to_stderr(fmt::format("{}{}", clear_line, printable(line)));
+  state().to_stderr(fmt::format("{}{}", clear_line, escape_controls(line, ControlEscape::hexadecimal)));
 }
 
 void end_live() {

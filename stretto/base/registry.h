@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// Throws ConfigError for a name that is not among `known`; for Registry.
+// Throws ConfigError for a name that is not among `known`; for Registry. Defined in strings.cpp, next to did_you_mean.
 [[noreturn]] void refuse_unknown_name(const std::string& where, const std::string& name,
                                       const std::string& kind, const std::vector<std::string>& known);
 

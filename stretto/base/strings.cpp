@@ -1,11 +1,12 @@
 #include "stretto/base/strings.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stretto/base/registry.h"
 
 namespace stretto {
 
@@ -37,13 +38,33 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(space) - begin + 1);
 }
 
-namespace {
-
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
   return result;
 }
+
+std::string escape_controls(std::string_view text, ControlEscape escape) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
+      safe += escape == ControlEscape::json ? fmt::format("\\u{:04x}", byte) : fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080 to U+009F in UTF-8
+      safe += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      safe += text[i];
+    }
+  }
+  return safe;
+}
+
+namespace {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
@@ -66,7 +87,7 @@ std::vector<std::string> beginning_with(const std::string& wanted, std::span<con
   if (wanted.size() < shortest_word) return found;
   for (const std::string& choice : choices) {
     const bool is_new = std::ranges::find(found, choice) == found.end();
-    if (is_new && lower(choice).starts_with(wanted)) found.push_back(choice);
+    if (is_new && lower_case(choice).starts_with(wanted)) found.push_back(choice);
   }
   return found;
 }
@@ -75,12 +96,12 @@ std::vector<std::string> beginning_with(const std::string& wanted, std::span<con
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> choices) {
   constexpr size_t longest_word = 100;
   if (word.size() > longest_word) return {};
-  const std::string wanted = lower(word);
+  const std::string wanted = lower_case(word);
   size_t best_distance = std::max<size_t>(1, word.size() / 3);
   std::vector<std::string> best;
   for (const std::string& choice : choices) {
     if (choice.size() > 2 * longest_word) continue;
-    const size_t distance = edit_distance(wanted, lower(choice));
+    const size_t distance = edit_distance(wanted, lower_case(choice));
     if (distance > best_distance) continue;
     if (distance < best_distance) best.clear();
     best_distance = distance;
@@ -99,13 +120,19 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
 std::string did_you_mean(std::string_view word, std::span<const std::string> choices) {
   constexpr size_t most = 3;
   auto found = nearest(word, choices);
-  if (found.empty()) found = beginning_with(lower(word), choices);
+  if (found.empty()) found = beginning_with(lower_case(word), choices);
   if (found.empty()) return "";
   if (found.size() > most) found.resize(most);
   std::string text = fmt::format("; did you mean \"{}\"", found.front());
   for (size_t i = 1; i < found.size(); ++i)
     text += fmt::format("{}\"{}\"", i + 1 < found.size() ? ", " : " or ", found[i]);
   return text + "?";
+}
+
+void refuse_unknown_name(const std::string& where, const std::string& name, const std::string& kind,
+                         const std::vector<std::string>& known) {
+  throw ConfigError("{}: \"{}\" is not {} that stretto has{} (known: {})", where, name, kind,
+                    did_you_mean(name, known), fmt::join(known, ", "));
 }
 
 std::string human_duration(double seconds) {

@@ -21,6 +21,14 @@ TEST(Strings, TrimRemovesOuterSpace) {
   EXPECT_EQ(trim(" \t "), "");
 }
 
+TEST(Strings, LowerCaseIsThatOfAscii) { EXPECT_EQ(lower_case("aBZ_1\u00c9"), "abz_1\u00c9"); }
+
+TEST(Strings, ControlCharactersAreEscapedInTwoSpellings) {
+  const std::string_view text = "a\x1b\x7f\t\n\u009b\u00e9\xc2";
+  EXPECT_EQ(escape_controls(text, ControlEscape::hexadecimal), "a\\x1b\\x7f\t\n\\u009b\u00e9\xc2");
+  EXPECT_EQ(escape_controls(text, ControlEscape::json), "a\\u001b\\u007f\t\n\\u009b\u00e9\xc2");
+}
+
 TEST(Strings, ClosestFindsSlipsOnly) {
   const std::vector<std::string> optimizers = {"Adam", "AdamW", "Adamax", "SGD"};
   EXPECT_EQ(closest("adamx", optimizers), "Adam");

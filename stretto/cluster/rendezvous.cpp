@@ -11,12 +11,6 @@
 namespace stretto::cluster {
 namespace {
 
-std::string to_hex(std::string_view bytes) {
-  std::string hex;
-  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return hex;
-}
-
 std::string endpoint_proof(const std::string& endpoint, const std::string& secret, const std::string& life) {
   return to_hex(prove(secret, "stretto store address\n" + life + "\n" + endpoint));
 }

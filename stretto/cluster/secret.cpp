@@ -1,12 +1,12 @@
 #include "stretto/cluster/secret.h"
 
-#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/hash.h"
 
 namespace stretto::cluster {
 
@@ -18,11 +18,7 @@ std::string random_bytes(size_t bytes) {
   return result;
 }
 
-std::string make_secret() {
-  std::string hex;
-  for (const char byte : random_bytes(32)) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return hex;
-}
+std::string make_secret() { return to_hex(random_bytes(32)); }
 
 std::string prove(std::string_view secret, std::string_view message) {
   unsigned char digest[EVP_MAX_MD_SIZE];

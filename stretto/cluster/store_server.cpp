@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/base/wake.h"
 #include "stretto/cluster/pause_watch.h"
 #include "stretto/cluster/store_connection.h"
 
@@ -22,25 +22,18 @@ namespace stretto::cluster {
 class StoreServer::Loop {
  public:
   Loop(Fd listener, std::string secret, StoreServerOptions options)
-      : listener_(std::move(listener)),
-        secret_(std::move(secret)),
-        options_(options),
-        stop_(::eventfd(0, EFD_CLOEXEC)) {
-    if (!stop_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
+      : listener_(std::move(listener)), secret_(std::move(secret)), options_(options) {
     if (::listen(listener_.get(), SOMAXCONN) != 0) throw IoError("cannot listen: {}", std::strerror(errno));
   }
 
   size_t connections() const { return open_; }
 
-  void stop() {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
-  }
+  void stop() { stop_.wake(); }
 
   void run() {
     PauseWatch pauses;
     while (true) {
-      std::vector<pollfd> watched = {{stop_.get(), POLLIN, 0},
+      std::vector<pollfd> watched = {{stop_.fd(), POLLIN, 0},
                                      {accepting() ? listener_.get() : -1, POLLIN, 0}};
       for (const auto& connection : connections_)
         watched.push_back({connection->fd(), connection->events(), 0});
@@ -115,7 +108,7 @@ class StoreServer::Loop {
   Fd listener_;
   std::string secret_;
   StoreServerOptions options_;
-  Fd stop_;
+  Wake stop_;
   Clock::time_point accept_from_{};
   StoreTable table_{options_.limits};
   RefusalLog refusals_;

@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/registry.h"
@@ -34,19 +35,6 @@ std::string dtype_name(const Tensor& tensor) {
 cluster::FlightRecorder::Call record_start(const StoreHandle& handle, const cluster::Collective& call) {
   return handle.recorder ? handle.recorder->start(call) : cluster::FlightRecorder::Call();
 }
-
-// Adds the time of a scope to a sum of seconds.
-class TimedScope {
- public:
-  explicit TimedScope(double& sum) : sum_(sum) {}
-  ~TimedScope() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  TimedScope(const TimedScope&) = delete;
-  TimedScope& operator=(const TimedScope&) = delete;
-
- private:
-  double& sum_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 void wait_recorded(c10d::Work& work, const cluster::FlightRecorder::Call& recorded) {
   recorded.waiting();

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <future>
 #include <utility>
-
-#include <sys/eventfd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/kernels/reduce.h"
@@ -21,52 +18,32 @@ constexpr size_t small_bytes = size_t{64} << 10;
 
 }  // namespace
 
-struct SocketCollectives::Job {
-  std::function<void(const Ring&)> run;
-  CollectiveCall call;
-  uint64_t number;
-  std::vector<at::Tensor> keep;
-  std::promise<void> done = {};
-};
-
-class SocketCollectives::SocketWork : public c10d::Work {
- public:
-  explicit SocketWork(std::future<void> done) : done_(done.share()) {}
-  bool isCompleted() override { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
-  bool wait(std::chrono::milliseconds) override {
-    done_.get();
-    return true;
-  }
-
- private:
-  const std::shared_future<void> done_;
-};
-
 // One call, and the ranks of a group as a ring.
 class SocketCollectives::Ring {
  public:
-  Ring(const PeerSockets& sockets, const Job& job, cluster::Clock::time_point deadline, int abort)
-      : sockets_(sockets), job_(job), deadline_(deadline), abort_(abort) {}
+  Ring(const PeerSockets& sockets, const CollectiveCall& call, uint64_t number,
+       cluster::Clock::time_point deadline, int abort)
+      : sockets_(sockets), call_(call), number_(number), deadline_(deadline), abort_(abort) {}
 
   int me() const { return sockets_.rank(); }
   int size() const { return sockets_.size(); }
-  int root() const { return job_.call.root; }
-  size_t element() const { return c10::elementSize(static_cast<at::ScalarType>(job_.call.dtype)); }
-  size_t block() const { return static_cast<size_t>(job_.call.count) * element(); }  // bytes
+  int root() const { return call_.root; }
+  size_t element() const { return c10::elementSize(static_cast<at::ScalarType>(call_.dtype)); }
+  size_t block() const { return static_cast<size_t>(call_.count) * element(); }  // bytes
   int at(int distance) const { return ((me() + distance) % size() + size()) % size(); }
 
   void move(SocketTransfer streams, int to, int from) const {
     if (to >= 0) streams.to = {to, sockets_.fd(to, Channel::collectives)};
     if (from >= 0) streams.from = {from, sockets_.fd(from, Channel::collectives)};
-    streams.call = job_.call;
-    streams.number = job_.number;
+    streams.call = call_;
+    streams.number = number_;
     transfer(streams, deadline_, abort_);
   }
   void around(SocketTransfer streams) const { move(std::move(streams), at(1), at(-1)); }
 
   // The bytes of the part of `data` that `owner` sums: `data` is cut into as many parts as there are ranks.
   Incoming part(std::byte* data, int owner, bool reduce = false) const {
-    const int64_t count = job_.call.count, begin = count * owner / size(), end = count * (owner + 1) / size();
+    const int64_t count = call_.count, begin = count * owner / size(), end = count * (owner + 1) / size();
     return {data + static_cast<size_t>(begin) * element(), static_cast<size_t>(end - begin) * element(),
             reduce};
   }
@@ -78,13 +55,14 @@ class SocketCollectives::Ring {
     std::vector<const void*> in;
     for (int rank = 0; rank < size(); ++rank) in.push_back(blocks + static_cast<size_t>(rank) * block());
     const std::array<void*, 1> out = {to};
-    kernels::reduce(static_cast<ReduceOp>(job_.call.reduce), static_cast<at::ScalarType>(job_.call.dtype), in,
-                    out, job_.call.count);
+    kernels::reduce(static_cast<ReduceOp>(call_.reduce), static_cast<at::ScalarType>(call_.dtype), in, out,
+                    call_.count);
   }
 
  private:
   const PeerSockets& sockets_;
-  const Job& job_;
+  const CollectiveCall& call_;
+  uint64_t number_;
   cluster::Clock::time_point deadline_;
   int abort_;
 };
@@ -100,60 +78,25 @@ std::byte* bytes_of(const void* data) { return const_cast<std::byte*>(static_cas
 SocketCollectives::SocketCollectives(std::shared_ptr<PeerSockets> sockets, std::chrono::milliseconds deadline)
     : sockets_(std::move(sockets)),
       deadline_(deadline),
-      abort_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { work(); }) {}
+      thread_(
+          {.error =
+               [](const std::string& why) { return std::make_exception_ptr(DistributedError("{}", why)); },
+           .abort = [this] { abort_.wake(); },
+           .failed = [this](const auto&) { close_connections(); }}) {}
 
-SocketCollectives::~SocketCollectives() {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return jobs_.empty(); });
-    closing_ = true;
-    changed_.notify_all();
-  }
-  ::eventfd_write(abort_.get(), 1);
-  thread_.join();
+// After a failure the streams may be anywhere. The ends of the connections are how the other ranks learn of it.
+void SocketCollectives::close_connections() {
+  for (int peer = 0; peer < sockets_->size(); ++peer)
+    if (peer != sockets_->rank()) sockets_->close(peer, Channel::collectives);
 }
 
 SocketCollectives::WorkPtr SocketCollectives::start(CollectiveOperation operation, CollectiveCall call,
                                                     std::vector<at::Tensor> keep,
                                                     std::function<void(const Ring&)> run) {
   call.operation = static_cast<int32_t>(operation);
-  const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) throw DistributedError("an earlier call failed: {}", failure_);
-  jobs_.push_back({std::move(run), call, started_++, std::move(keep)});
-  changed_.notify_all();
-  return c10::make_intrusive<SocketWork>(jobs_.back().done.get_future());
-}
-
-// After a failure the streams of other calls may be anywhere: none of them can go on, here or at other ranks.
-void SocketCollectives::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    Job& job = jobs_.front();
-    std::exception_ptr error;
-    if (!failure_.empty()) {
-      error = std::make_exception_ptr(DistributedError("an earlier call failed: {}", failure_));
-    } else {
-      lock.unlock();
-      std::string why;
-      try {
-        job.run(Ring(*sockets_, job, cluster::Clock::now() + deadline_, abort_.get()));
-      } catch (const std::exception& thrown) {
-        error = std::current_exception();
-        why = thrown.what();
-        for (int peer = 0; peer < sockets_->size(); ++peer)
-          if (peer != sockets_->rank()) sockets_->close(peer, Channel::collectives);
-      }
-      lock.lock();
-      failure_ = why;
-    }
-    job.keep.clear();
-    error ? job.done.set_exception(error) : job.done.set_value();
-    jobs_.pop_front();
-    changed_.notify_all();
-  }
+  return thread_.start(std::move(keep), [this, call, run = std::move(run)] {
+    run(Ring(*sockets_, call, calls_++, cluster::Clock::now() + deadline_, abort_.fd()));
+  });
 }
 
 // The first half of the steps sums each part on its way around the ring, the second half passes the sums on.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -64,7 +63,6 @@ class SocketMessages::MessageWork : public c10d::Work {
 SocketMessages::SocketMessages(std::shared_ptr<PeerSockets> sockets, std::chrono::milliseconds deadline)
     : sockets_(std::move(sockets)),
       deadline_(deadline),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       dropped_(size_t{64} << 10),
       peers_(static_cast<size_t>(sockets_->size())),
       thread_([this] { work(); }) {}
@@ -76,14 +74,14 @@ SocketMessages::~SocketMessages() {
   {
     std::unique_lock lock(mutex_);
     leaving_ = true;
-    ::eventfd_write(wake_.get(), 1);
+    wake_.wake();
     changed_.wait_for(lock, std::chrono::seconds(1), [this] {
       const auto gone = std::ranges::count_if(peers_, [](const Peer& peer) { return !peer.failure.empty(); });
       return gone == std::ssize(peers_) - 1;
     });
     closing_ = true;
   }
-  ::eventfd_write(wake_.get(), 1);
+  wake_.wake();
   thread_.join();
   for (Peer& peer : peers_) end_transfers(peer, "the group was closed");
 }
@@ -121,7 +119,7 @@ SocketMessages::WorkPtr SocketMessages::start(TransferPtr transfer) {
   }
   // Most go out at once, without a change of threads; errors are the thread's.
   if (peer.failure.empty()) send_some(rank, peer);
-  if (has_output(peer)) ::eventfd_write(wake_.get(), 1);
+  if (has_output(peer)) wake_.wake();
   return result;
 }
 
@@ -347,7 +345,7 @@ SocketMessages::Receives::iterator SocketMessages::find_receive(Peer& peer, int 
 void SocketMessages::work() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
-    std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}};
+    std::vector<pollfd> watched = {{wake_.fd(), POLLIN, 0}};
     for (int rank = 0; rank < sockets_->size(); ++rank) {
       Peer& peer = peers_[static_cast<size_t>(rank)];
       const bool open = rank != sockets_->rank() && peer.failure.empty(), output = open && has_output(peer);
@@ -359,8 +357,7 @@ void SocketMessages::work() {
     const int ready = ::poll(watched.data(), watched.size(), -1);
     lock.lock();
     if (ready < 0) continue;
-    eventfd_t ignored;
-    if (watched[0].revents != 0) ::eventfd_read(wake_.get(), &ignored);
+    if (watched[0].revents != 0) wake_.drain();
     for (int rank = 0; rank < sockets_->size(); ++rank) {
       const short events = watched[static_cast<size_t>(rank) + 1].revents;
       Peer& peer = peers_[static_cast<size_t>(rank)];

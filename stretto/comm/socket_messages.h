@@ -13,6 +13,7 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "stretto/base/wake.h"
 #include "stretto/comm/peer_sockets.h"
 #include "stretto/comm/send_window.h"
 #include "stretto/tensor/tensor.h"
@@ -108,7 +109,7 @@ class SocketMessages {
 
   const std::shared_ptr<PeerSockets> sockets_;
   const std::chrono::milliseconds deadline_;
-  const Fd wake_;
+  const Wake wake_;
   std::vector<std::byte> dropped_;  // bytes of messages that do not fit; the thread's
 
   std::mutex mutex_;

@@ -54,7 +54,7 @@ void use_fsdp(ScriptState& state, const std::string& value) {
                                                                 {"hybrid_shard", "hsdp"},
                                                                 {"no_shard", "ddp"}};
   for (const std::string_view word : split(value, ' ')) {
-    const std::string option = lower_case(std::string(word));
+    const std::string option = lower_case(word);
     if (option.empty() || option == "auto_wrap" || option == "false") continue;
     const auto found = strategies.find(option);
     if (found == strategies.end())
@@ -76,7 +76,7 @@ void use_data_seed(ScriptState& state, const std::string& value) {
 void use_trackers(ScriptState& state, const std::string& value) {
   std::string trackers = "jsonl";
   for (const std::string_view word : split(value, ' ')) {
-    const std::string name = lower_case(std::string(word));
+    const std::string name = lower_case(word);
     if (name.empty()) continue;
     if (name == "none") continue;
     if (name == "tensorboard" || name == "mlflow") {

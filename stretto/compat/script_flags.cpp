@@ -11,11 +11,6 @@
 
 namespace stretto::compat {
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 bool is_true(const std::string& flag, const std::string& value) {
   const std::string lower = lower_case(value);
   if (lower == "true" || lower == "1" || lower == "yes" || lower == "t" || lower == "y") return true;

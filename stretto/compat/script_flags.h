@@ -12,7 +12,6 @@ namespace stretto::compat {
 
 // "True", "1", "yes" and their opposites in any case. Throws ConfigError, which names the flag.
 bool is_true(const std::string& flag, const std::string& value);
-std::string lower_case(std::string text);
 
 // A value in YAML: numbers as they are, text quoted.
 std::string quoted(const std::string& value);

@@ -8,7 +8,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
 #include "stretto/config/new_tagger.h"
-#include "stretto/config/tracker_setup.h"
+#include "stretto/track/registry.h"
 #include "stretto/weights/hub_cache.h"
 
 namespace stretto {

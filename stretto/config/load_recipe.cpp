@@ -1,5 +1,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/inputs.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/task_names.h"
@@ -157,6 +158,17 @@ nlohmann::json computing_settings(const Recipe& recipe) {
 
 nlohmann::json shared_settings(const Recipe& recipe) {
   return select_settings(recipe, [](const auto& field) { return !is_input_path(field); });
+}
+
+std::vector<Input> inputs_of(const Recipe& recipe) {
+  std::vector<Input> inputs;
+  const nlohmann::json settings = shared_settings(recipe);
+  for (const auto& [name, value] : settings.items()) {
+    const auto place = recipe.origins.places.find(name);
+    inputs.push_back({name, value.is_null() ? "unset" : value.dump(),
+                      place == recipe.origins.places.end() ? "" : place->second});
+  }
+  return inputs;
 }
 
 std::string recipe_help(const std::vector<settings::Field>& program) {

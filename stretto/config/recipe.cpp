@@ -449,6 +449,11 @@ std::string default_monitor(const Recipe& recipe) {
   return settings.problem() == LabelProblem::multi_label_classification ? "f1_micro" : "accuracy";
 }
 
+TrackerSetup tracker_setup(const Recipe& recipe) {
+  const TrackConfig& track = recipe.track;
+  return {recipe.output, track.logging_dir, track.experiment, track.run_name, track.tags};
+}
+
 void Recipe::fields(settings::Fields& field) {
   field("task", task, "the task", one_of(task_names()));
   field("model", model, "the model to start from");

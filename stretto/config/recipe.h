@@ -20,6 +20,9 @@
 
 namespace stretto {
 
+struct Input;         // base/inputs.h
+struct TrackerSetup;  // track/registry.h
+
 // A recipe: the settings of a training run, one struct per section of the YAML file. Meaning, range and default of each
 // setting are declared once, in recipe.cpp; `stretto help` prints them. An unset optional is determined later: by
 // resolve(), by the data, or by the world size. A OneOf is an enum (config/choices.h), to which programs may assign a name
@@ -326,6 +329,12 @@ bool may_change_on_resume(const std::string& name);
 // The settings that must be the same on all ranks, by dotted name: all but paths of inputs, which may differ between
 // hosts.
 nlohmann::json shared_settings(const Recipe& recipe);
+
+// The same as inputs, with their places.
+std::vector<Input> inputs_of(const Recipe& recipe);
+
+// The settings from which the trackers of a run are made.
+TrackerSetup tracker_setup(const Recipe& recipe);
 
 // Every setting with its meaning, range and default, for --help; `program` as in load_recipe.
 std::string recipe_help(const std::vector<settings::Field>& program = {});

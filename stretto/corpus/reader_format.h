@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stretto::corpus {
@@ -36,5 +38,12 @@ class FieldReader {
   // record.
   virtual bool always_has_header() const { return false; }
 };
+
+// Whether the name of a file, in any case, ends in .jsonl or .json.
+bool is_json_lines(const std::string& file);
+
+// The reader for the extension of a file's name, in any case: .tsv and .txt (tabs), .csv, .jsonl and .json; null for others. `text`
+// must outlive it.
+std::unique_ptr<FieldReader> reader_by_extension(std::string_view text, const std::string& file);
 
 }  // namespace stretto::corpus

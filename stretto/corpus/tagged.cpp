@@ -1,7 +1,6 @@
 #include "stretto/corpus/tagged.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include <fmt/ranges.h>
@@ -17,12 +16,6 @@
 
 namespace stretto::corpus {
 namespace {
-
-bool is_json_lines(const std::string& name) {
-  std::string extension = std::filesystem::path(name).extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension == ".jsonl" || extension == ".json";
-}
 
 // --- CoNLL
 

@@ -1,15 +1,14 @@
 #include "stretto/data/feature_file.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
-#include <exception>
-#include <thread>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
+#include "stretto/base/parallel.h"
 #include "stretto/base/progress_bar.h"
 #include "stretto/base/strings.h"
 
@@ -28,32 +27,15 @@ constexpr int64_t items_per_block = 64;
 
 // Encodes blocks of items on all processors. The first block that fails determines the exception.
 std::vector<FeatureRows> encode_blocks(int64_t items, const FeatureFile::Encode& encode) {
-  const int64_t blocks = (items + items_per_block - 1) / items_per_block;
-  std::vector<FeatureRows> results(static_cast<size_t>(blocks));
-  std::vector<std::exception_ptr> failures(static_cast<size_t>(blocks));
-  std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    for (int64_t block = next++; block < blocks; block = next++) {
-      const auto at = static_cast<size_t>(block);
-      try {
-        const int64_t end = std::min(items, (block + 1) * items_per_block);
-        for (int64_t item = block * items_per_block; item < end; ++item) encode(item, results[at]);
-      } catch (...) {
-        failures[at] = std::current_exception();
-        next = blocks;
-      }
+  std::vector<FeatureRows> blocks(static_cast<size_t>((items + items_per_block - 1) / items_per_block));
+  run_in_parts(blocks.size(), /*threads=*/0, [&](size_t begin, size_t end) {
+    for (size_t block = begin; block < end; ++block) {
+      const int64_t first = static_cast<int64_t>(block) * items_per_block;
+      const int64_t last = std::min(items, first + items_per_block);
+      for (int64_t item = first; item < last; ++item) encode(item, blocks[block]);
     }
-  };
-  const int64_t threads =
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(blocks, 1));
-  {
-    std::vector<std::jthread> helpers;
-    for (int64_t i = 1; i < threads; ++i) helpers.emplace_back(work);
-    work();
-  }
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
-  return results;
+  });
+  return blocks;
 }
 
 template <class T>
@@ -110,8 +92,7 @@ FeatureFile FeatureFile::cached(const std::filesystem::path& path, int64_t rows,
         encode(item, samples);
       });
     }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    log::info("tokenised {} ({} {}) in {}", source.name, items, source.items, human_duration(took.count()));
+    log::info("tokenised {} ({} {}) in {}", source.name, items, source.items, human_duration(seconds_since(start)));
   }
   return FeatureFile(path, rows);
 }

@@ -1,16 +1,12 @@
 #include "stretto/data/reader.h"
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/corpus/csv.h"
-#include "stretto/corpus/jsonl.h"
 #include "stretto/corpus/reader_format.h"
-#include "stretto/corpus/tsv.h"
 #include "stretto/data/reader_columns.h"
 #include "stretto/data/reader_labels.h"
 #include "stretto/data/reader_targets.h"
@@ -19,14 +15,10 @@ namespace stretto::data {
 namespace {
 
 std::unique_ptr<corpus::FieldReader> make_reader(std::string_view text, const std::string& name) {
-  std::string extension = std::filesystem::path(name).extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (extension == ".tsv" || extension == ".txt") return std::make_unique<corpus::TsvReader>(text, name);
-  if (extension == ".csv") return std::make_unique<corpus::CsvReader>(text, name);
-  if (extension == ".jsonl" || extension == ".json") return std::make_unique<corpus::JsonlReader>(text, name);
+  if (auto reader = corpus::reader_by_extension(text, name)) return reader;
   throw ConfigError(
       "{}: files ending in \"{}\" are not known; known are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)",
-      name, extension);
+      name, lower_case(std::filesystem::path(name).extension().string()));
 }
 
 std::unique_ptr<LabelColumn> make_label_column(const std::string& name, const Layout& layout,

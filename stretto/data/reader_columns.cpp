@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -36,12 +35,6 @@ constexpr std::array<std::string_view, 18> usual_labels{
     "label",  "labels",   "gold_label", "sentiment", "is_duplicate", "target",
     "class",  "quality",  "category",   "intent",    "emotion",      "topic",
     "stance", "polarity", "rating",     "stars",     "label_text",   "categories"};
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 bool is_usual_name(std::string_view value) {
   const std::string name = lower_case(value);

@@ -1,13 +1,12 @@
 #include "stretto/launch/supervise.h"
 
 #include <algorithm>
-#include <ctime>
 #include <optional>
 #include <set>
 
-#include <fmt/chrono.h>
 #include <poll.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/log.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
@@ -341,7 +340,7 @@ class Supervisor {
 
   FlightRecord take_record(const std::string& reason) {
     FlightRecord record{.host = host_name(),
-                        .time = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::time(nullptr))),
+                        .time = utc_time(seconds_since_1970()),
                         .reason = reason,
                         .restart_count = options_.restart_count,
                         .max_restarts = options_.max_restarts};
@@ -353,10 +352,7 @@ class Supervisor {
       if (rank.process.starting()) kept.program = rank.process.program().string();
       read_board(board_, rank.local_rank, kept);
       const auto stopped_since = stopped_since_[index(rank)];
-      if (!kept.recorded) {
-        kept.progress_ago =
-            std::chrono::duration<double>(Clock::now() - stopped_since.value_or(start_)).count();
-      }
+      if (!kept.recorded) kept.progress_ago = seconds_since(stopped_since.value_or(start_));
     }
     return record;
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 #include <fmt/format.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/strings.h"
 #include "stretto/report/axis.h"
 #include "stretto/report/page_parts.h"
@@ -270,11 +270,8 @@ std::string title_of(const std::vector<RunData>& runs) {
 }
 
 std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm time{};
-  ::gmtime_r(&now, &time);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &time));
+  const std::string now = utc_time(seconds_since_1970());
+  return now.substr(0, now.rfind(':')) + " UTC";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "stretto/settings/parse_value.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "stretto/base/enum_names.h"
@@ -23,8 +22,7 @@ template <>
 struct Scalar<bool> {
   static constexpr const char* name = "true or false";
   static bool parse(const std::string& text, const Rule&) {
-    std::string word = text;
-    for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string word = lower_case(text);
     if (word == "true" || word == "yes" || word == "on") return true;
     if (word == "false" || word == "no" || word == "off") return false;
     throw ConfigError("\"{}\" is neither true nor false", text);

@@ -36,11 +36,7 @@ bool is_plain_text(const std::string& text) {
   if (text.empty() || !is_word(static_cast<unsigned char>(text[0]))) return false;
   if (!std::all_of(text.begin(), text.end(), is_inner) || parse_double(text)) return false;
   const std::vector<std::string> reserved = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-  const auto same = [&](const std::string& word) {
-    return std::equal(word.begin(), word.end(), text.begin(), text.end(),
-                      [](char a, unsigned char b) { return a == std::tolower(b); });
-  };
-  return std::none_of(reserved.begin(), reserved.end(), same);
+  return std::ranges::find(reserved, lower_case(text)) == reserved.end();
 }
 
 // The shortest digits that read back as the same number, in a form that YAML 1.1 readers also parse as a number.

@@ -97,12 +97,6 @@ Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<
 
 }  // namespace
 
-std::vector<std::string> strategy_kinds() {
-  std::vector<std::string> kinds;
-  for (const Sharding& row : shardings()) kinds.push_back(row.name);
-  return kinds;
-}
-
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Sharding& row : shardings()) {

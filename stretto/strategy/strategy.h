@@ -28,8 +28,7 @@ struct Strategy {
 // those tools that this version does not support from misspellings.
 Strategy parse_strategy(std::string_view name);
 
-// Every KIND, and every KIND[-PRECISION].
-std::vector<std::string> strategy_kinds();
+// Every KIND[-PRECISION].
 std::vector<std::string> strategy_names();
 
 // The names that other tools give to a kind: for fsdp "zero3", "deepspeed-3", ...

@@ -16,7 +16,7 @@ TEST(StrategyName, KindAndPrecision) {
   EXPECT_EQ(parse_strategy("ddp-bf16"), (Strategy{.kind = "ddp", .precision = Precision::bf16}));
   EXPECT_EQ(parse_strategy("zero1-bf16"), (Strategy{.kind = "zero1", .precision = Precision::bf16}));
   EXPECT_EQ(parse_strategy("fsdp-bf16"), (Strategy{.kind = "fsdp", .precision = Precision::bf16}));
-  EXPECT_EQ(strategy_names().size(), 4 * strategy_kinds().size());
+  EXPECT_EQ(strategy_names().size(), 4 * shardings().size());
   for (const std::string& name : strategy_names())
     EXPECT_TRUE(name.starts_with(parse_strategy(name).kind)) << name;
 }

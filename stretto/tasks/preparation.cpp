@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
@@ -71,13 +72,13 @@ Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::D
   const auto start = std::chrono::steady_clock::now();
   Evaluation evaluation =
       evaluate_alone(recipe, model, module, dataset, group, device, EvaluationStep::validation);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double seconds = seconds_since(start);
   const int64_t batch = evaluation_batch_size(recipe) * group.size();
   if (group.rank() == 0) {
     RunFolder(recipe.output)
         .write_json("test_summary.json", {{"samples", dataset.size()},
                                           {"steps", (dataset.size() + batch - 1) / batch},
-                                          {"seconds", took.count()},
+                                          {"seconds", seconds},
                                           {"ranks", group.size()}});
   }
   return evaluation;

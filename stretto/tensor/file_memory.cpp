@@ -58,11 +58,8 @@ Allocator file_allocator(const std::filesystem::path& folder) {
 }
 
 void leave_to_file(const Tensor& part) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto start = reinterpret_cast<uintptr_t>(part.const_data_ptr());
-  const uintptr_t begin = (start + page - 1) / page * page, end = (start + part.nbytes()) / page * page;
-  if (begin >= end) return;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // NOLINT(performance-no-int-to-ptr)
+  const Pages pages = whole_pages(part);
+  if (pages.bytes > 0) ::madvise(pages.begin, pages.bytes, MADV_DONTNEED);
 }
 
 }  // namespace stretto

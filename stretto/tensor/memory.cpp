@@ -25,11 +25,14 @@ Tensor mapped_pages(int64_t elements, at::ScalarType dtype) {
       memory, {elements}, [bytes](void* start) { ::munmap(start, bytes); }, at::TensorOptions(dtype));
 }
 
-// The whole pages in a tensor's memory; none on other devices than the CPU.
-struct Pages {
-  char* begin = nullptr;
-  size_t bytes = 0;
-};
+}  // namespace
+
+Allocator plain_memory() {
+  return [](int64_t elements, at::ScalarType dtype, at::Device device) {
+    if (device.is_cpu()) return mapped_pages(elements, dtype);
+    return at::zeros({elements}, at::TensorOptions(dtype).device(device));
+  };
+}
 
 Pages whole_pages(const Tensor& part) {
   if (!part.device().is_cpu()) return {};
@@ -38,15 +41,6 @@ Pages whole_pages(const Tensor& part) {
   const uintptr_t begin = (start + page - 1) / page * page, end = (start + part.nbytes()) / page * page;
   if (begin >= end) return {};
   return {reinterpret_cast<char*>(begin), end - begin};  // NOLINT(performance-no-int-to-ptr)
-}
-
-}  // namespace
-
-Allocator plain_memory() {
-  return [](int64_t elements, at::ScalarType dtype, at::Device device) {
-    if (device.is_cpu()) return mapped_pages(elements, dtype);
-    return at::zeros({elements}, at::TensorOptions(dtype).device(device));
-  };
 }
 
 void use_small_pages(const Tensor& part) {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/json.h"
 #include "stretto/base/metric_value.h"
-#include "stretto/track/clock.h"
 
 namespace stretto {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"

@@ -8,12 +8,12 @@
 
 #include <sys/stat.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
 #include "stretto/base/log.h"
 #include "stretto/base/metric_value.h"
-#include "stretto/track/clock.h"
 
 namespace stretto {
 namespace {

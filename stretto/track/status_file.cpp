@@ -7,12 +7,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/fd.h"
 #include "stretto/base/log.h"
 #include "stretto/base/metric_value.h"
 #include "stretto/base/process.h"
-#include "stretto/track/clock.h"
 
 namespace stretto {
 namespace {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
-#include "stretto/track/clock.h"
 #include "stretto/track/tfevents.h"
 
 namespace stretto {

@@ -5,11 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/track/clock.h"
 #include "stretto/track/metrics_log.h"
 #include "stretto/track/progress.h"
 

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
 
 namespace stretto::hub {
@@ -24,10 +25,6 @@ bool is_name_part(std::string_view part) {
                                       c == '_' || c == '.';
                              }) &&
          part.front() != '.' && part.front() != '-';
-}
-
-bool is_commit(const std::string& text) {
-  return text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 }  // namespace
@@ -58,7 +55,7 @@ std::optional<std::filesystem::path> find_snapshot(const std::string& name, cons
   std::string commit = revision;
   if (std::filesystem::is_regular_file(folder / "refs" / revision, failed))
     commit = trim(read_file(folder / "refs" / revision));
-  if (!is_commit(commit) || !std::filesystem::is_directory(folder / "snapshots" / commit, failed))
+  if (!is_hex(commit, 40) || !std::filesystem::is_directory(folder / "snapshots" / commit, failed))
     return std::nullopt;
   return folder / "snapshots" / commit;
 }

@@ -16,6 +16,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/fd.h"
 #include "stretto/base/files.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/http.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
@@ -67,10 +68,6 @@ HttpReply send(const HttpRequest& request, const std::string& name) {
                       status, known);
   }
   throw HttpError("{}: {} replied with status {}; try again later", name, endpoint(), status);
-}
-
-bool is_hex(const std::string& text, size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 // A relative path that stays within its folder.
@@ -137,9 +134,7 @@ class ContentHash {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned int size = 0;
     EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
-    std::string hex;
-    for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-    return hex;
+    return to_hex({reinterpret_cast<const char*>(digest.data()), size});
   }
 
  private:

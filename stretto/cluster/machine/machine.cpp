@@ -11,7 +11,6 @@
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/machine/memory.h"
-#include "stretto/cluster/machine/text_of.h"
 
 namespace stretto::machine {
 namespace {
@@ -76,20 +75,21 @@ int count_nvidia(const std::filesystem::path& dev) {
 
 Machine look_at_machine(const std::filesystem::path& root) {
   Machine machine;
-  machine.processor = parse_processor(text_of(root / "proc/cpuinfo"));
+  machine.processor = parse_processor(read_if_readable(root / "proc/cpuinfo"));
   machine.cores = usable_cores();
-  machine.core_quota = quota_of(text_of(root / "sys/fs/cgroup/cpu.max"));
+  machine.core_quota = quota_of(read_if_readable(root / "sys/fs/cgroup/cpu.max"));
   if (machine.core_quota && *machine.core_quota >= machine.cores) machine.core_quota.reset();
-  const std::string meminfo = text_of(root / "proc/meminfo");
+  const std::string meminfo = read_if_readable(root / "proc/meminfo");
   machine.memory = kilobytes_of(meminfo, "MemTotal");
   machine.memory_available = kilobytes_of(meminfo, "MemAvailable");
-  if (const auto limit = parse_double(trim(text_of(root / "sys/fs/cgroup/memory.max")))) {
+  if (const auto limit = parse_double(trim(read_if_readable(root / "sys/fs/cgroup/memory.max")))) {
     machine.memory = std::min(machine.memory, *limit);
   }
   machine.memory_available = std::min(machine.memory_available, available_memory(root));
-  machine.huge_pages = chosen(text_of(root / "sys/kernel/mm/transparent_hugepage/enabled"));
-  machine.governor = trim(text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
-  const std::string driver(trim(text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")));
+  machine.huge_pages = chosen(read_if_readable(root / "sys/kernel/mm/transparent_hugepage/enabled"));
+  machine.governor = trim(read_if_readable(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+  const std::string driver(
+      trim(read_if_readable(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")));
   machine.clock_follows_load = driver == "intel_pstate" || driver == "amd-pstate-epp";
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);

@@ -1,14 +1,12 @@
 #include "stretto/cluster/machine/memory.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <optional>
-#include <sstream>
 #include <string>
 
+#include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/cluster/machine/text_of.h"
 
 namespace stretto::machine {
 namespace {
@@ -38,10 +36,10 @@ constexpr Names version_2 = {"memory.max", "memory.current", "inactive_file"};
 
 // What is left in one group.
 double left_in(const std::filesystem::path& group, const Names& names) {
-  const auto limit = parse_double(trim(text_of(group / names.limit)));  // "max": none
+  const auto limit = parse_double(trim(read_if_readable(group / names.limit)));  // "max": none
   if (!limit) return unlimited;
-  const double used = parse_double(trim(text_of(group / names.used))).value_or(0);
-  const double reclaimable = entry(text_of(group / "memory.stat"), names.reclaimable);
+  const double used = parse_double(trim(read_if_readable(group / names.used))).value_or(0);
+  const double reclaimable = entry(read_if_readable(group / "memory.stat"), names.reclaimable);
   return std::max(0.0, *limit - used + reclaimable);
 }
 
@@ -60,11 +58,11 @@ double left_up_from(const std::filesystem::path& mount, const std::filesystem::p
 }  // namespace
 
 double available_memory(const std::filesystem::path& root) {
-  double available = entry(text_of(root / "proc/meminfo"), "MemAvailable");
+  double available = entry(read_if_readable(root / "proc/meminfo"), "MemAvailable");
   if (available == 0) available = unlimited;
   const std::filesystem::path mount = root / "sys/fs/cgroup";
   available = std::min(available, left_in(mount, version_2));
-  const std::string groups = text_of(root / "proc/self/cgroup");
+  const std::string groups = read_if_readable(root / "proc/self/cgroup");
   for (const std::string_view line : split(groups, '\n')) {
     const auto parts = split(line, ':');  // "0::/path", "4:memory:/path"
     if (parts.size() < 3) continue;

@@ -1,35 +1,19 @@
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <future>
-#include <list>
-#include <mutex>
+#include <memory>
 #include <stdexcept>
-#include <thread>
+#include <vector>
 
 #include "stretto/comm/mpi/communicator.h"
 #include "stretto/comm/mpi/types.h"
 #include "stretto/comm/mpi_plugin.h"
+#include "stretto/comm/work_thread.h"
 
 namespace stretto::mpi {
 namespace {
 
 using at::Tensor;
-using WorkPtr = c10::intrusive_ptr<c10d::Work>;
-
-// One that a thread completes.
-class StartedWork : public c10d::Work {
- public:
-  explicit StartedWork(std::future<void> done) : done_(done.share()) {}
-  bool isCompleted() override { return done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
-  bool wait(std::chrono::milliseconds) override {
-    done_.get();
-    return true;
-  }
-
- private:
-  const std::shared_future<void> done_;
-};
+using WorkPtr = WorkThread::WorkPtr;
 
 // A message, which the thread that waits for it completes.
 class MessageWork : public c10d::Work {
@@ -65,16 +49,11 @@ class Mpi : public c10d::Backend {
   Mpi(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
       : c10d::Backend(rank, size),
         communicator_(std::make_shared<Communicator>(store, rank, size, deadline)),
-        thread_([this] { work(); }) {}
-  ~Mpi() override {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, std::chrono::seconds(1), [this] { return jobs_.empty(); });
-      closing_ = true;
-      changed_.notify_all();
-    }
-    thread_.join();
-  }
+        // MPI may still read or write the tensors of a call that failed: they are not freed.
+        thread_(
+            {.error = [](const std::string& why) { return std::make_exception_ptr(std::runtime_error(why)); },
+             .abort = [this] { closing_ = true; },
+             .failed = [](const std::vector<Tensor>& keep) { new std::vector<Tensor>(keep); }}) {}
 
   const std::string getBackendName() const override { return "mpi"; }
 
@@ -177,59 +156,16 @@ class Mpi : public c10d::Backend {
   }
 
  private:
-  struct Job {
-    std::function<void()> run;
-    std::vector<Tensor> keep;
-    std::promise<void> done = {};
-  };
-
   MPI_Comm comm() const { return communicator_->get(); }
   void finish(MPI_Request request) const { communicator_->finish(request, closing_); }
 
   WorkPtr start(std::vector<Tensor> keep, std::function<void()> run) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) throw std::runtime_error("an earlier call failed: " + failure_);
-    jobs_.push_back({std::move(run), std::move(keep)});
-    changed_.notify_all();
-    return c10::make_intrusive<StartedWork>(jobs_.back().done.get_future());
-  }
-
-  void work() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      Job& job = jobs_.front();
-      std::exception_ptr error;
-      if (!failure_.empty()) {
-        error = std::make_exception_ptr(std::runtime_error("an earlier call failed: " + failure_));
-      } else {
-        lock.unlock();
-        std::string why;
-        try {
-          job.run();
-        } catch (const std::exception& thrown) {
-          error = std::current_exception();
-          why = thrown.what();
-          new std::vector<Tensor>(job.keep);  // MPI may still read or write them
-        }
-        lock.lock();
-        failure_ = why;
-      }
-      job.keep.clear();
-      error ? job.done.set_exception(error) : job.done.set_value();
-      jobs_.pop_front();
-      changed_.notify_all();
-    }
+    return thread_.start(std::move(keep), std::move(run));
   }
 
   const std::shared_ptr<Communicator> communicator_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::list<Job> jobs_;  // not done; the first is running
   std::atomic<bool> closing_ = false;
-  std::string failure_;  // after which no call can succeed
-  std::thread thread_;
+  WorkThread thread_;  // ends before what it uses
 };
 
 }  // namespace

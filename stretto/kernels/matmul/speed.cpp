@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "stretto/base/clock.h"
+
 namespace stretto::kernels {
 namespace {
 
@@ -48,8 +50,7 @@ std::vector<MatmulTime> time_matmul(const MatmulShape& shape, int rounds,
     for (MatmulTime& time : times) {
       const auto before = Clock::now();
       multiply_by(time.library, operands.out, operands.a, operands.b, operands.accumulate);
-      const std::chrono::duration<double> took = Clock::now() - before;
-      if (round > 0) time.seconds = std::min(time.seconds, took.count());
+      if (round > 0) time.seconds = std::min(time.seconds, seconds_since(before));
     }
   }
   return times;

@@ -1,12 +1,8 @@
 #include "stretto/launch/hosts/link.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
@@ -41,11 +37,7 @@ HostEvent decode(const std::string& text) {
 }  // namespace
 
 HostLink::HostLink(HostMeeting meeting, std::chrono::milliseconds host_timeout)
-    : meeting_(std::move(meeting)),
-      host_timeout_(host_timeout),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      beats_(plan().hosts.size()) {
-  if (!wake_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
+    : meeting_(std::move(meeting)), host_timeout_(host_timeout), beats_(plan().hosts.size()) {
   if (node() != 0) {
     meeting_.client->add_at_end({fmt::format("{}.{}", gone_key, node()), gone_key}, 1);
   }
@@ -89,12 +81,11 @@ void HostLink::refuse_pause() const {
 
 std::optional<HostEvent> HostLink::next() {
   const std::lock_guard lock(mutex_);
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+  wake_.drain();
   if (events_.empty()) return std::nullopt;
   HostEvent event = std::move(events_.front());
   events_.pop_front();
-  if (!events_.empty()) wake_supervisor();
+  if (!events_.empty()) wake_.wake();
   return event;
 }
 
@@ -112,11 +103,6 @@ bool HostLink::over() const {
     if (!stopped_[node] && !lost_[node]) return false;
   }
   return true;
-}
-
-bool HostLink::is_lost(int node) const {
-  const std::lock_guard lock(mutex_);
-  return lost_[static_cast<size_t>(node)];
 }
 
 void HostLink::leave(const std::string& name, std::string text) {
@@ -168,12 +154,7 @@ void HostLink::deliver(const HostEvent& event) {
   if (event.kind == Kind::stopped) stopped_[node] = true;
   if (event.kind == Kind::lost) lost_[node] = true;
   events_.push_back(event);
-  wake_supervisor();
-}
-
-void HostLink::wake_supervisor() const {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  wake_.wake();
 }
 
 void HostLink::lose_master(const std::string& why) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/base/wake.h"
 #include "stretto/launch/hosts/meeting.h"
 
 namespace stretto::launch {
@@ -55,13 +56,12 @@ class HostLink {
   // Logs that SIGTSTP has no effect on a job of several hosts: the others would lose this host.
   void refuse_pause() const;
 
-  int fd() const { return wake_.get(); }  // readable when next() returns an event
+  int fd() const { return wake_.fd(); }  // readable when next() returns an event
   std::optional<HostEvent> next();
   void post(HostEvent event);  // `node` is filled in
 
   // All hosts have stopped, or are lost: no event follows.
   bool over() const;
-  bool is_lost(int node) const;
 
   // Leaves a text for node 0, replacing that which this host left under this name, before the events that are posted later. Node 0
   // reads it. begin() removes "record".
@@ -79,7 +79,6 @@ class HostLink {
   void append(const HostEvent& event);
   void watch_others();
   void deliver(const HostEvent& event);
-  void wake_supervisor() const;
   bool is_expected(int other) const;
   void lose_master(const std::string& why);
   static std::string left_key(int node, const std::string& name);
@@ -87,7 +86,7 @@ class HostLink {
 
   HostMeeting meeting_;
   std::chrono::milliseconds host_timeout_;
-  Fd wake_;
+  Wake wake_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_writer_;

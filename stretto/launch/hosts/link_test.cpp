@@ -113,7 +113,6 @@ TEST(HostLink, ALauncherThatEndsIsNoticedAtOnce) {
     ASSERT_FALSE(events.empty());
     EXPECT_EQ(events.back().node, 1);
     EXPECT_THAT(events.back().text, HasSubstr("(node rank 1, ranks 1 to 2) is lost: its launcher has ended"));
-    EXPECT_TRUE(links[other]->is_lost(1));
     EXPECT_FALSE(links[other]->over());
   }
   links[0].reset();  // with the store

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
 
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "stretto/base/error.h"
@@ -64,9 +61,7 @@ RemoteLaunchers::RemoteLaunchers(const HostOptions& options, const cluster::Endp
                                  const std::string& secret, const SignalGuard& signals, Console& console)
     : rsh_(options.rsh.empty() ? standard_rsh : options.rsh),
       console_(console),
-      patience_(options.host_timeout),
-      wake_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!wake_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
+      patience_(options.host_timeout) {
   const std::string command = join_command();
   JoinOrder order{.nodes = options.nodes, .master = store, .secret = secret};
   order.environment = shared_environment();
@@ -90,8 +85,7 @@ RemoteLaunchers::~RemoteLaunchers() {
     }
     wait_for_ends();
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  wake_.wake();
   thread_.join();
 }
 
@@ -131,7 +125,7 @@ void RemoteLaunchers::begin_job() {
 
 void RemoteLaunchers::carry_output() {
   while (true) {
-    std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}};
+    std::vector<pollfd> watched = {{wake_.fd(), POLLIN, 0}};
     for (Launcher& launcher : launchers_) {
       watched.push_back({console_.full(0) ? -1 : launcher.process.out().get(), POLLIN, 0});
       watched.push_back({console_.full(1) ? -1 : launcher.process.err().get(), POLLIN, 0});

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "stretto/base/wake.h"
 #include "stretto/launch/hosts/host_options.h"
 #include "stretto/launch/output/console.h"
 #include "stretto/launch/output/lines.h"
@@ -56,7 +57,7 @@ class RemoteLaunchers {
   std::string rsh_;
   Console& console_;
   std::chrono::milliseconds patience_;
-  Fd wake_;
+  Wake wake_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Launcher> launchers_;
   bool job_begun_ = false;

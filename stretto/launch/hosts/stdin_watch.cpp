@@ -3,14 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
-#include <cstring>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
-
-#include "stretto/base/error.h"
 
 namespace stretto::launch {
 namespace {
@@ -23,9 +18,8 @@ void hang_up() {
 
 }  // namespace
 
-StdinWatch::StdinWatch() : wake_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!wake_) throw IoError("cannot make an event descriptor: {}", std::strerror(errno));
-  thread_ = std::thread([wake = wake_.get()] {
+StdinWatch::StdinWatch() {
+  thread_ = std::thread([wake = wake_.fd()] {
     while (true) {
       std::array<pollfd, 2> watched = {{{STDIN_FILENO, POLLIN, 0}, {wake, POLLIN, 0}}};
       ::poll(watched.data(), watched.size(), -1);
@@ -40,8 +34,7 @@ StdinWatch::StdinWatch() : wake_(::eventfd(0, EFD_CLOEXEC)) {
 }
 
 StdinWatch::~StdinWatch() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  wake_.wake();
   thread_.join();
 }
 

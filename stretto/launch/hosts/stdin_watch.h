@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "stretto/base/fd.h"
+#include "stretto/base/wake.h"
 
 namespace stretto::launch {
 
@@ -16,7 +16,7 @@ class StdinWatch {
   ~StdinWatch();
 
  private:
-  Fd wake_;
+  Wake wake_;
   std::thread thread_;
 };
 

@@ -1,26 +1,16 @@
 #include "stretto/launch/output/rank_output.h"
 
 #include <cerrno>
-#include <chrono>
 
-#include <fmt/chrono.h>
 #include <sys/ioctl.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 
 namespace stretto::launch {
 
 namespace {
-
-// "2026-01-31 12:00:00.123", local time.
-std::string log_time() {
-  const auto now = std::chrono::system_clock::now();
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(now)),
-                     milliseconds);
-}
 
 constexpr std::string_view logger_mark = "stretto: ";  // of its warnings and errors
 

@@ -124,14 +124,10 @@ std::filesystem::path find_program(const std::string& name, const std::string& p
 }
 
 std::string process_state(pid_t pid) {
-  try {
-    // The name before it, in parentheses, may contain any character.
-    const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
-    const size_t name_end = status.rfind(')');
-    return name_end + 2 < status.size() ? status.substr(name_end + 2, 1) : "";
-  } catch (const IoError&) {
-    return "";
-  }
+  // The name before it, in parentheses, may contain any character.
+  const std::string status = read_if_readable(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = status.rfind(')');
+  return name_end + 2 < status.size() ? status.substr(name_end + 2, 1) : "";
 }
 
 std::string Ending::text() const {

@@ -2,10 +2,10 @@
 
 #include <optional>
 
+#include "stretto/base/inputs.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/cluster/machine/memory.h"
 #include "stretto/config/batch_plan.h"
-#include "stretto/config/recipe_inputs.h"
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/memory_need.h"
 #include "stretto/programs/arguments/recipe_handover.h"

@@ -1,11 +1,8 @@
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <memory>
 #include <numeric>
 
-#include <fmt/chrono.h>
-
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
@@ -15,6 +12,7 @@
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/stretto/find_checkpoints.h"
+#include "stretto/programs/stretto/table.h"
 #include "stretto/programs/stretto/verbs.h"
 
 namespace stretto::cli {
@@ -46,30 +44,12 @@ std::string time_saved(const std::filesystem::path& checkpoint) {
   auto written = std::filesystem::last_write_time(checkpoint / checkpoint_format::manifest_name, missing);
   if (missing) written = std::filesystem::last_write_time(checkpoint, missing);
   if (missing) return "-";
-  const auto when = std::chrono::file_clock::to_sys(written);
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(
-                                                 std::chrono::time_point_cast<std::chrono::seconds>(when))));
-}
-
-using Row = std::array<std::string, 6>;
-
-void print_table(const std::vector<Row>& rows) {
-  std::array<size_t, std::tuple_size_v<Row>> widths = {};
-  for (const Row& row : rows) {
-    for (size_t column = 0; column < row.size(); ++column)
-      widths[column] = std::max(widths[column], row[column].size());
-  }
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t column = 0; column + 1 < row.size(); ++column)
-      line += fmt::format("{:<{}}  ", row[column], widths[column]);
-    fmt::print("{}{}\n", line, row.back());
-  }
-  std::fflush(stdout);
+  const std::chrono::duration<double> time = std::chrono::file_clock::to_sys(written).time_since_epoch();
+  return local_time(time.count());
 }
 
 int list(const std::filesystem::path& folder) {
-  std::vector<Row> rows = {{"step", "saved", "ranks", "size", "score", "path"}};
+  std::vector<Cells> rows = {{"step", "saved", "ranks", "size", "score", "path"}};
   std::vector<std::string> damages;
   for (const Checkpoint& checkpoint : find_checkpoints(folder)) {
     std::string ranks = "?", score = "?";

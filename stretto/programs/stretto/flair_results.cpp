@@ -1,9 +1,9 @@
 #include "stretto/programs/stretto/flair_results.h"
 
 #include <cmath>
-#include <ctime>
 #include <map>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
 #include "stretto/corpus/tags.h"
@@ -43,11 +43,7 @@ LoggedTimes read_times(const std::filesystem::path& log) {
 std::string time_of(const std::map<int64_t, std::string>& times, int64_t number) {
   const auto found = times.find(number);
   if (found != times.end()) return found->second;
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02},000", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return local_time(seconds_since_1970()) + ",000";
 }
 
 // Seconds between two such times of at most a day, which are local.

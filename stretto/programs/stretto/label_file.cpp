@@ -1,7 +1,6 @@
 #include "stretto/programs/stretto/label_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <optional>
 
@@ -10,19 +9,12 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
-#include "stretto/corpus/csv.h"
 #include "stretto/corpus/encoding.h"
-#include "stretto/corpus/jsonl.h"
+#include "stretto/corpus/reader_format.h"
 #include "stretto/corpus/tsv.h"
 
 namespace stretto::cli {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(trim(text));
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 // GLUE's names of the label column, and those of run_glue and of stretto's predictions.jsonl.
 const std::vector<std::string>& usual_names(LabelSide side) {
@@ -34,15 +26,12 @@ const std::vector<std::string>& usual_names(LabelSide side) {
 
 std::unique_ptr<corpus::FieldReader> make_reader(std::string_view content,
                                                  const std::filesystem::path& path) {
-  const std::string extension = lower(path.extension().string());
-  if (extension == ".csv") return std::make_unique<corpus::CsvReader>(content, path.string());
-  if (extension == ".jsonl" || extension == ".json")
-    return std::make_unique<corpus::JsonlReader>(content, path.string());
+  if (auto reader = corpus::reader_by_extension(content, path.string())) return reader;
   return std::make_unique<corpus::TsvReader>(content, path.string());
 }
 
 std::optional<size_t> find(const std::vector<std::string>& columns, const std::string& name) {
-  const auto found = std::ranges::find(columns, lower(name));
+  const auto found = std::ranges::find(columns, lower_case(trim(name)));
   if (found == columns.end()) return std::nullopt;
   return static_cast<size_t>(found - columns.begin());
 }
@@ -84,7 +73,7 @@ std::vector<std::string> read_label_file(const std::filesystem::path& path, Labe
   if (!reader->next(fields))
     throw DataError("{}: the file is empty; expected a label per row", path.string());
   std::vector<std::string> columns;
-  for (const auto& value : fields.values) columns.push_back(lower(value.value_or("")));
+  for (const auto& value : fields.values) columns.push_back(lower_case(trim(value.value_or(""))));
   const Choice choice = choose(columns, path, side, column);
   const size_t index = choice.has_header ? find(columns, "index").value_or(columns.size()) : columns.size();
   std::vector<std::string> labels;

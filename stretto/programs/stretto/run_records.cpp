@@ -22,8 +22,7 @@ bool is_training_record(const Record& record) {
 
 void MeanLoss::add(const Record& record) {
   const double step = record.value("step", 0.0);
-  sum_ += record["loss"].get<double>() * (step - last_step_);
-  steps_ += step - last_step_;
+  mean_.add(record["loss"], step - last_step_);
   last_step_ = step;
 }
 

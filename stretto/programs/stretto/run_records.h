@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stretto/base/weighted_mean.h"
+
 namespace stretto::cli {
 
 // The records of a file of JSON Lines. Throws IoError, DataError.
@@ -17,12 +19,13 @@ bool is_training_record(const nlohmann::ordered_json& record);
 class MeanLoss {
  public:
   void add(const nlohmann::ordered_json& record);
-  bool known() const { return steps_ > 0; }
-  double value() const { return steps_ > 0 ? sum_ / steps_ : 0; }
-  void restart() { sum_ = steps_ = 0; }
+  bool known() const { return mean_.weight > 0; }
+  double value() const { return known() ? mean_.mean() : 0; }
+  void restart() { mean_ = {}; }
 
  private:
-  double sum_ = 0, steps_ = 0, last_step_ = 0;
+  WeightedMean mean_;  // by steps
+  double last_step_ = 0;
 };
 
 }  // namespace stretto::cli

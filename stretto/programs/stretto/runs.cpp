@@ -7,6 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
 #include "stretto/base/strings.h"
+#include "stretto/programs/stretto/table.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/report/axis.h"
 #include "stretto/report/run_data.h"
@@ -16,31 +17,6 @@ namespace stretto::cli {
 namespace {
 
 using report::RunData;
-using Cells = std::vector<std::string>;
-
-// Prints rows as columns, the first row as header. Numbers are to the right.
-void print_columns(const std::vector<Cells>& rows) {
-  std::vector<size_t> widths(rows[0].size());
-  std::vector<bool> numeric(rows[0].size(), true);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    for (size_t column = 0; column < rows[i].size(); ++column) {
-      widths[column] = std::max(widths[column], report::text_width(rows[i][column]));
-      const std::string& cell = rows[i][column];
-      if (i > 0 && !cell.empty() && cell.find_first_of("0123456789") != 0 && cell[0] != '-')
-        numeric[column] = false;
-    }
-  }
-  for (const Cells& row : rows) {
-    std::string line;
-    for (size_t column = 0; column < row.size(); ++column) {
-      const std::string padding(widths[column] - report::text_width(row[column]), ' ');
-      line += numeric[column] ? padding + row[column] : row[column] + padding;
-      line += "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
-}
 
 // The monitored metric of the best model: "accuracy 0.952".
 std::string best_of(const RunData& run) {
@@ -90,7 +66,7 @@ void list(const std::filesystem::path& folder, bool json) {
   if (found.empty()) throw ConfigError("{} holds no output folder of a run", folder.string());
   std::vector<Cells> rows = {{"run", "state", "steps", "loss", "best", "samples/s", "time"}};
   for (const auto& path : found) rows.push_back(row_of(report::read_run(path)));
-  print_columns(rows);
+  print_table(rows, /*numbers_right=*/true);
 }
 
 std::vector<RunData> read_all(const std::vector<std::filesystem::path>& folders) {
@@ -116,7 +92,7 @@ void diff(const std::vector<RunData>& runs) {
     table.push_back({name});
     for (const std::string& value : values) table.back().push_back(report::shorten(value, 40, false));
   }
-  print_columns(table);
+  print_table(table, /*numbers_right=*/true);
 }
 
 void compare(const std::vector<RunData>& runs) {
@@ -150,7 +126,7 @@ void compare(const std::vector<RunData>& runs) {
       add(title + name,
           [&, member = member](const RunData& run) { return report::value_text_in(run.*member, name); });
   }
-  print_columns(table);
+  print_table(table, /*numbers_right=*/true);
   fmt::print("\n");
   diff(runs);
 }

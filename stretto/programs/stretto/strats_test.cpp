@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/programs/stretto/verbs.h"
-#include "stretto/strategy/strategy.h"
+#include "stretto/strategy/sharding.h"
 
 namespace stretto::cli {
 namespace {
@@ -22,10 +22,10 @@ std::string strats(const std::string& arguments) {
 
 TEST(StratsVerb, ListsEveryStrategyAndWhatItShards) {
   const std::string text = strats("");
-  for (const std::string& kind : strategy_kinds()) EXPECT_THAT(text, HasSubstr(kind + " "));
+  for (const Sharding& row : shardings()) EXPECT_THAT(text, HasSubstr(row.name + std::string(" ")));
   EXPECT_THAT(text, HasSubstr("zero1    sharded     replicated  replicated  12 + 4 N   14 + 4 N"));
   const auto rows = nlohmann::json::parse(strats("--json"));
-  EXPECT_EQ(rows.size(), strategy_kinds().size());
+  EXPECT_EQ(rows.size(), shardings().size());
   EXPECT_EQ(rows.back().at("parameters"), "sharded");
 }
 

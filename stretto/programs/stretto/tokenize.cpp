@@ -15,11 +15,11 @@
 #include "stretto/base/files.h"
 #include "stretto/base/line_reader.h"
 #include "stretto/base/log.h"
+#include "stretto/base/parallel.h"
 #include "stretto/base/strings.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/stretto/tokenize_output.h"
 #include "stretto/programs/stretto/verbs.h"
-#include "stretto/text/encode_batch.h"
 #include "stretto/text/tokenizer.h"
 
 namespace stretto::cli {
@@ -156,7 +156,7 @@ void run_tokenize(const TokenizeArguments& arguments) {
         throw DataError("{}: {}", place(i), error.what());
       }
     };
-    text::run_in_parts(lines.size(), arguments.threads, [&](size_t first, size_t last) {
+    run_in_parts(lines.size(), arguments.threads, [&](size_t first, size_t last) {
       for (size_t i = first; i < last && !failures[i]; ++i) {
         try {
           run_line(i);

@@ -8,13 +8,13 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/arguments/standard_output.h"
 #include "stretto/programs/stretto/chart_arguments.h"
 #include "stretto/programs/stretto/verbs.h"
 #include "stretto/report/top_screen.h"
-#include "stretto/track/clock.h"
 
 namespace stretto::cli {
 namespace {

@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/cluster/machine/findings.h"
@@ -26,7 +27,7 @@ double fastest(Group& group, const Call& call) {
   for (const auto start = Clock::now(); Clock::now() - start < duration;) {
     const auto before = Clock::now();
     call();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - before).count());
+    best = std::min(best, seconds_since(before));
   }
   return best;
 }
@@ -46,7 +47,7 @@ double fastest_all_reduce(Group& group, int64_t bytes, at::Device device) {
     group.all_reduce(tensor).wait();
     wait_for(tensor);
     if (i == 0) continue;  // warm-up
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - before).count());
+    best = std::min(best, seconds_since(before));
   }
   return best;
 }

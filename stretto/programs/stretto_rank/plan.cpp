@@ -5,6 +5,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/machine/machine.h"
@@ -85,8 +86,7 @@ double copy_rate(int threads) {
   for (int i = 0; i < 6; ++i) {
     const auto start = std::chrono::steady_clock::now();
     Tensor(target).copy_(source);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    best = std::max(best, static_cast<double>(source.nbytes()) / seconds.count());
+    best = std::max(best, static_cast<double>(source.nbytes()) / seconds_since(start));
   }
   return best;
 }

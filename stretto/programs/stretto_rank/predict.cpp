@@ -14,24 +14,6 @@
 namespace stretto::rank {
 namespace {
 
-// Escapes DEL and U+0080 to U+009F, which JSON output contains unescaped and terminals may interpret.
-std::string escape_controls(const std::string& json) {
-  std::string safe;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(json[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
-    if (byte == 0x7f) {
-      safe += "\\u007f";
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      safe += fmt::format("\\u00{:02x}", next);
-      ++i;
-    } else {
-      safe += json[i];
-    }
-  }
-  return safe;
-}
-
 // Predicts inputs in batches and prints the records in their order.
 class Printer {
  public:
@@ -64,7 +46,8 @@ class Printer {
  private:
   void print(std::span<const PipelineInput> inputs) const {
     for (const auto& record : pipeline_.predict(inputs, output_))
-      std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+      std::cout << escape_controls(record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                                   ControlEscape::json)
                 << "\n";
     arguments::flush_standard_output();
   }

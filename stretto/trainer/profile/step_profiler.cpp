@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/profiler_kineto.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 
 namespace stretto {
@@ -37,7 +38,7 @@ void StepProfiler::step_start(FitContext&) {
 
 void StepProfiler::step_end(FitContext&, const StepReport&) {
   if (seen_ != options_.warmup_steps + options_.steps) return;
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+  const double seconds = seconds_since(start_);
   const auto recorded = torch::autograd::profiler::disableProfiler();
   write_trace(*recorded, options_.trace);
   std::vector<TimedEvent> events;
@@ -57,7 +58,7 @@ void StepProfiler::step_end(FitContext&, const StepReport&) {
     }
     events.push_back(std::move(timed));
   }
-  profile_ = summarise(events, options_.steps, took.count());
+  profile_ = summarise(events, options_.steps, seconds);
 }
 
 }  // namespace stretto

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "stretto/base/weighted_mean.h"
 #include "stretto/comm/group.h"
 #include "stretto/tensor/state.h"
 
@@ -20,7 +21,7 @@ class LoggedValues {
   // Adds all values of `other`.
   void add(const LoggedValues& other);
 
-  bool empty() const { return sums_.empty(); }
+  bool empty() const { return values_.empty(); }
 
   // Moves the values of all ranks to rank 0. Collective.
   void collect(Group& group);
@@ -36,12 +37,11 @@ class LoggedValues {
   void from_json(const nlohmann::json& values);
 
  private:
-  struct Sum {
-    double value = 0;  // weight x value
-    double weight = 0;
+  struct Value {
+    WeightedMean mean = {};
     bool hidden = false;
   };
-  std::map<std::string, Sum> sums_;
+  std::map<std::string, Value> values_;
 };
 
 // Means, and the names of those that the progress line does not show.

@@ -1,8 +1,6 @@
 #include "stretto/trainer/records/step_log.h"
 
-#include <cmath>
-
-#include "stretto/config/tracker_setup.h"
+#include "stretto/base/clock.h"
 #include "stretto/track/progress.h"
 #include "stretto/track/registry.h"
 #include "stretto/track/status_file.h"
@@ -40,25 +38,20 @@ void StepLog::add(const StepReport& report) {
   use_.seconds += report.seconds;
   use_.communication += report.communication;
   use_.data_wait += report.data_wait;
-  if (report.taken) {
-    loss_sum_ += report.loss;
-    ++steps_;
-  }
+  if (report.taken) loss_.add(report.loss);
   if (trackers_.empty()) return;
   const Record record = record_of(report);
   trackers_.step(record);
 }
 
 Record StepLog::record_of(const StepReport& report) const {
-  const double loss =
-      steps_ > 0 ? loss_sum_ / static_cast<double>(steps_) : NAN;  // all steps were skipped: unknown
   Record record = {report.step,
                    report.epochs,
                    false,
-                   {{"loss", loss}, {"grad_norm", report.grad_norm}, {"lr", report.lr}}};
+                   {{"loss", loss_.mean()}, {"grad_norm", report.grad_norm}, {"lr", report.lr}}};
   record.values.insert(record.values.end(), logged_.means.begin(), logged_.means.end());
   record.hidden = logged_.hidden;
-  const double seconds = started_ ? std::chrono::duration<double>(Clock::now() - *started_).count() : 0;
+  const double seconds = started_ ? seconds_since(*started_) : 0;
   if (samples_ > 0 && seconds > 0) {
     record.values.emplace_back("samples_per_second", static_cast<double>(samples_) / seconds);
     record.values.emplace_back("tokens_per_second", static_cast<double>(tokens_) / seconds);
@@ -72,9 +65,8 @@ void StepLog::write(const StepReport& report, const LoggedMeans& logged) {
   rank_use_ = gather_rank_use(world_, use_);
   const Record record = record_of(report);
   trackers_.write(record);
-  loss_sum_ = 0;
+  loss_ = {};
   use_ = {};
-  steps_ = 0;
   log_every_.restart();
 }
 
@@ -90,12 +82,12 @@ void StepLog::pause() {
 }
 
 void StepLog::add_state(State& state) const {
-  state.scalars["log"] = {{"loss_sum", loss_sum_}, {"steps", steps_}};
+  state.scalars["log"] = {{"loss_sum", loss_.sum}, {"steps", static_cast<int64_t>(loss_.weight)}};
 }
 
 void StepLog::resume(const State& state) {
-  state.scalar("log").at("loss_sum").get_to(loss_sum_);
-  state.scalar("log").at("steps").get_to(steps_);
+  state.scalar("log").at("loss_sum").get_to(loss_.sum);
+  state.scalar("log").at("steps").get_to(loss_.weight);
 }
 
 }  // namespace stretto

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "stretto/base/weighted_mean.h"
 #include "stretto/config/recipe.h"
 #include "stretto/tensor/state.h"
 #include "stretto/track/trackers.h"
@@ -41,7 +42,7 @@ class StepLog {
   void add(const StepReport& report);
 
   // Whether steps were taken since the last record.
-  bool pending() const { return steps_ > 0; }
+  bool pending() const { return loss_.weight > 0; }
 
   // Writes the record of the steps since the last one, with the values `logged` by the module, of which the progress line does not
   // show those that are `hidden`. Collective.
@@ -64,9 +65,8 @@ class StepLog {
   Trackers& trackers_;
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;
-  double loss_sum_ = 0;  // since the last record
+  WeightedMean loss_;  // of the steps since the last record; NaN: all were skipped
   RankUse use_;
-  int64_t steps_ = 0;
   LoggedMeans logged_;  // of the last record
   Metrics rank_use_;    // the same
 };

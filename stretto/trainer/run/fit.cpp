@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/log_setup.h"
@@ -13,10 +14,6 @@ namespace stretto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // "epoch 2", or "step 500, epoch 1.25" inside of an epoch.
 std::string place_of(const StepReport& report) {
@@ -39,24 +36,6 @@ void require_same_model(const nlohmann::json& before, const nlohmann::json& now)
 }
 
 }  // namespace
-
-void TrainLoss::add(const StepReport& report) {
-  if (!report.taken) return;
-  sum_ += report.loss;
-  ++steps_;
-}
-
-double TrainLoss::take() {
-  const double mean = steps_ > 0 ? sum_ / static_cast<double>(steps_) : NAN;
-  sum_ = 0;
-  steps_ = 0;
-  return mean;
-}
-
-void TrainLoss::resume(const State& state) {
-  state.scalar("train_loss").at("sum").get_to(sum_);
-  state.scalar("train_loss").at("steps").get_to(steps_);
-}
 
 Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& module,
          const data::Dataset& train, const data::Dataset* validation, const ValidationSets& other_sets,
@@ -94,7 +73,8 @@ State Fit::describe_state(int random_writers) {
   models_.add_state(state);
   callbacks_.add_state(state);
   evaluator_.add_state(state);
-  train_loss_.add_state(state);
+  state.scalars["train_loss"] = {{"sum", train_loss_.sum},
+                                 {"steps", static_cast<int64_t>(train_loss_.weight)}};
   state.scalars["model"] = module_.model_config();
   state.scalars["exported_config"] = module_.exported_config();
   return state;
@@ -107,7 +87,8 @@ void Fit::resume(const State& state) {
     step_log_.resume(state);
     callbacks_.resume(state);
     evaluator_.resume(state);
-    train_loss_.resume(state);
+    state.scalar("train_loss").at("sum").get_to(train_loss_.sum);
+    state.scalar("train_loss").at("steps").get_to(train_loss_.weight);
   } catch (const nlohmann::json::exception& error) {
     throw DataError("the checkpoint's scalars are malformed: {}; resume from another checkpoint",
                     error.what());
@@ -305,7 +286,7 @@ void Fit::after(const StepReport& report) {
   result_.samples += report.samples;
   callbacks_.set_position(run_, report.epoch);
   step_log_.add(report);
-  train_loss_.add(report);
+  if (report.taken) train_loss_.add(report.loss);
   if (callbacks_.read_parameters()) run_.engine().catch_up();
   module_.on_train_batch_end(report);
   callbacks_.notify<const StepReport&>("step_end", &Callback::step_end, report);

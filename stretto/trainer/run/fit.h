@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "stretto/base/weighted_mean.h"
 #include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/folder/checkpoints.h"
@@ -15,19 +16,6 @@
 #include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
-
-// The mean loss of the steps since it was last taken.
-class TrainLoss {
- public:
-  void add(const StepReport& report);
-  double take();
-  void add_state(State& state) const { state.scalars["train_loss"] = {{"sum", sum_}, {"steps", steps_}}; }
-  void resume(const State& state);
-
- private:
-  double sum_ = 0;
-  int64_t steps_ = 0;
-};
 
 // One call of Trainer::fit(): the loop around the steps of a run.
 class Fit {
@@ -69,7 +57,7 @@ class Fit {
   TrainingRun run_;
   StepLog step_log_;
   KeptModels models_;
-  TrainLoss train_loss_;
+  WeightedMean train_loss_;  // of the steps since it was last taken
   Evaluator evaluator_;
   std::optional<Metrics> at_start_;  // of the evaluation before the first step, until it is recorded
   Checkpoints checkpoints_;

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/trainer/run/training_run.h"
 
@@ -20,10 +21,11 @@ StepReport TrainingRun::step_manually(const Requests& requests, StepReport repor
   const bool idle = batch.micro_batches[0].empty();
   LoggedWindows logged, ignored;
   StepContext context = make_context(idle ? ignored : logged, batch.reaches_all_ranks(data_parallel_.size()));
-  const auto data_start = std::chrono::steady_clock::now();
   const std::vector<int64_t> stand_in = {batch.samples.front()};
-  const Batch mine = make_batch(module_, dataset_, idle ? stand_in : batch.micro_batches[0]).to(device_);
-  report.data_wait = std::chrono::duration<double>(std::chrono::steady_clock::now() - data_start).count();
+  const Batch mine = [&] {
+    const TimedScope timed(report.data_wait);
+    return make_batch(module_, dataset_, idle ? stand_in : batch.micro_batches[0]).to(device_);
+  }();
   context.batch_count = mine.count;
   context.set_manual(&*manual_);
   manual_->begin_batch(idle);
@@ -53,7 +55,7 @@ StepReport TrainingRun::step_manually(const Requests& requests, StepReport repor
   report.grad_norm = manual_->norm_;
   report.lr = manual_->lr(manual_->optimizers_.part(0).name);
   finish_report(batch, report);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = seconds_since(start);
   report.communication = data_parallel_.seconds_inside() - communicated;
   return report;
 }

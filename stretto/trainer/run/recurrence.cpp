@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "stretto/base/clock.h"
+
 namespace stretto {
 
 using Unit = Interval::Unit;
@@ -10,8 +12,7 @@ Recurrence::Recurrence(Interval every, bool main_rank) : every_(std::move(every)
 
 bool Recurrence::requested() const {
   const double seconds = every_.in(Unit::seconds);
-  const std::chrono::duration<double> passed = Clock::now() - since_;
-  return main_rank_ && seconds > 0 && passed.count() >= seconds;
+  return main_rank_ && seconds > 0 && seconds_since(since_) >= seconds;
 }
 
 bool Recurrence::due(const StepReport& report, bool requested, std::optional<int64_t> evaluation) const {

@@ -4,7 +4,7 @@
 
 #include "stretto/base/inputs.h"
 #include "stretto/comm/group.h"
-#include "stretto/config/recipe_inputs.h"
+#include "stretto/config/recipe.h"
 
 namespace stretto {
 

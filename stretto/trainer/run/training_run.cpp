@@ -10,6 +10,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
@@ -86,19 +87,6 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
   plan.groups = combine_groups(module.root(), recipe, std::move(plan.groups));
   return plan;
 }
-
-// Adds the time for which it lives to `sum`.
-class Seconds {
- public:
-  explicit Seconds(double& sum) : sum_(sum) {}
-  ~Seconds() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  Seconds(const Seconds&) = delete;
-  Seconds& operator=(const Seconds&) = delete;
-
- private:
-  double& sum_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 
@@ -193,7 +181,7 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedWindows& logg
     }
     const Batch micro_batch = [&] {
       RECORD_USER_SCOPE(phase::data);
-      const Seconds spent(data_seconds_);
+      const TimedScope timed(data_seconds_);
       const std::vector<int64_t> stand_in = {batch.samples.front()};  // where forward is collective
       return make_batch(module_, dataset_, idle ? stand_in : mine[micro]).to(device_);
     }();
@@ -292,7 +280,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   if (!report.taken) report.grad_norm = norm / count;
   report.lr = rates.lr;
   finish_report(batch, report);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = seconds_since(start);
   report.communication = data_parallel_.seconds_inside() - communicated;
   report.data_wait = data_seconds_ - data_before;
   return report;

@@ -1,12 +1,12 @@
 #include "stretto/trainer/api/callbacks/max_time.h"
 
+#include "stretto/base/clock.h"
+
 namespace stretto {
 
 MaxTime::MaxTime(const std::string& limit) : limit_(limit), limit_seconds_(parse_duration(limit)) {}
 
-double MaxTime::seconds() const {
-  return seconds_before_ + std::chrono::duration<double>(Clock::now() - start_).count();
-}
+double MaxTime::seconds() const { return seconds_before_ + seconds_since(start_); }
 
 void MaxTime::fit_start(FitContext& fit) {
   start_ = Clock::now();
