@@ -33,5 +33,6 @@ for reason, names in sorted(skipped.items()):
 PYTHON
 
 echo
+grep -hE "^[0-9]+ headers are reached from" "$build/Testing/Temporary/LastTest.log" || true
 grep -E "tests passed, |^Total Test time|^No tests were found" "$build/ctest.log" || true
 exit "$status"

@@ -13,9 +13,11 @@
 // `stretto new NAME` creates a small program with a Module, and the files that build and run it. Headers that are included
 // by those below but not listed are installed too, but may change at any time.
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/job.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/comm/store.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
@@ -38,6 +40,7 @@
 #include "stretto/optim/parts.h"
 #include "stretto/optim/registry.h"
 #include "stretto/optim_config/schedule_registry.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/programs/stretto_rank/program.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/text_classifier.h"

@@ -9,6 +9,7 @@
 #include "stretto/cluster/interfaces.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 // collectives_bench ROUNDS: one rank, started by `stretto launch`. Times all_reduce of fp32 sums, alternately through shared
 // memory, on tensors inside and outside the segment, and through Gloo. Rank 0 prints JSON objects: the bytes, and for each

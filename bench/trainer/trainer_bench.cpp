@@ -9,7 +9,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/optim/optim.h"
-#include "stretto/optim_config/schedules/constant.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
 
 // trainer_bench [STEPS]: microseconds per step of a model with one parameter by Trainer, with and without a record of each step

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "stretto/cluster/socket.h"
+#include "stretto/cluster/endpoint.h"
 
 namespace stretto::cluster {
 

@@ -9,6 +9,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/cluster/socket.h"
 #include "stretto/cluster/variables.h"
 
 namespace stretto::cluster {

@@ -18,6 +18,7 @@
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_memory.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 namespace stretto {
 namespace {

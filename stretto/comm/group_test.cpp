@@ -12,6 +12,7 @@
 #include "stretto/comm/job.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 namespace stretto {
 namespace {

@@ -4,6 +4,7 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 namespace stretto {
 namespace {

@@ -12,6 +12,7 @@
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 // Flow control of messages between hosts, and ranks that do not keep to it. tcp_test.cpp tests tags and
 // sizes.

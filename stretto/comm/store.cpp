@@ -13,6 +13,7 @@
 #include "stretto/cluster/rendezvous.h"
 #include "stretto/cluster/store_client.h"
 #include "stretto/cluster/store_server.h"
+#include "stretto/comm/store_handle.h"
 
 namespace stretto {
 namespace {

@@ -1,4 +1,5 @@
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 #include <future>
 #include <sstream>

@@ -13,6 +13,7 @@
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 // Ranks that are connected through a network with faults.
 namespace stretto {

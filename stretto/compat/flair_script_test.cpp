@@ -8,7 +8,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
-#include "stretto/optim_config/optimizers/adamw.h"
+#include "stretto/optim_config/optimizers.h"
 
 namespace stretto::compat {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/settings/rule.h"
 
 namespace stretto {
 namespace {

@@ -5,7 +5,10 @@
 
 #include "stretto/config/choices.h"
 #include "stretto/settings/one_of.h"
-#include "stretto/settings/rule.h"
+
+namespace stretto::settings {
+struct Rule;
+}
 
 namespace stretto {
 

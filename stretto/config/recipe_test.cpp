@@ -9,8 +9,7 @@
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/check_recipe.h"
-#include "stretto/optim_config/optimizers/adamw.h"
-#include "stretto/optim_config/optimizers/sgd.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/scoped_variable_support.h"
 

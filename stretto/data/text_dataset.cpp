@@ -5,7 +5,9 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/stream_hash.h"
+#include "stretto/data/feature_file.h"
 #include "stretto/data/packing.h"
+#include "stretto/text/tokenizer.h"
 
 namespace stretto::data {
 namespace {
@@ -122,25 +124,27 @@ TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, i
                          const std::filesystem::path& cache, int64_t pad_to_multiple_of,
                          const OptionNames& names)
     : tokens_((require_room_for_text(table, tokenizer, max_length, names),
-               cached_tokens(table, tokenizer, max_length, cache))),
+               std::make_unique<const FeatureFile>(cached_tokens(table, tokenizer, max_length, cache)))),
       has_labels_(table.has_labels),
       pad_to_multiple_of_(pad_to_multiple_of) {
-  require_tokens_of(table, tokenizer, tokens_, cache);
-  for (int64_t sample = 0; sample < size(); ++sample) {
-    lengths_.push_back(static_cast<int32_t>(tokens_.row(sample, ids_row).size()));
+  require_tokens_of(table, tokenizer, *tokens_, cache);
+  for (int64_t sample = 0; sample < tokens_->size(); ++sample) {
+    lengths_.push_back(static_cast<int32_t>(tokens_->row(sample, ids_row).size()));
     total_tokens_ += lengths_.back();
   }
   for (const TextRow& row : table.rows) labels_.push_back(row.label);
   targets_ = targets_of(table);
-  fingerprint_ = fingerprint_of(tokens_, tokenizer, table.labels, labels_, targets_);
+  fingerprint_ = fingerprint_of(*tokens_, tokenizer, table.labels, labels_, targets_);
 }
+
+TextDataset::~TextDataset() = default;
 
 std::string TextDataset::fingerprint() const { return fingerprint_; }
 
 Batch TextDataset::pack(std::span<const int64_t> samples) const {
   std::vector<TokenSequence> sequences;
   for (const int64_t sample : samples)
-    sequences.push_back({tokens_.row(sample, ids_row), tokens_.row(sample, types_row), sample});
+    sequences.push_back({tokens_->row(sample, ids_row), tokens_->row(sample, types_row), sample});
   Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
   if (!has_labels_ || samples.empty()) return batch;
   if (targets_.defined()) {

@@ -1,16 +1,21 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "stretto/base/option_names.h"
 #include "stretto/data/dataset.h"
-#include "stretto/data/feature_file.h"
 #include "stretto/data/rows.h"
-#include "stretto/text/tokenizer.h"
+
+namespace stretto::text {
+class Tokenizer;
+}
 
 namespace stretto::data {
+
+class FeatureFile;
 
 // A table of texts as token ids, ready to be packed.
 class TextDataset : public Dataset {
@@ -22,8 +27,9 @@ class TextDataset : public Dataset {
   TextDataset(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
               const std::filesystem::path& cache, int64_t pad_to_multiple_of = 1,
               const OptionNames& names = {});
+  ~TextDataset() override;
 
-  int64_t size() const override { return tokens_.size(); }
+  int64_t size() const override { return std::ssize(lengths_); }
   std::span<const int32_t> lengths() const override { return lengths_; }
   // Of tokens, tokenizer, labels and the classes' names.
   std::string fingerprint() const override;
@@ -36,7 +42,7 @@ class TextDataset : public Dataset {
   Batch pack(std::span<const int64_t> samples) const override;
 
  private:
-  FeatureFile tokens_;  // per sample ids and types
+  std::unique_ptr<const FeatureFile> tokens_;  // per sample ids and types
   std::vector<int32_t> lengths_;
   std::vector<int64_t> labels_;
   Tensor targets_;  // [samples] or [samples, classes], of a regression and of multi-label data

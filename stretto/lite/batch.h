@@ -11,10 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include <torch/data/example.h>
-
 #include "stretto/base/error.h"
 #include "stretto/tensor/batch.h"
+
+namespace torch::data {
+template <class Data, class Target>
+struct Example;
+}
 
 // Access to the tensors of a batch of any type. A vector is a list of samples; the first dimension of a tensor counts
 // samples; a pair, tuple, array, map, optional, torch::data::Example or stretto::Batch is visited part by part. For its

@@ -1,6 +1,5 @@
 #include "stretto/base/error.h"
-#include "stretto/lite/lite.h"
-#include "stretto/parallel/random_state.h"
+#include "stretto/lite/session.h"
 
 // The collectives that a Lite program calls itself.
 namespace stretto {
@@ -8,7 +7,7 @@ namespace stretto {
 using lite::Act;
 
 Tensor Lite::all_gather(const Tensor& tensor) {
-  agreement_.meet({.act = Act::collective});
+  session_->agreement.meet({.act = Act::collective});
   const Tensor mine = tensor.detach().to(device()).contiguous();
   std::vector<int64_t> shape = {world_size()};
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
@@ -20,7 +19,7 @@ Tensor Lite::all_gather(const Tensor& tensor) {
 Tensor Lite::all_reduce(const Tensor& tensor) { return all_reduce(tensor, ReduceOp::sum).div_(world_size()); }
 
 Tensor Lite::all_reduce(const Tensor& tensor, ReduceOp op) {
-  agreement_.meet({.act = Act::collective});
+  session_->agreement.meet({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
   group().all_reduce(result, op).wait();
   return result;
@@ -35,7 +34,7 @@ double Lite::all_reduce(double value, ReduceOp op) {
 Tensor Lite::broadcast(const Tensor& tensor, int source) {
   if (source < 0 || source >= world_size())
     throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
-  agreement_.meet({.act = Act::collective});
+  session_->agreement.meet({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
   group().broadcast(result, source).wait();
   return result;
@@ -44,21 +43,21 @@ Tensor Lite::broadcast(const Tensor& tensor, int source) {
 std::string Lite::broadcast(const std::string& bytes, int source) {
   if (source < 0 || source >= world_size())
     throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
-  agreement_.meet({.act = Act::collective});
+  session_->agreement.meet({.act = Act::collective});
   return group().broadcast_bytes(bytes, source);
 }
 
-void Lite::barrier() { agreement_.meet({.act = Act::collective}); }
+void Lite::barrier() { session_->agreement.meet({.act = Act::collective}); }
 
 void Lite::seed_everything(uint64_t seed) {
   at::manual_seed(seed);
-  if (!models_.empty()) separate_random_numbers(global_rank());
+  if (!session_->models.empty()) separate_random_numbers(global_rank());
 }
 
 std::unique_ptr<Autocast> Lite::autocast() {
-  if (!loop_.autocast_dtype()) return nullptr;
+  if (!session_->loop.autocast_dtype()) return nullptr;
   autocast_was_used_ = true;
-  return std::make_unique<Autocast>(device().type(), *loop_.autocast_dtype());
+  return std::make_unique<Autocast>(device().type(), *session_->loop.autocast_dtype());
 }
 
 }  // namespace stretto

@@ -6,9 +6,8 @@
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint/transfer.h"
 #include "stretto/checkpoint_format/folder.h"
-#include "stretto/lite/lite.h"
+#include "stretto/lite/session.h"
 #include "stretto/lite/torch_state.h"
-#include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/replicas.h"
 
 // Checkpoints and tensor files of a Lite program.
@@ -42,7 +41,7 @@ void resume_schedulers(const State& state, const std::vector<torch::optim::LRSch
 
 State Lite::state(const std::set<std::string>* stored, int random_writers) {
   State state;
-  for (lite::Model& model : models_) {
+  for (lite::Model& model : session_->models) {
     const std::string prefix = numbered("model", model.number());
     if (Engine* engine = model.engine()) {
       engine->add_model_state(state, prefix);
@@ -54,26 +53,26 @@ State Lite::state(const std::set<std::string>* stored, int random_writers) {
         state.tensors.push_back(whole_entry(prefix + "." + name, tensor.sizes().vec(), tensor.detach()));
     }
   }
-  for (size_t i = 0; i < optimizers_.size(); ++i)
-    optimizers_[i]->add_state(state, numbered("optimizer", i), stored);
-  for (const lite::Model& model : models_) {
+  for (size_t i = 0; i < session_->optimizers.size(); ++i)
+    session_->optimizers[i]->add_state(state, numbered("optimizer", i), stored);
+  for (const lite::Model& model : session_->models) {
     if (model.engine() != nullptr) model.engine()->leave_copies_to_first(state);
   }
   const auto is_sharded = [](const lite::Model& model) {
     return model.engine() != nullptr && model.engine()->arena().shards().size() > 1;
   };
-  if (std::ranges::any_of(models_, is_sharded)) add_entries_of_others(group(), state);
-  random_.add_state(state, global_rank(), random_writers);
-  if (products_) products_->add_state(state);
+  if (std::ranges::any_of(session_->models, is_sharded)) add_entries_of_others(group(), state);
+  session_->random.add_state(state, global_rank(), random_writers);
+  if (session_->products) session_->products->add_state(state);
   return state;
 }
 
 std::filesystem::path Lite::save(const std::filesystem::path& folder, const SaveOptions& options) {
-  agreement_.meet({.act = lite::Act::save, .number = options.step});
-  for (lite::Model& model : models_) {
+  session_->agreement.meet({.act = lite::Act::save, .number = options.step});
+  for (lite::Model& model : session_->models) {
     if (model.engine() != nullptr) model.engine()->compare_replicas();
   }
-  auto& writer = writers_[folder];
+  auto& writer = session_->writers[folder];
   if (!writer) {
     writer = std::make_unique<checkpoint::Writer>(
         group(), checkpoint::WriterOptions{
@@ -82,9 +81,9 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
   State table = state(nullptr, world_size());
   table.scalars["extra"] = options.extra;
   nlohmann::json epochs = nlohmann::json::array();
-  for (const lite::LoaderRecord& loader : loop_.records()) epochs.push_back(loader.epochs);
+  for (const lite::LoaderRecord& loader : session_->loop.records()) epochs.push_back(loader.epochs);
   table.scalars["loaders"] = epochs;
-  add_schedulers(table, schedulers_);
+  add_schedulers(table, session_->schedulers);
   writer->save(table, options.step);
   const std::string error = writer->finish();
   if (!error.empty()) throw IoError("save: {}", error);
@@ -92,7 +91,7 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
 }
 
 std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
-  agreement_.meet({.act = lite::Act::load});
+  session_->agreement.meet({.act = lite::Act::load});
   const auto chosen = checkpoint::choose(group(), [&]() -> std::optional<checkpoint_format::Checkpoint> {
     if (!std::filesystem::exists(folder / checkpoint_format::manifest_name))
       return checkpoint_format::newest_good(folder);
@@ -110,23 +109,23 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   const std::set<std::string> stored = checkpoint::tensor_names(manifest);
   State table = state(&stored, RandomState::writers(stored));
   checkpoint::load(readable.path(), table);
-  for (lite::Model& model : models_) {
+  for (lite::Model& model : session_->models) {
     if (model.engine() == nullptr) continue;
     model.engine()->resume_model();
     model.zero_grad();  // they belong to the weights before loading
   }
-  for (size_t i = 0; i < optimizers_.size(); ++i) optimizers_[i]->resume(table, numbered("optimizer", i));
-  resume_schedulers(table, schedulers_);
-  random_.resume(global_rank());
-  if (products_) products_->resume(table);
+  for (size_t i = 0; i < session_->optimizers.size(); ++i) session_->optimizers[i]->resume(table, numbered("optimizer", i));
+  resume_schedulers(table, session_->schedulers);
+  session_->random.resume(global_rank());
+  if (session_->products) session_->products->resume(table);
   const auto epochs = table.scalar("loaders").get<std::vector<int64_t>>();
-  loop_.resume(epochs);
+  session_->loop.resume(epochs);
   log::info("loaded     {}", chosen->string());
   return table.scalar("extra");
 }
 
 void Lite::save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
-  agreement_.meet({.act = lite::Act::save});
+  session_->agreement.meet({.act = lite::Act::save});
   std::string error;
   if (is_global_zero()) {
     try {

@@ -10,10 +10,10 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"
 #include "stretto/base/user_cache.h"
+#include "stretto/data/global_batches.h"
+#include "stretto/lite/session.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
-#include "stretto/parallel/matmul_libraries.h"
-#include "stretto/parallel/random_state.h"
 
 namespace stretto {
 namespace {
@@ -30,13 +30,15 @@ int64_t shape_checksum(const torch::nn::Module& module) {
 
 }  // namespace
 
-Lite::Lite(const LiteOptions& options)
-    : settings_(lite::check(options)),
-      job_((lite::start_or_join(options), join_job(settings_.device, "Lite: accelerator"))),
-      mesh_(*job_.group,
-            data_parallel_shape(*job_.group, find_sharding(settings_.strategy), settings_.dp_shard)),
-      agreement_(mesh_.world()),
-      loop_(mesh_.group("dp"), agreement_, job_.device) {
+lite::Session::Session(const LiteOptions& options)
+    : settings(check(options)),
+      job((start_or_join(options), join_job(settings.device, "Lite: accelerator"))),
+      mesh(*job.group,
+           data_parallel_shape(*job.group, find_sharding(settings.strategy), settings.dp_shard)),
+      agreement(mesh.world()),
+      loop(mesh.group("dp"), agreement, job.device) {}
+
+Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session>(options)) {
   log::set_rank(global_rank(), /*prints_info=*/is_global_zero());
 }
 
@@ -44,16 +46,28 @@ Lite::Lite(const LiteOptions& options)
 Lite::~Lite() {
   if (std::uncaught_exceptions() > 0) return;
   try {
-    agreement_.meet({.act = Act::leave});
+    session_->agreement.meet({.act = Act::leave});
   } catch (const std::exception& error) {
     log::error("{}", error.what());
   }
 }
 
+int Lite::global_rank() const { return session_->job.info.rank; }
+int Lite::local_rank() const { return session_->job.info.local_rank; }
+int Lite::node_rank() const { return session_->job.info.group_rank; }
+int Lite::world_size() const { return session_->job.group->size(); }
+at::Device Lite::device() const { return session_->job.device; }
+Group& Lite::group() { return *session_->job.group; }
+lite::Loop& Lite::loop() const { return session_->loop; }
+
+void Lite::register_for_checkpointing(torch::optim::LRScheduler& scheduler) {
+  session_->schedulers.push_back(&scheduler);
+}
+
 lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCounts& counts,
                              std::unique_ptr<optim::Optimizer> optimizer) {
   if (counts.own > 0 && optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
-  for (const lite::Model& model : models_) {
+  for (const lite::Model& model : session_->models) {
     if (&model.module() == &module)
       throw ConfigError("setup: this model was already set up, as model {}", model.number());
     for (const Tensor& parameter : module.parameters()) {
@@ -69,12 +83,12 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
         "setup: an optimizer of stretto steps all parameters of its model, so it must be the only one; found {} of stretto's and {} of torch's",
         counts.own, counts.torch);
   }
-  const auto number = static_cast<int64_t>(models_.size());
-  agreement_.meet({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
-  if (models_.empty()) separate_random_numbers(global_rank());
+  const auto number = static_cast<int64_t>(session_->models.size());
+  session_->agreement.meet({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
+  if (session_->models.empty()) separate_random_numbers(global_rank());
 
   const nn::LayerKinds layers = nn::layer_kinds(module);
-  const bool bf16 = settings_.precision == Precision::bf16;
+  const bool bf16 = session_->settings.precision == Precision::bf16;
   const bool copies = bf16 && !layers.own.empty();
   if (copies && (!layers.other.empty() || counts.torch > 0)) {
     throw ConfigError(
@@ -88,44 +102,44 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   }
   auto& movable = const_cast<torch::nn::Module&>(module);
   collect_tensors(movable);  // names the parameter in its error, unlike Module::to
-  movable.to(job_.device);
-  const bool shares = find_sharding(settings_.strategy).parameters == Held::sharded;
-  const Precision precision = bf16 && !copies ? Precision::fp32 : settings_.precision;
-  lite::Model& model = models_.emplace_back(
-      static_cast<size_t>(number), movable, DataParallel(mesh_, find_sharding(settings_.strategy)),
-      lite::ModelOptions{.engine = {.strategy = settings_.strategy,
+  movable.to(session_->job.device);
+  const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
+  const Precision precision = bf16 && !copies ? Precision::fp32 : session_->settings.precision;
+  lite::Model& model = session_->models.emplace_back(
+      static_cast<size_t>(number), movable, DataParallel(session_->mesh, find_sharding(session_->settings.strategy)),
+      lite::ModelOptions{.engine = {.strategy = session_->settings.strategy,
                                     .precision = precision,
-                                    .bucket_bytes = settings_.bucket_bytes,
+                                    .bucket_bytes = session_->settings.bucket_bytes,
                                     .gradients_to_owners = false,  // programs may read and clip any gradient,
                                     .shared_parameters = shares,   // and write any weight, on every rank
                                     .lazy_rows = false},           // programs may read any weight at any time
                          .skips_unused = counts.torch > 0},
       std::move(optimizer));
-  agreement_.set_models(models_.size());
-  if (bf16 && !copies) loop_.set_autocast(at::kBFloat16);
+  session_->agreement.set_models(session_->models.size());
+  if (bf16 && !copies) session_->loop.set_autocast(at::kBFloat16);
 
-  std::string compute(name_of(settings_.precision));
+  std::string compute(name_of(session_->settings.precision));
   if (bf16) compute += copies ? " (a copy of the parameters)" : " (autocast)";
-  if (bf16 && job_.device.is_cpu() && !nn::cpu_has_bf16()) compute += " on a CPU without bf16 instructions";
+  if (bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16()) compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));
   if (world_size() > 1 && has_torch_dropout(module))
     log::info(
         "dropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size");
-  if (!products_ && job_.device.is_cpu() && !layers.own.empty()) choose_matmul_libraries(module, precision);
+  if (!session_->products && session_->job.device.is_cpu() && !layers.own.empty()) choose_matmul_libraries(module, precision);
   return model;
 }
 
 void Lite::choose_matmul_libraries(const torch::nn::Module& module, Precision precision) {
-  const MatmulOptions options = {.wish = settings_.products,
+  const MatmulOptions options = {.wish = session_->settings.products,
                                  .dtype = matmul_type(precision),
                                  .cache = user_cache_folder(),
                                  .names = {{"wish", "LiteOptions::products"}}};
-  products_ = std::make_unique<MatmulLibraries>(module, options, mesh_.world());
-  log::info("products   {}", products_->describe());
+  session_->products = std::make_unique<MatmulLibraries>(module, options, session_->mesh.world());
+  log::info("products   {}", session_->products->describe());
 }
 
 lite::Model& Lite::find(const torch::nn::Module& module) {
-  for (lite::Model& model : models_) {
+  for (lite::Model& model : session_->models) {
     if (&model.module() == &module) return model;
   }
   throw ConfigError("Lite: this model was not set up; call setup(model, optimizer) first");
@@ -133,28 +147,28 @@ lite::Model& Lite::find(const torch::nn::Module& module) {
 
 LiteOptimizer Lite::add_optimizer(lite::Model& model) {
   model.engine("setup");
-  optimizers_.push_back(lite::engine_optimizer(model));
-  return LiteOptimizer(*optimizers_.back());
+  session_->optimizers.push_back(lite::engine_optimizer(model));
+  return LiteOptimizer(*session_->optimizers.back());
 }
 
 LiteOptimizer Lite::add_optimizer(lite::Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer) {
   if (optimizer == nullptr) throw ConfigError("setup: the optimizer is a null pointer");
   model.engine("setup");
-  optimizers_.push_back(lite::torch_optimizer(model, std::move(optimizer)));
-  return LiteOptimizer(*optimizers_.back());
+  session_->optimizers.push_back(lite::torch_optimizer(model, std::move(optimizer)));
+  return LiteOptimizer(*session_->optimizers.back());
 }
 
 LiteLoader<lite::DatasetBatches> Lite::setup(const data::Dataset& dataset,
                                              const DatasetLoaderOptions& options) {
-  lite::LoaderRecord& record = loop_.record(&dataset);
+  lite::LoaderRecord& record = session_->loop.record(&dataset);
   auto shares = std::make_shared<lite::ShareQueue>();
   const data::BatchOptions cut = {.seed = options.seed,
                                   .shuffle = options.shuffle,
                                   .global_batch_size = options.batch_size,
-                                  .world_size = mesh_.size("dp"),
-                                  .rank = mesh_.position("dp")};
+                                  .world_size = session_->mesh.size("dp"),
+                                  .rank = session_->mesh.position("dp")};
   auto batches = std::make_shared<lite::DatasetBatches>(dataset, cut, record, shares);
-  return {batches, record, loop_, Distribute::split, shares};
+  return {batches, record, session_->loop, Distribute::split, shares};
 }
 
 void Lite::warn_once(bool& warned, const std::string& text) const {
@@ -164,7 +178,7 @@ void Lite::warn_once(bool& warned, const std::string& text) const {
 
 double Lite::backward(const Tensor& loss, bool keep_graph) {
   double weight = 1.0 / world_size();
-  if (const auto& share = loop_.share()) {
+  if (const auto& share = session_->loop.share()) {
     weight = static_cast<double>(share->count) / static_cast<double>(share->global_count);
   } else if (world_size() > 1) {
     warn_once(
@@ -177,17 +191,17 @@ double Lite::backward(const Tensor& loss, bool keep_graph) {
 double Lite::backward(const Loss& loss, bool keep_graph) {
   if (!(loss.count >= 0))
     throw Error("backward: the loss counts {} samples; expected at least 0", loss.count);
-  const bool is_dummy = loop_.share() && loop_.share()->count == 0;
+  const bool is_dummy = session_->loop.share() && session_->loop.share()->count == 0;
   return is_dummy ? run_backward(loss.sum, 0, 0, keep_graph)
                   : run_backward(loss.sum, 1, loss.count, keep_graph);
 }
 
 double Lite::run_backward(const Tensor& loss, double weight, std::optional<double> count, bool keep_graph) {
-  if (models_.empty()) throw Error("backward: no model was set up; call setup(model, optimizer) first");
+  if (session_->models.empty()) throw Error("backward: no model was set up; call setup(model, optimizer) first");
   if (!loss.defined() || loss.numel() != 1) {
     throw ShapeError("backward: the loss is {}; expected a single element: take its mean", describe(loss));
   }
-  if (loop_.autocast_dtype() && !autocast_was_used_ && !at::autocast::is_autocast_enabled(device().type())) {
+  if (session_->loop.autocast_dtype() && !autocast_was_used_ && !at::autocast::is_autocast_enabled(device().type())) {
     throw Error(
         "backward: precision is bf16, but the forward ran without autocast; loop over lite.setup(loader), or hold `auto guard = lite.autocast();` around the forward");
   }
@@ -195,8 +209,8 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   const bool synchronises = no_sync_ == 0;
   std::vector<lite::Model*> parts;
   std::vector<Tensor> others;
-  lite::Announcement mine{.act = Act::backward, .counts = std::vector<double>(models_.size(), 0)};
-  for (lite::Model& model : models_) {
+  lite::Announcement mine{.act = Act::backward, .counts = std::vector<double>(session_->models.size(), 0)};
+  for (lite::Model& model : session_->models) {
     if (!model.takes_part(loss, others)) continue;
     parts.push_back(&model);
     mine.subject |= int64_t{1} << model.number();
@@ -214,8 +228,8 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   const double value = loss.item<double>();
   mine.loss = value * weight;
   mine.loss_count = count.value_or(weight);
-  mine.number = loop_.divided_batch();
-  if (synchronises) agreement_.announce(mine);  // before the first gradient reduction
+  mine.number = session_->loop.divided_batch();
+  if (synchronises) session_->agreement.announce(mine);  // before the first gradient reduction
   for (lite::Model* model : parts) model->begin_backward(synchronises);
   try {
     loss.backward(weight == 1 ? Tensor() : at::full_like(loss, weight), keep_graph);
@@ -227,7 +241,7 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   forget_casts();
   if (!synchronises) return count ? value / std::max(*count, 1.0) : value;
 
-  const lite::Agreed agreed = agreement_.settle();
+  const lite::Agreed agreed = session_->agreement.settle();
   const double mean = agreed.loss / agreed.loss_count;
   for (lite::Model* model : parts) {
     model->finish(agreed.counts[model->number()], agreed.has_unused, mean);
@@ -240,8 +254,8 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
 void Lite::check_other_leaves(const std::vector<Tensor>& leaves) {
   for (const Tensor& leaf : leaves) {
     const auto holds = [&](const lite::Model& model) { return model.holds(leaf); };
-    if (std::ranges::any_of(models_, holds)) continue;
-    for (const lite::Model& model : models_) {
+    if (std::ranges::any_of(session_->models, holds)) continue;
+    for (const lite::Model& model : session_->models) {
       for (const auto& item : model.module().named_parameters()) {
         if (!item.value().is_same(leaf)) continue;
         throw Error(

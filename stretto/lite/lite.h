@@ -1,39 +1,47 @@
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
-#include <torch/data/dataloader.h>
+#include <nlohmann/json.hpp>
+
+#include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
-#include <torch/optim/schedulers/lr_scheduler.h>
 
 #include "stretto/base/log.h"
-#include "stretto/checkpoint/writer.h"
-#include "stretto/comm/job.h"
-#include "stretto/comm/mesh.h"
-#include "stretto/lite/agreement.h"
+#include "stretto/comm/group.h"
 #include "stretto/lite/loader.h"
-#include "stretto/lite/loop.h"
-#include "stretto/lite/model.h"
 #include "stretto/lite/optimizer.h"
-#include "stretto/lite/ranks.h"
-#include "stretto/parallel/random_state.h"
+#include "stretto/optim/optim.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/tensor/safetensors.h"
 
+// Programs that use these include torch/data.h and torch/optim.h.
+namespace torch::data {
+struct DataLoaderOptions;
+namespace samplers {
+class RandomSampler;
+}
+}  // namespace torch::data
+namespace torch::optim {
+class LRScheduler;
+class Optimizer;
+}  // namespace torch::optim
+
 namespace stretto {
-class MatmulLibraries;
+
+struct State;
 
 namespace lite {
+
+class Model;
+struct Session;
 
 // The module behind a reference, shared_ptr or module holder.
 template <class M>
@@ -55,12 +63,32 @@ concept ModuleLike = requires(const M& model) {
   module_of(model);
 };
 
+// torch::data::make_data_loader, found where the program calls it.
+template <class Dataset, class Sampler, class Options>
+auto torch_data_loader(Dataset dataset, Sampler sampler, Options options) {
+  return make_data_loader(std::move(dataset), std::move(sampler), std::move(options));
+}
+
 template <class Loader>
 concept BatchRange = requires(Loader& loader) {
   ++std::begin(loader) != std::end(loader);
 };
 
 }  // namespace lite
+
+// The options of Lite; names follow Lightning Fabric.
+struct LiteOptions {
+  int devices = 0;    // ranks on this host; 0: as many as the launcher started, else one per GPU, else one
+  int num_nodes = 0;  // hosts; 0: as many as the launcher started, else one
+  std::string accelerator = "auto";  // "auto" (GPUs where there are any), "cpu" or "cuda" ("gpu")
+  std::string strategy = "auto";     // "ddp" ("auto"), "zero1", "zero2", "fsdp", "hsdp": see `stretto strats`
+  int dp_shard = 0;  // under hsdp: ranks that together hold one copy of the model; 0: the ranks of each host
+  std::string precision = "fp32";  // "fp32" ("32-true"), "bf16" ("bf16-mixed") or "fp64" ("64-true")
+  double bucket_mb = 25;           // MiB; gradients are reduced in buckets of this size as they become ready
+  // Library of the matrix products of stretto::nn's layers on CPU: "auto" (the fastest, measured once per processor and
+  // kept in the user's cache folder), "aten", "onednn", "mkl" or "stretto".
+  std::string products = "auto";
+};
 
 struct ClipOptions {
   double max_norm = 0;  // gradients are scaled down to this L2 norm; 0: no limit
@@ -105,13 +133,13 @@ class Lite {
 
   // --- rank and device
 
-  int global_rank() const { return job_.info.rank; }
-  int local_rank() const { return job_.info.local_rank; }
-  int node_rank() const { return job_.info.group_rank; }
-  int world_size() const { return job_.group->size(); }
+  int global_rank() const;
+  int local_rank() const;
+  int node_rank() const;
+  int world_size() const;
   bool is_global_zero() const { return global_rank() == 0; }
-  at::Device device() const { return job_.device; }
-  Group& group() { return *job_.group; }
+  at::Device device() const;
+  Group& group();
 
   // --- set-up
 
@@ -142,10 +170,11 @@ class Lite {
 
   // torch::data::make_data_loader() followed by setup(), except that each rank reads only its share. options.batch_size
   // counts samples over all ranks. Throws ConfigError if options.enforce_ordering is off.
-  template <class Dataset, class Sampler>
-  auto make_data_loader(Dataset dataset, Sampler sampler, torch::data::DataLoaderOptions options);
-  template <class Sampler = torch::data::samplers::RandomSampler, class Dataset>
-  auto make_data_loader(Dataset dataset, torch::data::DataLoaderOptions options);
+  template <class Dataset, class Sampler, class Options = torch::data::DataLoaderOptions>
+  auto make_data_loader(Dataset dataset, Sampler sampler, std::type_identity_t<Options> options);
+  template <class Sampler = torch::data::samplers::RandomSampler, class Dataset,
+            class Options = torch::data::DataLoaderOptions>
+  auto make_data_loader(Dataset dataset, std::type_identity_t<Options> options);
 
   // Packed batches of a stretto dataset, which must outlive the result.
   LiteLoader<lite::DatasetBatches> setup(const data::Dataset& dataset, const DatasetLoaderOptions& options);
@@ -183,7 +212,7 @@ class Lite {
 
   // Number of this rank's samples in the current batch; 0 if the rank has a dummy batch because there are fewer samples
   // than ranks. For metrics that a program accumulates itself.
-  int64_t sample_count() const { return loop_.share() ? loop_.share()->count : 0; }
+  int64_t sample_count() const { return loop().share() ? loop().share()->count : 0; }
 
   // Clips the gradients of a model; call it between backward and step. Returns their L2 norm before clipping. Throws
   // Error naming the parameter if the norm is not finite.
@@ -248,7 +277,7 @@ class Lite {
   // From now on save() and load() include the scheduler's counter of steps; without it, a torch::optim::StepLR starts to
   // count from 0 when a run is resumed. Call it before load(), for all schedulers in the same order as in the run that saved.
   // `scheduler` must outlive the Lite's last save() or load().
-  void register_for_checkpointing(torch::optim::LRScheduler& scheduler) { schedulers_.push_back(&scheduler); }
+  void register_for_checkpointing(torch::optim::LRScheduler& scheduler);
 
   // Atomically saves models, optimizers, random number generators and `extra` to <folder>/step-<N>, to be loaded by any
   // number of ranks. Broadcasts rank 0's buffers first. Returns the checkpoint's folder. Throws IoError. Collective.
@@ -282,20 +311,10 @@ class Lite {
   void check_other_leaves(const std::vector<Tensor>& leaves);
   double clip(lite::Model& model, const ClipOptions& options);
   State state(const std::set<std::string>* stored, int writers);
+  lite::Loop& loop() const;
   void warn_once(bool& warned, const std::string& text) const;
 
-  lite::ProcessHook hook_;
-  lite::Settings settings_;
-  Job job_;
-  Mesh mesh_;
-  lite::Agreement agreement_;
-  lite::Loop loop_;
-  std::deque<lite::Model> models_;
-  std::vector<std::unique_ptr<lite::OptimizerBackend>> optimizers_;
-  std::vector<torch::optim::LRScheduler*> schedulers_;  // the caller's
-  std::map<std::filesystem::path, std::unique_ptr<checkpoint::Writer>> writers_;
-  RandomState random_;
-  std::unique_ptr<MatmulLibraries> products_;  // of the first model with stretto::nn layers, on CPU
+  std::unique_ptr<lite::Session> session_;
   int no_sync_ = 0;
   bool autocast_was_used_ = false;  // since the last backward
   bool warned_equal_weights_ = false;
@@ -348,7 +367,7 @@ LiteOptimizer Lite::bind(lite::Model& model, O&& optimizer) {
 template <lite::BatchRange Loader>
 LiteLoader<Loader> Lite::setup(Loader& loader, Distribute distribute) {
   const std::shared_ptr<Loader> borrowed(&loader, [](Loader*) {});
-  return LiteLoader<Loader>(borrowed, loop_.record(&loader), loop_, distribute);
+  return LiteLoader<Loader>(borrowed, loop().record(&loader), loop(), distribute);
 }
 
 template <lite::BatchRange Loader>
@@ -361,11 +380,11 @@ template <lite::BatchRange Loader>
 LiteLoader<Loader> Lite::setup(std::unique_ptr<Loader>&& loader, Distribute distribute) {
   if (loader == nullptr) throw ConfigError("Lite: the loader is a null pointer");
   const std::shared_ptr<Loader> owned(std::move(loader));
-  return LiteLoader<Loader>(owned, loop_.record(nullptr), loop_, distribute);
+  return LiteLoader<Loader>(owned, loop().record(nullptr), loop(), distribute);
 }
 
-template <class Dataset, class Sampler>
-auto Lite::make_data_loader(Dataset dataset, Sampler sampler, torch::data::DataLoaderOptions options) {
+template <class Dataset, class Sampler, class Options>
+auto Lite::make_data_loader(Dataset dataset, Sampler sampler, std::type_identity_t<Options> options) {
   if (!options.enforce_ordering()) {
     throw ConfigError(
         "Lite::make_data_loader: enforce_ordering(false) would mix up the ranks' shares; use enforce_ordering(true)");
@@ -373,14 +392,14 @@ auto Lite::make_data_loader(Dataset dataset, Sampler sampler, torch::data::DataL
   auto shares = std::make_shared<lite::ShareQueue>();
   lite::SplitSampler<Sampler> split(std::move(sampler), global_rank(), world_size(), options.drop_last(),
                                     shares);
-  auto loader = torch::data::make_data_loader(std::move(dataset), std::move(split), options.drop_last(false));
+  auto loader = lite::torch_data_loader(std::move(dataset), std::move(split), options.drop_last(false));
   using Loader = typename decltype(loader)::element_type;
   const std::shared_ptr<Loader> owned(std::move(loader));
-  return LiteLoader<Loader>(owned, loop_.record(nullptr), loop_, Distribute::split, shares);
+  return LiteLoader<Loader>(owned, loop().record(nullptr), loop(), Distribute::split, shares);
 }
 
-template <class Sampler, class Dataset>
-auto Lite::make_data_loader(Dataset dataset, torch::data::DataLoaderOptions options) {
+template <class Sampler, class Dataset, class Options>
+auto Lite::make_data_loader(Dataset dataset, std::type_identity_t<Options> options) {
   const auto size = dataset.size();
   if (!size) throw ConfigError("Lite::make_data_loader: the dataset does not know its size; pass a sampler");
   return make_data_loader(std::move(dataset), Sampler(*size), options);

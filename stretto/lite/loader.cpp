@@ -1,13 +1,23 @@
 #include "stretto/lite/loader.h"
 
+#include "stretto/data/global_batches.h"
+
 namespace stretto::lite {
 
+DatasetBatches::DatasetBatches(const data::Dataset& dataset, const data::BatchOptions& options,
+                               const LoaderRecord& record, std::shared_ptr<ShareQueue> shares)
+    : batches_(std::make_shared<data::GlobalBatches>(dataset, options)),
+      record_(record),
+      shares_(std::move(shares)) {}
+
+int64_t DatasetBatches::size() const { return batches_->batches(record_.epochs - 1); }
+
 Batch DatasetBatches::read(int64_t epoch, int64_t index) const {
-  const data::GlobalBatch batch = batches_.batch(epoch, index);
+  const data::GlobalBatch batch = batches_->batch(epoch, index);
   const auto& mine = batch.micro_batches.at(0);
   shares_->push_back({std::ssize(mine), std::ssize(batch.samples)});
-  if (!mine.empty()) return batches_.dataset().pack(mine);
-  Batch dummy = batches_.dataset().pack(std::span(batch.samples).first(1));
+  if (!mine.empty()) return batches_->dataset().pack(mine);
+  Batch dummy = batches_->dataset().pack(std::span(batch.samples).first(1));
   dummy.count = 0;
   return dummy;
 }

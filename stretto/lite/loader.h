@@ -6,13 +6,23 @@
 #include <memory>
 #include <optional>
 
-#include <torch/data/samplers/base.h>
+#include <torch/serialize/archive.h>
 
-#include "stretto/data/global_batches.h"
 #include "stretto/lite/batch.h"
 #include "stretto/lite/loop.h"
 
+namespace torch::data::samplers {
+template <class BatchRequest>
+class Sampler;
+}
+
 namespace stretto {
+
+namespace data {
+class Dataset;
+class GlobalBatches;
+struct BatchOptions;
+}  // namespace data
 
 // How the batches of a loader are distributed over the ranks.
 enum class Distribute {
@@ -174,8 +184,7 @@ class DatasetBatches {
  public:
   // `record` counts the epochs. The dataset must outlive it.
   DatasetBatches(const data::Dataset& dataset, const data::BatchOptions& options, const LoaderRecord& record,
-                 std::shared_ptr<ShareQueue> shares)
-      : batches_(dataset, options), record_(record), shares_(std::move(shares)) {}
+                 std::shared_ptr<ShareQueue> shares);
 
   class Iterator {
    public:
@@ -193,12 +202,13 @@ class DatasetBatches {
     int64_t epoch_, index_;
   };
   Iterator begin() const { return {*this, record_.epochs - 1, 0}; }
-  Iterator end() const { return {*this, record_.epochs - 1, batches_.batches(record_.epochs - 1)}; }
+  Iterator end() const { return {*this, record_.epochs - 1, size()}; }
 
  private:
+  int64_t size() const;  // of the current epoch
   Batch read(int64_t epoch, int64_t index) const;
 
-  data::GlobalBatches batches_;
+  std::shared_ptr<const data::GlobalBatches> batches_;
   const LoaderRecord& record_;
   std::shared_ptr<ShareQueue> shares_;
 };

@@ -4,13 +4,17 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/lite/agreement.h"
 #include "stretto/parallel/random_state.h"
 #include "stretto/parallel/replicas.h"
+#include "stretto/tensor/autocast.h"
 
 namespace stretto::lite {
 
 Loop::Loop(Group& data_parallel, Agreement& agreement, at::Device device)
     : data_parallel_(data_parallel), agreement_(agreement), device_(device) {}
+
+Loop::~Loop() = default;
 
 LoaderRecord& Loop::record(const void* source) {
   for (LoaderRecord& record : records_) {
@@ -65,7 +69,7 @@ void Loop::begin_batch(LoaderRecord& loader, const BatchShare& share) {
   share_ = share;
   if (autocast_dtype_) {
     autocast_.reset();
-    autocast_.emplace(device_.type(), *autocast_dtype_);
+    autocast_ = std::make_unique<Autocast>(device_.type(), *autocast_dtype_);
   }
 }
 

@@ -2,14 +2,19 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "stretto/comm/group.h"
-#include "stretto/lite/agreement.h"
-#include "stretto/tensor/autocast.h"
+
+namespace stretto {
+class Autocast;
+}
 
 namespace stretto::lite {
+
+class Agreement;
 
 // This rank's share of the global batch: backward weights a mean over it by count / global_count.
 struct BatchShare {
@@ -30,6 +35,7 @@ struct LoaderRecord {
 class Loop {
  public:
   Loop(Group& data_parallel, Agreement& agreement, at::Device device);
+  ~Loop();
 
   // Of the ranks that share each batch.
   int rank() const { return data_parallel_.rank(); }
@@ -70,7 +76,7 @@ class Loop {
   std::deque<LoaderRecord> records_;  // stable addresses
   std::vector<int64_t> resumed_epochs_;
   std::optional<at::ScalarType> autocast_dtype_;
-  std::optional<Autocast> autocast_;
+  std::unique_ptr<Autocast> autocast_;  // of the current batch
   std::optional<BatchShare> share_;
   const LoaderRecord* current_ = nullptr;
 };

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/lite/optimizer_backend.h"
 #include "stretto/lite/torch_state.h"
 #include "stretto/tensor/autocast.h"
 
@@ -139,3 +140,16 @@ std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,
 }
 
 }  // namespace stretto::lite
+
+namespace stretto {
+
+void LiteOptimizer::zero_grad() { backend_->zero_grad(); }
+void LiteOptimizer::step() { backend_->step(); }
+Tensor LiteOptimizer::step(const std::function<Tensor()>& closure) { return backend_->step(closure); }
+double LiteOptimizer::lr() const { return backend_->lr(); }
+void LiteOptimizer::set_lr(double lr) { backend_->set_lr(lr); }
+std::vector<torch::optim::OptimizerParamGroup>& LiteOptimizer::param_groups() {
+  return backend_->param_groups();
+}
+
+}  // namespace stretto

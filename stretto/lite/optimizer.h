@@ -2,45 +2,19 @@
 
 #include <concepts>
 #include <functional>
-#include <memory>
-#include <set>
-#include <string>
+#include <vector>
 
-#include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
-#include "stretto/lite/model.h"
-#include "stretto/optim/optim.h"
-#include "stretto/tensor/state.h"
+#include "stretto/tensor/tensor.h"
+
+namespace torch::optim {
+class OptimizerParamGroup;
+}
 
 namespace stretto::lite {
-
-// The implementation behind a LiteOptimizer: stretto's optimizer, owned by the engine, or any torch::optim::Optimizer.
-class OptimizerBackend {
- public:
-  virtual ~OptimizerBackend() = default;
-  virtual void zero_grad() = 0;
-  virtual void step() = 0;
-  virtual Tensor step(const std::function<Tensor()>& closure) = 0;
-  virtual double lr() const = 0;
-  virtual void set_lr(double lr) = 0;
-  virtual std::vector<torch::optim::OptimizerParamGroup>& param_groups() = 0;
-  // Adds the optimizer state under `prefix`; tensors refer to live memory. torch creates state in the first step only:
-  // before loading, state is created here for the names in the checkpoint (`stored`, null for saving).
-  using Names = std::set<std::string>;
-  virtual void add_state(State& state, const std::string& prefix, const Names* stored) = 0;
-  virtual void resume(const State& state, const std::string& prefix) = 0;
-};
-
-// The optimizer of the model's engine.
-std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model);
-
-// Wraps a torch optimizer, which the caller may own. Throws ConfigError if it steps a tensor that is not a parameter of
-// the model.
-std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,
-                                                  std::shared_ptr<torch::optim::Optimizer> optimizer);
-
-}  // namespace stretto::lite
+class OptimizerBackend;
+}
 
 namespace stretto {
 
@@ -50,21 +24,21 @@ class LiteOptimizer {
   explicit LiteOptimizer(lite::OptimizerBackend& backend) : backend_(&backend) {}
 
   // Zeroes the gradients. stretto's own optimizers also do so after each step.
-  void zero_grad() { backend_->zero_grad(); }
+  void zero_grad();
 
   // One optimizer step. Throws Error if there are no gradients, or if they were accumulated under no_backward_sync and
   // not reduced over ranks.
-  void step() { backend_->step(); }
+  void step();
 
   // For optimizers that evaluate the loss themselves (torch::optim::LBFGS): `closure` zeroes gradients, calls
   // Lite::backward and returns the loss. The optimizer sees the mean loss over all ranks.
-  Tensor step(const std::function<Tensor()>& closure) { return backend_->step(closure); }
+  Tensor step(const std::function<Tensor()>& closure);
 
-  double lr() const { return backend_->lr(); }
-  void set_lr(double lr) { backend_->set_lr(lr); }  // for all parameters
+  double lr() const;
+  void set_lr(double lr);  // for all parameters
 
   // For torch's optimizers only. Throws Error for stretto's, which have a single learning rate.
-  std::vector<torch::optim::OptimizerParamGroup>& param_groups() { return backend_->param_groups(); }
+  std::vector<torch::optim::OptimizerParamGroup>& param_groups();
 
  private:
   lite::OptimizerBackend* backend_;

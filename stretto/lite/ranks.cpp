@@ -15,6 +15,7 @@
 #include "stretto/base/process.h"
 #include "stretto/launch/launch.h"
 #include "stretto/launch/process/command_line.h"
+#include "stretto/lite/lite.h"
 #include "stretto/strategy/sharding.h"
 
 namespace stretto::lite {

@@ -7,19 +7,7 @@
 
 namespace stretto {
 
-// The options of Lite; names follow Lightning Fabric.
-struct LiteOptions {
-  int devices = 0;    // ranks on this host; 0: as many as the launcher started, else one per GPU, else one
-  int num_nodes = 0;  // hosts; 0: as many as the launcher started, else one
-  std::string accelerator = "auto";  // "auto" (GPUs where there are any), "cpu" or "cuda" ("gpu")
-  std::string strategy = "auto";     // "auto" (ddp), or a name that `stretto strats` lists
-  int dp_shard = 0;  // under hsdp: ranks that together hold one copy of the model; 0: the ranks of each host
-  std::string precision = "fp32";  // "fp32" ("32-true"), "bf16" ("bf16-mixed") or "fp64" ("64-true")
-  double bucket_mb = 25;           // MiB; gradients are reduced in buckets of this size as they become ready
-  // Library of the matrix products of stretto::nn's layers on CPU: "auto" (the fastest, measured once per processor and
-  // kept in the user's cache folder), "aten", "onednn", "mkl" or "stretto".
-  std::string products = "auto";
-};
+struct LiteOptions;
 
 namespace lite {
 

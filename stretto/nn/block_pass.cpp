@@ -1,4 +1,4 @@
-#include "stretto/nn/block_pass.h"
+#include "stretto/nn/block_observer.h"
 
 #include <algorithm>
 #include <utility>

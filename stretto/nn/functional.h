@@ -6,9 +6,10 @@
 
 #include "stretto/kernels/curve.h"
 #include "stretto/nn/packed.h"
-#include "stretto/nn/row_observer.h"
 
 namespace stretto::nn {
+
+struct RowHook;
 
 // Differentiable functions on the rows of packed batches. Those that take a Context use one fused kernel per direction on
 // CPU, and ATen's operators on other devices and under Kernels::reference. Backward passes accumulate the gradients of

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/kernels/dropout.h"
 #include "stretto/nn/layers.h"
+#include "stretto/nn/row_observer.h"
 
 namespace stretto::nn {
 namespace {

@@ -30,7 +30,7 @@ struct Embedding : torch::nn::Module {
   Lookup lookup(const Tensor& ids) const { return {ids, weight, hook}; }
   Tensor weight;  // [rows, width]
   bool sparse;
-  std::shared_ptr<RowHook> hook = std::make_shared<RowHook>();  // who is notified of the rows in use
+  std::shared_ptr<RowHook> hook;  // who is notified of the rows in use
 };
 
 // Ba et al. 2016 over the last dimension.

@@ -1,7 +1,10 @@
 #pragma once
 
-#include "stretto/kernels/attention.h"
 #include "stretto/tensor/batch.h"
+
+namespace stretto::kernels {
+struct Dropout;
+}
 
 namespace stretto::nn {
 

@@ -10,7 +10,7 @@
 #include <c10/util/Type.h>
 
 #include "stretto/base/error.h"
-#include "stretto/nn/block_pass.h"
+#include "stretto/nn/block_observer.h"
 #include "stretto/nn/tensors_in.h"
 
 namespace stretto::nn {

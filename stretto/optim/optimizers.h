@@ -3,20 +3,7 @@
 #include <memory>
 
 #include "stretto/optim/optimizer.h"
-#include "stretto/optim_config/optimizers/adadelta.h"
-#include "stretto/optim_config/optimizers/adafactor.h"
-#include "stretto/optim_config/optimizers/adagrad.h"
-#include "stretto/optim_config/optimizers/adam.h"
-#include "stretto/optim_config/optimizers/adamax.h"
-#include "stretto/optim_config/optimizers/adamw.h"
-#include "stretto/optim_config/optimizers/asgd.h"
-#include "stretto/optim_config/optimizers/lbfgs.h"
-#include "stretto/optim_config/optimizers/nadam.h"
-#include "stretto/optim_config/optimizers/radam.h"
-#include "stretto/optim_config/optimizers/rmsprop.h"
-#include "stretto/optim_config/optimizers/rprop.h"
-#include "stretto/optim_config/optimizers/sgd.h"
-#include "stretto/optim_config/optimizers/sparse_adam.h"
+#include "stretto/optim_config/optimizers.h"
 
 namespace stretto::optim {
 

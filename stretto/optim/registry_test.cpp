@@ -11,6 +11,7 @@
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/read.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto::optim {
 namespace {

@@ -1,21 +1,7 @@
 #include "stretto/optim_config/schedule_registry.h"
 
 #include "stretto/base/registry.h"
-#include "stretto/optim_config/schedules/constant.h"
-#include "stretto/optim_config/schedules/constant_with_warmup.h"
-#include "stretto/optim_config/schedules/cosine_annealing_lr.h"
-#include "stretto/optim_config/schedules/cosine_annealing_warm_restarts.h"
-#include "stretto/optim_config/schedules/cosine_with_hard_restarts.h"
-#include "stretto/optim_config/schedules/cosine_with_warmup.h"
-#include "stretto/optim_config/schedules/cyclic_lr.h"
-#include "stretto/optim_config/schedules/exponential_lr.h"
-#include "stretto/optim_config/schedules/inverse_sqrt.h"
-#include "stretto/optim_config/schedules/linear_lr.h"
-#include "stretto/optim_config/schedules/linear_with_warmup.h"
-#include "stretto/optim_config/schedules/one_cycle_lr.h"
-#include "stretto/optim_config/schedules/plateau.h"
-#include "stretto/optim_config/schedules/polynomial_decay.h"
-#include "stretto/optim_config/schedules/step_lr.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,18 +8,10 @@
 #include <torch/nn/module.h>
 
 #include "stretto/nn/row_observer.h"
+#include "stretto/parallel/parameter_group.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
-
-// Settings for the parameters whose name in the root module matches `pattern`: "encoder.layer.0.*", where * stands for
-// any text and ? for one character.
-struct ParameterGroup {
-  std::string pattern;
-  double lr_factor = 1;                   // multiplies the schedule's learning rate; at least 0
-  std::optional<bool> weight_decay = {};  // unset: applies to all but biases and weights of norms
-  bool frozen = false;                    // sets requires_grad = false; no memory for a gradient
-};
 
 // A trainable parameter. tensor.sizes() is its global shape under every strategy.
 struct NamedParameter {

@@ -6,6 +6,8 @@
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
 #include "stretto/models/config_json.h"
+#include "stretto/models/problem_type.h"
+#include "stretto/serve/served_model.h"
 
 namespace stretto {
 namespace {
@@ -19,11 +21,15 @@ InputKind kind_of(std::optional<bool> pairs) {
 
 TextClassifier::TextClassifier(const std::filesystem::path& folder, const PipelineOptions& options,
                                const ModelRegistry& models)
-    : served_(folder, Head::sequence_classification, options, models),
-      kind_(kind_of(read_text_pairs(served_.config))),
+    : served_(std::make_unique<const ServedModel>(folder, Head::sequence_classification, options, models)),
+      kind_(kind_of(read_text_pairs(served_->config))),
       top_k_(options.top_k),
-      problem_(read_problem_type(served_.config, served_.model->labels().size(),
-                                 served_.folder + "/config.json")) {}
+      problem_(read_problem_type(served_->config, served_->model->labels().size(),
+                                 served_->folder + "/config.json")) {}
+
+TextClassifier::~TextClassifier() = default;
+
+const std::vector<std::string>& TextClassifier::labels() const { return served_->model->labels(); }
 
 Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
   std::vector<text::Encoding> encodings;
@@ -33,13 +39,13 @@ Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
 
 text::Encoding TextClassifier::encode(const PipelineInput& input, bool truncated) const {
   text::EncodeOptions options = {.special_tokens = true};
-  if (truncated) options.max_length = static_cast<size_t>(served_.model->max_length());
-  return input.text_pair ? served_.tokenizer.encode_pair(input.text, *input.text_pair, options)
-                         : served_.tokenizer.encode(input.text, options);
+  if (truncated) options.max_length = static_cast<size_t>(served_->model->max_length());
+  return input.text_pair ? served_->tokenizer.encode_pair(input.text, *input.text_pair, options)
+                         : served_->tokenizer.encode(input.text, options);
 }
 
 bool TextClassifier::is_truncated(const PipelineInput& input, const text::Encoding& encoding) const {
-  return static_cast<int64_t>(encoding.size()) == served_.model->max_length() &&
+  return static_cast<int64_t>(encoding.size()) == served_->model->max_length() &&
          encode(input, false).size() > encoding.size();
 }
 
@@ -48,7 +54,7 @@ Tensor TextClassifier::logits_of(std::span<const text::Encoding> encodings) cons
   std::vector<data::TokenSequence> sequences;
   for (const text::Encoding& encoding : encodings)
     sequences.push_back({encoding.ids, encoding.type_ids, std::ssize(sequences)});
-  return served_.model->forward(data::pack_sequences(sequences, served_.pad_to_multiple_of), {});
+  return served_->model->forward(data::pack_sequences(sequences, served_->pad_to_multiple_of), {});
 }
 
 std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const PipelineInput> inputs,
@@ -68,7 +74,7 @@ std::vector<nlohmann::ordered_json> TextClassifier::predict(std::span<const Pipe
 
 nlohmann::ordered_json TextClassifier::record(const PipelineInput& input, const Tensor& logits,
                                               const std::string& output) const {
-  served_.require_finite(logits, input.text);
+  served_->require_finite(logits, input.text);
   const Tensor scores = problem_ == ProblemType::regression                   ? logits
                         : problem_ == ProblemType::multi_label_classification ? at::sigmoid(logits)
                                                                               : at::softmax(logits, 0);

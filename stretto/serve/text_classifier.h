@@ -1,16 +1,21 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "stretto/models/problem_type.h"
 #include "stretto/serve/pipeline.h"
-#include "stretto/serve/served_model.h"
 
 namespace stretto {
+
+namespace text {
+struct Encoding;
+}
+struct ServedModel;
+enum class ProblemType;
 
 // A text classifier from a model folder.
 class TextClassifier : public Pipeline {
@@ -18,6 +23,7 @@ class TextClassifier : public Pipeline {
   // Throws DataError if weights are missing in the folder or not finite.
   explicit TextClassifier(const std::filesystem::path& folder, const PipelineOptions& options = {},
                           const ModelRegistry& models = bundled_models());
+  ~TextClassifier() override;
 
   // Logits [inputs, labels]. Texts longer than the model's max_length are truncated.
   Tensor logits(std::span<const PipelineInput> inputs) const;
@@ -29,7 +35,7 @@ class TextClassifier : public Pipeline {
                                               const std::string& output) const override;
 
   InputKind input_kind() const override { return kind_; }
-  const std::vector<std::string>& labels() const { return served_.model->labels(); }
+  const std::vector<std::string>& labels() const;
 
  private:
   text::Encoding encode(const PipelineInput& input, bool truncated) const;
@@ -39,7 +45,7 @@ class TextClassifier : public Pipeline {
                                 const std::string& output) const;
   nlohmann::ordered_json best_classes(const Tensor& scores) const;
 
-  ServedModel served_;
+  std::unique_ptr<const ServedModel> served_;
   InputKind kind_;
   std::optional<int64_t> top_k_;
   ProblemType problem_;

@@ -6,6 +6,7 @@
 #include "stretto/settings/describe.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/scoped_variable_support.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto::settings {
 namespace {

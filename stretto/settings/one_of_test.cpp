@@ -5,6 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/read.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto::settings {
 namespace {

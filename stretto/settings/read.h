@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "stretto/settings/fields.h"
-#include "stretto/settings/yaml.h"
 
 namespace stretto::settings {
+
+struct YamlNode;
 
 // The position at which each setting was set: "optimizer.lr" -> "sst2.yaml:14:7" or "--set optimizer.lr=3e-5".
 struct Origins {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/tasks/extractive_qa.h"
 

@@ -10,9 +10,11 @@
 #include "stretto/data/reader_columns.h"
 #include "stretto/data/stratified_split.h"
 #include "stretto/data/summary.h"
+#include "stretto/data/text_dataset.h"
 #include "stretto/metrics/glue.h"
 #include "stretto/models/config_json.h"
 #include "stretto/tasks/preparation.h"
+#include "stretto/tasks/sequence_classification.h"
 #include "stretto/trainer/folder/run_folder.h"
 #include "stretto/trainer/records/summary.h"
 
@@ -53,6 +55,14 @@ void require_problem(const Recipe& recipe, const std::filesystem::path& folder, 
 }
 
 }  // namespace
+
+TextClassification::TextClassification(const TaskContext& context)
+    : recipe_(context.recipe),
+      group_(context.group),
+      device_(context.device),
+      models_(context.models),
+      problem_(
+          parse_problem_type(recipe_.text_classification.problem(), "text_classification.problem_type")) {}
 
 // What the recipe says, for these labels of the files.
 ClassificationSettings TextClassification::settings(const std::vector<std::string>& labels) const {

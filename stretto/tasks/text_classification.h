@@ -1,23 +1,32 @@
 #pragma once
 
+#include <filesystem>
+#include <initializer_list>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "stretto/data/text_dataset.h"
-#include "stretto/tasks/sequence_classification.h"
 #include "stretto/tasks/task.h"
 
 namespace stretto {
 
+namespace data {
+class LabelSet;
+struct Table;
+class TextDataset;
+}  // namespace data
+namespace text {
+class Tokenizer;
+}
+class ClassificationResults;
+struct ClassificationSettings;
+enum class ProblemType;
+
 // The task "text-classification": fine-tunes a model with a classification head on files with labelled texts.
 class TextClassification : public Task {
  public:
-  explicit TextClassification(const TaskContext& context)
-      : recipe_(context.recipe),
-        group_(context.group),
-        device_(context.device),
-        models_(context.models),
-        problem_(
-            parse_problem_type(recipe_.text_classification.problem(), "text_classification.problem_type")) {}
+  explicit TextClassification(const TaskContext& context);
 
   FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks = {}) override;
   void test() override;

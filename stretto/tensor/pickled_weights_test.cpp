@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/hf_folder.h"
 

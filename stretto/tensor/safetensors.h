@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "stretto/base/files.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
+
+class MappedFile;
 
 using NamedTensors = std::map<std::string, Tensor>;
 

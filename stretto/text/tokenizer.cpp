@@ -8,9 +8,51 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/text/tokenizer_parts.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto::text {
+
+// The stages of encoding and decoding, in the order of the files.
+class TokenizerStages {
+ public:
+  explicit TokenizerStages(TokenizerParts parts);
+
+  std::vector<Encoding> encode_all(const Input& first, const Input* second, const EncodeOptions& options,
+                                   bool all_windows) const;
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const;
+  std::optional<int32_t> id(std::string_view token) const;
+  std::optional<std::string_view> token(int32_t id) const;
+  std::optional<int32_t> cls_id() const;
+  int32_t vocab_size() const;
+  const std::string& fingerprint() const { return fingerprint_; }
+  const std::string& hugging_face_class() const { return hugging_face_class_; }
+  const SavedLengths& saved_lengths() const { return saved_lengths_; }
+  bool lowercase() const { return normalizer_->lowercase(); }
+
+ private:
+  struct Scratch;
+  Sequence tokenize(const Input& input) const;
+  void tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const;
+  void tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
+                      Sequence& out) const;
+  void tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const;
+
+  std::string fingerprint_;
+  std::unique_ptr<Normalizer> normalizer_;
+  std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<Model> model_;
+  PostProcessor post_processor_;
+  Decoder decoder_;
+  Side truncation_side_;
+  SavedLengths saved_lengths_;
+  std::string hugging_face_class_;
+  std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
+  std::vector<int32_t> special_ids_;    // sorted
+  AddedTokenMatcher raw_tokens_;
+  AddedTokenMatcher normalized_tokens_;
+};
+
 namespace {
 
 void describe(std::string& out, const std::vector<TemplatePiece>& pieces) {
@@ -69,7 +111,7 @@ std::vector<VocabularyEntry> entries_beyond(const Vocabulary& model, const std::
 }
 
 // The patterns that are searched in raw text, or those searched in normalised text.
-std::vector<AddedTokenPattern> patterns(const Tokenizer& tokenizer, const std::vector<AddedToken>& tokens,
+std::vector<AddedTokenPattern> patterns(const TokenizerStages& tokenizer, const std::vector<AddedToken>& tokens,
                                         const Normalizer& normalizer, bool normalized) {
   std::vector<AddedTokenPattern> result;
   for (AddedToken token : in_search_order(tokens)) {
@@ -85,7 +127,7 @@ std::vector<AddedTokenPattern> patterns(const Tokenizer& tokenizer, const std::v
   return result;
 }
 
-void require_tokens(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces,
+void require_tokens(const TokenizerStages& tokenizer, const std::vector<TemplatePiece>& pieces,
                     const std::string& name) {
   for (const TemplatePiece& piece : pieces) {
     for (const int32_t id : piece.ids) {
@@ -97,7 +139,7 @@ void require_tokens(const Tokenizer& tokenizer, const std::vector<TemplatePiece>
 }
 
 // Of the added tokens that are special.
-std::vector<int32_t> special_ids(const Tokenizer& tokenizer, const std::vector<AddedToken>& tokens) {
+std::vector<int32_t> special_ids(const TokenizerStages& tokenizer, const std::vector<AddedToken>& tokens) {
   std::vector<int32_t> ids;
   for (const AddedToken& token : in_search_order(tokens)) {
     if (token.special) ids.push_back(*tokenizer.id(token.content));
@@ -113,7 +155,7 @@ uint32_t characters_in(std::string_view text, size_t begin, size_t end) {
 }  // namespace
 
 // Buffers that the stages of one encode share.
-struct Tokenizer::Scratch {
+struct TokenizerStages::Scratch {
   std::string repaired;
   std::vector<AddedTokenMatch> raw_matches;
   NormalizedText normalized;
@@ -128,7 +170,7 @@ struct Tokenizer::Scratch {
   int32_t next_word() { return in_one_word ? word : word++; }
 };
 
-Tokenizer::Tokenizer(TokenizerParts parts)
+TokenizerStages::TokenizerStages(TokenizerParts parts)
     : fingerprint_(fingerprint_of(parts)),
       normalizer_(std::move(parts.normalizer)),
       pre_tokenizer_(std::move(parts.pre_tokenizer)),
@@ -146,24 +188,7 @@ Tokenizer::Tokenizer(TokenizerParts parts)
   require_tokens(*this, post_processor_.pieces.pair, parts.name);
 }
 
-Encoding Tokenizer::encode(const Input& text, const EncodeOptions& options) const {
-  return std::move(encode_all(text, nullptr, options, false).front());
-}
-
-Encoding Tokenizer::encode_pair(const Input& first, const Input& second, const EncodeOptions& options) const {
-  return std::move(encode_all(first, &second, options, false).front());
-}
-
-std::vector<Encoding> Tokenizer::encode_windows(const Input& text, const EncodeOptions& options) const {
-  return encode_all(text, nullptr, options, true);
-}
-
-std::vector<Encoding> Tokenizer::encode_pair_windows(const Input& first, const Input& second,
-                                                     const EncodeOptions& options) const {
-  return encode_all(first, &second, options, true);
-}
-
-std::vector<Encoding> Tokenizer::encode_all(const Input& first, const Input* second,
+std::vector<Encoding> TokenizerStages::encode_all(const Input& first, const Input* second,
                                             const EncodeOptions& options, bool all_windows) const {
   const Sequence first_sequence = tokenize(first);
   const Sequence second_sequence = second == nullptr ? Sequence() : tokenize(*second);
@@ -172,7 +197,7 @@ std::vector<Encoding> Tokenizer::encode_all(const Input& first, const Input* sec
                       second == nullptr ? nullptr : &second_sequence, options, truncation_side_, all_windows);
 }
 
-Sequence Tokenizer::tokenize(const Input& input) const {
+Sequence TokenizerStages::tokenize(const Input& input) const {
   Sequence sequence;
   Scratch scratch;
   if (!input.is_split()) {
@@ -188,7 +213,7 @@ Sequence Tokenizer::tokenize(const Input& input) const {
 }
 
 // Takes the added tokens out of the raw text; the text between them is processed further.
-void Tokenizer::tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const {
+void TokenizerStages::tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const {
   text = replace_invalid_utf8(text, scratch.repaired);
   std::vector<AddedTokenMatch>& matches = scratch.raw_matches;
   raw_tokens_.find(text, matches);
@@ -208,7 +233,7 @@ void Tokenizer::tokenize_text(std::string_view text, Scratch& scratch, Sequence&
 
 // Normalises; takes out the added tokens that are searched in normalised text; the text between them is
 // processed further.
-void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
+void TokenizerStages::tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
                                Sequence& out) const {
   NormalizedText& normalized = scratch.normalized;
   normalized.clear();
@@ -231,7 +256,7 @@ void Tokenizer::tokenize_piece(std::string_view piece, uint32_t first_character,
   tokenize_part(normalized.bytes.size());
 }
 
-void Tokenizer::tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const {
+void TokenizerStages::tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const {
   if (text.bytes.empty()) return;
   scratch.words.clear();
   scratch.pieces.clear();
@@ -244,7 +269,7 @@ void Tokenizer::tokenize_words(NormalizedText& text, Scratch& scratch, Sequence&
   if (!scratch.in_one_word) scratch.word += static_cast<int32_t>(scratch.words.size());
 }
 
-std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
+std::string TokenizerStages::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
   std::vector<std::string_view> tokens;
   for (const int32_t id : ids) {
     const auto found = token(id);
@@ -256,14 +281,14 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions&
   return decode_tokens(decoder_, tokens);
 }
 
-std::optional<int32_t> Tokenizer::id(std::string_view token) const {
+std::optional<int32_t> TokenizerStages::id(std::string_view token) const {
   if (const auto id = model_->vocabulary().id(token)) return id;
   const auto added =
       std::find_if(added_.begin(), added_.end(), [&](const auto& entry) { return entry.token == token; });
   return added == added_.end() ? std::nullopt : std::optional(added->id);
 }
 
-std::optional<std::string_view> Tokenizer::token(int32_t id) const {
+std::optional<std::string_view> TokenizerStages::token(int32_t id) const {
   const auto added =
       std::lower_bound(added_.begin(), added_.end(), id,
                        [](const VocabularyEntry& entry, int32_t wanted) { return entry.id < wanted; });
@@ -271,14 +296,50 @@ std::optional<std::string_view> Tokenizer::token(int32_t id) const {
   return model_->vocabulary().token(id);
 }
 
-std::optional<int32_t> Tokenizer::cls_id() const {
+std::optional<int32_t> TokenizerStages::cls_id() const {
   const TemplatePiece& first = post_processor_.pieces.single.front();
   return first.kind == TemplatePiece::Kind::special && !first.ids.empty() ? std::optional(first.ids[0])
                                                                           : std::nullopt;
 }
 
-int32_t Tokenizer::vocab_size() const {
+int32_t TokenizerStages::vocab_size() const {
   return std::max(model_->vocabulary().id_limit(), added_.empty() ? 0 : added_.back().id + 1);
 }
+
+Tokenizer::Tokenizer(TokenizerParts parts)
+    : stages_(std::make_unique<const TokenizerStages>(std::move(parts))) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Encoding Tokenizer::encode(const Input& text, const EncodeOptions& options) const {
+  return std::move(stages_->encode_all(text, nullptr, options, false).front());
+}
+
+Encoding Tokenizer::encode_pair(const Input& first, const Input& second, const EncodeOptions& options) const {
+  return std::move(stages_->encode_all(first, &second, options, false).front());
+}
+
+std::vector<Encoding> Tokenizer::encode_windows(const Input& text, const EncodeOptions& options) const {
+  return stages_->encode_all(text, nullptr, options, true);
+}
+
+std::vector<Encoding> Tokenizer::encode_pair_windows(const Input& first, const Input& second,
+                                                     const EncodeOptions& options) const {
+  return stages_->encode_all(first, &second, options, true);
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
+  return stages_->decode(ids, options);
+}
+
+std::optional<int32_t> Tokenizer::id(std::string_view token) const { return stages_->id(token); }
+std::optional<std::string_view> Tokenizer::token(int32_t id) const { return stages_->token(id); }
+std::optional<int32_t> Tokenizer::cls_id() const { return stages_->cls_id(); }
+int32_t Tokenizer::vocab_size() const { return stages_->vocab_size(); }
+const std::string& Tokenizer::fingerprint() const { return stages_->fingerprint(); }
+const std::string& Tokenizer::hugging_face_class() const { return stages_->hugging_face_class(); }
+const SavedLengths& Tokenizer::saved_lengths() const { return stages_->saved_lengths(); }
+bool Tokenizer::lowercase() const { return stages_->lowercase(); }
 
 }  // namespace stretto::text

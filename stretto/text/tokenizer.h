@@ -3,20 +3,18 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "stretto/text/added_tokens.h"
-#include "stretto/text/decoder.h"
 #include "stretto/text/encoding.h"
 #include "stretto/text/input.h"
-#include "stretto/text/model.h"
-#include "stretto/text/normalizer.h"
-#include "stretto/text/post_processor.h"
-#include "stretto/text/pre_tokenizer.h"
 
 namespace stretto::text {
+
+struct TokenizerParts;
+class TokenizerStages;
 
 struct TokenizerOptions {
   // Overrides what the files say, or what the vocabulary suggests, about lower case. Where they leave
@@ -32,20 +30,6 @@ struct TokenizerOptions {
 struct SavedLengths {
   std::optional<EncodeOptions> truncation = {};  // with a max_length
   std::optional<size_t> padding = {};            // the tokens that every text is padded to
-};
-
-// All that a tokenizer is made of, as the files describe it.
-struct TokenizerParts {
-  std::string name;  // the file, for messages
-  std::unique_ptr<Normalizer> normalizer = std::make_unique<NoNormalizer>();
-  std::unique_ptr<PreTokenizer> pre_tokenizer;
-  std::unique_ptr<Model> model;
-  std::vector<AddedToken> added_tokens;
-  PostProcessor post_processor;
-  Decoder decoder;
-  Side truncation_side = Side::right;
-  SavedLengths saved_lengths;
-  std::string hugging_face_class = "PreTrainedTokenizerFast";
 };
 
 struct DecodeOptions {
@@ -64,6 +48,9 @@ class Tokenizer {
 
   // Throws DataError, naming parts.name, when the parts do not fit together.
   explicit Tokenizer(TokenizerParts parts);
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
 
   // Words (Hugging Face's is_split_into_words) are encoded one by one: word_ids are their indices, offsets count from the
   // beginning of each word. In a whole text, word_ids are the indices of the parts that the model's vocabulary is applied
@@ -94,38 +81,17 @@ class Tokenizer {
   int32_t vocab_size() const;
 
   // A name for the tokenizer's behaviour: caches of ids made under another fingerprint are stale.
-  const std::string& fingerprint() const { return fingerprint_; }
+  const std::string& fingerprint() const;
 
   // The tokenizer class by which transformers loads the files; for a tokenizer_config.json where there is none.
-  const std::string& hugging_face_class() const { return hugging_face_class_; }
+  const std::string& hugging_face_class() const;
 
-  const SavedLengths& saved_lengths() const { return saved_lengths_; }
+  const SavedLengths& saved_lengths() const;
 
-  bool lowercase() const { return normalizer_->lowercase(); }
+  bool lowercase() const;
 
  private:
-  struct Scratch;
-  std::vector<Encoding> encode_all(const Input& first, const Input* second, const EncodeOptions& options,
-                                   bool all_windows) const;
-  Sequence tokenize(const Input& input) const;
-  void tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const;
-  void tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
-                      Sequence& out) const;
-  void tokenize_words(NormalizedText& text, Scratch& scratch, Sequence& out) const;
-
-  std::string fingerprint_;
-  std::unique_ptr<Normalizer> normalizer_;
-  std::unique_ptr<PreTokenizer> pre_tokenizer_;
-  std::unique_ptr<Model> model_;
-  PostProcessor post_processor_;
-  Decoder decoder_;
-  Side truncation_side_;
-  SavedLengths saved_lengths_;
-  std::string hugging_face_class_;
-  std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
-  std::vector<int32_t> special_ids_;    // sorted
-  AddedTokenMatcher raw_tokens_;
-  AddedTokenMatcher normalized_tokens_;
+  std::unique_ptr<const TokenizerStages> stages_;
 };
 
 }  // namespace stretto::text

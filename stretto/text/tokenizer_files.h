@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/text/tokenizer.h"
+#include "stretto/text/tokenizer_parts.h"
 
 namespace stretto::text {
 

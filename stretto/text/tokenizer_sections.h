@@ -1,7 +1,7 @@
 #pragma once
 
 #include "stretto/text/json_fields.h"
-#include "stretto/text/tokenizer.h"
+#include "stretto/text/tokenizer_parts.h"
 
 namespace stretto::text {
 

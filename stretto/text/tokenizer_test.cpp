@@ -1,4 +1,4 @@
-#include "stretto/text/tokenizer.h"
+#include "stretto/text/tokenizer_parts.h"
 
 #include <functional>
 

@@ -9,6 +9,7 @@
 #include "stretto/comm/shared_collectives.h"
 #include "stretto/comm/shared_messages.h"
 #include "stretto/comm/store.h"
+#include "stretto/comm/store_handle.h"
 
 // What a damaged rank leaves in its control block, read by its only peer.
 namespace stretto::fuzz {

@@ -18,7 +18,7 @@ class EndOfJob : public ::testing::Test {
     if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
   }
   std::vector<HostResult> end_by(const std::string& on_first, const std::string& on_second) const {
-    for (const char* old : {"up0", "up1"}) std::filesystem::remove(folder_.path() / old);
+    for (const char* old : {"up0", "up1", "go"}) std::filesystem::remove(folder_.path() / old);
     std::vector<std::string> commands;
     for (const std::string& action : {on_first, on_second}) {
       commands.push_back(fmt::format(
@@ -44,8 +44,9 @@ TEST_F(EndOfJob, OneSignalToAllLaunchersLetsRanksSave) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("saved"));
   }
-  options = "--stop-exit-code 143";  // and there is a file go
-  for (const HostResult& result : end_by("kill -INT $job", "kill -INT $job")) {
+  options = "--stop-exit-code 143";
+  const std::string both_sent = "kill -INT $job; await sent; echo > go";
+  for (const HostResult& result : end_by("kill -INT $job; echo > sent", both_sent)) {
     EXPECT_EQ(result.exit_code, 143) << result.err;
     EXPECT_THAT(result.out, HasSubstr("saved"));
   }

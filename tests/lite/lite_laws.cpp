@@ -6,6 +6,7 @@
 
 #include <torch/data.h>
 
+#include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/kernels/matmul/matmul.h"
 #include "stretto/nn/layers.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/models/bert/layers.h"
 #include "stretto/models/layer_states.h"
 
 namespace stretto {
@@ -79,6 +80,8 @@ BertModel::BertModel(const BertConfig& config, bool sparse_words, bool with_pool
   pooler_ = nn::add_layer(*this, "pooler.dense",
                           std::make_shared<nn::Linear>(config.hidden_size, config.hidden_size));
 }
+
+BertModel::~BertModel() = default;
 
 Tensor BertModel::forward(const Batch& batch, const nn::PackedLayout& layout,
                           const nn::Context& context) const {

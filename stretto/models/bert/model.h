@@ -4,48 +4,21 @@
 #include <vector>
 
 #include "stretto/models/bert/config.h"
-#include "stretto/models/blocks.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 
 namespace stretto {
 
-// One transformer layer. `index`: its number, which selects its dropout sites.
-class BertLayer : public torch::nn::Module {
- public:
-  BertLayer(const BertConfig& config, int64_t index);
-
-  // x [T, H], the rows of `layout` -> the rows of `wanted`, [., H]. `wanted` is `layout`, or layout.first_tokens(),
-  // which skips most of the computation.
-  Tensor forward(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted,
-                 const nn::Context& context) const;
-
- private:
-  AttentionBlock attention_;
-  MlpBlock mlp_;
-};
-
-// The sum of word, position and token type embeddings, normalised.
-class BertEmbeddings : public torch::nn::Module {
- public:
-  BertEmbeddings(const BertConfig& config, bool sparse_words);
-
-  // The batch's input_ids and token_type_ids [T] -> [T, H]. Throws DataError for sequences longer than the model supports.
-  Tensor forward(const Batch& batch, const nn::PackedLayout& layout, const nn::Context& context) const;
-
- private:
-  int64_t max_length_, first_position_;
-  double dropout_;
-  std::shared_ptr<nn::Embedding> words_, positions_, token_types_;
-  std::shared_ptr<nn::LayerNorm> norm_;
-};
+class BertEmbeddings;
+class BertLayer;
 
 // Embeddings, layers and pooler. Parameter names are those of Hugging Face's BertModel.
 class BertModel : public torch::nn::Module {
  public:
   // sparse_words: the word embedding table is used for lookup only (nn::Embedding). Without a pooler, pool() may not be called.
   explicit BertModel(const BertConfig& config, bool sparse_words = true, bool with_pooler = true);
+  ~BertModel() override;
 
   // The batch's input_ids and token_type_ids [T] -> hidden states [T, H]. Throws DataError for sequences longer than
   // the model supports.

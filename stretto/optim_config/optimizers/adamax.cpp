@@ -1,5 +1,4 @@
-#include "stretto/optim_config/optimizers/adamax.h"
-
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/optim_config/optimizers/shared_fields.h"
 
 namespace stretto::optim {

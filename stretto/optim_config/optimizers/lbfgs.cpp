@@ -1,4 +1,4 @@
-#include "stretto/optim_config/optimizers/lbfgs.h"
+#include "stretto/optim_config/optimizers.h"
 
 namespace stretto::optim {
 

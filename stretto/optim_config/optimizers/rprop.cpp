@@ -1,7 +1,6 @@
-#include "stretto/optim_config/optimizers/rprop.h"
-
 #include <fmt/format.h>
 
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

@@ -1,7 +1,6 @@
-#include "stretto/optim_config/optimizers/sgd.h"
-
 #include <fmt/format.h>
 
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/optim_config/optimizers/shared_fields.h"
 #include "stretto/settings/check_settings.h"
 

@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/constant.h"
+#include "stretto/optim_config/schedules.h"
 
 namespace stretto::optim {
 namespace {

@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/cosine_annealing_lr.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <cmath>
 #include <numbers>

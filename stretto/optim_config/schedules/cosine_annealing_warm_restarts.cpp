@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/cosine_annealing_warm_restarts.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <cmath>
 #include <numbers>

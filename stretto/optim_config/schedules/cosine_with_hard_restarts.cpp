@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/cosine_with_hard_restarts.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <algorithm>
 #include <cmath>

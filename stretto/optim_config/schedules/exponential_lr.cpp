@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/exponential_lr.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/inverse_sqrt.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/linear_with_warmup.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/plateau.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <algorithm>
 #include <cmath>

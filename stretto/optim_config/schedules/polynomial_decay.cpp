@@ -1,4 +1,4 @@
-#include "stretto/optim_config/schedules/polynomial_decay.h"
+#include "stretto/optim_config/schedules.h"
 
 #include <cmath>
 

@@ -1,3 +1,5 @@
+#include "stretto/optim_config/schedules.h"
+
 #include <cmath>
 #include <set>
 
@@ -7,13 +9,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/optim_config/schedule_registry.h"
-#include "stretto/optim_config/schedules/constant.h"
-#include "stretto/optim_config/schedules/cyclic_lr.h"
-#include "stretto/optim_config/schedules/linear_with_warmup.h"
-#include "stretto/optim_config/schedules/one_cycle_lr.h"
-#include "stretto/optim_config/schedules/polynomial_decay.h"
-#include "stretto/optim_config/schedules/step_lr.h"
 #include "stretto/settings/read.h"
+#include "stretto/settings/yaml.h"
 
 namespace stretto::optim {
 namespace {

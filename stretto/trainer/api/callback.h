@@ -9,7 +9,7 @@
 #include "stretto/tensor/state.h"
 #include "stretto/track/trackers.h"
 #include "stretto/trainer/api/module.h"
-#include "stretto/trainer/run/training_run.h"
+#include "stretto/trainer/api/step_report.h"
 
 namespace stretto {
 

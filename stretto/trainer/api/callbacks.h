@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/trainer/api/callback.h"
+#include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
 

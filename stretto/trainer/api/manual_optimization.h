@@ -1,14 +1,17 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <string>
 
-#include "stretto/config/recipe.h"
-#include "stretto/parallel/engine.h"
 #include "stretto/tensor/batch.h"
-#include "stretto/trainer/run/optimizer_set.h"
 
 namespace stretto {
+
+class Engine;
+class OptimizerSet;
+struct Recipe;
+struct State;
+struct TrainingConfig;
 
 // What training_step of a Module with automatic_optimization() == false does itself: backward and the steps of the optimizers in
 // OptimizerPlan::several. Every rank must make the same calls in the same order, as often for each batch as training_step does it:

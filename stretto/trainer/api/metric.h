@@ -1,13 +1,17 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "stretto/comm/group.h"
-#include "stretto/trainer/records/logged_values.h"
+#include "stretto/tensor/tensor.h"
 
 namespace stretto {
+
+class Group;
+
+using Metrics = std::map<std::string, double>;
 
 // A metric of an evaluation: a state to which each rank adds that of its samples, and values computed from the state of all
 // ranks. Module::metric() registers it; validation_step or test_step updates it. Each evaluation begins with an empty state, to

@@ -19,7 +19,7 @@
 
 namespace stretto {
 
-struct StepReport;  // training_run.h
+struct StepReport;  // step_report.h
 
 // A training task: a Module defines the steps, the Trainer runs the loop. The constructor registers the model; only
 // training_step must be overridden.

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/optim/registry.h"
 #include "stretto/optim_config/schedule_registry.h"
-#include "stretto/optim_config/schedules/plateau.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/run/monitor.h"
 
 namespace stretto {

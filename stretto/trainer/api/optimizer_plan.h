@@ -1,13 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "stretto/config/recipe.h"
 #include "stretto/optim/optim.h"
-#include "stretto/parallel/parameters.h"
+#include "stretto/parallel/parameter_group.h"
 
 namespace stretto {
+
+struct OptimizerConfig;
+struct Recipe;
 
 // One of several optimizers of a module that steps them itself (ManualOptimization).
 struct NamedOptimizer {

@@ -12,7 +12,7 @@
 #include "stretto/data/samples.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
-#include "stretto/optim_config/schedules/constant.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
 
 // The sections parameters and optimizer.scale_lr, clipping by value, and warm-up in samples.

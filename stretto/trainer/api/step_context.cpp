@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/known_values.h"
+#include "stretto/trainer/records/logged_values.h"
 
 namespace stretto {
 

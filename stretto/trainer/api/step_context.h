@@ -5,11 +5,11 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/nn/packed.h"
-#include "stretto/trainer/records/logged_values.h"
 
 namespace stretto {
 
 class ManualOptimization;
+struct LoggedWindows;
 
 struct LogOptions {
   // What the value stands for, in samples; unset: the number of samples in this rank's batch.

@@ -1,6 +1,7 @@
 #include "stretto/trainer/api/trainer.h"
 
 #include "stretto/base/error.h"
+#include "stretto/data/subset.h"
 #include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/callbacks/early_stopping.h"
 #include "stretto/trainer/api/callbacks/max_time.h"

@@ -12,9 +12,11 @@
 #include "stretto/trainer/api/callback.h"
 #include "stretto/trainer/api/data_module.h"
 #include "stretto/trainer/api/module.h"
-#include "stretto/trainer/run/evaluate.h"
 
 namespace stretto {
+
+struct Evaluation;
+enum class EvaluationStep;
 
 struct FitResult {
   int64_t steps = 0;

@@ -8,6 +8,7 @@
 #include "stretto/checkpoint/writer.h"
 #include "stretto/config/recipe.h"
 #include "stretto/trainer/run/recurrence.h"
+#include "stretto/trainer/run/requests.h"
 #include "stretto/trainer/run/training_run.h"
 
 namespace stretto {

@@ -1,5 +1,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/files.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 // What a run leaves on a disk that fails.

@@ -4,13 +4,13 @@
 #include <set>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "stretto/base/weighted_mean.h"
 #include "stretto/comm/group.h"
-#include "stretto/tensor/state.h"
+#include "stretto/trainer/api/metric.h"
 
 namespace stretto {
-
-using Metrics = std::map<std::string, double>;
 
 // Weighted means of named values over a window of steps: each rank adds its own values, rank 0 returns the means.
 class LoggedValues {

@@ -1,4 +1,5 @@
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 namespace stretto {

@@ -1,7 +1,8 @@
 #include <thread>
 
 #include "stretto/base/error.h"
-#include "stretto/optim_config/schedules/plateau.h"
+#include "stretto/base/files.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 // When the Trainer evaluates, logs, saves and ends.

@@ -1,3 +1,4 @@
+#include "stretto/base/files.h"
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/trainer/run/loop_fixture.h"
 

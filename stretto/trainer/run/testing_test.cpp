@@ -4,6 +4,7 @@
 
 #include <torch/nn/modules/linear.h>
 
+#include "stretto/base/files.h"
 #include "stretto/trainer/run/loop_fixture.h"
 
 namespace stretto {

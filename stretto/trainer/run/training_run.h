@@ -15,31 +15,13 @@
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/api/module.h"
+#include "stretto/trainer/api/step_report.h"
+#include "stretto/trainer/records/logged_values.h"
 #include "stretto/trainer/run/compute_precision.h"
-#include "stretto/trainer/run/requests.h"
+#include "stretto/trainer/run/optimizer_set.h"
 #include "stretto/trainer/run/step_guard.h"
 
 namespace stretto {
-
-// The result of one optimizer step; the same on all ranks except where noted.
-struct StepReport {
-  int64_t step = 0;          // 1 after the first
-  int64_t epoch = 0;         // of the step; 0 is the first
-  double epochs = 0;         // completed after the step, with fraction
-  double epochs_before = 0;  // the same before the step
-  double loss = 0;           // mean over the global batch
-  double grad_norm = 0;      // of the mean gradient, before clipping
-  double lr = 0;
-  int64_t samples = 0;  // of the global batch
-  int64_t tokens = 0;
-  double seconds = 0;        // duration on this rank
-  double communication = 0;  // s of these that this rank spent in communication only
-  double data_wait = 0;      // s of these that this rank spent on making its batches
-  bool epoch_ends = false;
-  Requests requests;     // by any rank, before this step's reduction; of a rollback too
-  bool taken = true;     // false: it was skipped, and its loss may not be finite
-  std::string rollback;  // the reason if the run must roll back; else empty
-};
 
 // The state of a run and its optimizer step: drives the engine with micro-batches, a schedule and a guard. The Trainer
 // decides when to step.

@@ -1,0 +1,241 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "stretto/optim_config/schedule.h"
+#include "stretto/settings/fields.h"
+
+namespace stretto::optim {
+
+// The schedules that recipes and programs choose from. Each is implemented in schedules/, in a file of its name.
+
+struct ConstantOptions {
+  void fields(settings::Fields&) {}
+  bool operator==(const ConstantOptions&) const = default;
+};
+
+// The optimizer's own learning rate throughout.
+std::unique_ptr<Schedule> constant(const ConstantOptions& options = {});
+
+struct ConstantWithWarmupOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const ConstantWithWarmupOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then lr: transformers' get_constant_schedule_with_warmup.
+std::unique_ptr<Schedule> constant_with_warmup(const ConstantWithWarmupOptions& options);
+
+struct LinearWithWarmupOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const LinearWithWarmupOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then linear to 0 at the end of the run: transformers'
+// get_linear_schedule_with_warmup.
+std::unique_ptr<Schedule> linear_with_warmup(const LinearWithWarmupOptions& options);
+
+struct CosineWithWarmupOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  double num_cycles = 0.5;                  // waves of the cosine; 0.5: from lr down to the lowest rate
+  double min_lr_rate = 0;                   // the lowest rate as a part of lr
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const CosineWithWarmupOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then lr times a cosine: transformers' get_cosine_schedule_with_warmup, and with min_lr_rate
+// its get_cosine_with_min_lr_schedule_with_warmup.
+std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& options);
+
+struct CosineWithHardRestartsOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  int64_t num_cycles = 1;                   // half waves, each from lr down to 0
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const CosineWithHardRestartsOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then falling cosines that start again at lr: transformers'
+// get_cosine_with_hard_restarts_schedule_with_warmup.
+std::unique_ptr<Schedule> cosine_with_hard_restarts(const CosineWithHardRestartsOptions& options);
+
+struct PolynomialDecayOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  double lr_end = 1e-7;
+  double power = 1;
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const PolynomialDecayOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then a polynomial down to lr_end at the end of the run: transformers'
+// get_polynomial_decay_schedule_with_warmup. start() throws ConfigError unless lr_end is below lr.
+std::unique_ptr<Schedule> polynomial_decay(const PolynomialDecayOptions& options);
+
+struct InverseSqrtOptions {
+  std::optional<int64_t> num_warmup_steps = {};
+  std::optional<double> warmup_ratio = {};  // the same as a part of all steps; give one of the two
+  std::optional<int64_t> timescale = {};  // in steps; unset: the steps of the warm-up, or 10,000 without one
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const InverseSqrtOptions&) const = default;
+};
+
+// Linear from 0 to lr over the warm-up, then lr / sqrt(steps since, in units of timescale, + 1): transformers'
+// get_inverse_sqrt_schedule.
+std::unique_ptr<Schedule> inverse_sqrt(const InverseSqrtOptions& options);
+
+struct LinearLrOptions {
+  double start_factor = 1.0 / 3;
+  double end_factor = 1;
+  int64_t total_iters = 5;  // steps from one factor to the other
+
+  void fields(settings::Fields& field);
+  bool operator==(const LinearLrOptions&) const = default;
+};
+
+// lr times a factor that goes from start_factor to end_factor, and stays there: torch.optim.lr_scheduler.LinearLR.
+std::unique_ptr<Schedule> linear_lr(const LinearLrOptions& options);
+
+struct StepLrOptions {
+  std::optional<int64_t> step_size = {};  // steps; must be given
+  double gamma = 0.1;
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const StepLrOptions&) const = default;
+};
+
+// lr times gamma after every step_size steps: torch.optim.lr_scheduler.StepLR.
+std::unique_ptr<Schedule> step_lr(const StepLrOptions& options);
+
+struct ExponentialLrOptions {
+  std::optional<double> gamma = {};  // must be given
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const ExponentialLrOptions&) const = default;
+};
+
+// lr times gamma after every step: torch.optim.lr_scheduler.ExponentialLR.
+std::unique_ptr<Schedule> exponential_lr(const ExponentialLrOptions& options);
+
+struct CosineAnnealingLrOptions {
+  std::optional<int64_t> t_max = {};  // steps from lr down to eta_min; unset: all of the run
+  double eta_min = 0;
+
+  void fields(settings::Fields& field);
+  bool operator==(const CosineAnnealingLrOptions&) const = default;
+};
+
+// Along a cosine from lr to eta_min over t_max steps, and back: torch.optim.lr_scheduler.CosineAnnealingLR.
+std::unique_ptr<Schedule> cosine_annealing_lr(const CosineAnnealingLrOptions& options);
+
+struct CosineAnnealingWarmRestartsOptions {
+  std::optional<int64_t> t_0 = {};  // steps until the first restart; must be given
+  int64_t t_mult = 1;               // by which each period is longer than the one before
+  double eta_min = 0;
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const CosineAnnealingWarmRestartsOptions&) const = default;
+};
+
+// Along a cosine from lr to eta_min, then again from lr: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts
+// (Loshchilov & Hutter 2017).
+std::unique_ptr<Schedule> cosine_annealing_warm_restarts(const CosineAnnealingWarmRestartsOptions& options);
+
+struct CyclicLrOptions {
+  std::optional<double> base_lr = {};          // unset: the optimizer's lr
+  std::optional<double> max_lr = {};           // must be given
+  int64_t step_size_up = 2000;                 // steps from base_lr to max_lr
+  std::optional<int64_t> step_size_down = {};  // and back; unset: as many
+  std::string mode =
+      "triangular";  // or triangular2: each cycle half as high; exp_range: gamma^steps times as high
+  double gamma = 1;
+  bool cycle_momentum = true;  // momentum, or beta1, goes from max_momentum to base_momentum and back
+  double base_momentum = 0.8;
+  double max_momentum = 0.9;
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const CyclicLrOptions&) const = default;
+};
+
+// Up and down between two rates (Smith 2017), as torch.optim.lr_scheduler.CyclicLR. start() throws ConfigError where
+// cycle_momentum finds an optimizer without momentum.
+std::unique_ptr<Schedule> cyclic_lr(const CyclicLrOptions& options);
+
+struct OneCycleLrOptions {
+  std::optional<double> max_lr = {};        // must be given
+  std::optional<int64_t> total_steps = {};  // unset: the run's
+  double pct_start = 0.3;                   // part of the steps in which lr rises
+  std::string anneal_strategy = "cos";      // or linear
+  bool cycle_momentum = true;               // momentum, or beta1, falls while lr rises
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
+  double div_factor = 25;         // lr begins at max_lr / div_factor,
+  double final_div_factor = 1e4;  // and ends at that / final_div_factor
+  bool three_phase = false;       // back to the first lr by the way it came, then down
+
+  void fields(settings::Fields& field);
+  void check() const;
+  bool operator==(const OneCycleLrOptions&) const = default;
+};
+
+// Up to max_lr and far down (Smith & Topin 2018), as torch.optim.lr_scheduler.OneCycleLR. start() throws ConfigError where
+// cycle_momentum finds an optimizer without momentum, or the run has more steps than total_steps.
+std::unique_ptr<Schedule> one_cycle_lr(const OneCycleLrOptions& options);
+
+struct ReduceLrOnPlateauOptions {
+  std::optional<std::string> monitor = {};  // a metric of evaluations; unset: checkpoint.monitor
+  std::string mode = "auto";                // min, max; auto: min for loss, max for scores
+  double factor = 0.1;
+  int64_t patience = 10;
+  double threshold = 1e-4;
+  std::string threshold_mode = "rel";
+  int64_t cooldown = 0;
+  double min_lr = 0;
+  double eps = 1e-8;
+
+  void fields(settings::Fields& field);
+  bool operator==(const ReduceLrOnPlateauOptions&) const = default;
+};
+
+// lr until `patience` evaluations without improvement have passed, then lr times factor, and so on:
+// torch.optim.lr_scheduler.ReduceLROnPlateau, counted in evaluations. mode auto: min if monitor is unset or ends in "loss".
+std::unique_ptr<Schedule> reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options);
+
+struct AnnealOnPlateauOptions {
+  std::optional<std::string> monitor = {};
+  std::string mode = "auto";
+  double anneal_factor = 0.5;
+  int64_t patience = 3;
+  int64_t initial_extra_patience = 0;
+  double min_learning_rate = 1e-4;
+
+  void fields(settings::Fields& field);
+  bool operator==(const AnnealOnPlateauOptions&) const = default;
+};
+
+// The same with Flair's settings: any better value is an improvement, as is the best value with a smaller loss, the first reduction waits initial_extra_patience
+// evaluations longer, and the run ends when the rate falls below min_learning_rate.
+std::unique_ptr<Schedule> anneal_on_plateau(const AnnealOnPlateauOptions& options);
+
+}  // namespace stretto::optim

@@ -1,0 +1,72 @@
+// Counts the headers that a program includes with stretto/stretto.h, which is what `cmake --install` copies and what every program
+// compiles: the fewer, the less a program depends on the inside of stretto.
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/files.h"
+#include "stretto/base/strings.h"
+#include "stretto/base/temp_folder.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::Pair;
+
+// Lower it with each header that leaves; a header that programs need is worth raising it.
+constexpr size_t most_headers = 104;
+
+// Our headers that `first` reaches, itself included, each with the header that was found to include it first. Paths are below `root`.
+std::map<std::string, std::string> reached(const fs::path& root, const std::string& first) {
+  static const std::regex include(R"(^\s*#\s*include\s*[<"](stretto/[^>"]*).*)");
+  std::map<std::string, std::string> found = {{first, ""}};
+  std::vector<std::string> to_read = {first};
+  for (size_t i = 0; i < to_read.size(); ++i) {
+    const std::string header = to_read[i];
+    const std::string text = read_file(root / header);
+    for (const std::string_view line : split(text, '\n')) {
+      std::smatch match;
+      const std::string copy(line);
+      if (!std::regex_match(copy, match, include)) continue;
+      if (found.emplace(match[1], header).second) to_read.push_back(match[1]);
+    }
+  }
+  return found;
+}
+
+TEST(Surface, TheUmbrellaHeaderReachesNoMoreHeadersThanBefore) {
+  const auto headers = reached(fs::path(SOURCE_FOLDER).parent_path(), "stretto/stretto.h");
+  std::cout << headers.size() << " headers are reached from stretto/stretto.h; at most " << most_headers
+            << "\n";
+  RecordProperty("headers", static_cast<int>(headers.size()));
+  if (headers.size() <= most_headers) return;
+  std::string list;
+  for (const auto& [header, by] : headers) list += fmt::format("  {} <- {}\n", header, by);
+  FAIL() << "stretto/stretto.h reaches " << headers.size() << " headers; expected at most " << most_headers
+         << ": declare what a public header only mentions, and include it in the source instead\n"
+         << list;
+}
+
+TEST(Surface, HeadersAreFollowedOnceAndOnlyOurs) {
+  const TempFolder root;
+  make_folders(root.path() / "stretto/a");
+  write_file_atomic(root.path() / "stretto/all.h", "#include <vector>\n#include \"stretto/a/one.h\"\n");
+  write_file_atomic(root.path() / "stretto/a/one.h",
+                    "#  include <stretto/a/two.h>\n// #include \"stretto/a/none.h\"\n");
+  write_file_atomic(root.path() / "stretto/a/two.h", "#include \"stretto/a/one.h\"\n");
+  EXPECT_THAT(reached(root.path(), "stretto/all.h"),
+              ElementsAre(Pair("stretto/a/one.h", "stretto/all.h"), Pair("stretto/a/two.h", "stretto/a/one.h"),
+                          Pair("stretto/all.h", "")));
+}
+
+}  // namespace
+}  // namespace stretto
