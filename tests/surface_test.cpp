@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::Pair;
 
 // Lower it with each header that leaves; a header that programs need is worth raising it.
-constexpr size_t most_headers = 104;
+constexpr size_t most_headers = 89;
 
 // Our headers that `first` reaches, itself included, each with the header that was found to include it first. Paths are below `root`.
 std::map<std::string, std::string> reached(const fs::path& root, const std::string& first) {
@@ -64,8 +64,8 @@ TEST(Surface, HeadersAreFollowedOnceAndOnlyOurs) {
                     "#  include <stretto/a/two.h>\n// #include \"stretto/a/none.h\"\n");
   write_file_atomic(root.path() / "stretto/a/two.h", "#include \"stretto/a/one.h\"\n");
   EXPECT_THAT(reached(root.path(), "stretto/all.h"),
-              ElementsAre(Pair("stretto/a/one.h", "stretto/all.h"), Pair("stretto/a/two.h", "stretto/a/one.h"),
-                          Pair("stretto/all.h", "")));
+              ElementsAre(Pair("stretto/a/one.h", "stretto/all.h"),
+                          Pair("stretto/a/two.h", "stretto/a/one.h"), Pair("stretto/all.h", "")));
 }
 
 }  // namespace

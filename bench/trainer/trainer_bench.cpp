@@ -8,7 +8,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/optim/optim.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
 

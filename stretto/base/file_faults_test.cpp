@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 

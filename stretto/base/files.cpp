@@ -13,17 +13,18 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
-#include "stretto/base/file_faults.h"
+#include "stretto/base/fd.h"
+#include "stretto/base/file_calls.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/temporary_name.h"
 
 namespace stretto {
+
+using file_calls::change, file_calls::fail, file_calls::sync;
+
 namespace {
 
 constexpr size_t max_unsized_bytes = size_t{256} << 20;  // for pipes and devices, which may never end
-
-[[noreturn]] void fail(const char* verb, const std::filesystem::path& path) {
-  throw IoError("cannot {} {}: {}", verb, path.string(), std::strerror(errno));
-}
 
 Fd open_file(const std::filesystem::path& path, int flags, const char* verb) {
   Fd file(::open(path.c_str(), flags | O_CLOEXEC));
@@ -42,55 +43,6 @@ const char* kind_of(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
   return "a socket";
-}
-
-// One system call that modifies `path`, subject to fault injection.
-template <class Perform>
-auto change(const char* name, const std::filesystem::path& path, Perform perform) {
-  return file_faults::call(name, path, 0, [&](size_t) { return perform(); });
-}
-
-// Returns -1 and sets errno if the file cannot be opened.
-Fd try_open_to_write(const std::filesystem::path& path, int flags) {
-  return Fd(change("open", path,
-                   [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644); }));
-}
-
-Fd open_to_write(const std::filesystem::path& path, int flags) {
-  Fd file = try_open_to_write(path, flags);
-  if (!file) fail("write", path);
-  return file;
-}
-
-// Always creates a new file: an existing file or link of this name is removed, and never written through.
-Fd create_file(const std::filesystem::path& path) {
-  constexpr int flags = O_EXCL | O_NOFOLLOW;
-  Fd file = try_open_to_write(path, flags);
-  if (!file && errno == EEXIST) {
-    if (change("unlink", path, [&] { return ::unlink(path.c_str()); }) != 0) fail("write", path);
-    file = try_open_to_write(path, flags);
-  }
-  if (!file) fail("write", path);
-  return file;
-}
-
-// Returns the number of bytes written: all, or fewer with the reason in errno.
-size_t write_some(const Fd& file, std::string_view bytes, const std::filesystem::path& path) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t written = file_faults::call("write", path, bytes.size() - done, [&](size_t size) {
-      return ::write(file.get(), bytes.data() + done, size);
-    });
-    if (written < 0 && errno != EINTR) break;
-    if (written > 0) done += static_cast<size_t>(written);
-  }
-  return done;
-}
-
-// A failed fsync is not retried: the kernel drops the pages that it could not write, so that a second fsync would
-// succeed.
-void sync(const Fd& file, const std::filesystem::path& path) {
-  if (change("fsync", path, [&] { return ::fsync(file.get()); }) != 0) fail("fsync", path);
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -218,27 +170,6 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
   write_file_atomic(path, [&](const WritePiece& write) { write(content); });
 }
 
-FileWriter::FileWriter(const std::filesystem::path& path) : path_(path), fd_(create_file(path)) {}
-
-FileWriter::~FileWriter() {
-  if (fd_) change("unlink", path_, [this] { return ::unlink(path_.c_str()); });
-}
-
-void FileWriter::write(std::string_view bytes) {
-  const size_t written = write_some(fd_, bytes, path_);
-  size_ += static_cast<int64_t>(written);
-  if (written < bytes.size()) fail("write", path_);
-}
-
-void FileWriter::write(std::span<const std::byte> bytes) {
-  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-}
-
-void FileWriter::finish() {
-  sync(fd_, path_);
-  fd_.reset();  // after fsync, close cannot lose data
-}
-
 void make_folders(const std::filesystem::path& folder) {
   if (const auto obstacle = make_missing_folders(folder)) {
     const std::string reason =
@@ -326,22 +257,6 @@ MappedFile::~MappedFile() {
 void MappedFile::swap(MappedFile& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-}
-
-AppendFile::AppendFile(const std::filesystem::path& path, bool keep_old)
-    : path_(path), fd_(open_to_write(path, O_APPEND | (keep_old ? 0 : O_TRUNC))) {}
-
-void AppendFile::write(std::string_view bytes) {
-  const size_t written = write_some(fd_, bytes, path_);
-  if (written == bytes.size()) return;
-  const int reason = errno;
-  struct stat info {};
-  if (written > 0 && ::fstat(fd_.get(), &info) == 0 && S_ISREG(info.st_mode)) {
-    const off_t before = info.st_size - static_cast<off_t>(written);
-    change("ftruncate", path_, [&] { return ::ftruncate(fd_.get(), before); });
-  }
-  errno = reason;
-  fail("write", path_);
 }
 
 }  // namespace stretto

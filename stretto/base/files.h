@@ -1,19 +1,15 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 
-#include "stretto/base/fd.h"
-
 namespace stretto {
 
-// All file writes of stretto. Functions throw IoError with the path and the system's reason. Their behaviour on
-// failures is tested with a fault at each system call: file_faults.h.
+// Files and folders as a whole; file_writer.h writes files piece by piece. Functions throw IoError with the path and the
+// system's reason. Their behaviour on failures is tested with a fault at each system call: file_faults.h.
 
 // The content of a file, or of a pipe, such as a recipe from another program. Files that belong to a model are
 // read with MappedFile, which refuses pipes: several processes read them, some more than once.
@@ -32,28 +28,6 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 // The same for content in pieces: `fill` calls its argument once per piece, in order.
 using WritePiece = std::function<void(std::string_view)>;
 void write_file_atomic(const std::filesystem::path& path, const std::function<void(const WritePiece&)>& fill);
-
-// A new file, written sequentially, for content that does not fit in memory. finish() makes it durable; destruction
-// before that removes the file. Not atomic: to make a set of files appear atomically, write them into a folder of
-// another name and rename it with rename_folder.
-class FileWriter {
- public:
-  // Creates the file, replacing an existing one.
-  explicit FileWriter(const std::filesystem::path& path);
-  FileWriter(const FileWriter&) = delete;
-  FileWriter& operator=(const FileWriter&) = delete;
-  ~FileWriter();
-
-  void write(std::span<const std::byte> bytes);
-  void write(std::string_view bytes);
-  int64_t size() const { return size_; }  // bytes written so far: the offset of the next one
-  void finish();                          // fsync and close. REQUIRES: not finished before
-
- private:
-  std::filesystem::path path_;
-  Fd fd_;
-  int64_t size_ = 0;
-};
 
 // Creates `folder` and its parents.
 void make_folders(const std::filesystem::path& folder);
@@ -105,19 +79,6 @@ class MappedFile {
 
   void* data_ = nullptr;
   size_t size_ = 0;
-};
-
-// A file opened for appending: log files and JSON lines. write() appends all bytes or, if it throws, none. REQUIRES:
-// there is no other writer.
-class AppendFile {
- public:
-  explicit AppendFile(const std::filesystem::path& path, bool keep_old = true);
-
-  void write(std::string_view bytes);
-
- private:
-  std::filesystem::path path_;
-  Fd fd_;
 };
 
 }  // namespace stretto

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/base/temporary_name.h"
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "stretto/base/files.h"
+
 namespace stretto {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "stretto/base/files.h"
+#include "stretto/base/file_writer.h"
 
 namespace stretto {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 
 namespace stretto {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/tensor/safetensors.h"

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/progress_bar.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/fd.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/data/rows.h"
 
 namespace stretto::data {
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "stretto/data/rows.h"
-
 namespace stretto::data {
+
+struct Table;
 
 // Draws `fraction` of the samples, with the same share of each label: the indices of those that remain and of those that are
 // drawn, each ascending. A function of its arguments alone, the same on every rank. Throws DataError if one of the two would be

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/fd.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/log.h"

@@ -18,7 +18,7 @@
 #include "stretto/comm/group.h"
 #include "stretto/lite/loader.h"
 #include "stretto/lite/optimizer.h"
-#include "stretto/optim/optim.h"
+#include "stretto/optim/optimizer.h"
 #include "stretto/tensor/autocast.h"
 #include "stretto/tensor/safetensors.h"
 

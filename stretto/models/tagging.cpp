@@ -1,5 +1,6 @@
 #include "stretto/models/tagging.h"
 
+#include "stretto/nn/crf.h"
 #include "stretto/nn/losses.h"
 
 namespace stretto {

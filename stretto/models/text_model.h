@@ -10,12 +10,15 @@
 #include <torch/nn/module.h>
 
 #include "stretto/base/error.h"
-#include "stretto/nn/crf.h"
 #include "stretto/nn/packed.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
+
+namespace nn {
+class Crf;
+}
 
 // What is computed from the hidden states of an encoder; in Hugging Face's names of architectures, behind "For".
 // hidden_states: no head, but the states of some layers, side by side.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/kernels/update_rules.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/check_settings.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/optim_config/step_rates.h"
+#include "stretto/optim_config/schedule.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
 

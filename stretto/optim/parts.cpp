@@ -3,8 +3,13 @@
 #include <algorithm>
 
 #include "stretto/kernels/flush_denormals.h"
+#include "stretto/kernels/update_rules.h"
 
 namespace stretto::optim {
+
+kernels::ScaledGradient PartwiseOptimizer::Part::gradient(double grad_scale, bool decoupled) const {
+  return {grad_scale, decoupled ? 0 : weight_decay};
+}
 
 void PartwiseOptimizer::step_range(const Range& range, const StepRates& rates, double grad_scale,
                                    int64_t step) {

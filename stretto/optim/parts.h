@@ -1,7 +1,10 @@
 #pragma once
 
-#include "stretto/kernels/update_rules.h"
 #include "stretto/optim/elementwise.h"
+
+namespace stretto::kernels {
+struct ScaledGradient;
+}
 
 namespace stretto::optim {
 
@@ -21,9 +24,7 @@ class PartwiseOptimizer : public ElementwiseOptimizer {
     int64_t step;                    // 1 at the first
 
     // What the one-pass rules take as the gradient.
-    kernels::ScaledGradient gradient(double grad_scale, bool decoupled = false) const {
-      return {grad_scale, decoupled ? 0 : weight_decay};
-    }
+    kernels::ScaledGradient gradient(double grad_scale, bool decoupled = false) const;
     // As a part of the gradient, which is the usual way, or decoupled from it (Loshchilov & Hutter 2019).
     void add_weight_decay() const { apply_weight_decay(/*decoupled=*/false); }
     void apply_weight_decay(bool decoupled) const {

@@ -1,3 +1,4 @@
+#include "stretto/kernels/update_rules.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/check_settings.h"

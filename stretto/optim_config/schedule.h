@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/optim_config/step_rates.h"
-
 namespace stretto::optim {
+
+// What a schedule sets for one step.
+struct StepRates {
+  double lr = 0;                        // times each parameter's own lr_factor
+  std::optional<double> momentum = {};  // momentum, or beta1 of the Adam family; unset: the optimizer's own
+};
 
 // How learning rate and momentum move over a run. Steps are optimizer steps, and their count is the optimizer's: a
 // schedule keeps only the state that does not follow from it. Implementations are in schedules/, one per file.

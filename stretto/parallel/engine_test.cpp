@@ -15,7 +15,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
-#include "stretto/optim/optim.h"
+#include "stretto/optim/optimizers.h"
 
 namespace stretto {
 namespace {

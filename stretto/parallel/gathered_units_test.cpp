@@ -10,7 +10,7 @@
 #include "stretto/nn/activation_checkpoint.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
-#include "stretto/optim/optim.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 
 namespace stretto {

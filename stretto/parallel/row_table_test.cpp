@@ -5,7 +5,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
-#include "stretto/optim/optim.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/parallel/engine.h"
 
 namespace stretto {

@@ -7,6 +7,7 @@
 #include "stretto/data/packing.h"
 #include "stretto/data/word_rows.h"
 #include "stretto/models/tagging.h"
+#include "stretto/nn/crf.h"
 #include "stretto/text/characters.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/utf8.h"

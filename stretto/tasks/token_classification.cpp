@@ -11,6 +11,7 @@
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
 #include "stretto/metrics/spans.h"
+#include "stretto/nn/crf.h"
 #include "stretto/tasks/new_tagger.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"

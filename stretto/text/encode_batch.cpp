@@ -1,6 +1,5 @@
-#include "stretto/text/encode_batch.h"
-
 #include "stretto/base/parallel.h"
+#include "stretto/text/tokenizer.h"
 
 namespace stretto::text {
 

@@ -7,7 +7,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/text/encode_batch.h"
 #include "stretto/text/golden_support.h"
 #include "stretto/text/utf8.h"
 

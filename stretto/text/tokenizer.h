@@ -94,4 +94,8 @@ class Tokenizer {
   std::unique_ptr<const TokenizerStages> stages_;
 };
 
+// Tokenizer::encode of each text, in order, on up to `threads` threads (0: all processors).
+std::vector<Encoding> encode_batch(const Tokenizer& tokenizer, std::span<const Input> texts,
+                                   const EncodeOptions& options = {}, int threads = 0);
+
 }  // namespace stretto::text

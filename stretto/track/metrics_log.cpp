@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "stretto/base/clock.h"
+#include "stretto/base/files.h"
 #include "stretto/base/json.h"
 #include "stretto/base/metric_value.h"
 

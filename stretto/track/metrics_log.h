@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "stretto/base/files.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/track/tracker.h"
 
 namespace stretto {

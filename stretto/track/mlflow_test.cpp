@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_writer.h"
+#include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "stretto/base/clock.h"
+#include "stretto/base/files.h"
 #include "stretto/base/process.h"
 #include "stretto/base/strings.h"
 #include "stretto/track/tfevents.h"

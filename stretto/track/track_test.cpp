@@ -8,6 +8,7 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/metrics_log.h"

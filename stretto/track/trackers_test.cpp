@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/track/csv_log.h"

@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/file_faults.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/json.h"

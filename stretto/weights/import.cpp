@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/stream_hash.h"
 #include "stretto/base/strings.h"

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "stretto/base/error.h"
+#include "stretto/base/file_writer.h"
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
 #include "stretto/checkpoint_format/manifest.h"

@@ -7,6 +7,7 @@
 
 #include "stretto/models/sequence_tagger/config.h"
 #include "stretto/models/text_model.h"
+#include "stretto/nn/crf.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/recurrent.h"
 

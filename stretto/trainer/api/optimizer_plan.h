@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "stretto/optim/optim.h"
+#include "stretto/optim/optimizer.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/parallel/parameter_group.h"
 
 namespace stretto {
