@@ -18,6 +18,9 @@ STEPS = {"AdamW 22.7 M": ("adamw_bench", [], "step_ms"), "AdamW, words by rows":
          "Lite overhead, 1 rank": ("lite_bench", [1], "overhead_us"), "Lite step, 2 ranks": ("lite_bench", [2], "lite_us")}
 
 
+SHARDED = ["zero1", "zero2", "fsdp"]
+
+
 def compare_programs(builds, rounds):
     for work, (program, arguments, name) in STEPS.items():
         values = {build: [] for build in builds}
@@ -29,27 +32,44 @@ def compare_programs(builds, rounds):
         measure.print_row(work, name.split("_")[-1], values[builds[0]], "the other build", values[builds[1]], False)
 
 
+def compare_start(builds, rounds):
+    start = measure.load_script("start")
+    with tempfile.TemporaryDirectory(prefix="against-bench-") as temporary:
+        recipe, _ = start.write_job(pathlib.Path(temporary))
+        values = {build: [] for build in builds}
+        for turn in range(rounds):
+            for build in builds:
+                output = pathlib.Path(temporary) / f"run-{turn}-{builds.index(build)}"
+                command = [build / "bin/stretto", "train", recipe, "-N", 2, "--set", f"output={output}"]
+                values[build].append(measure.seconds_until(command, "step 1/1"))
+        measure.print_row("first step, 2 ranks", "s", values[builds[0]], "the other build", values[builds[1]], False)
+
+
 def compare_training(builds, rounds, steps, only):
     train = measure.load_script("train")
     options = types.SimpleNamespace(encoder=measure.encoder(None), steps=steps, only=only)
+    works = [(case.name, case, []) for case in train.CASES]
+    works += [(f"{case.name} {strategy}", case, [f"training.strategy={strategy}"])
+              for case in train.CASES if case.ranks == 2 for strategy in SHARDED]
     with tempfile.TemporaryDirectory(prefix="against-bench-") as temporary:
         options.train = measure.training_file(pathlib.Path(temporary), options.encoder)
-        for case in train.CASES:
+        for name, case, settings in works:
             newer = case.shape == "bart-base" and not only  # the other build may not have the model
-            if newer or train.skipped(case, options) or (only and case.name not in only):
+            if newer or (only and name not in only) or (not only and train.skipped(case, options)):
                 continue
             values = {build: [] for build in builds}
             for turn in range(rounds):
                 for build in builds:
-                    folder = pathlib.Path(temporary) / f"{case.name}-{turn}-{builds.index(build)}"
+                    folder = pathlib.Path(temporary) / f"{name}-{turn}-{builds.index(build)}".replace(" ", "-")
                     folder.mkdir()
                     if case.shape:
                         (folder / "config.json").write_text(json.dumps(train.SHAPES[case.shape]))
                     options.stretto = build / "bin/stretto"
-                    values[build].append(train.stretto_turn(case, options, folder))
-            for place, (unit, higher) in enumerate([("samples/s", True), ("MB per rank", False)]):
+                    outcome, records = train.run_stretto(case, options, folder, settings)
+                    values[build].append((records[-1]["samples_per_second"], outcome.sum_pss_mb))
+            for place, (unit, higher) in enumerate([("samples/s", True), ("MB per host", False)]):
                 ours, others = ([value[place] for value in values[build]] for build in builds)
-                measure.print_row(case.name, unit, ours, "the other build", others, higher)
+                measure.print_row(name, unit, ours, "the other build", others, higher)
 
 
 def main():
@@ -57,12 +77,15 @@ def main():
     parser.add_argument("other", type=pathlib.Path, help="the other build folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60, help="training steps per turn")
-    parser.add_argument("--only", nargs="*", default=[], help="some of the training cases (bench/train/run.py --help)")
+    parser.add_argument("--only", nargs="*", default=[], help="some of the training cases of bench/train/run.py, \"start\", or a case of two ranks with a strategy: "
+                        "\"minilm-2-fp32 fsdp\"")
     options = parser.parse_args()
     measure.require_tools("taskset")
     builds = [measure.ROOT / "build/release", options.other.resolve()]
     if not options.only:
         compare_programs(builds, options.rounds)
+    if not options.only or "start" in options.only:
+        compare_start(builds, options.rounds)
     compare_training(builds, options.rounds, options.steps, options.only)
 
 
