@@ -93,8 +93,7 @@ function(stretto_layer name)
     endif()
     set_target_properties(${lib}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
       BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/stretto)
-    gtest_discover_tests(${lib}_test DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 LABELS ${name}
-      WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+    stretto_suite_tests(${lib}_test ${name} ${CMAKE_BINARY_DIR})
   endif()
 endfunction()
 

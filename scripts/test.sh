@@ -13,17 +13,23 @@ python3 - "$build/junit.xml" <<'PYTHON' || true
 import collections, re, sys
 import xml.etree.ElementTree as ElementTree
 
+# One CTest test is a suite of GoogleTest, one of its tests, or a script.
+google = re.compile(r"^\S+:\d+: Skipped\n(.*?)\n.*?^\[  SKIPPED \] (\S+) \(", re.MULTILINE | re.DOTALL)
+tests = 0
 skipped = collections.defaultdict(list)  # reason -> tests
 for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
-    if case.get("status") == "fail" or case.find("skipped") is None:
-        continue
     output = case.findtext("system-out") or ""
-    # GoogleTest writes "file:line: Skipped" and the reason below; other tests write "Skipped: reason".
-    reason = re.search(r"^(?:\S+:\d+: Skipped\n|Skipped: )(.*\S.*)$", output, re.MULTILINE)
-    skipped[reason[1].strip() if reason else case.find("skipped").get("message", "no reason given")].append(case.get("name"))
+    ran = re.search(r"^\[==========\] (\d+) tests? from \d+ test suites? ran", output, re.MULTILINE)
+    tests += int(ran[1]) if ran else 1
+    found = google.findall(output)
+    for reason, name in found:
+        skipped[reason.strip()].append(name)
+    if not found and case.get("status") != "fail" and case.find("skipped") is not None:
+        reason = re.search(r"^Skipped: (.*\S.*)$", output, re.MULTILINE)
+        skipped[reason[1] if reason else case.find("skipped").get("message", "no reason given")].append(case.get("name"))
 
 count = sum(map(len, skipped.values()))
-print(f"\n{count} test{'s' * (count != 1)} skipped{':' if count else ''}")
+print(f"\n{tests} tests, {count} of them skipped{':' if count else ''}")
 for reason, names in sorted(skipped.items()):
     print(f"  {len(names)} x {reason}")
     for name in names[:3]:

@@ -1,0 +1,10 @@
+# stretto_suite_tests(PROGRAM LABEL FOLDER): one CTest test per suite of a GoogleTest program, run in FOLDER. CMake's own
+# gtest_discover_tests makes one per test: a program that links libtorch then spends most of its time on loading it.
+# Suites are listed when CTest runs, as DISCOVERY_MODE PRE_TEST does, so that cross-built and unfinished builds work.
+function(stretto_suite_tests program label folder)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
+  file(GENERATE OUTPUT ${file} CONTENT "include(\"${PROJECT_SOURCE_DIR}/cmake/AddSuites.cmake\")
+stretto_add_suites(\"$<TARGET_FILE:${program}>\" \"${label}\" \"${folder}\")
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
