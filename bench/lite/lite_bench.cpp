@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "stretto/lite/lite.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/parallel/arena.h"
 
 // The overhead of Lite: microseconds per step of a model with one parameter, with Lite and with a bare loop that makes the same

@@ -7,6 +7,7 @@
 
 #include <torch/nn/modules/dropout.h>
 
+#include "stretto/comm/job.h"
 #include "stretto/stretto.h"
 
 // Helpers with the names that stretto uses internally (base/strings.h): with `using namespace stretto` their calls would be

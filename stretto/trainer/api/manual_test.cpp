@@ -2,6 +2,7 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
+#include "stretto/optim/optimizers.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/run/loop_fixture.h"

@@ -12,6 +12,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/optim/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
 
 namespace stretto {

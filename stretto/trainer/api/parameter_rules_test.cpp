@@ -12,6 +12,7 @@
 #include "stretto/data/samples.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
 

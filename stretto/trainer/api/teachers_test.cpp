@@ -9,6 +9,7 @@
 #include "stretto/checkpoint/load.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
 
 namespace stretto {

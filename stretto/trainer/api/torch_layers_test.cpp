@@ -10,6 +10,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/tensor/safetensors.h"
 #include "stretto/trainer/api/trainer.h"
 

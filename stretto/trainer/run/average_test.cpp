@@ -10,6 +10,7 @@
 #include "stretto/data/samples.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/trainer/api/trainer.h"
 
 // The exponential moving average of the weights: section ema of the recipe.

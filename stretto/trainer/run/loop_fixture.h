@@ -11,6 +11,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/records/summary.h"

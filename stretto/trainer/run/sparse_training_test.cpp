@@ -7,6 +7,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
+#include "stretto/optim_config/optimizers.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/api/trainer.h"
 
