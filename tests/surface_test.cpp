@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::Pair;
 
 // Lower it with each header that leaves; a header that programs need is worth raising it.
-constexpr size_t most_headers = 89;
+constexpr size_t most_headers = 90;
 
 // Our headers that `first` reaches, itself included, each with the header that was found to include it first. Paths are below `root`.
 std::map<std::string, std::string> reached(const fs::path& root, const std::string& first) {

@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/cluster/environment.h"
 #include "stretto/cluster/interfaces.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"

@@ -9,6 +9,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/cluster/environment.h"
 #include "stretto/cluster/interfaces.h"
 #include "stretto/cluster/rendezvous.h"
 #include "stretto/cluster/store_client.h"

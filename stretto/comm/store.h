@@ -3,9 +3,11 @@
 #include <chrono>
 #include <memory>
 
-#include "stretto/cluster/environment.h"
-
 namespace stretto {
+
+namespace cluster {
+struct RankInfo;
+}
 
 struct StoreHandle;
 

@@ -1,5 +1,4 @@
 #include "stretto/comm/store.h"
-#include "stretto/comm/store_handle.h"
 
 #include <future>
 #include <sstream>
@@ -12,7 +11,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/cluster/environment.h"
 #include "stretto/cluster/rendezvous.h"
+#include "stretto/comm/store_handle.h"
 
 // The store of ranks that no launcher of stretto's has started.
 namespace stretto {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "stretto/base/error.h"
+#include "stretto/cluster/environment.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/store.h"

@@ -61,8 +61,7 @@ int main(int argc, char** argv) {
   recipe.optimizer.as<stretto::optim::AdamwOptions>().lr = 0.1;
   recipe.track.progress = "off";
   recipe.checkpoint.monitor = "loss";
-  const cluster::RankInfo alone;
-  Group group("gloo", connect_store(alone, std::chrono::seconds(10)), 0, 1);
+  Group group("gloo", memory_store(), 0, 1);
   Line line;
   const Points points;
   const FitResult result = Trainer(recipe, group, at::kCPU).fit(line, points, &points);
