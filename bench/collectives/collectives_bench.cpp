@@ -6,10 +6,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/cluster/environment.h"
 #include "stretto/cluster/interfaces.h"
 #include "stretto/comm/group.h"
-#include "stretto/comm/store.h"
+#include "stretto/comm/job.h"
 #include "stretto/comm/store_handle.h"
 
 // collectives_bench ROUNDS: one rank, started by `stretto launch`. Times all_reduce of fp32 sums, alternately through shared

@@ -9,7 +9,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/cluster/interfaces.h"
-#include "stretto/comm/store.h"
 #include "stretto/tensor/vector_math.h"
 
 namespace stretto {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,11 @@ struct Job {
   at::Device device;
   std::unique_ptr<Group> group;
 };
+
+// The rendezvous store of this job, which cluster/rendezvous.h chooses: the launcher's, rank 0's or torchrun's; one in
+// memory for a rank alone. Where strangers can reach it, rank 0 logs one warning. Under stretto's launcher this rank's
+// collectives are recorded for it from here on. Throws DistributedError.
+std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout);
 
 // The device of a rank. `wanted` is the value of `setting`: "cpu"; "cuda", which is cuda:<local rank>; or "auto": that GPU
 // where the host has one for each of its ranks (`gpus`), else the CPU. Throws ConfigError, which begins with `setting`, for

@@ -9,11 +9,11 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
-#include "stretto/cluster/environment.h"
 #include "stretto/cluster/interfaces.h"
 #include "stretto/cluster/rendezvous.h"
 #include "stretto/cluster/store_client.h"
 #include "stretto/cluster/store_server.h"
+#include "stretto/comm/job.h"
 #include "stretto/comm/store_handle.h"
 
 namespace stretto {

@@ -11,8 +11,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/cluster/environment.h"
 #include "stretto/cluster/rendezvous.h"
+#include "stretto/comm/job.h"
 #include "stretto/comm/store_handle.h"
 
 // The store of ranks that no launcher of stretto's has started.

@@ -5,10 +5,9 @@
 #include <thread>
 
 #include "stretto/base/error.h"
-#include "stretto/cluster/environment.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/group.h"
-#include "stretto/comm/store.h"
+#include "stretto/comm/job.h"
 
 namespace {
 
