@@ -1,4 +1,5 @@
-# Read by CTest, see SuiteTests.cmake. The list of suites is kept in PROGRAM.suites until PROGRAM is built again.
+# Read by CTest, see SuiteTests.cmake. PROGRAM.suites keeps the list of suites until PROGRAM is built again.
+# A program whose suites cannot be listed is one failing test.
 function(stretto_add_suites program label folder)
   get_filename_component(name "${program}" NAME)
   if(NOT EXISTS "${program}")
@@ -9,10 +10,12 @@ function(stretto_add_suites program label folder)
   if(NOT EXISTS "${list}" OR "${program}" IS_NEWER_THAN "${list}")
     execute_process(COMMAND "${program}" --gtest_list_tests OUTPUT_VARIABLE output ERROR_VARIABLE error
       RESULT_VARIABLE result WORKING_DIRECTORY "${folder}")
-    if(NOT result EQUAL 0)
-      message(FATAL_ERROR "${program} --gtest_list_tests failed (${result}):\n${output}${error}")
-    endif()
     string(REGEX MATCHALL "\n[A-Za-z0-9_/]+\\." suites "\n${output}")
+    if(NOT result EQUAL 0 OR NOT suites)
+      message("${program} --gtest_list_tests lists no suites (${result}):\n${output}${error}")
+      add_test(${name}_HAS_NO_SUITES ${name}_HAS_NO_SUITES)
+      return()
+    endif()
     list(TRANSFORM suites STRIP)
     list(TRANSFORM suites REPLACE "\\.$" "")
     file(WRITE "${list}" "${suites}")
@@ -20,6 +23,7 @@ function(stretto_add_suites program label folder)
   file(READ "${list}" suites)
   foreach(suite IN LISTS suites)
     add_test("${name}.${suite}" "${program}" "--gtest_filter=${suite}.*")
-    set_tests_properties("${name}.${suite}" PROPERTIES LABELS "${label}" TIMEOUT 600 WORKING_DIRECTORY "${folder}")
+    set_tests_properties("${name}.${suite}" PROPERTIES LABELS "${label}" TIMEOUT 600
+      WORKING_DIRECTORY "${folder}")
   endforeach()
 endfunction()

@@ -7,7 +7,7 @@ shift
 
 status=0
 ctest --test-dir "$build" -j "${JOBS:-2}" --output-on-failure --no-tests=error --timeout 600 \
-  --test-output-size-passed 65536 --output-junit junit.xml "$@" 2>&1 | tee "$build/ctest.log" || status=${PIPESTATUS[0]}
+  --test-output-size-passed 1048576 --output-junit junit.xml "$@" 2>&1 | tee "$build/ctest.log" || status=${PIPESTATUS[0]}
 
 python3 - "$build/junit.xml" <<'PYTHON' || true
 import collections, re, sys
@@ -19,14 +19,15 @@ tests = 0
 skipped = collections.defaultdict(list)  # reason -> tests
 for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
     output = case.findtext("system-out") or ""
-    ran = re.search(r"^\[==========\] (\d+) tests? from \d+ test suites? ran", output, re.MULTILINE)
-    tests += int(ran[1]) if ran else 1
+    running = re.search(r"^\[==========\] Running (\d+) tests?", output, re.MULTILINE)
+    tests += int(running[1]) if running else 1
     found = google.findall(output)
     for reason, name in found:
         skipped[reason.strip()].append(name)
     if not found and case.get("status") != "fail" and case.find("skipped") is not None:
         reason = re.search(r"^Skipped: (.*\S.*)$", output, re.MULTILINE)
-        skipped[reason[1] if reason else case.find("skipped").get("message", "no reason given")].append(case.get("name"))
+        why = reason[1] if reason else case.find("skipped").get("message", "no reason given")
+        skipped[why].append(case.get("name"))
 
 count = sum(map(len, skipped.values()))
 print(f"\n{tests} tests, {count} of them skipped{':' if count else ''}")
