@@ -77,8 +77,8 @@ def main():
     parser.add_argument("other", type=pathlib.Path, help="the other build folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60, help="training steps per turn")
-    parser.add_argument("--only", nargs="*", default=[], help="some of the training cases of bench/train/run.py, \"start\", or a case of two ranks with a strategy: "
-                        "\"minilm-2-fp32 fsdp\"")
+    parser.add_argument("--only", nargs="*", default=[], help="some of the training cases of bench/train/run.py, \"start\", or a case of two ranks "
+                        "with a strategy: \"minilm-2-fp32 fsdp\"")
     options = parser.parse_args()
     measure.require_tools("taskset")
     builds = [measure.ROOT / "build/release", options.other.resolve()]
