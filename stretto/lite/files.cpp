@@ -8,16 +8,10 @@
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/lite/session.h"
 #include "stretto/lite/torch_state.h"
-#include "stretto/parallel/replicas.h"
 
 // Checkpoints and tensor files of a Lite program.
 namespace stretto {
 namespace {
-
-// "model" for the first, "model1" for the second: a program with one model names its tensors as `stretto train` does.
-std::string numbered(const char* what, size_t number) {
-  return number == 0 ? what : fmt::format("{}{}", what, number);
-}
 
 void add_schedulers(State& state, const std::vector<torch::optim::LRScheduler*>& schedulers) {
   if (schedulers.empty()) return;
@@ -41,27 +35,9 @@ void resume_schedulers(const State& state, const std::vector<torch::optim::LRSch
 
 State Lite::state(const std::set<std::string>* stored, int random_writers) {
   State state;
-  for (lite::Model& model : session_->models) {
-    const std::string prefix = numbered("model", model.number());
-    if (Engine* engine = model.engine()) {
-      engine->add_model_state(state, prefix);
-      continue;
-    }
-    model.synchronise_buffers();
-    for (const NamedTensorList* tensors : {&model.tensors().frozen, &model.tensors().buffers}) {
-      for (const auto& [name, tensor] : *tensors)
-        state.tensors.push_back(whole_entry(prefix + "." + name, tensor.sizes().vec(), tensor.detach()));
-    }
-  }
+  for (lite::Model& model : session_->models) model.add_state(state);
   for (size_t i = 0; i < session_->optimizers.size(); ++i)
-    session_->optimizers[i]->add_state(state, numbered("optimizer", i), stored);
-  for (const lite::Model& model : session_->models) {
-    if (model.engine() != nullptr) model.engine()->leave_copies_to_first(state);
-  }
-  const auto is_sharded = [](const lite::Model& model) {
-    return model.engine() != nullptr && model.engine()->arena().shards().size() > 1;
-  };
-  if (std::ranges::any_of(session_->models, is_sharded)) add_entries_of_others(group(), state);
+    session_->optimizers[i]->add_state(state, lite::numbered("optimizer", i), stored);
   session_->random.add_state(state, global_rank(), random_writers);
   if (session_->products) session_->products->add_state(state);
   return state;
@@ -69,9 +45,7 @@ State Lite::state(const std::set<std::string>* stored, int random_writers) {
 
 std::filesystem::path Lite::save(const std::filesystem::path& folder, const SaveOptions& options) {
   session_->agreement.meet({.act = lite::Act::save, .number = options.step});
-  for (lite::Model& model : session_->models) {
-    if (model.engine() != nullptr) model.engine()->compare_replicas();
-  }
+  for (lite::Model& model : session_->models) model.compare_replicas();
   auto& writer = session_->writers[folder];
   if (!writer) {
     writer = std::make_unique<checkpoint::Writer>(
@@ -109,12 +83,9 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   const std::set<std::string> stored = checkpoint::tensor_names(manifest);
   State table = state(&stored, RandomState::writers(stored));
   checkpoint::load(readable.path(), table);
-  for (lite::Model& model : session_->models) {
-    if (model.engine() == nullptr) continue;
-    model.engine()->resume_model();
-    model.zero_grad();  // they belong to the weights before loading
-  }
-  for (size_t i = 0; i < session_->optimizers.size(); ++i) session_->optimizers[i]->resume(table, numbered("optimizer", i));
+  for (lite::Model& model : session_->models) model.resume(table);
+  for (size_t i = 0; i < session_->optimizers.size(); ++i)
+    session_->optimizers[i]->resume(table, lite::numbered("optimizer", i));
   resume_schedulers(table, session_->schedulers);
   session_->random.resume(global_rank());
   if (session_->products) session_->products->resume(table);

@@ -14,6 +14,7 @@
 #include "stretto/lite/session.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
+#include "stretto/parallel/data_parallel.h"
 
 namespace stretto {
 namespace {
@@ -33,8 +34,7 @@ int64_t shape_checksum(const torch::nn::Module& module) {
 lite::Session::Session(const LiteOptions& options)
     : settings(check(options)),
       job((start_or_join(options), join_job(settings.device, "Lite: accelerator"))),
-      mesh(*job.group,
-           data_parallel_shape(*job.group, find_sharding(settings.strategy), settings.dp_shard)),
+      mesh(*job.group, data_parallel_shape(*job.group, find_sharding(settings.strategy), settings.dp_shard)),
       agreement(mesh.world()),
       loop(mesh.group("dp"), agreement, job.device) {}
 
@@ -106,7 +106,8 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
   const Precision precision = bf16 && !copies ? Precision::fp32 : session_->settings.precision;
   lite::Model& model = session_->models.emplace_back(
-      static_cast<size_t>(number), movable, DataParallel(session_->mesh, find_sharding(session_->settings.strategy)),
+      static_cast<size_t>(number), movable,
+      DataParallel(session_->mesh, find_sharding(session_->settings.strategy)),
       lite::ModelOptions{.engine = {.strategy = session_->settings.strategy,
                                     .precision = precision,
                                     .bucket_bytes = session_->settings.bucket_bytes,
@@ -120,12 +121,14 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
 
   std::string compute(name_of(session_->settings.precision));
   if (bf16) compute += copies ? " (a copy of the parameters)" : " (autocast)";
-  if (bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16()) compute += " on a CPU without bf16 instructions";
+  if (bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16())
+    compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));
   if (world_size() > 1 && has_torch_dropout(module))
     log::info(
         "dropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size");
-  if (!session_->products && session_->job.device.is_cpu() && !layers.own.empty()) choose_matmul_libraries(module, precision);
+  if (!session_->products && session_->job.device.is_cpu() && !layers.own.empty())
+    choose_matmul_libraries(module, precision);
   return model;
 }
 
@@ -147,6 +150,7 @@ lite::Model& Lite::find(const torch::nn::Module& module) {
 
 LiteOptimizer Lite::add_optimizer(lite::Model& model) {
   model.engine("setup");
+  model.set_optimizer_number(session_->optimizers.size());
   session_->optimizers.push_back(lite::engine_optimizer(model));
   return LiteOptimizer(*session_->optimizers.back());
 }
@@ -197,11 +201,13 @@ double Lite::backward(const Loss& loss, bool keep_graph) {
 }
 
 double Lite::run_backward(const Tensor& loss, double weight, std::optional<double> count, bool keep_graph) {
-  if (session_->models.empty()) throw Error("backward: no model was set up; call setup(model, optimizer) first");
+  if (session_->models.empty())
+    throw Error("backward: no model was set up; call setup(model, optimizer) first");
   if (!loss.defined() || loss.numel() != 1) {
     throw ShapeError("backward: the loss is {}; expected a single element: take its mean", describe(loss));
   }
-  if (session_->loop.autocast_dtype() && !autocast_was_used_ && !at::autocast::is_autocast_enabled(device().type())) {
+  if (session_->loop.autocast_dtype() && !autocast_was_used_ &&
+      !at::autocast::is_autocast_enabled(device().type())) {
     throw Error(
         "backward: precision is bf16, but the forward ran without autocast; loop over lite.setup(loader), or hold `auto guard = lite.autocast();` around the forward");
   }
@@ -275,14 +281,15 @@ void Lite::check_other_leaves(const std::vector<Tensor>& leaves) {
 double Lite::clip(lite::Model& model, const ClipOptions& options) {
   Engine& engine = model.engine("clip_gradients");
   model.require_gradients("clip_gradients");
-  const double norm = engine.gradient_norm();
+  GradientView gradients = engine.gradients();
+  const double norm = gradients.norm();
   if (!std::isfinite(norm)) {
     throw Error(
         "clip_gradients: the gradient of {} is not finite: lower the learning rate, or inspect the batch",
-        engine.first_nonfinite());
+        gradients.first_nonfinite());
   }
-  if (const double scale = clip_scale(norm, options.max_norm); scale != 1) engine.scale_gradients(scale);
-  if (options.clip_val > 0) engine.clamp_gradients(options.clip_val);
+  if (const double scale = clip_scale(norm, options.max_norm); scale != 1) gradients.scale(scale);
+  if (options.clip_val > 0) gradients.clamp(options.clip_val);
   return norm;
 }
 

@@ -1,10 +1,10 @@
 #include "stretto/lite/model.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "stretto/base/error.h"
-#include "stretto/base/hash.h"
+#include "stretto/base/strings.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/replicas.h"
 
 namespace stretto::lite {
@@ -25,13 +25,18 @@ void require_dtype(const ModuleTensors& tensors, Precision precision) {
 
 }  // namespace
 
+std::string numbered(const char* what, size_t number) {
+  return number == 0 ? what : fmt::format("{}{}", what, number);
+}
+
 Model::Model(size_t number, torch::nn::Module& module, const DataParallel& ranks, const ModelOptions& options,
              std::unique_ptr<optim::Optimizer> optimizer)
     : number_(number),
       module_(module),
       kept_(module.weak_from_this().lock()),
       group_(ranks.all),
-      options_(options) {
+      options_(options),
+      names_{.model = numbered("model", number), .optimizer = ""} {
   ModuleTensors tensors = collect_tensors(module);
   require_dtype(tensors, options.engine.precision);
   if (tensors.trainable.empty()) {
@@ -41,12 +46,33 @@ Model::Model(size_t number, torch::nn::Module& module, const DataParallel& ranks
     return;
   }
   engine_ = std::make_unique<Engine>(module, ranks, options.engine, std::move(optimizer));
-  used_.resize(engine_->arena().parameters().size(), 0);
+  used_.resize(engine_->facts().tensors.trainable.size(), 0);
 }
 
 Engine& Model::engine(const std::string& what) const {
   if (engine_) return *engine_;
   throw ConfigError("{}: model {} has no trainable parameters", what, number_);
+}
+
+void Model::set_optimizer_number(size_t number) { names_.optimizer = numbered("optimizer", number); }
+
+void Model::add_state(State& state) {
+  if (engine_) return engine_->add_state(state, names_);
+  synchronise_buffers();
+  for (const NamedTensorList* tensors : {&frozen_.frozen, &frozen_.buffers}) {
+    for (const auto& [name, tensor] : *tensors)
+      state.tensors.push_back(whole_entry(names_.model + "." + name, tensor.sizes().vec(), tensor.detach()));
+  }
+}
+
+void Model::resume(const State& state) {
+  if (!engine_) return;
+  engine_->resume(state, names_);
+  zero_grad();
+}
+
+void Model::compare_replicas() {
+  if (engine_) engine_->compare_replicas();
 }
 
 void Model::synchronise_buffers() {
@@ -56,26 +82,26 @@ void Model::synchronise_buffers() {
 
 std::string Model::describe(const std::string& compute) const {
   const std::string title = fmt::format("model {}", number_);
-  if (engine_) return engine_->describe(title, compute);
+  if (engine_) return stretto::describe(engine_->facts(), title, compute);
   return fmt::format("{:<11}no trainable parameters; {} frozen tensors, {} buffers", title,
                      frozen_.frozen.size(), frozen_.buffers.size());
 }
 
 void Model::abort_backward() {
-  engine_->reducer().abort_backward();
+  pass_.reset();
   gradients_were_zeroed();
 }
 
 bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   if (!engine_) return false;
-  uses_ = engine_->reducer().count_uses(loss, &others);
+  uses_ = engine_->uses(loss, &others);
   if (std::ranges::none_of(uses_, [](int uses) { return uses > 0; })) return false;
-  if (window_.open && fingerprint() != window_.fingerprint) {
+  if (window_.open && engine_->weights().fingerprint() != window_.fingerprint) {
     throw Error(
         "backward: the parameters of model {} were changed after its last backward under no_backward_sync, so ranks may have diverged; run the last backward before a step outside of no_backward_sync, and call zero_grad() of Lite's optimizer before any other change",
         number_);
   }
-  const size_t dropped = engine_->arena().rebind_dropped_gradients();
+  const size_t dropped = engine_->gradients().restore_dropped();
   if (dropped == used_.size()) {  // by zero_grad() of the module or of torch's optimizer
     window_ = {};
     reduced_ = false;
@@ -86,29 +112,21 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
   return true;
 }
 
-void Model::end_backward(bool synchronises) {
-  engine_->reducer().end_backward();
-  if (!synchronises) window_.fingerprint = fingerprint();
+bool Model::holds(const Tensor& tensor) const {
+  return engine_ && std::ranges::any_of(tensors().trainable, [&](const NamedParameter& parameter) {
+           return parameter.tensor.is_same(tensor);
+         });
 }
 
-// Hash of two elements of each parameter on CPU, of which a step changes some. Torch's optimizers leave no other trace.
-uint64_t Model::fingerprint() const {
-  if (!engine_->arena().buffers().master.device().is_cpu()) return 0;
-  if (engine_->arena().parameters_are_sharded()) {  // their values have no address between passes
-    const Tensor& owned = engine_->arena().parameter_values();
-    return checksum(owned.slice(0, 0, owned.numel(), std::max<int64_t>(1, owned.numel() / 4096)));
-  }
-  std::vector<uint16_t> elements;
-  for (const auto& parameter : engine_->arena().parameters()) {
-    const auto bytes = static_cast<size_t>(parameter.info.tensor.nbytes());
-    if (bytes == 0) continue;
-    const size_t middle = bytes / 4 * 2;
-    const auto* data = static_cast<const char*>(parameter.data);
-    elements.resize(elements.size() + 2);
-    std::memcpy(&elements.end()[-2], data, sizeof(uint16_t));
-    std::memcpy(&elements.end()[-1], data + std::min(middle, bytes - 2), sizeof(uint16_t));
-  }
-  return hash64({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(uint16_t)});
+void Model::begin_backward(bool synchronises) {
+  pass_.emplace(engine_->open(std::move(uses_), synchronises ? Reduce::last : Reduce::never));
+}
+
+void Model::end_backward(bool synchronises) {
+  pass_->close();
+  pass_.reset();
+  // Torch's optimizers leave no other trace of a step.
+  if (!synchronises) window_.fingerprint = engine_->weights().fingerprint();
 }
 
 void Model::extend_window(std::optional<double> count) {
@@ -117,8 +135,8 @@ void Model::extend_window(std::optional<double> count) {
         "backward: a mean (Tensor) and a sum with its count (Loss) cannot be accumulated into the same gradients; pass the same kind of loss to every backward of a step");
   }
   if (reduced_) {
-    held_ = engine_->gradients().clone();
-    engine_->gradients().zero_();
+    held_ = engine_->gradients().held().clone();
+    engine_->gradients().held().zero_();
     reduced_ = false;
   }
   window_.open = true;
@@ -127,8 +145,8 @@ void Model::extend_window(std::optional<double> count) {
 
 void Model::finish(double count, bool has_unused, double loss) {
   last_loss_ = loss;
-  engine_->finish_reduction();
-  Tensor grad = engine_->gradients();
+  engine_->finish();
+  Tensor grad = engine_->gradients().held();
   if (window_.count) {
     if (count <= 0) {
       throw DataError("backward: the losses of all ranks count {} samples; expected more than 0", count);
@@ -146,13 +164,13 @@ void Model::finish(double count, bool has_unused, double loss) {
 void Model::drop_unused() {
   Tensor used = at::from_blob(used_.data(), {static_cast<int64_t>(used_.size())}, at::kByte).clone();
   if (group_.size() > 1) {
-    used = used.to(engine_->arena().buffers().grad.device());
+    used = used.to(group_.device());
     group_.all_reduce(used, ReduceOp::max).wait();
     used = used.to(at::kCPU);
   }
   for (size_t i = 0; i < used_.size(); ++i) {
     if (used.const_data_ptr<uint8_t>()[i] != 0) continue;
-    Tensor parameter = engine_->arena().parameters()[i].info.tensor;
+    Tensor parameter = tensors().trainable[i].tensor;
     parameter.mutable_grad() = Tensor();
   }
 }
@@ -162,17 +180,15 @@ bool Model::has_unused() const {
 }
 
 void Model::zero_grad() {
-  engine_->arena().rebind_dropped_gradients();
-  engine_->zero_gradients();
+  engine_->gradients().restore_dropped();
+  engine_->gradients().clear();
   gradients_were_zeroed();
 }
 
 void Model::zero_grad(const std::set<size_t>& parameters) {
-  engine_->arena().rebind_dropped_gradients();
-  for (const size_t index : parameters) {
-    engine_->reducer().zero_gradient(index);
-    used_[index] = 0;
-  }
+  engine_->gradients().restore_dropped();
+  engine_->gradients().clear([&](size_t parameter) { return parameters.contains(parameter); });
+  for (const size_t parameter : parameters) used_[parameter] = 0;
 }
 
 void Model::gradients_were_zeroed() {

@@ -12,6 +12,10 @@
 
 namespace stretto::lite {
 
+// The name of the state of a model or optimizer: "model" for the first, "model1" for the second. A program with one model names
+// its tensors as `stretto train` does.
+std::string numbered(const char* what, size_t number);
+
 struct ModelOptions {
   EngineOptions engine;
   bool skips_unused = false;  // its optimizers skip parameters without a gradient (torch::optim)
@@ -27,12 +31,14 @@ class Model {
         std::unique_ptr<optim::Optimizer> optimizer);
 
   size_t number() const { return number_; }
+  // The number of the engine's optimizer among those of the program, by which its state is named.
+  void set_optimizer_number(size_t number);
   const torch::nn::Module& module() const { return module_; }
   // Throws ConfigError, prefixed with `what`, if the model has no trainable parameters.
   Engine& engine(const std::string& what) const;
   Engine* engine() const { return engine_.get(); }  // null without trainable parameters
-  const ModuleTensors& tensors() const { return engine_ ? engine_->tensors() : frozen_; }
-  bool holds(const Tensor& tensor) const { return engine_ && engine_->reducer().holds(tensor); }
+  const ModuleTensors& tensors() const { return engine_ ? engine_->facts().tensors : frozen_; }
+  bool holds(const Tensor& tensor) const;  // as a trainable parameter
 
   // --- one backward, in this order
 
@@ -42,9 +48,7 @@ class Model {
   // Accumulates the next gradients with those since the last synchronising backward. `count`: the divisor of a loss
   // that is a sum; nullopt for a mean.
   void extend_window(std::optional<double> count);
-  void begin_backward(bool synchronises) {
-    engine_->reducer().begin_backward(std::move(uses_), synchronises);
-  }
+  void begin_backward(bool synchronises);
   void end_backward(bool synchronises);
   void abort_backward();  // after an exception: zeroes the gradients
   // After a synchronising backward. `count`: the divisor of the sums, over all ranks; `loss`: the global mean.
@@ -59,7 +63,7 @@ class Model {
   bool is_clean() const { return !window_.open && !reduced_; }  // gradients are zeros
   double last_loss() const { return last_loss_; }
   void zero_grad();
-  void zero_grad(const std::set<size_t>& parameters);  // by index in the arena
+  void zero_grad(const std::set<size_t>& parameters);  // by index in tensors().trainable
   // Throws if there are no gradients, or if they are not reduced yet.
   void require_gradients(const std::string& what) const;
   void gradients_were_zeroed();  // by an optimizer
@@ -67,7 +71,11 @@ class Model {
   // The lines printed at setup; `compute` names the compute dtype.
   std::string describe(const std::string& compute) const;
 
-  // --- buffers, also without trainable parameters
+  // --- state, also without trainable parameters
+
+  void add_state(State& state);     // Engine::add_state()
+  void resume(const State& state);  // Engine::resume(); zeroes the gradients, which belong to earlier weights
+  void compare_replicas();          // Engine::compare_replicas()
 
   bool buffers_changed() const { return engine_ && engine_->buffers_changed(); }
   void synchronise_buffers();  // broadcasts rank 0's
@@ -78,7 +86,6 @@ class Model {
     std::optional<double> count;  // of sums; nullopt for means
     uint64_t fingerprint = 0;     // of the parameters after its last backward
   };
-  uint64_t fingerprint() const;
   void drop_unused();
 
   size_t number_;
@@ -86,9 +93,11 @@ class Model {
   std::shared_ptr<torch::nn::Module> kept_;  // keeps module_ alive if a shared_ptr owns it
   Group& group_;
   ModelOptions options_;
+  StateNames names_;
   ModuleTensors frozen_;  // where there is no engine
   std::unique_ptr<Engine> engine_;
-  std::vector<int> uses_;      // per parameter, by the current loss
+  GradientUses uses_;  // by the current loss
+  std::optional<Backward> pass_;
   std::vector<uint8_t> used_;  // since gradients were last zeroed
   Window window_;
   bool reduced_ = false;  // the buffer holds a gradient that is the same on all ranks

@@ -14,29 +14,29 @@ namespace {
 class EngineOptimizer : public OptimizerBackend {
  public:
   explicit EngineOptimizer(Model& model)
-      : model_(model), engine_(*model.engine()), lr_(engine_.optimizer()->base_rates().lr) {}
+      : model_(model), engine_(*model.engine()), lr_(engine_.facts().base_rates.lr) {}
 
   void zero_grad() override {
     if (!model_.is_clean()) model_.zero_grad();
   }
   void step() override {
-    model_.require_gradients(engine_.optimizer()->name() + ": step");
-    engine_.step({.lr = lr_}, /*grad_scale=*/1);
+    model_.require_gradients(engine_.facts().optimizer + ": step");
+    engine_.step({.rates = {.lr = lr_}});
     model_.gradients_were_zeroed();
     forget_casts();
   }
   Tensor step(const std::function<Tensor()>& closure) override {
     const Tensor loss = closure();
-    if (!engine_.optimizer()->reevaluates()) {
+    if (!engine_.facts().reevaluates) {
       step();
       return loss;
     }
-    engine_.step({.lr = lr_}, evaluation(), [&] {
-      model_.gradients_were_zeroed();
-      forget_casts();  // the optimizer has changed the parameters
-      closure();
-      return evaluation();
-    });
+    engine_.step({.rates = {.lr = lr_}, .loss = evaluation().loss, .again = [&] {
+                    model_.gradients_were_zeroed();
+                    forget_casts();  // the optimizer has changed the parameters
+                    closure();
+                    return evaluation();
+                  }});
     model_.gradients_were_zeroed();
     forget_casts();
     return loss;
@@ -45,22 +45,21 @@ class EngineOptimizer : public OptimizerBackend {
   void set_lr(double lr) override { lr_ = lr; }
   std::vector<torch::optim::OptimizerParamGroup>& param_groups() override {
     throw Error("{}: stretto's optimizers have no param_groups; use set_lr() to set the learning rate",
-                engine_.optimizer()->name());
+                engine_.facts().optimizer);
   }
 
+  // The rest is the engine's.
   void add_state(State& state, const std::string& prefix, const Names*) override {
-    engine_.optimizer()->add_state(state, prefix);
     state.scalars[prefix]["lr"] = lr_;
   }
   void resume(const State& state, const std::string& prefix) override {
-    engine_.optimizer()->resume(state, prefix);
     state.scalar(prefix).at("lr").get_to(lr_);
   }
 
  private:
   // Of the closure that has just been called.
   optim::Evaluation evaluation() const {
-    model_.require_gradients(engine_.optimizer()->name() + ": step");
+    model_.require_gradients(engine_.facts().optimizer + ": step");
     return {.loss = model_.last_loss(), .grad_scale = 1};
   }
 
@@ -72,10 +71,9 @@ class EngineOptimizer : public OptimizerBackend {
 class TorchOptimizer : public OptimizerBackend {
  public:
   TorchOptimizer(Model& model, std::shared_ptr<torch::optim::Optimizer> optimizer)
-      : model_(model), arena_(model.engine()->arena()), optimizer_(std::move(optimizer)) {
+      : model_(model), optimizer_(std::move(optimizer)) {
     std::map<const void*, size_t> places;
-    for (size_t i = 0; i < arena_.parameters().size(); ++i)
-      places[arena_.parameters()[i].info.tensor.unsafeGetTensorImpl()] = i;
+    for (size_t i = 0; i < parameters().size(); ++i) places[parameters()[i].tensor.unsafeGetTensorImpl()] = i;
     for (const auto& group : optimizer_->param_groups()) {
       for (const Tensor& parameter : group.params()) {
         if (!parameter.requires_grad()) continue;
@@ -91,7 +89,7 @@ class TorchOptimizer : public OptimizerBackend {
   }
 
   void zero_grad() override {
-    mine_.size() == arena_.parameters().size() ? model_.zero_grad() : model_.zero_grad(mine_);
+    mine_.size() == parameters().size() ? model_.zero_grad() : model_.zero_grad(mine_);
   }
   void step() override {
     model_.require_gradients("step");
@@ -115,17 +113,18 @@ class TorchOptimizer : public OptimizerBackend {
     return optimizer_->param_groups();
   }
   void add_state(State& state, const std::string& prefix, const Names* stored) override {
-    add_torch_state(*optimizer_, arena_, state, prefix, stored);
+    add_torch_state(*optimizer_, parameters(), state, prefix, stored);
   }
   void resume(const State& state, const std::string& prefix) override {
-    resume_torch_state(*optimizer_, arena_, state, prefix);
+    resume_torch_state(*optimizer_, parameters(), state, prefix);
   }
 
  private:
+  const std::vector<NamedParameter>& parameters() const { return model_.tensors().trainable; }
+
   Model& model_;
-  const Arena& arena_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  std::set<size_t> mine_;  // the parameters it steps, by their index in the arena
+  std::set<size_t> mine_;  // the parameters it steps, by their index in parameters()
 };
 
 }  // namespace

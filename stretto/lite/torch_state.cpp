@@ -71,14 +71,14 @@ struct SchedulerCounter : torch::optim::LRScheduler {
 
 unsigned& scheduler_steps(torch::optim::LRScheduler& scheduler) { return SchedulerCounter::of(scheduler); }
 
-void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, State& state,
-                     const std::string& prefix, const std::set<std::string>* stored) {
+void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
+                     State& state, const std::string& prefix, const std::set<std::string>* stored) {
   make_state(optimizer);  // throws early if it is not supported
   nlohmann::json steps = nlohmann::json::object();
-  for (const auto& parameter : arena.parameters()) {
-    const Tensor& tensor = parameter.info.tensor;
+  for (const auto& parameter : parameters) {
+    const Tensor& tensor = parameter.tensor;
     const auto name = [&](const char* field) {
-      return fmt::format("{}.{}.{}", prefix, field, parameter.info.name);
+      return fmt::format("{}.{}.{}", prefix, field, parameter.name);
     };
     auto& mine = optimizer.state()[tensor.unsafeGetTensorImpl()];
     const bool fresh = mine == nullptr;
@@ -98,7 +98,7 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, Sta
     if (!is_used) {  // torch creates it with the parameter's first gradient
       optimizer.state().erase(tensor.unsafeGetTensorImpl());
     } else if (all.step != nullptr) {
-      steps[parameter.info.name] = *all.step;
+      steps[parameter.name] = *all.step;
     }
   }
   nlohmann::json rates = nlohmann::json::array();
@@ -106,13 +106,13 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, Sta
   state.scalars[prefix] = {{"steps", steps}, {"lr", rates}};
 }
 
-void resume_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, const State& state,
-                        const std::string& prefix) {
+void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
+                        const State& state, const std::string& prefix) {
   const nlohmann::json& mine = state.scalar(prefix);
-  for (const auto& parameter : arena.parameters()) {
-    const auto found = optimizer.state().find(parameter.info.tensor.unsafeGetTensorImpl());
+  for (const auto& parameter : parameters) {
+    const auto found = optimizer.state().find(parameter.tensor.unsafeGetTensorImpl());
     if (found == optimizer.state().end()) continue;
-    if (int64_t* step = fields(*found->second).step) *step = mine.at("steps").at(parameter.info.name);
+    if (int64_t* step = fields(*found->second).step) *step = mine.at("steps").at(parameter.name);
   }
   size_t index = 0;
   for (auto& group : optimizer.param_groups()) group.options().set_lr(mine.at("lr").at(index++));

@@ -6,7 +6,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
-#include "stretto/parallel/arena.h"
+#include "stretto/parallel/parameters.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto::lite {
@@ -14,12 +14,12 @@ namespace stretto::lite {
 // The state of torch's optimizers as entries "<prefix>.<tensor>.<parameter>" of the state table, with steps and
 // learning rates in the scalars. `stored`: names in the checkpoint to be loaded, for which memory is allocated; null
 // for saving. Throws ConfigError for an optimizer whose state is not supported (LBFGS, a user-defined class).
-void add_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, State& state,
-                     const std::string& prefix, const std::set<std::string>* stored);
+void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
+                     State& state, const std::string& prefix, const std::set<std::string>* stored);
 
 // Reads the scalars back, after the tensors were loaded.
-void resume_torch_state(torch::optim::Optimizer& optimizer, const Arena& arena, const State& state,
-                        const std::string& prefix);
+void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
+                        const State& state, const std::string& prefix);
 
 // The number of steps that one of torch's schedulers has counted, which is its whole state: learning rates are the
 // optimizer's.

@@ -82,6 +82,7 @@ void Optimizer::add_state(State& state, const std::string& prefix) const {
   for (const ParameterPiece& piece : pieces_) add_piece_state(state, prefix, piece);
   state.scalars[prefix] = {{"type", name()}, {"steps", steps_done_}};
   add_scalars(state.scalars[prefix]);
+  add_parts(state, prefix);
 }
 
 void Optimizer::resume(const State& state, const std::string& prefix) {
@@ -93,6 +94,7 @@ void Optimizer::resume(const State& state, const std::string& prefix) {
   mine.at("steps").get_to(steps_done_);
   read_scalars(mine);
   on_resume();
+  resume_parts(state, prefix);
 }
 
 }  // namespace stretto::optim

@@ -117,6 +117,9 @@ class Optimizer {
   virtual void read_scalars(const nlohmann::json& /*scalars*/) {}
   // After the state has been written from outside.
   virtual void on_resume() {}
+  // The state of the optimizers that this one is made of, if it is.
+  virtual void add_parts(State& /*state*/, const std::string& /*prefix*/) const {}
+  virtual void resume_parts(const State& /*state*/, const std::string& /*prefix*/) {}
 
   const Buffers& buffers() const { return buffers_; }
   const std::vector<ParameterPiece>& pieces() const { return pieces_; }

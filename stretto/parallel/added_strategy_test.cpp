@@ -3,6 +3,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
 
 namespace stretto {
@@ -18,12 +19,12 @@ TEST(AddedStrategy, TrainsAsItsRowSays) {
     layer->weight.detach().fill_(0.1);
     Engine engine(root, group, {.strategy = "added"}, optim::adamw({.lr = 0.1}));
     const Tensor before = layer->weight.detach().clone();
-    engine.backward(layer->forward(at::ones({2, 40})).square().sum(), /*last_micro_batch=*/true);
-    engine.finish_reduction();
-    engine.step({.lr = 0.1}, 1);
+    engine.backward(layer->forward(at::ones({2, 40})).square().sum(), Reduce::last);
+    engine.finish();
+    engine.step({.rates = {.lr = 0.1}});
     EXPECT_FALSE(at::equal(layer->weight, before));
     engine.compare_replicas();
-    EXPECT_LT(engine.memory().optimizer, 2 * 4 * engine.arena().elements())
+    EXPECT_LT(engine.facts().memory.optimizer, 2 * 4 * engine.facts().elements)
         << "each rank holds a part of the state";
   });
 }

@@ -16,6 +16,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/gradient_fixture.h"
 
 namespace stretto {
 namespace {
@@ -48,6 +50,17 @@ struct Mlp : torch::nn::Module {
 
 Tensor inputs(int64_t step) { return at::sin(at::arange(36, at::kFloat).view({6, 6}) + step); }
 
+// The live master weights that this rank holds of a parameter; of the first that it holds any of for "". Collective.
+Tensor master_weights(Engine& engine, const std::string& parameter = "") {
+  State state;
+  engine.add_state(state);
+  for (const Entry& entry : state.tensors) {
+    if (!entry.pieces.empty() && (parameter.empty() || entry.name == "model." + parameter))
+      return entry.pieces[0].data.view({-1});
+  }
+  return {};
+}
+
 // The result of a few steps, and the state by entry: rank 0's copy of replicated entries, all shards of the rest.
 struct Trained {
   NamedTensors weights;
@@ -60,25 +73,23 @@ Trained train(const DataParallel& ranks, const EngineOptions& options, int steps
   Engine engine(net, ranks, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
   for (int step = 0; step < steps; ++step) {
     const auto parts = inputs(step).tensor_split(ranks.all.size());
-    engine.backward(net.forward(parts[static_cast<size_t>(ranks.all.rank())]), /*last_micro_batch=*/true);
-    engine.finish_reduction();
-    engine.step({.lr = 0.05}, clip_scale(engine.gradient_norm(), 1));
-    engine.verify();
-    EXPECT_EQ(engine.arena().buffers().grad.abs().sum().item<float>(), 0);
+    engine.backward(net.forward(parts[static_cast<size_t>(ranks.all.rank())]), Reduce::last);
+    engine.finish();
+    engine.step({.rates = {.lr = 0.05}, .grad_scale = clip_scale(engine.gradients().norm(), 1)});
+    EXPECT_EQ(largest_gradient(net), 0);
+    EXPECT_EQ(engine.gradients().held().abs().sum().item<float>(), 0);
   }
   engine.compare_replicas();
   Trained result;
-  for (const auto& [name, tensor] : engine.weights()) result.weights[name] = tensor.clone();
+  for (const auto& [name, tensor] : engine.weights().all()) result.weights[name] = tensor.clone();
   State state;
-  engine.add_model_state(state);
-  engine.optimizer()->add_state(state, "optimizer");
-  engine.leave_copies_to_first(state);
+  engine.add_state(state);
   for (const Entry& entry : state.tensors) {
     if (entry.is_copy) continue;
     for (const Piece& piece : entry.pieces)
       result.held[entry.name.substr(0, entry.name.find('.', 10))] += piece.data.numel();
   }
-  result.optimizer_bytes = engine.memory().optimizer;
+  result.optimizer_bytes = engine.facts().memory.optimizer;
   return result;
 }
 
@@ -143,7 +154,7 @@ TEST(Engine, LoadsParametersWhenItMovesThem) {
         EXPECT_EQ(net.loaded.size(), net.parameters().size());
         const Mlp expected(1);
         const auto parameters = expected.named_parameters();
-        const NamedTensors weights = engine.weights();
+        const NamedTensors weights = engine.weights().all();
         for (const auto& item : parameters)
           EXPECT_TRUE(at::allclose(weights.at(item.key()).to(at::kFloat), item.value())) << item.key();
         engine.compare_replicas();
@@ -162,12 +173,12 @@ TEST(Engine, GathersWeightsAtTheFirstRankInAFile) {
           Engine engine(net, group,
                         {.strategy = strategy, .precision = Precision::bf16, .shared_parameters = shares},
                         optim::adamw({.lr = 0.05}));
-          engine.backward(net.forward(inputs(group.rank())), /*last_micro_batch=*/true);
-          engine.finish_reduction();
-          engine.step({.lr = 0.05}, 1);
+          engine.backward(net.forward(inputs(group.rank())), Reduce::last);
+          engine.finish();
+          engine.step({.rates = {.lr = 0.05}});
           const NamedTensors first =
-              engine.weights_at_first(there ? folder.path() : folder.path() / "missing");
-          const NamedTensors all = engine.weights();
+              engine.weights().at_first(there ? folder.path() : folder.path() / "missing");
+          const NamedTensors all = engine.weights().all();
           EXPECT_EQ(first.size(), group.rank() == 0 ? all.size() : 0);
           for (const auto& [name, tensor] : first) EXPECT_TRUE(tensor.equal(all.at(name))) << name;
         });
@@ -217,10 +228,10 @@ TEST(Engine, NamesWeightsThatAreNotFinite) {
     run_rank_threads(3, [&](Group& group) {
       Mlp net;
       Engine engine(net, group, {.strategy = strategy, .shared_parameters = false}, optim::adamw({}));
-      EXPECT_EQ(engine.first_nonfinite_weight(), "");
-      const int64_t element = engine.arena().owned_pieces().back().begin;
-      if (group.rank() == 2) engine.arena().owned_buffers().master[element] = INFINITY;
-      EXPECT_EQ(engine.first_nonfinite_weight(),
+      EXPECT_EQ(engine.weights().first_nonfinite(), "");
+      const Tensor last = master_weights(engine, "last.bias");
+      if (group.rank() == 2) last[0] = INFINITY;
+      EXPECT_EQ(engine.weights().first_nonfinite(),
                 std::string(strategy) != "ddp" || group.rank() == 2 ? "last.bias" : "");
     });
   }
@@ -253,14 +264,15 @@ NamedTensors accumulate(Group& group, const std::string& strategy) {
   for (int64_t micro = 0; micro < 3; ++micro) {
     const auto parts = inputs(micro).chunk(group.size());
     const Tensor loss = net.forward(parts[static_cast<size_t>(group.rank())]);
-    engine.backward(micro == 1 && group.rank() == 1 ? Tensor() : loss, /*last_micro_batch=*/micro == 2);
+    engine.backward(micro == 1 && group.rank() == 1 ? Tensor() : loss,
+                    micro == 2 ? Reduce::last : Reduce::later);
   }
   std::array<double, 1> total = {1};
-  engine.finish_reduction(total);
+  engine.finish(total);
   EXPECT_EQ(total[0], group.size());
-  engine.step({.lr = 0.05}, clip_scale(engine.gradient_norm(), 1));
+  engine.step({.rates = {.lr = 0.05}, .grad_scale = clip_scale(engine.gradients().norm(), 1)});
   NamedTensors weights;
-  for (const auto& [name, tensor] : engine.weights()) weights[name] = tensor.clone();
+  for (const auto& [name, tensor] : engine.weights().all()) weights[name] = tensor.clone();
   return weights;
 }
 
@@ -300,7 +312,8 @@ TEST(Engine, DivergedCopiesAreNamed) {
     const Mesh mesh(group, {.dp_replicate = 2, .dp_shard = 2});
     Engine engine(net, DataParallel(mesh, find_sharding("hsdp")), {.strategy = "hsdp"}, optim::adamw({}));
     engine.compare_replicas();
-    if (group.rank() == 3) engine.arena().owned_buffers().master[0] += 1;
+    const Tensor weights = master_weights(engine);
+    if (group.rank() == 3) weights[0] += 1;
     EXPECT_THAT([&] { engine.compare_replicas(); }, ::testing::ThrowsMessage<DistributedError>(HasSubstr(
                                                         "the parameters of rank 3 differ from rank 1's")));
   });
@@ -321,12 +334,12 @@ TEST(Engine, ANonFiniteGradientIsNamedByTheRankThatHoldsIt) {
     Mlp net;
     Engine engine(net, group, {.strategy = "zero2"}, optim::adamw({}));
     const Tensor bad = net.first->bias.sum() * std::numeric_limits<double>::infinity();
-    engine.backward(net.forward(inputs(0)) + (group.rank() == 1 ? bad : at::zeros({})), true);
-    engine.finish_reduction();
-    EXPECT_FALSE(std::isfinite(engine.gradient_norm()));
-    EXPECT_EQ(engine.first_nonfinite(), "first.bias");
+    engine.backward(net.forward(inputs(0)) + (group.rank() == 1 ? bad : at::zeros({})), Reduce::last);
+    engine.finish();
+    EXPECT_FALSE(std::isfinite(engine.gradients().norm()));
+    EXPECT_EQ(engine.gradients().first_nonfinite(), "first.bias");
     engine.skip_step();
-    EXPECT_EQ(engine.gradient_norm(), 0);
+    EXPECT_EQ(engine.gradients().norm(), 0);
   });
 }
 
@@ -339,14 +352,14 @@ TEST(Engine, ARankMayOwnEverything) {
         Tensor& weight = net.register_parameter("weight", at::full({8, 4}, 0.5));
         Engine engine(net, group, {.strategy = strategy, .precision = precision}, optim::adafactor({}));
         engine.backward((weight.to(at::kFloat) * inputs(group.rank()).slice(0, 0, 1).slice(1, 0, 4)).sum(),
-                        true);
-        engine.finish_reduction();
-        EXPECT_GT(engine.gradient_norm(), 0);
-        engine.step({.lr = 0.1}, 1);
-        EXPECT_LT(engine.weights().at("weight").to(at::kFloat).min().item<float>(), 0.5);
+                        Reduce::last);
+        engine.finish();
+        EXPECT_GT(engine.gradients().norm(), 0);
+        engine.step({.rates = {.lr = 0.1}});
+        EXPECT_LT(engine.weights().all().at("weight").to(at::kFloat).min().item<float>(), 0.5);
         State state;
-        engine.add_model_state(state);
-        engine.resume_model();
+        engine.add_state(state);
+        engine.resume(state);
       }
     }
   });
@@ -393,10 +406,10 @@ TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
     EXPECT_FALSE(engine.buffers_changed());
     net.mean.fill_(10 + group.rank());
     EXPECT_TRUE(engine.buffers_changed());
-    EXPECT_EQ(engine.weights().at("mean").max().item<float>(), 10);
+    EXPECT_EQ(engine.weights().all().at("mean").max().item<float>(), 10);
     net.mean.fill_(20 + group.rank());
     State state;
-    engine.add_model_state(state);
+    engine.add_state(state);
     EXPECT_EQ(net.mean.max().item<float>(), 20);
   });
 }
@@ -406,7 +419,8 @@ TEST(Engine, DivergedRanksAreNamed) {
     Mlp net;
     Engine engine(net, group, {}, nullptr);
     engine.compare_replicas();
-    if (group.rank() == 1) engine.arena().buffers().master[3] += 1;
+    const Tensor weights = master_weights(engine);
+    if (group.rank() == 1) weights[3] += 1;
     EXPECT_THAT([&] { engine.compare_replicas(); }, ::testing::ThrowsMessage<DistributedError>(HasSubstr(
                                                         "the parameters of rank 1 differ from rank 0's")));
   });

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/parallel/engine.h"
+#include "stretto/parallel/engine_facts.h"
 
 namespace stretto {
 

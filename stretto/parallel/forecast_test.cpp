@@ -6,6 +6,8 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/engine.h"
 
 namespace stretto {
 namespace {
@@ -30,7 +32,7 @@ TEST_P(Forecasts, AreWhatTheEngineReports) {
     const ModelSizes sizes = sizes_of(collect_tensors(net), precision, *unbound);
     Engine engine(net, group, {.strategy = strategy, .precision = precision, .shared_parameters = one_host},
                   optim::adamw({}));
-    const EngineMemory expected = engine.memory();
+    const EngineMemory expected = engine.facts().memory;
     const JobShape job = {.ranks = group.size(), .ranks_per_host = one_host ? group.size() : 1};
     const EngineMemory found = forecast_memory(sizes, row, precision, job).parameters;
     const int64_t padding = 2 * 16 * 8 * group.size();

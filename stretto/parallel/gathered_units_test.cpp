@@ -11,6 +11,7 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
 
 namespace stretto {
@@ -64,16 +65,15 @@ Course run_course(Group& group, const EngineOptions& options, bool checkpointed 
     for (const bool last : {false, true}) {
       const Tensor loss = net.forward(ids_of(step, group), checkpointed);
       total[0] += loss.item<double>();
-      engine.backward(loss, last);
+      engine.backward(loss, last ? Reduce::last : Reduce::later);
     }
-    engine.finish_reduction(total);
-    engine.step({.lr = 0.02}, clip_scale(engine.gradient_norm(), 1));
-    engine.verify();
+    engine.finish(total);
+    engine.step({.rates = {.lr = 0.02}, .grad_scale = clip_scale(engine.gradients().norm(), 1)});
     at::NoGradGuard no_grad;
     net.forward(ids_of(step, group));  // an evaluation
     course.losses.push_back(total[0]);
   }
-  for (const auto& [name, tensor] : engine.weights()) course.weights[name] = tensor.clone();
+  for (const auto& [name, tensor] : engine.weights().all()) course.weights[name] = tensor.clone();
   return course;
 }
 
@@ -143,10 +143,10 @@ TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
     for (int step = 0; step < 2; ++step) {
       const Tensor loss = net.forward(ids_of(step, group));
       EXPECT_EQ(readable(), 3);
-      engine.backward(loss, true);
+      engine.backward(loss, Reduce::last);
       EXPECT_LE(readable(), 1) << "what this rank owns";
-      engine.finish_reduction();
-      engine.step({.lr = 0.01}, 1);
+      engine.finish();
+      engine.step({.rates = {.lr = 0.01}});
       at::NoGradGuard no_grad;
       net.forward(ids_of(step, group));
       EXPECT_LE(readable(), 1);
@@ -159,7 +159,7 @@ TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
     Tower net;  // blocks of 272, 272, 272 and 68 parameters
     Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false, .min_unit_elements = 100},
                   optim::adamw({}));
-    EXPECT_EQ(engine.arena().units().back().name, "");
+    EXPECT_EQ(engine.facts().units.back(), "");
     EXPECT_TRUE(is_readable(net.head->weight)) << "gathered once per step";
     int sharded = 0;
     for (const auto& layer : net.layers) sharded += !is_readable(layer->weight);
@@ -171,8 +171,8 @@ TEST(GatheredUnits, ValuesExistWhileTheirBlockComputes) {
   run_rank_threads(4, [](Group& group) {
     Tower net;
     Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
-    EXPECT_TRUE(engine.gathers_parameters());
-    EXPECT_LT(engine.memory().master, 4 * engine.arena().elements() / 4 + 64);
+    EXPECT_TRUE(engine.facts().passes_are_collective);
+    EXPECT_LT(engine.facts().memory.master, 4 * engine.facts().elements / 4 + 64);
     int count = 0;
     const auto look = [&] {
       count = 0;
@@ -190,8 +190,8 @@ TEST(GatheredUnits, ValuesExistWhileTheirBlockComputes) {
         look();
         during_backward = count;
       });
-      engine.backward(net.layers[1]->forward(x).sum(), true);
-      engine.finish_reduction();
+      engine.backward(net.layers[1]->forward(x).sum(), Reduce::last);
+      engine.finish();
       engine.skip_step();
       EXPECT_LE(during_backward, 2);
     }
@@ -221,9 +221,9 @@ TEST(GatheredUnits, TiedParametersStay) {
       Pair net;
       Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
       const Tensor x = at::ones({2, 8}).tensor_split(group.size())[static_cast<size_t>(group.rank())];
-      engine.backward(net.second->forward(net.first->forward(x)).sum(), true);
-      engine.finish_reduction();
-      const double norm = engine.gradient_norm();
+      engine.backward(net.second->forward(net.first->forward(x)).sum(), Reduce::last);
+      engine.finish();
+      const double norm = engine.gradients().norm();
       if (group.rank() == 0) norms.push_back(norm);
     });
   }
@@ -236,9 +236,9 @@ TEST(GatheredUnits, AForwardThatThrowsLeavesThemUsable) {
     Tower net;
     Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
     EXPECT_ANY_THROW(net.layers[1]->forward(at::ones({1, 3})));
-    engine.backward(net.forward(ids_of(0, group)), true);
-    engine.finish_reduction();
-    EXPECT_GT(engine.gradient_norm(), 0);
+    engine.backward(net.forward(ids_of(0, group)), Reduce::last);
+    engine.finish();
+    EXPECT_GT(engine.gradients().norm(), 0);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/registry.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
 
 // Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a
@@ -57,18 +58,19 @@ NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, cons
     const auto mine = static_cast<size_t>(ranks.all.rank());
     const auto evaluate = [&]() -> optim::Evaluation {
       const Tensor loss = net.forward(parts[mine], ids_of[mine]);
-      engine.backward(loss, /*last_micro_batch=*/true);
+      engine.backward(loss, Reduce::last);
       std::array<double, 1> total = {loss.item<double>()};
-      engine.finish_reduction(total);
-      const bool clips = !engine.optimizer()->reevaluates();
-      return {total[0], clips ? clip_scale(engine.gradient_norm(), 1) : 1};
+      engine.finish(total);
+      const bool clips = !engine.facts().reevaluates;
+      return {total[0], clips ? clip_scale(engine.gradients().norm(), 1) : 1};
     };
     const optim::Evaluation first = evaluate();
-    engine.optimizer()->reevaluates() ? engine.step(rates, first, evaluate)
-                                      : engine.step(rates, first.grad_scale);
+    StepInput input = {.rates = rates, .grad_scale = first.grad_scale, .loss = first.loss};
+    if (engine.facts().reevaluates) input.again = evaluate;
+    engine.step(input);
   }
   NamedTensors weights;
-  for (const auto& [name, tensor] : engine.weights()) weights[name] = tensor.clone();
+  for (const auto& [name, tensor] : engine.weights().all()) weights[name] = tensor.clone();
   return weights;
 }
 

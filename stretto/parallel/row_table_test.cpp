@@ -6,7 +6,9 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/gradient_fixture.h"
 
 namespace stretto {
 namespace {
@@ -41,25 +43,27 @@ struct RowsTrained {
 RowsTrained train_rows(Group& group, const EngineOptions& options) {
   Lookups net;
   Engine engine(net, group, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
-  EXPECT_EQ(engine.reducer().tables().size(), options.lazy_rows ? 1u : 0u);
+  EXPECT_EQ(engine.facts().sparse_tables, options.lazy_rows ? 1u : 0u);
   RowsTrained result;
   for (int64_t step = 0; step < 3; ++step) {
     for (const int64_t micro : {0, 1}) {
       const Tensor ids =
           (at::arange(5) * 7 + 11 * group.rank() + 5 * micro + 13 * step).remainder(step == 2 ? 17 : 40);
       const bool idle = micro == 1 && group.rank() == 1;
-      engine.backward(idle && !engine.gathers_parameters() ? Tensor() : net.forward(ids) * (idle ? 0 : 1),
-                      /*last_micro_batch=*/micro == 1);
+      engine.backward(
+          idle && !engine.facts().passes_are_collective ? Tensor() : net.forward(ids) * (idle ? 0 : 1),
+          micro == 1 ? Reduce::last : Reduce::later);
     }
-    engine.finish_reduction();
-    result.norms.push_back(engine.gradient_norm());
-    engine.clamp_gradients(0.01);
-    result.norms.push_back(engine.gradient_norm());
-    step == 1 ? engine.skip_step() : engine.step({.lr = 0.05}, clip_scale(result.norms.back(), 1));
-    engine.verify();
-    EXPECT_EQ(engine.arena().buffers().grad.abs().max().item<float>(), 0);
+    engine.finish();
+    result.norms.push_back(engine.gradients().norm());
+    engine.gradients().clamp(0.01);
+    result.norms.push_back(engine.gradients().norm());
+    step == 1 ? engine.skip_step()
+              : engine.step({.rates = {.lr = 0.05}, .grad_scale = clip_scale(result.norms.back(), 1)});
+    EXPECT_EQ(largest_gradient(net), 0);
+    EXPECT_EQ(engine.gradients().held().abs().max().item<float>(), 0);
   }
-  for (const auto& [name, tensor] : engine.weights()) result.weights[name] = tensor.clone();
+  for (const auto& [name, tensor] : engine.weights().all()) result.weights[name] = tensor.clone();
   return result;
 }
 
@@ -91,18 +95,19 @@ TEST_P(RowsOfShards, OfABackwardThatWasNotReducedAreZeroedToo) {
     Lookups net;
     Engine engine(net, group, options, optim::adamw({}));
     const Tensor ids = at::arange(5) * 7 + group.rank();
-    engine.backward(net.forward(ids), /*last_micro_batch=*/true);
-    engine.finish_reduction();
-    EXPECT_GT(engine.gradient_norm(), 0);
-    engine.zero_gradients();
-    engine.backward_locally(net.forward(ids + 1));
+    engine.backward(net.forward(ids), Reduce::last);
+    engine.finish();
+    EXPECT_GT(engine.gradients().norm(), 0);
+    engine.gradients().clear();
+    engine.backward(net.forward(ids + 1), Reduce::never);
     EXPECT_GT(net.words->weight.grad().abs().sum().item<float>(), 0);
-    engine.zero_gradients();
-    EXPECT_EQ(engine.arena().buffers().grad.abs().sum().item<float>(), 0);
+    engine.gradients().clear();
+    EXPECT_EQ(largest_gradient(net), 0);
+    EXPECT_EQ(engine.gradients().held().abs().max().item<float>(), 0);
     // Nothing is added to the gradients of the next step.
-    engine.backward(net.forward(ids) * 0, /*last_micro_batch=*/true);
-    engine.finish_reduction();
-    EXPECT_EQ(engine.gradient_norm(), 0);
+    engine.backward(net.forward(ids) * 0, Reduce::last);
+    engine.finish();
+    EXPECT_EQ(engine.gradients().norm(), 0);
   });
 }
 
@@ -113,7 +118,7 @@ TEST(RowTable, CopiesOfAHybridStrategyAreSummedWhole) {
       const Mesh mesh(group, data_parallel_shape(group, row, shard));
       Lookups net;
       Engine engine(net, DataParallel(mesh, row), {.strategy = "hsdp"}, optim::adamw({}));
-      EXPECT_TRUE(engine.reducer().tables().empty()) << "copies differ in their rows";
+      EXPECT_TRUE(engine.facts().sparse_tables == 0) << "copies differ in their rows";
     });
   }
 }

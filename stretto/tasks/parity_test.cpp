@@ -150,7 +150,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
       EXPECT_DOUBLE_EQ(report.lr, constant ? 1e-3 : reference.at("lr")[k].item<double>());
     }
     int compared = 0;
-    for (const auto& [name, weight] : run.engine().weights()) {
+    for (const auto& [name, weight] : run.engine().weights().all()) {
       // The gradients of a key bias, and of what shifts all of question answering's scores alike (its bias and that of the
       // last norm), are 0 in theory and rounding errors in practice, which AdamW amplifies to full steps.
       const bool shifts = name == "qa_outputs.bias" || name.ends_with("layer.1.output.LayerNorm.bias") ||

@@ -18,7 +18,7 @@ void refuse(const Recipe& recipe, const std::string& setting, const std::string&
 // In words, before the first step.
 void check_settings(const Recipe& recipe, const Engine& engine) {
   const TrainingConfig& training = recipe.training;
-  if (engine.arena().gradients_are_sharded() || engine.gathers_parameters()) {
+  if (engine.facts().gradients_are_sharded || engine.facts().passes_are_collective) {
     refuse(recipe, "training.strategy", training.strategy,
            "gradients of several backward calls are kept whole on each rank", "use ddp or zero1");
   }
@@ -69,7 +69,7 @@ ManualOptimization::ManualOptimization(const Recipe& recipe, Engine& engine, Opt
 
 void ManualOptimization::backward(const Loss& loss) {
   require_loss(loss);
-  engine_.backward(idle_ ? loss.sum * 0 : loss.sum, /*last_micro_batch=*/false);
+  engine_.backward(idle_ ? loss.sum * 0 : loss.sum, Reduce::later);
   ++backwards_;
   if (idle_) return;
   loss_ += loss.sum.item<double>();
@@ -80,19 +80,21 @@ double ManualOptimization::step(const std::string& optimizer) {
   const size_t index = optimizers_.index(optimizer);
   if (backwards_ == 0)
     throw Error("step(\"{}\"): there are no gradients; call backward(loss) since the last step", optimizer);
-  engine_.backward({}, /*last_micro_batch=*/true);  // reduces what was accumulated
+  engine_.backward({}, Reduce::last);  // reduces what was accumulated
   std::array<double, 2> totals = {loss_, count_};
-  engine_.finish_reduction(totals);
+  engine_.finish(totals);
   const auto [loss_sum, count] = totals;
   loss_ = count_ = 0;
   backwards_ = 0;
   if (count <= 0)
     throw DataError("step(\"{}\"): the losses of the global batch count {} samples", optimizer, count);
   optimizers_.select(index);
-  engine_.keep_gradients([this](const std::string& name) { return optimizers_.selected_has(name); });
-  double norm = engine_.gradient_norm();
+  GradientView gradients = engine_.gradients();
+  const auto& parameters = engine_.facts().tensors.trainable;
+  gradients.clear([&](size_t parameter) { return !optimizers_.selected_has(parameters[parameter].name); });
+  double norm = gradients.norm();
   if (!std::isfinite(loss_sum) || !std::isfinite(norm)) {
-    const std::string parameter = engine_.first_nonfinite();
+    const std::string parameter = gradients.first_nonfinite();
     throw Error(
         "step {} of optimizer \"{}\": the {} is not finite{}; lower its learning rate, or inspect the batch",
         steps_done(optimizer) + 1, optimizer, std::isfinite(loss_sum) ? "gradient" : "loss",
@@ -100,11 +102,11 @@ double ManualOptimization::step(const std::string& optimizer) {
   }
   const double before = norm / count;
   if (training_.max_grad_value) {
-    engine_.clamp_gradients(*training_.max_grad_value * count);
-    norm = engine_.gradient_norm();
+    gradients.clamp(*training_.max_grad_value * count);
+    norm = gradients.norm();
   }
   const optim::StepRates rates = optimizers_.schedule(index).rates(steps_done(optimizer));
-  engine_.step(rates, clip_scale(norm / count, training_.max_grad_norm) / count);
+  engine_.step({.rates = rates, .grad_scale = clip_scale(norm / count, training_.max_grad_norm) / count});
   forget_casts();
   if (steps_++ == 0) norm_ = before;
   return before;
@@ -134,12 +136,10 @@ void ManualOptimization::end_batch() {
 }
 
 void ManualOptimization::add_state(State& state) const {
-  optimizers_.add_part_states(state, "optimizer");
   state.scalars["manual"] = {{"batches", batches_done_}};
 }
 
 void ManualOptimization::resume(const State& state) {
-  optimizers_.resume_parts(state, "optimizer");
   state.scalar("manual").at("batches").get_to(batches_done_);
 }
 

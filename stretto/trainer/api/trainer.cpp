@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/data/subset.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/callbacks/early_stopping.h"
 #include "stretto/trainer/api/callbacks/max_time.h"

@@ -43,14 +43,14 @@ std::optional<int64_t> Evaluator::after(const StepReport& report, bool last) con
 }
 
 Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples) {
-  run_.engine().catch_up();
+  run_.engine().weights().catch_up();
   run_.engine().synchronise_buffers();
-  const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
+  const AveragedWeights average = run_.engine().weights().averaged(recipe_.ema.evaluate);
   const EvaluationOptions options = {.batch_size = evaluation_batch_size(recipe_),
                                      .device = device_,
                                      .kernels = nn::parse_kernels(recipe_.training.kernels),
                                      .autocast = run_.compute().autocast,
-                                     .collective_forward = run_.engine().gathers_parameters(),
+                                     .collective_forward = run_.engine().facts().passes_are_collective,
                                      .validation_set = set};
   const Evaluation evaluation = stretto::evaluate(module_, samples, mesh_.group("dp"), options);
   table_ = recipe_.evaluate.by_class && evaluation.rows.defined() ? module_.table(evaluation.rows) : "";

@@ -51,7 +51,7 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
               folder_ ? &*folder_ : nullptr, module),
       evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
       checkpoints_(recipe, world_) {
-  if (module.automatic_optimization() && run_.engine().optimizer()->base_rates().lr == 0) {
+  if (module.automatic_optimization() && run_.engine().facts().base_rates.lr == 0) {
     log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");
   }
   const int sharing = mesh.size("dp");
@@ -107,10 +107,10 @@ void Fit::begin() {
   trim_tensor_memory();  // temporary memory of the setup
   log::info("{}", run_.describe());
   callbacks_.set_position(run_);
-  callbacks_.context().catch_up = [this] { run_.engine().catch_up(); };
-  callbacks_.context().weights = [this] { return run_.engine().weights(); };
+  callbacks_.context().catch_up = [this] { run_.engine().weights().catch_up(); };
+  callbacks_.context().weights = [this] { return run_.engine().weights().all(); };
   if (callbacks_.read_gradients()) {
-    if (main_rank() && run_.engine().arena().gradients_are_sharded()) {
+    if (main_rank() && run_.engine().facts().gradients_are_sharded) {
       log::warning(
           "training.strategy: {} divides gradients among the ranks, so there are no histograms of gradients (track.histograms), and callbacks that read gradients see none; use ddp or zero1",
           recipe_.training.strategy);
@@ -203,7 +203,7 @@ void Fit::roll_back(const std::string& reason) {
 // Not of buffers, which may hold infinity, as attention masks do. All ranks throw.
 void Fit::require_finite() {
   if (recipe_.checkpoint.allow_nonfinite) return;
-  const std::string name = run_.engine().first_nonfinite_weight();
+  const std::string name = run_.engine().weights().first_nonfinite();
   if (name.empty()) return;
   throw Error(
       "step {}: the weights overflowed: {} holds NaN or infinity, so neither model nor checkpoint is saved; lower optimizer.lr or set training.max_grad_norm, or save anyway with checkpoint.allow_nonfinite: true",
@@ -217,9 +217,9 @@ void Fit::save_models(bool due) {
     if (main_rank()) models_.retry();
     return;
   }
-  const AveragedWeights average(run_.engine(), recipe_.ema.evaluate);
+  const AveragedWeights average = run_.engine().weights().averaged(recipe_.ema.evaluate);
   require_finite();
-  const NamedTensors weights = run_.engine().weights_at_first(recipe_.output);
+  const NamedTensors weights = run_.engine().weights().at_first(recipe_.output);
   if (main_rank()) models_.save(weights);
 }
 
@@ -287,7 +287,7 @@ void Fit::after(const StepReport& report) {
   callbacks_.set_position(run_, report.epoch);
   step_log_.add(report);
   if (report.taken) train_loss_.add(report.loss);
-  if (callbacks_.read_parameters()) run_.engine().catch_up();
+  if (callbacks_.read_parameters()) run_.engine().weights().catch_up();
   module_.on_train_batch_end(report);
   callbacks_.notify<const StepReport&>("step_end", &Callback::step_end, report);
   if (report.requests.end) end_if_requested();
@@ -297,7 +297,7 @@ void Fit::after(const StepReport& report) {
   if (!evaluator_.in_use() && models_.has_further() && (report.epoch_ends || over()))
     save_models(models_.improve_without_evaluation(train_loss_.take(), report));
   if (report.epoch_ends) {
-    run_.engine().catch_up();
+    run_.engine().weights().catch_up();
     callbacks_.notify("epoch_end", &Callback::epoch_end);
   }
   if ((report.epoch_ends || evaluation) && !over()) {
@@ -353,7 +353,7 @@ FitResult Fit::run() {
   step_log_.pause();
   if (!result_.stopped) save_last_weights();
   finish_files();
-  run_.engine().catch_up();
+  run_.engine().weights().catch_up();
   callbacks_.notify("fit_end", &Callback::fit_end);
   result_.steps = run_.steps_done();
   result_.total_steps = run_.total_steps();

@@ -24,7 +24,7 @@ class Fit {
       const data::Dataset* validation, const ValidationSets& other_sets, Callbacks& callbacks,
       Trackers& trackers, std::vector<ModelRule> rules);
   FitResult run();
-  void catch_up() { run_.engine().catch_up(); }
+  void catch_up() { run_.engine().weights().catch_up(); }
 
  private:
   bool main_rank() const { return world_.rank() == 0; }

@@ -101,7 +101,7 @@ void OptimizerSet::update(const optim::StepRates& rates, double grad_scale, int6
   parts_[selected_].optimizer->step(rates, grad_scale);
 }
 
-void OptimizerSet::add_part_states(State& state, const std::string& prefix) const {
+void OptimizerSet::add_parts(State& state, const std::string& prefix) const {
   for (const NamedOptimizer& part : parts_) {
     const std::string name = prefix + "." + part.name;
     part.optimizer->add_state(state, name);

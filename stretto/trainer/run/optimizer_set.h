@@ -32,15 +32,14 @@ class OptimizerSet : public optim::Optimizer {
   void select(size_t index) { selected_ = index; }
   bool selected_has(const std::string& parameter) const { return owner_of(parameter) == selected_; }
 
-  // The state of each optimizer and schedule, as "<prefix>.<name>". add_state() and resume() are of the set as a whole.
-  void add_part_states(State& state, const std::string& prefix) const;
-  void resume_parts(const State& state, const std::string& prefix);
-
  private:
   void make_state(const Allocator& allocator) override;
   void update(const optim::StepRates& rates, double grad_scale, int64_t step,
               const optim::TouchedRows& touched) override;
   void add_piece_state(State&, const std::string&, const optim::ParameterPiece&) const override {}
+  // The state of each optimizer and schedule, as "<prefix>.<name>".
+  void add_parts(State& state, const std::string& prefix) const override;
+  void resume_parts(const State& state, const std::string& prefix) override;
   size_t owner_of(const std::string& parameter) const;
 
   std::vector<NamedOptimizer> parts_;

@@ -11,22 +11,22 @@ namespace stretto {
 bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
   const std::string random_before = random_state();
   std::vector<Tensor> buffers_before;
-  for (const auto& [name, tensor] : engine_.tensors().buffers) buffers_before.push_back(tensor.clone());
-  engine_.zero_gradients();
+  for (const auto& [name, tensor] : engine_.facts().tensors.buffers) buffers_before.push_back(tensor.clone());
+  engine_.gradients().clear();
   LoggedWindows ignored;
   accumulate(batch, ignored, /*reduce=*/false);
-  const bool finite = engine_.own_gradients_are_finite();
-  engine_.zero_gradients();
+  const bool finite = engine_.gradients().own_are_finite();
+  engine_.gradients().clear();
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < buffers_before.size(); ++i)
-    Tensor(engine_.tensors().buffers[i].second).copy_(buffers_before[i]);
+    Tensor(engine_.facts().tensors.buffers[i].second).copy_(buffers_before[i]);
   set_random_state(random_before);
   return finite;
 }
 
 // Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced gradient is not.
 std::string TrainingRun::find_culprit(const Loss& mine, const data::GlobalBatch& batch) {
-  const std::string parameter = engine_.first_nonfinite();
+  const std::string parameter = engine_.gradients().first_nonfinite();
   const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {
     const auto all = world_.all_gather_bytes(finite ? "finite" : "");
     const auto found = std::ranges::find(all, "");

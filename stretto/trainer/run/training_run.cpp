@@ -15,9 +15,9 @@
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
 #include "stretto/nn/functional.h"
+#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/phase.h"
-#include "stretto/parallel/replicas.h"
 #include "stretto/trainer/api/parameter_rules.h"
 #include "stretto/trainer/api/teachers.h"
 #include "stretto/trainer/run/matmul_libraries.h"
@@ -107,32 +107,33 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       data_parallel_(mesh.group("dp")),
       device_(device),
       compute_(compute_precision(module.root(), training_.precision)),
+      several_(dynamic_cast<OptimizerSet*>(plan.optimizer.get())),
       engine_(placed(module, device), DataParallel(mesh, find_sharding(training_.strategy)),
               engine_options(training_, plan_, recipe.ema, compute_, plan.groups, module, device),
               std::move(plan.optimizer)),
       schedule_(std::move(plan.schedule)),
       cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
       guard_(training_) {
-  optim::StepRates base = engine_.optimizer()->base_rates();
+  optim::StepRates base = engine_.facts().base_rates;
   base_lr_ = base.lr;
   lr_scale_ = lr_scale_of(recipe.optimizer, plan_.global_batch_size);
   base.lr *= lr_scale_;
   schedule_->start(base, count_total_steps());
-  if (auto* several = dynamic_cast<OptimizerSet*>(engine_.optimizer()))
-    manual_.emplace(recipe, engine_, *several, plan_.grad_accumulation_steps, count_total_steps());
+  if (several_ != nullptr)
+    manual_.emplace(recipe, engine_, *several_, plan_.grad_accumulation_steps, count_total_steps());
   at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
   separate_random_numbers(data_parallel_.rank());
   module.root().train();
   if (training_.deterministic) begin_deterministic();
   place_teachers(module, device, training_.precision, world_);
-  if (engine_.optimizer()->reevaluates() && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
+  if (engine_.facts().reevaluates && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
     throw ConfigError(
         "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
         recipe.origins.label(training_.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
-        engine_.optimizer()->name());
+        engine_.facts().optimizer);
   }
-  products_ = choose_matmul_libraries(recipe, module.root(), dataset, plan_.batch_size, engine_.precision(),
-                                      world_, device);
+  products_ = choose_matmul_libraries(recipe, module.root(), dataset, plan_.batch_size,
+                                      engine_.facts().precision, world_, device);
 }
 
 // What would depend on the number of ranks beside sums over them.
@@ -172,10 +173,10 @@ Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedWindows& logg
   for (size_t micro = 0; micro < mine.size(); ++micro) {
     const bool last = micro + 1 == mine.size();
     const auto backward = [&](const Tensor& loss) {
-      reduce ? engine_.backward(loss, last) : engine_.backward_locally(loss);
+      engine_.backward(loss, !reduce ? Reduce::never : last ? Reduce::last : Reduce::later);
     };
     const bool idle = mine[micro].empty();
-    if (idle && !engine_.gathers_parameters()) {
+    if (idle && !engine_.facts().passes_are_collective) {
       backward({});
       continue;
     }
@@ -234,7 +235,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   std::ranges::copy(requests.flags(), totals.begin() + 4);
   {
     RECORD_USER_SCOPE(phase::wait);
-    engine_.finish_reduction(totals);
+    engine_.finish(totals);
   }
   if (training_.deterministic && engine_.buffers_changed()) {
     throw ConfigError(
@@ -245,7 +246,7 @@ StepReport TrainingRun::step(const Requests& requests) {
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
                     steps_done() + 1, count);
   }
-  const double norm = engine_.gradient_norm();
+  const double norm = engine_.gradients().norm();
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   optim::StepRates rates = schedule_->rates(steps_done());
   rates.lr *= guard_.lr_scale();
@@ -256,10 +257,12 @@ StepReport TrainingRun::step(const Requests& requests) {
       RECORD_USER_SCOPE(phase::optimizer);
       report.grad_norm = norm / count;
       show_gradients(batch, 1 / count, report);
-      if (engine_.optimizer()->reevaluates()) {
-        engine_.step(rates, {loss_sum / count, 1 / count}, [&] { return evaluate_again(batch); });
+      if (engine_.facts().reevaluates) {
+        engine_.step({.rates = rates, .grad_scale = 1 / count, .loss = loss_sum / count, .again = [&] {
+                        return evaluate_again(batch);
+                      }});
       } else {
-        engine_.step(rates, clip_gradients(norm, count));
+        engine_.step({.rates = rates, .grad_scale = clip_gradients(norm, count)});
       }
       logged_.record.add(logged.record);
       logged_.epoch.add(logged.epoch);
@@ -272,7 +275,7 @@ StepReport TrainingRun::step(const Requests& requests) {
       report.taken = false;
       break;
     case StepGuard::Verdict::rollback:
-      engine_.zero_gradients();
+      engine_.gradients().clear();
       report.rollback = guard_.reason();
       return report;
   }
@@ -288,7 +291,6 @@ StepReport TrainingRun::step(const Requests& requests) {
 
 // After a step was taken or skipped.
 void TrainingRun::finish_report(const data::GlobalBatch& batch, StepReport& report) {
-  engine_.verify();
   cursor_.advance();
   report.epoch_ends = cursor_.epoch_begins();
   report.step = steps_done();
@@ -300,8 +302,8 @@ void TrainingRun::finish_report(const data::GlobalBatch& batch, StepReport& repo
 // The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is theirs.
 double TrainingRun::clip_gradients(double norm, double count) {
   if (training_.max_grad_value) {
-    engine_.clamp_gradients(*training_.max_grad_value * count);
-    if (training_.max_grad_norm > 0) norm = engine_.gradient_norm();
+    engine_.gradients().clamp(*training_.max_grad_value * count);
+    if (training_.max_grad_norm > 0) norm = engine_.gradients().norm();
   }
   return clip_scale(norm / count, training_.max_grad_norm) / count;
 }
@@ -311,7 +313,7 @@ optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
   LoggedWindows ignored;
   const Loss mine = accumulate(batch, ignored);
   std::array<double, 2> totals = {mine.sum.item<double>(), mine.count};
-  engine_.finish_reduction(totals);
+  engine_.finish(totals);
   const auto [loss_sum, count] = totals;
   return {loss_sum / count, 1 / count};
 }
@@ -328,7 +330,7 @@ std::string TrainingRun::describe_order() const {
   return fmt::format(
       "order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
       plan_.grad_accumulation_steps * plan_.world_size,
-      human_bytes(static_cast<double>(sums * engine_.memory().gradients)));
+      human_bytes(static_cast<double>(sums * engine_.facts().memory.gradients)));
 }
 
 std::string TrainingRun::describe() {
@@ -339,11 +341,11 @@ std::string TrainingRun::describe() {
       "{}{}{}"
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
-      engine_.describe("model", describe_precision(training_.precision, compute_, device_)),
+      stretto::describe(engine_.facts(), "model", describe_precision(training_.precision, compute_, device_)),
       products_ ? "products   " + products_->describe() + "\n" : "", data_parallel_.transport(),
       describe_batch(plan_, training_), describe_order(), describe_teachers(module_), describe_lr_scale(),
       manual_ ? manual_->describe()
-              : describe_groups(engine_.tensors(), base_lr_ * lr_scale_, engine_.optimizer()->name()),
+              : describe_groups(engine_.facts().tensors, base_lr_ * lr_scale_, engine_.facts().optimizer),
       total_steps(), steps_per_epoch(), dataset_.size(),
       std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
       data_parallel_.size() > 1 && has_torch_dropout(module_.root())

@@ -106,6 +106,7 @@ class TrainingRun {
   Group& data_parallel_;  // the ranks that share the global batch
   at::Device device_;
   const ComputePrecision compute_;
+  OptimizerSet* const several_;  // the engine's optimizer, where the module steps several itself; else null
   Engine engine_;
   std::unique_ptr<optim::Schedule> schedule_;
   double base_lr_ = 0;   // of the optimizer

@@ -1,4 +1,3 @@
-#include "stretto/parallel/replicas.h"
 #include "stretto/trainer/run/training_run.h"
 
 // What a run logs, shows and saves.
@@ -35,29 +34,14 @@ void TrainingRun::show_gradients(const data::GlobalBatch& batch, double scale, c
   on_gradients_(coming);
 }
 
-NamedTensors TrainingRun::gradients() {
-  const Arena& arena = engine_.arena();
-  if (arena.gradients_are_sharded()) return {};
-  Tensor all = arena.gradients({0, arena.elements()}) * gradient_scale_;
-  // Each rank has those of its shard, and zeros elsewhere.
-  if (engine_.reducer().sums_to_owners()) data_parallel_.all_reduce(all).wait();
-  NamedTensors named;
-  for (const Arena::Parameter& parameter : arena.parameters())
-    named[parameter.info.name] =
-        all.slice(0, parameter.begin, parameter.begin + parameter.info.tensor.numel())
-            .view(parameter.info.tensor.sizes());
-  return named;
-}
+NamedTensors TrainingRun::gradients() { return engine_.gradients().by_name(gradient_scale_); }
 
 State TrainingRun::state(int random_writers) {
   collect_logged();
   collect_epoch();
   State state;
-  engine_.add_model_state(state);
-  engine_.optimizer()->add_state(state, "optimizer");
+  engine_.add_state(state);
   if (manual_) manual_->add_state(state);
-  engine_.leave_copies_to_first(state);
-  if (engine_.arena().shards().size() > 1) add_entries_of_others(data_parallel_, state);
   random_.add_state(state, world_.rank(), random_writers);
   if (products_) products_->add_state(state);
   guard_.add_state(state);
@@ -71,8 +55,7 @@ State TrainingRun::state(int random_writers) {
 
 void TrainingRun::resume(const State& state) {
   cursor_.resume(state, data_name_);
-  engine_.resume_model();
-  engine_.optimizer()->resume(state, "optimizer");
+  engine_.resume(state);
   if (manual_) manual_->resume(state);
   random_.resume(world_.rank());
   guard_.resume(state);

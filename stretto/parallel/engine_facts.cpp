@@ -1,0 +1,33 @@
+#include "stretto/parallel/engine_facts.h"
+
+#include <fmt/format.h>
+
+#include "stretto/base/strings.h"
+
+namespace stretto {
+
+std::string describe(const EngineFacts& facts, const std::string& title, const std::string& compute) {
+  const char* master = master_dtype(facts.precision) == at::kDouble ? "fp64" : "fp32";
+  const EngineMemory& bytes = facts.memory;
+  const auto human = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  return fmt::format(
+      "{:<11}{} trainable parameters in {} units, {} gradient bucket{}; {} frozen tensors, {} buffers\n"
+      "types      compute {} | master {} | gradient {} | reduce {}\n"
+      "memory     {} per rank: master {}, gradients {}{}{}{}; plus activations{}",
+      title, facts.trainable_elements, facts.units.size(), facts.buckets, facts.buckets == 1 ? "" : "s",
+      facts.tensors.frozen.size(), facts.tensors.buffers.size(), compute, master, master, master,
+      human(bytes.total()), human(bytes.master), human(bytes.gradients),
+      bytes.compute > 0 ? ", compute copy " + human(bytes.compute) : "",
+      facts.optimizer.empty() ? "; the optimizer's state"
+      : facts.optimizer_folder.empty()
+          ? fmt::format(", {} {}", facts.optimizer, human(bytes.optimizer))
+          : fmt::format("; {} {} in files of {}", facts.optimizer, human(bytes.optimizer_in_files),
+                        facts.optimizer_folder.string()),
+      bytes.average > 0 ? ", average " + human(bytes.average) : "",
+      bytes.parameters_are_shared
+          ? fmt::format("\nsharing    {} ranks of this host hold one copy of the parameters{}", facts.shards,
+                        facts.copies > 1 ? fmt::format("; {} copies", facts.copies) : "")
+          : "");
+}
+
+}  // namespace stretto

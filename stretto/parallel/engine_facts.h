@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "stretto/optim/optimizer.h"
+#include "stretto/parallel/parameters.h"
+#include "stretto/strategy/sharding.h"
+
+namespace stretto {
+
+// Memory for the trainable parameters, in bytes per rank.
+struct EngineMemory {
+  int64_t master = 0;
+  int64_t gradients = 0;
+  int64_t compute = 0;  // 0 if the model computes with the master weights
+  int64_t optimizer = 0;
+  int64_t optimizer_in_files = 0;  // not counted in total()
+  int64_t average = 0;             // of the weights
+  // Whether `compute`, or `master` where there is none, is this rank's part of one copy.
+  bool parameters_are_shared = false;
+  int64_t total() const { return master + gradients + compute + optimizer + average; }
+};
+
+// What is known of an engine once it is constructed. It does not change afterwards.
+struct EngineFacts {
+  ModuleTensors tensors;
+  Sharding sharding;
+  Precision precision = Precision::fp32;
+  int shards = 1;                      // ranks that the optimizer's state is divided among
+  bool gradients_are_sharded = false;  // then no rank has all of them
+  // Parameters are gathered block by block, so each forward is collective too, and every rank must run it equally often.
+  bool passes_are_collective = false;
+  bool keeps_average = false;
+  int64_t trainable_elements = 0;
+  int64_t elements = 0;                 // with padding, which aligns each parameter to a cache line
+  std::vector<std::string> units = {};  // blocks whose parameters are gathered together; "" outside of blocks
+  size_t buckets = 0;                   // gradient buckets
+  size_t sparse_tables = 0;             // reduced by rows
+  std::string optimizer = {};           // its name; "" without one
+  optim::StepRates base_rates = {};     // of the optimizer
+  bool reevaluates = false;             // optim::Optimizer::reevaluates()
+  std::filesystem::path optimizer_folder = {};  // holds the optimizer's state; "" if it is in memory
+  int copies = 1;                               // of the parameters in the job, each sharded over other ranks
+  EngineMemory memory = {};
+};
+
+// The lines printed at setup: sizes, dtypes, memory. `title` begins the first ("model"); `compute` names the compute dtype.
+std::string describe(const EngineFacts& facts, const std::string& title, const std::string& compute);
+
+}  // namespace stretto

@@ -1,0 +1,288 @@
+#include "stretto/parallel/engine_parts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/parallel/replicas.h"
+#include "stretto/tensor/file_memory.h"
+
+namespace stretto {
+namespace {
+
+// Loads parameters, and broadcasts rank 0's if they differ.
+void load_equal(Group& group, const EngineOptions& options, const NamedTensorList& parameters) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  if (options.load_parameters) options.load_parameters(names);
+  if (group.size() == 1) return;
+  // Ranks that used the same seed or file agree already: comparing hashes is faster than broadcasting.
+  std::vector<uint64_t> checksums;
+  for (const auto& [name, tensor] : parameters) checksums.push_back(checksum(tensor));
+  if (first_divergent_rank(group, hash64(checksums))) broadcast_tensors(group, parameters);
+}
+
+PrepareParameters load_some(Group& group, const EngineOptions& options) {
+  return [&](std::span<const NamedParameter> some) {
+    NamedTensorList parameters;
+    for (const NamedParameter& parameter : some) parameters.emplace_back(parameter.name, parameter.tensor);
+    load_equal(group, options, parameters);
+  };
+}
+
+bool steps_shards(const DataParallel& ranks, const Sharding& sharding) {
+  return sharding.optimizer == Held::sharded && ranks.shard.size() > 1;
+}
+
+// Whether sparse tables are reduced by rows. Sums over copies are of whole shards.
+bool use_rows(const DataParallel& ranks, const EngineOptions& options, const Sharding& sharding,
+              const optim::Optimizer* optimizer) {
+  if (!options.lazy_rows || options.fixed_order > 0 || optimizer == nullptr || ranks.replicas != nullptr)
+    return false;
+  return steps_shards(ranks, sharding) || optimizer->steps_rows();
+}
+
+ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
+                      const Sharding& sharding, const optim::Optimizer* optimizer) {
+  ModuleTensors tensors = collect_tensors(module, options.groups, options.min_unit_elements);
+  const bool rows = use_rows(ranks, options, sharding, optimizer);
+  for (NamedParameter& parameter : tensors.trainable) {
+    if (!parameter.sparse) continue;
+    const bool on_cpu = parameter.tensor.device().is_cpu();
+    const bool keeps_idle = optimizer != nullptr && optimizer->keeps_idle_rows();
+    if (keeps_idle && !on_cpu) {
+      throw ConfigError(
+          "{} steps the rows of sparse tables on the CPU only, and {} is on {}; choose Adam, or the CPU as the device",
+          optimizer->name(), parameter.name, parameter.tensor.device().str());
+    }
+    parameter.sparse = rows && on_cpu;
+    parameter.steps_rows = keeps_idle || (parameter.sparse && !steps_shards(ranks, sharding));
+  }
+  load_equal(ranks.all, options, tensors.frozen);
+  broadcast_tensors(ranks.all, tensors.buffers);
+  return tensors;
+}
+
+Sharding row_of(const EngineOptions& options) {
+  Sharding row = find_sharding(options.strategy);
+  row.reshard_after_forward = options.reshard_after_forward;
+  return row;
+}
+
+bool use_shared_parameters(const EngineOptions& options, const Sharding& sharding, const Group& group) {
+  return group.size() > 1 && sharding.optimizer == Held::sharded && options.shared_parameters &&
+         group.shares_memory();
+}
+
+ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sharding, const Group& group,
+                                const optim::Optimizer* optimizer) {
+  if (sharding.optimizer == Held::sharded && optimizer == nullptr) {
+    throw ConfigError(
+        "strategy {} shards optimizer state, which requires one of stretto's optimizers; found none",
+        sharding.name);
+  }
+  if (sharding.optimizer == Held::sharded && group.size() > 1 &&
+      optimizer->placement() == optim::Placement::whole_model) {
+    throw ConfigError(
+        "strategy {} divides the parameters among the ranks, but {} needs all of them on each; choose strategy ddp, or another optimizer",
+        sharding.name, optimizer->name());
+  }
+  const auto of_group = [&](Held held) { return group.size() > 1 ? held : Held::replicated; };
+  const bool shared = use_shared_parameters(options, sharding, group);
+  return {.precision = options.precision,
+          .optimizer = of_group(sharding.optimizer),
+          .gradients = of_group(sharding.gradients),
+          .parameters = shared ? Held::replicated : of_group(sharding.parameters),
+          .shards = group.size(),
+          .shard = group.rank(),
+          .placement = optimizer != nullptr ? optimizer->placement() : optim::Placement::flat,
+          .shared_parameters = shared};
+}
+
+// Parameters lie in the common memory of the group's ranks if `options` shares them.
+ArenaMemory arena_memory(const ArenaOptions& options, Group& group) {
+  ArenaMemory memory = {.gradients = group.allocator()};
+  if (options.parameters == Held::sharded) memory.parameters = group.allocator();
+  if (options.shared_parameters) {
+    memory.parameters = [&group](int64_t elements, at::ScalarType dtype, at::Device) {
+      return group.common_memory(elements, dtype);
+    };
+  }
+  return memory;
+}
+
+ReducerOptions reducer_options(const EngineOptions& options, const Arena& arena, const Group& group) {
+  const bool shards = arena.shards().size() > 1;
+  // Between hosts an all-reduce is faster: it uses the shared memory of each host, which a reduce does not.
+  const bool cheap = group.shares_memory() || group.backend() == "nccl";
+  const bool to_owners = shards && cheap && options.gradients_to_owners && options.fixed_order == 0;
+  return {.bucket_bytes = options.bucket_bytes,
+          .to_owners = arena.gradients_are_sharded() || to_owners,
+          .fixed_order = options.fixed_order};
+}
+
+// Casts frozen parameters and buffers to the dtype of the compute copy.
+void cast_to_compute(const NamedTensorList& tensors, at::ScalarType dtype) {
+  at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.is_floating_point() && dtype != at::kFloat) tensor.set_data(tensor.to(dtype));
+  }
+}
+
+// The rest is known once the other parts are made.
+EngineFacts first_facts(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
+                        const optim::Optimizer* optimizer) {
+  const Sharding sharding = row_of(options);
+  return {.tensors = collect(module, ranks, options, sharding, optimizer),
+          .sharding = sharding,
+          .precision = options.precision};
+}
+
+}  // namespace
+
+EngineParts::EngineParts(torch::nn::Module& module, const DataParallel& data_parallel,
+                         const EngineOptions& engine_options, std::unique_ptr<optim::Optimizer> stepper)
+    : options(engine_options),
+      ranks(data_parallel),
+      facts(first_facts(module, ranks, options, stepper.get())),
+      optimizer(std::move(stepper)),
+      arena_options(make_arena_options(options, facts.sharding, ranks.shard, optimizer.get())),
+      arena(facts.tensors.trainable, arena_options, arena_memory(arena_options, ranks.shard),
+            load_some(ranks.all, options)),
+      reducer(arena, ranks.shard, reducer_options(options, arena, ranks.shard)) {
+  if (arena.parameters_are_shared()) ranks.shard.barrier();  // each rank has written its shard
+  if (arena.parameters_are_sharded())
+    units.emplace(module, arena, ranks.shard, facts.sharding.reshard_after_forward).refresh();
+  cast_to_compute(facts.tensors.frozen, compute_dtype(options.precision));
+  cast_to_compute(facts.tensors.buffers, compute_dtype(options.precision));
+  synchronised_versions = buffer_versions();
+  if (optimizer != nullptr) bind_optimizer();
+  complete_facts();
+}
+
+void EngineParts::bind_optimizer() {
+  optimizer->bind(arena.owned_buffers(), arena.owned_pieces(), optimizer_memory());
+  offload_state();
+  if (options.average) average.emplace(*options.average, arena.owned_buffers().master, arena.owned_pieces());
+  if (arena.shards().size() > 1) return;
+  for (size_t table = 0; table < reducer.tables().size(); ++table) {
+    reducer.tables()[table]->on_read(
+        [this, table](std::span<const int64_t> rows) { optimizer->catch_up(table, rows); });
+  }
+}
+
+void EngineParts::complete_facts() {
+  facts.shards = static_cast<int>(arena.shards().size());
+  facts.copies = ranks.replicas != nullptr ? ranks.replicas->size() : 1;
+  facts.gradients_are_sharded = arena.gradients_are_sharded();
+  facts.passes_are_collective = units.has_value();
+  facts.keeps_average = average.has_value();
+  facts.trainable_elements = arena.trainable_elements();
+  facts.elements = arena.elements();
+  for (const Arena::Unit& unit : arena.units()) facts.units.push_back(unit.name);
+  facts.buckets = reducer.buckets();
+  facts.sparse_tables = reducer.tables().size();
+  facts.memory = measure_memory();
+  if (optimizer == nullptr) return;
+  facts.optimizer = optimizer->name();
+  facts.base_rates = optimizer->base_rates();
+  facts.reevaluates = optimizer->reevaluates();
+  facts.optimizer_folder = options.offload_optimizer;
+}
+
+Allocator EngineParts::optimizer_memory() {
+  const std::filesystem::path& folder = options.offload_optimizer;
+  if (folder.empty()) return plain_memory();
+  if (!arena.parameter_values().device().is_cpu()) {
+    throw ConfigError("{}: parameters are on {}; only the CPU steps state in files",
+                      options.names("offload_optimizer"), arena.parameter_values().device().str());
+  }
+  return [this, files = file_allocator(folder)](int64_t elements, at::ScalarType dtype, at::Device device) {
+    try {
+      return offloaded.emplace_back(files(elements, dtype, device));
+    } catch (const IoError& error) {
+      throw ConfigError("{}: {}; the folder must exist on each host, with room for the state of its ranks",
+                        options.names("offload_optimizer"), error.what());
+    }
+  };
+}
+
+void EngineParts::offload_state() const {
+  for (const Tensor& state : offloaded) leave_to_file(state);
+}
+
+int64_t EngineParts::least_of_shards(int64_t parameter) const {
+  constexpr int64_t none = std::numeric_limits<int64_t>::max();
+  const Tensor least =
+      at::scalar_tensor(parameter < 0 ? none : parameter, at::kLong).to(ranks.shard.device());
+  ranks.shard.all_reduce(least, ReduceOp::min).wait();
+  return least.item<int64_t>() == none ? -1 : least.item<int64_t>();
+}
+
+std::string EngineParts::parameter_name(int64_t parameter) const {
+  return parameter < 0 ? "" : arena.parameters()[static_cast<size_t>(parameter)].info.name;
+}
+
+void EngineParts::share_parameters() {
+  if (arena.parameters_are_shared()) return ranks.shard.barrier();
+  if (units) return units->refresh();
+  if (arena.shards().size() > 1) gather_shards(arena.parameter_values());
+}
+
+void EngineParts::swap_average() {
+  catch_up();
+  if (arena.parameters_are_shared()) ranks.shard.barrier();  // others may still compute with them
+  average->swap();
+  arena.refresh_compute();
+  share_parameters();
+}
+
+void EngineParts::catch_up() {
+  if (optimizer != nullptr) optimizer->catch_up();
+}
+
+void EngineParts::gather_shards(const Tensor& whole) const {
+  const auto& shards = arena.shards();
+  const auto part = [&](const Range& range) { return whole.slice(0, range.begin, range.end); };
+  const bool even = std::ranges::all_of(shards, [&](const Range& r) { return r.size() == shards[0].size(); });
+  if (even) return ranks.shard.all_gather(whole, part(arena.owned())).wait();
+  std::vector<Work> works;
+  for (size_t rank = 0; rank < shards.size(); ++rank) {
+    if (shards[rank].size() > 0)
+      works.push_back(ranks.shard.broadcast(part(shards[rank]), static_cast<int>(rank)));
+  }
+  for (Work& work : works) work.wait();
+}
+
+std::vector<int64_t> EngineParts::buffer_versions() const {
+  std::vector<int64_t> versions;
+  for (const auto& [name, tensor] : facts.tensors.buffers)
+    versions.push_back(static_cast<int64_t>(tensor._version()));
+  return versions;
+}
+
+void EngineParts::synchronise_buffers() {
+  broadcast_tensors(ranks.all, facts.tensors.buffers);
+  synchronised_versions = buffer_versions();
+}
+
+EngineMemory EngineParts::measure_memory() const {
+  const optim::Buffers& buffers = arena.buffers();
+  const auto bytes = [](const Tensor& buffer) {
+    return buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0;
+  };
+  const bool common = arena.parameters_are_shared();
+  const auto of_parameters = [&](const Tensor& buffer) {
+    return common ? bytes(buffer) / ranks.shard.size() : bytes(buffer);
+  };
+  return {.master = buffers.compute.defined() ? bytes(buffers.master) : of_parameters(buffers.master),
+          .gradients = bytes(buffers.grad),
+          .compute = of_parameters(buffers.compute),
+          .optimizer = optimizer != nullptr && offloaded.empty() ? optimizer->state_bytes() : 0,
+          .optimizer_in_files = offloaded.empty() ? 0 : optimizer->state_bytes(),
+          .average = average ? average->bytes() : 0,
+          .parameters_are_shared = common};
+}
+
+}  // namespace stretto

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/parallel/arena.h"
+#include "stretto/parallel/average.h"
+#include "stretto/parallel/data_parallel.h"
+#include "stretto/parallel/engine_facts.h"
+#include "stretto/parallel/engine_options.h"
+#include "stretto/parallel/gathered_units.h"
+#include "stretto/parallel/reducer.h"
+
+namespace stretto {
+
+// What an engine is made of, and what its public classes (engine.h, backward.h, gradient_view.h, weight_view.h) share. For
+// parallel/ only.
+struct EngineParts {
+  EngineParts(torch::nn::Module& module, const DataParallel& data_parallel,
+              const EngineOptions& engine_options, std::unique_ptr<optim::Optimizer> stepper);
+
+  const ModuleTensors& tensors() const { return facts.tensors; }
+  // The name of a trainable parameter by its index; "" for -1.
+  std::string parameter_name(int64_t parameter) const;
+  // The lowest of the shards' parameters, by index; -1: none. Collective over the ranks of a copy.
+  int64_t least_of_shards(int64_t parameter) const;
+  // Gathers every rank's shard of `whole` on all ranks of a copy. Collective.
+  void gather_shards(const Tensor& whole) const;
+  // After each rank has written its shard of the parameters: makes all of them available to the others. Collective.
+  void share_parameters();
+  void catch_up();  // lazily stepped rows
+  // Exchanges the weights and their average. Collective. REQUIRES: average.
+  void swap_average();
+  void offload_state() const;  // to files, after a step
+  // Broadcasts rank 0's buffers. Collective.
+  void synchronise_buffers();
+  std::vector<int64_t> buffer_versions() const;
+
+  const EngineOptions options;
+  const DataParallel ranks;
+  EngineFacts facts;
+  std::unique_ptr<optim::Optimizer> optimizer;  // may be null
+  const ArenaOptions arena_options;
+  Arena arena;
+  std::optional<GatheredUnits> units;  // if parameters are sharded and not shared
+  Reducer reducer;
+  std::optional<WeightAverage> average;
+  std::vector<Tensor> offloaded;               // the optimizer's state that lies in files
+  std::vector<int64_t> synchronised_versions;  // of the buffers after the last synchronisation
+
+ private:
+  void bind_optimizer();
+  Allocator optimizer_memory();
+  EngineMemory measure_memory() const;
+  void complete_facts();
+};
+
+}  // namespace stretto

@@ -1,0 +1,63 @@
+#include "stretto/parallel/gradient_view.h"
+
+#include <cmath>
+
+#include "stretto/parallel/engine_parts.h"
+
+namespace stretto {
+
+double GradientView::norm() const {
+  double squares = engine_->reducer.sum_of_squares();
+  if (engine_->reducer.sums_to_owners()) {
+    Group& shard = engine_->ranks.shard;
+    const Tensor sum = at::scalar_tensor(squares, at::kDouble).to(shard.device());
+    shard.all_reduce(sum).wait();
+    squares = sum.item<double>();
+  }
+  return std::sqrt(squares);
+}
+
+std::string GradientView::first_nonfinite() const {
+  int64_t first = engine_->reducer.first_nonfinite();
+  if (engine_->reducer.sums_to_owners()) first = engine_->least_of_shards(first);
+  return engine_->parameter_name(first);
+}
+
+bool GradientView::own_are_finite() const { return engine_->reducer.all_finite(); }
+
+Tensor GradientView::held() const { return engine_->arena.gradients(engine_->reducer.held()); }
+
+NamedTensors GradientView::by_name(double factor) const {
+  const Arena& arena = engine_->arena;
+  if (arena.gradients_are_sharded()) return {};
+  const Tensor all = arena.gradients({0, arena.elements()}) * factor;
+  // Each rank has those of its shard, and zeros elsewhere.
+  if (engine_->reducer.sums_to_owners()) engine_->ranks.shard.all_reduce(all).wait();
+  NamedTensors named;
+  for (const Arena::Parameter& parameter : arena.parameters()) {
+    const Tensor& tensor = parameter.info.tensor;
+    named[parameter.info.name] =
+        all.slice(0, parameter.begin, parameter.begin + tensor.numel()).view(tensor.sizes());
+  }
+  return named;
+}
+
+void GradientView::scale(double factor) { held().mul_(factor); }
+
+void GradientView::clamp(double limit) { held().clamp_(-limit, limit); }
+
+void GradientView::clear() { engine_->reducer.zero_gradients(); }
+
+void GradientView::clear(const std::function<bool(size_t)>& which) {
+  for (size_t i = 0; i < engine_->arena.parameters().size(); ++i) {
+    if (which(i)) engine_->reducer.zero_gradient(i);
+  }
+}
+
+size_t GradientView::restore_dropped() { return engine_->arena.rebind_dropped_gradients(); }
+
+double clip_scale(double norm, double max_norm) {
+  return max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1;
+}
+
+}  // namespace stretto

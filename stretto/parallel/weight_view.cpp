@@ -1,0 +1,147 @@
+#include "stretto/parallel/weight_view.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/log.h"
+#include "stretto/parallel/engine_parts.h"
+#include "stretto/parallel/replicas.h"
+#include "stretto/tensor/file_memory.h"
+#include "stretto/tensor/finite.h"
+
+namespace stretto {
+
+AveragedWeights::AveragedWeights(EngineParts* engine) : engine_(engine) {
+  if (engine_ != nullptr) engine_->swap_average();
+}
+
+AveragedWeights::~AveragedWeights() noexcept(false) {
+  if (engine_ != nullptr && std::uncaught_exceptions() == exceptions_) engine_->swap_average();
+}
+
+AveragedWeights WeightView::averaged(bool use) {
+  return AveragedWeights(use && engine_->average ? engine_ : nullptr);
+}
+
+void WeightView::catch_up() { engine_->catch_up(); }
+
+NamedTensors WeightView::all() {
+  catch_up();
+  engine_->synchronise_buffers();
+  Tensor master = engine_->arena.buffers().master;
+  if (engine_->arena.master_is_sharded()) {
+    master = at::empty({engine_->arena.elements()}, master.options());
+    master.slice(0, engine_->arena.owned().begin, engine_->arena.owned().end)
+        .copy_(engine_->arena.buffers().master);
+    engine_->gather_shards(master);
+  }
+  return named(master);
+}
+
+NamedTensors WeightView::at_first(const std::filesystem::path& folder) {
+  catch_up();
+  engine_->synchronise_buffers();
+  const bool first = engine_->ranks.all.rank() == 0;
+  Tensor master = engine_->arena.buffers().master;
+  if (engine_->arena.master_is_sharded() &&
+      (engine_->ranks.replicas == nullptr || engine_->ranks.replicas->rank() == 0)) {
+    const at::ScalarType dtype = master.scalar_type();
+    bool in_file = first;
+    if (first) {
+      try {
+        master = file_memory(folder, engine_->arena.elements(), dtype);
+      } catch (const IoError& error) {
+        log::warning("{}; the weights are collected in memory instead", error.what());
+        master = at::empty({engine_->arena.elements()}, dtype);
+        in_file = false;
+      }
+    }
+    gather_at_first(master, in_file);
+  }
+  return first ? named(master) : NamedTensors();
+}
+
+// Gathers every rank's shard of the master weights in `whole` on the first rank, which may be on another device.
+void WeightView::gather_at_first(const Tensor& whole, bool in_file) const {
+  constexpr int64_t most = 32 << 10;  // elements per message, of which 64 may wait in shared memory
+  Group& group = engine_->ranks.shard;
+  const Tensor& mine = engine_->arena.buffers().master;
+  const bool first = group.rank() == 0;
+  Tensor received;
+  for (size_t rank = 0; rank < engine_->arena.shards().size(); ++rank) {
+    const Range& shard = engine_->arena.shards()[rank];
+    const int sender = static_cast<int>(rank);
+    if (!first && group.rank() != sender) continue;
+    for (int64_t begin = shard.begin; begin < shard.end; begin += most) {
+      const int64_t end = std::min(begin + most, shard.end);
+      Tensor part;
+      if (group.rank() == sender) part = mine.slice(0, begin - shard.begin, end - shard.begin);
+      if (!first) {
+        group.send(part, 0).wait();
+        continue;
+      }
+      if (sender != 0) {
+        if (!received.defined()) received = at::empty({most}, mine.options());
+        part = received.slice(0, 0, end - begin);
+        group.recv(part, sender).wait();
+      }
+      const Tensor target = whole.slice(0, begin, end);
+      target.copy_(part);
+      if (in_file) leave_to_file(target);
+    }
+  }
+}
+
+NamedTensors WeightView::named(const Tensor& master) const {
+  NamedTensors weights;
+  for (const auto& parameter : engine_->arena.parameters()) {
+    weights[parameter.info.name] =
+        master.slice(0, parameter.begin, parameter.end).view(parameter.info.tensor.sizes());
+  }
+  for (const NamedTensorList* tensors : {&engine_->facts.tensors.frozen, &engine_->facts.tensors.buffers}) {
+    for (const auto& [name, tensor] : *tensors) weights[name] = tensor.detach();
+  }
+  return weights;
+}
+
+// Each rank checks what it answers for. In the order of names, as in a model file.
+std::string WeightView::first_nonfinite() {
+  catch_up();
+  std::vector<int64_t> by_name(engine_->arena.parameters().size());
+  std::iota(by_name.begin(), by_name.end(), int64_t{0});
+  std::ranges::sort(by_name, {}, [&](int64_t parameter) { return engine_->parameter_name(parameter); });
+  int64_t first = -1;
+  for (size_t place = 0; place < by_name.size() && first < 0; ++place) {
+    const auto& parameter = engine_->arena.parameters()[static_cast<size_t>(by_name[place])];
+    for (const Piece& piece : engine_->arena.master_entry(parameter, parameter.info.name).pieces) {
+      if (!is_finite(piece.data)) first = static_cast<int64_t>(place);
+    }
+  }
+  if (engine_->arena.shards().size() > 1) first = engine_->least_of_shards(first);
+  return first < 0 ? "" : engine_->parameter_name(by_name[static_cast<size_t>(first)]);
+}
+
+// Two elements of each parameter.
+uint64_t WeightView::fingerprint() const {
+  if (!engine_->arena.buffers().master.device().is_cpu()) return 0;
+  if (engine_->arena.parameters_are_sharded()) {  // their values have no address between passes
+    const Tensor& owned = engine_->arena.parameter_values();
+    return checksum(owned.slice(0, 0, owned.numel(), std::max<int64_t>(1, owned.numel() / 4096)));
+  }
+  std::vector<uint16_t> elements;
+  for (const auto& parameter : engine_->arena.parameters()) {
+    const auto bytes = static_cast<size_t>(parameter.info.tensor.nbytes());
+    if (bytes == 0) continue;
+    const size_t middle = bytes / 4 * 2;
+    const auto* data = static_cast<const char*>(parameter.data);
+    elements.resize(elements.size() + 2);
+    std::memcpy(&elements.end()[-2], data, sizeof(uint16_t));
+    std::memcpy(&elements.end()[-1], data + std::min(middle, bytes - 2), sizeof(uint16_t));
+  }
+  return hash64({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(uint16_t)});
+}
+
+}  // namespace stretto

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "stretto/tensor/safetensors.h"
+
+namespace stretto {
+
+struct EngineParts;
+
+// While it lives, the module holds the averaged weights. Collective at both ends.
+class [[nodiscard]] AveragedWeights {
+ public:
+  ~AveragedWeights() noexcept(false);
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  friend class WeightView;
+  explicit AveragedWeights(EngineParts* engine);
+  EngineParts* engine_;  // null: nothing was exchanged
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+// The parameters of an engine at master precision, with frozen parameters and buffers, as saved in a model file. Cheap to copy;
+// valid while the engine lives.
+class WeightView {
+ public:
+  // Brings lazily stepped rows up to date. Call it before reading weights of the module other than by lookup; the functions
+  // below call it themselves.
+  void catch_up();
+
+  // By name. Views of live memory unless they had to be gathered: then every rank has all of them in memory. Collective.
+  NamedTensors all();
+  // The same on the first rank, and nothing on the others. What had to be gathered lies in a file without a name in `folder`
+  // (tensor/file_memory.h), so that no rank needs memory for all; only if that is not possible, in memory. Collective.
+  NamedTensors at_first(const std::filesystem::path& folder);
+  // The first trainable parameter whose weights hold NaN or infinity, or "". Collective.
+  std::string first_nonfinite();
+
+  // Exchanges the weights and their average, for evaluating or saving it, until the result is destroyed. `use`: false, and
+  // engines that keep no average: does nothing.
+  AveragedWeights averaged(bool use);
+
+  // Hash of a few elements of each trainable parameter, of which any step changes some; 0 on other devices than CPUs.
+  uint64_t fingerprint() const;
+
+ private:
+  friend class Engine;
+  explicit WeightView(EngineParts& engine) : engine_(&engine) {}
+  NamedTensors named(const Tensor& master) const;
+  void gather_at_first(const Tensor& whole, bool in_file) const;
+
+  EngineParts* engine_;
+};
+
+}  // namespace stretto
