@@ -14,8 +14,8 @@ namespace stretto {
 
 // When Trainer::register_model_saving saves a model.
 struct SavingLimits {
-  std::optional<double> saving_above = {};  // only metrics above this
-  std::optional<double> saving_below = {};  // only metrics below this
+  std::optional<double> saving_above = {};                   // only metrics above this
+  std::optional<double> saving_below = {};                   // only metrics below this
   settings::OneOf<MetricMode> mode = MetricMode::automatic;  // as checkpoint.mode
 };
 
