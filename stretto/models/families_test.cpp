@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/bert/model.h"
-#include "stretto/models/config_json.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 

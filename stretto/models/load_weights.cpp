@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 
 namespace stretto {
 namespace {

@@ -1,9 +1,9 @@
 #include "stretto/models/registry.h"
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/bart/model.h"
 #include "stretto/models/bert/model.h"
-#include "stretto/models/config_json.h"
 #include "stretto/models/distilbert/model.h"
 #include "stretto/models/sequence_tagger/model.h"
 

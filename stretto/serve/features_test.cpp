@@ -11,7 +11,7 @@
 #include "stretto/data/reader.h"
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/data/text_dataset.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/tasks/preparation.h"
 

@@ -11,7 +11,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/json.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/tensor/safetensors.h"
 
 namespace stretto {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/serve/entity_finder.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/question_answerer.h"

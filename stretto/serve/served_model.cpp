@@ -2,7 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/user_cache.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/parallel/matmul_libraries.h"
 #include "stretto/tensor/finite.h"
 #include "stretto/tensor/vector_math.h"

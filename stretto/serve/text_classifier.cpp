@@ -5,7 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/problem_type.h"
 #include "stretto/serve/served_model.h"
 

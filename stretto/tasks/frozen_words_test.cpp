@@ -4,7 +4,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/data/tagged_dataset.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 #include "stretto/tasks/kept_states.h"

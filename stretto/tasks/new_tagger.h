@@ -4,7 +4,7 @@
 
 #include "stretto/config/recipe.h"
 #include "stretto/corpus/tagged.h"
-#include "stretto/models/sequence_tagger/config.h"
+#include "stretto/model_config/sequence_tagger.h"
 
 namespace stretto {
 

@@ -1,7 +1,7 @@
 #include "stretto/tasks/sequence_classification.h"
 
 #include "stretto/base/strings.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 
 namespace stretto {
 namespace {

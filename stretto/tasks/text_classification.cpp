@@ -12,7 +12,7 @@
 #include "stretto/data/summary.h"
 #include "stretto/data/text_dataset.h"
 #include "stretto/metrics/glue.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/trainer/folder/run_folder.h"

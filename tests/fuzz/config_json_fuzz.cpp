@@ -2,8 +2,8 @@
 #include "tests/fuzz/mutate_json.h"
 
 #include "stretto/base/json.h"
-#include "stretto/models/bert/config.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/bert.h"
+#include "stretto/model_config/config_json.h"
 
 // A model folder's config.json.
 namespace stretto::fuzz {

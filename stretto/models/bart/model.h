@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "stretto/models/bart/config.h"
+#include "stretto/model_config/bart.h"
 #include "stretto/models/blocks.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/sharded.h"

@@ -3,8 +3,8 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/bert/model.h"
-#include "stretto/models/config_json.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "stretto/models/bert/config.h"
+#include "stretto/model_config/bert.h"
 #include "stretto/models/blocks.h"
 #include "stretto/nn/layers.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "stretto/models/bert/config.h"
+#include "stretto/model_config/bert.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"

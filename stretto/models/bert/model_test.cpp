@@ -7,7 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "stretto/model_config/distilbert.h"
 #include "stretto/models/blocks.h"
-#include "stretto/models/distilbert/config.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/sharded.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/models/sequence_tagger/config.h"
+#include "stretto/model_config/sequence_tagger.h"
 #include "stretto/models/text_model.h"
 #include "stretto/nn/crf.h"
 #include "stretto/nn/layers.h"

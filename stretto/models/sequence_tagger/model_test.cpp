@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/models/golden_support.h"
 #include "stretto/models/registry.h"
 #include "stretto/models/tagging.h"

@@ -12,7 +12,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/task_names.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 #include "stretto/nn/layers.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/tasks/task.h"

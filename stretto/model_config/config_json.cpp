@@ -1,4 +1,4 @@
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 
 #include <map>
 

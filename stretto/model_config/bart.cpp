@@ -1,7 +1,7 @@
-#include "stretto/models/bart/config.h"
+#include "stretto/model_config/bart.h"
 
 #include "stretto/base/error.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 
 namespace stretto {
 namespace {

@@ -7,8 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stretto/tensor/tensor.h"
-
 namespace stretto {
 
 // Reads a model's config.json, of at most 16 MiB. Throws ConfigError, DataError or IoError with the file's name.

@@ -1,10 +1,10 @@
-#include "stretto/models/sequence_tagger/config.h"
+#include "stretto/model_config/sequence_tagger.h"
 
 #include <algorithm>
 #include <set>
 
 #include "stretto/base/error.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 
 namespace stretto {
 

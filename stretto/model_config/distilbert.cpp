@@ -1,7 +1,7 @@
-#include "stretto/models/distilbert/config.h"
+#include "stretto/model_config/distilbert.h"
 
 #include "stretto/base/error.h"
-#include "stretto/models/config_json.h"
+#include "stretto/model_config/config_json.h"
 
 namespace stretto {
 
