@@ -1,7 +1,10 @@
 #include "stretto/comm/store.h"
 
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <tuple>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -69,9 +72,40 @@ class ClientStore : public c10d::Store {
   std::shared_ptr<cluster::StoreClient> client_;
 };
 
-// Each start of the job uses keys of its own.
+// How often this process has connected to the store of a job as a rank. A store may outlive the connections.
+class Connections {
+ public:
+  int made(const cluster::RankInfo& info) {
+    const std::lock_guard lock(mutex_);
+    return made_[key(info)];
+  }
+  void add(const cluster::RankInfo& info) {
+    const std::lock_guard lock(mutex_);
+    ++made_[key(info)];
+  }
+
+ private:
+  using Key = std::tuple<std::string, int, int>;
+  static Key key(const cluster::RankInfo& info) {
+    const cluster::Endpoint where =
+        info.store.value_or(cluster::Endpoint{info.master_addr, info.master_port});
+    return {where.host, where.port, info.rank};
+  }
+  std::mutex mutex_;
+  std::map<Key, int> made_;
+};
+
+Connections& connections() {
+  static Connections all;
+  return all;
+}
+
+// Each start of the job uses keys of its own, and so does each time that its ranks connect: a program that joins the job again
+// (a second Lite) must not read what was written the first time. Ranks connect equally often.
 std::string life_of(const cluster::RankInfo& info) {
-  return "stretto.restart" + std::to_string(info.restart_count);
+  const int before = connections().made(info);
+  return "stretto.restart" + std::to_string(info.restart_count) +
+         (before > 0 ? ".join" + std::to_string(before) : "");
 }
 
 // torchrun's TCPStore.
@@ -151,10 +185,10 @@ std::shared_ptr<cluster::FlightRecorder> open_recorder(const cluster::RankInfo& 
 
 std::shared_ptr<StoreHandle> connect_store(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
   if (!info.launched) return memory_store();
-  return std::make_shared<StoreHandle>(
-      StoreHandle{.store = c10::make_intrusive<c10d::PrefixStore>(life_of(info), meet(info, timeout)),
-                  .recorder = open_recorder(info),
-                  .compare_calls = info.compare_calls});
+  auto store = c10::make_intrusive<c10d::PrefixStore>(life_of(info), meet(info, timeout));
+  connections().add(info);
+  return std::make_shared<StoreHandle>(StoreHandle{
+      .store = std::move(store), .recorder = open_recorder(info), .compare_calls = info.compare_calls});
 }
 
 std::shared_ptr<StoreHandle> memory_store() {

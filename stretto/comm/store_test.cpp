@@ -122,6 +122,17 @@ TEST_F(UnderAnAgent, ItsStoreIsUsedWhereNothingElseIsShared) {
   EXPECT_TRUE(agent_holds("stretto.restart0/from.0"));
 }
 
+// A program may make several groups one after the other, and the agent's store keeps the keys of each.
+TEST_F(UnderAnAgent, WhatWasWrittenBeforeIsNotReadAgain) {
+  for (int join = 0; join < 3; ++join) {
+    const auto handles = connect_both(info(0, 2, ""), info(1, 2, ""));
+    for (const char* key : {"hosts.0", "hosts.1"}) {
+      EXPECT_FALSE(handles.first->store->check({key})) << "connection " << join;
+      handles.second->store->set(key, std::string("old"));
+    }
+  }
+}
+
 TEST_F(UnderAnAgent, OneHostDoesWithoutIt) {
   const auto handles = connect_both(info(0, 1, ""), info(1, 1, ""));
   EXPECT_FALSE(agent_holds("stretto.restart0/from.0"));
@@ -132,7 +143,7 @@ TEST_F(UnderAnAgent, ASecretMakesItPublishAnAddressOnly) {
   EXPECT_FALSE(agent_holds("stretto.restart0/from.0"));
   EXPECT_THROW(connect_store(info(1, 2, "wrong"), 5s), DistributedError);
   c10d::Store& store = *agent_;
-  store.set("stretto.restart0.store", std::string("127.0.0.1:1 forged"));
+  store.set("stretto.restart0.join1.store", std::string("127.0.0.1:1 forged"));
   try {
     connect_store(info(1, 2, "s"), 5s);
     ADD_FAILURE() << "the forged address is trusted";
