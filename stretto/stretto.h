@@ -17,7 +17,6 @@
 #include "stretto/base/log.h"
 #include "stretto/comm/group.h"
 #include "stretto/comm/mesh.h"
-#include "stretto/comm/store.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/collators.h"

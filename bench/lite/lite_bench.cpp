@@ -32,7 +32,7 @@ double microseconds(int steps, const Step& step) {
 
 void run(int ranks, int steps) {
   Lite lite({.devices = ranks, .accelerator = "cpu"});
-  Group& group = lite.group();
+  Group& group = lite.mesh().world();
   const Tensor x = at::ones({1});
 
   auto [model, optimizer] = lite.setup(std::make_shared<Scale>(), optim::sgd({.lr = 1e-6}));

@@ -10,6 +10,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/optim_config/schedules.h"
+#include "stretto/tensor/memory.h"
 #include "stretto/trainer/api/trainer.h"
 
 // trainer_bench [STEPS]: microseconds per step of a model with one parameter by Trainer, with and without a record of each step
@@ -64,7 +65,8 @@ double by_trainer(int64_t steps, bool track) {
   run_rank_threads(1, [&](Group& group) {
     Task task;
     const Ones samples(steps);
-    us = Trainer(recipe, group, at::kCPU).fit(task, samples, nullptr).seconds / static_cast<double>(steps) *
+    const Mesh mesh = make_mesh(recipe, group);
+    us = Trainer(recipe, mesh, at::kCPU).fit(task, samples, nullptr).seconds / static_cast<double>(steps) *
          1e6;
   });
   return us;

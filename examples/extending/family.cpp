@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     stretto::check_recipe(run.recipe, stretto::Verb::train);  // run_program has not required model and data
     const stretto::ModelRegistry models = words::models();
     const auto task =
-        stretto::make_task(stretto::bundled_tasks(), {run.recipe, run.group, run.device, models});
+        stretto::make_task(stretto::bundled_tasks(), {run.recipe, run.mesh, run.device, models});
     const stretto::FitResult result = task->train({});
     if (!result.stopped && run.recipe.data.test) task->test();
     return result;

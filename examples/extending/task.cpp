@@ -71,7 +71,7 @@ class CharacterBigrams : public stretto::Task {
       throw stretto::ConfigError("data.train and data.validation are required: files with one text per line");
     Bigrams module;
     const Lines train(*recipe.data.train), validation(*recipe.data.validation);
-    stretto::Trainer trainer(recipe, context_.group, context_.device);
+    stretto::Trainer trainer(recipe, context_.mesh, context_.device);
     for (const auto& callback : callbacks) trainer.add(callback);
     return trainer.fit(module, train, &validation);
   }
@@ -94,7 +94,7 @@ stretto::TaskRegistry tasks() {
 
 int main(int argc, char** argv) {
   return stretto::run_program(argc, argv, [](const stretto::Run& run) {
-    const stretto::TaskContext context = {run.recipe, run.group, run.device, stretto::bundled_models()};
+    const stretto::TaskContext context = {run.recipe, run.mesh, run.device, stretto::bundled_models()};
     return characters::tasks().at("character-bigrams", "this program").make(context)->train({});
   });
 }

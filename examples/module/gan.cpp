@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     torch::manual_seed(static_cast<uint64_t>(run.recipe.training.seed));  // for the initial weights
     CircleData data;
     GanTask task(settings);
-    stretto::Trainer trainer(run.recipe, run.group, run.device);
+    stretto::Trainer trainer(run.recipe, run.mesh, run.device);
     const stretto::FitResult result = trainer.fit(task, data);
     if (result.stopped) return result;
     const stretto::Metrics metrics = trainer.test(task, data);

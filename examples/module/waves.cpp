@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
     torch::manual_seed(static_cast<uint64_t>(run.recipe.training.seed));  // for the initial weights
     const Waves train(0, 600), validation(600, 150);
     WaveTask task(settings.model);
-    stretto::Trainer trainer(run.recipe, run.group, run.device);
+    stretto::Trainer trainer(run.recipe, run.mesh, run.device);
     trainer.add(std::make_shared<Patience>(settings.patience));
     return trainer.fit(task, train, &validation);
   });

@@ -16,7 +16,6 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/shared_collectives.h"
 #include "stretto/comm/shared_messages.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 // What a stranger who can write to the store, or a damaged rank, may claim about shared memory.

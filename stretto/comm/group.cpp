@@ -17,8 +17,8 @@
 #include "stretto/comm/backends.h"
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_memory.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
+#include "stretto/tensor/memory.h"
 
 namespace stretto {
 namespace {

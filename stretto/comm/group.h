@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "stretto/kernels/reduce_op.h"
-#include "stretto/tensor/memory.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
@@ -29,8 +28,12 @@ class [[nodiscard]] Work {
   std::vector<Tensor> keep_;  // alive while the back end works on them
 };
 
-// Where ranks find each other before they can communicate; made by store.h, opaque here to keep c10d out of this header.
+// Where ranks find each other before they can communicate (connect_store() in job.h); opaque here to keep
+// c10d out of this header.
 struct StoreHandle;
+
+// A store in this process's memory, for ranks that are threads and for a rank alone.
+std::shared_ptr<StoreHandle> memory_store();
 
 struct GroupOptions {
   // Of every collective. Longer than the launcher's --hang-timeout, whose report says more: which rank is missing, and why.

@@ -11,7 +11,6 @@
 #include "stretto/base/error.h"
 #include "stretto/comm/job.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 namespace stretto {

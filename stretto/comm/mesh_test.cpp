@@ -1,6 +1,7 @@
 #include "stretto/comm/mesh.h"
 
-#include <climits>
+#include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -8,7 +9,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/comm/store.h"
 
 namespace stretto {
 namespace {
@@ -16,49 +16,33 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The world's ranks in the calling rank's group of that name, in its order.
-std::vector<int> members(const Mesh& mesh, std::string_view name) {
-  Group& group = mesh.group(name);
+// The world's ranks in the calling rank's group, in its order.
+std::vector<int> members(const Mesh& mesh, Axes axes) {
+  Group& group = mesh.group(axes);
   Tensor all = at::empty({group.size()}, at::kInt);
   group.all_gather(all, at::full({1}, mesh.world().rank(), at::kInt)).wait();
   return {all.const_data_ptr<int>(), all.const_data_ptr<int>() + all.numel()};
 }
 
-TEST(MeshShape, MultipliesAndIsWritten) {
-  const MeshShape shape = {.pp = 2, .dp_replicate = 3, .dp_shard = 4, .tp = 5};
-  EXPECT_EQ(shape.ranks(), 120);
-  EXPECT_EQ(shape.text(), "pp 2 x dp_replicate 3 x dp_shard 4 x tp 5");
-  EXPECT_EQ((MeshShape{.pp = 1 << 20, .tp = 1 << 20}).ranks(), INT_MAX);
-  EXPECT_EQ(Mesh::data_parallel(7).ranks(), 7);
-}
-
 TEST(Mesh, SizesThatDoNotMultiplyToTheWorldAreRefused) {
   run_rank_threads(2, [](Group& world) {
-    try {
-      const Mesh mesh(world, {.dp_replicate = 3, .tp = 2});
-      FAIL();
-    } catch (const ConfigError& error) {
-      EXPECT_STREQ(
-          error.what(),
-          "mesh: pp 1 x dp_replicate 3 x dp_shard 1 x tp 2 = 6 ranks, but the job has 2; change a dimension or the number of ranks");
-    }
-    EXPECT_THROW(Mesh(world, {.pp = 0, .tp = 2}), ConfigError);
-    EXPECT_THROW(Mesh(world, {.pp = -1, .tp = -2}), ConfigError);
+    EXPECT_THAT([&] { Mesh(world, {.dp_replicate = 3, .tp = 2}); },
+                ::testing::ThrowsMessage<ConfigError>(HasSubstr("= 6 ranks, but the job has 2")));
   });
 }
 
-TEST(Mesh, DimensionsNestFromTheInnermost) {
+TEST(Mesh, AxesNestFromTheFastest) {
   run_rank_threads(8, [](Group& world) {
     const Mesh mesh(world, {.pp = 2, .dp_replicate = 2, .tp = 2});
     const int rank = world.rank();
-    EXPECT_THAT(members(mesh, "tp"), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
-    EXPECT_THAT(members(mesh, "dp"), ElementsAre(rank / 4 * 4 + rank % 2, rank / 4 * 4 + rank % 2 + 2));
-    EXPECT_THAT(members(mesh, "pp"), ElementsAre(rank % 4, rank % 4 + 4));
-    EXPECT_THAT(members(mesh, "dp_shard"), ElementsAre(rank));
-    EXPECT_EQ(mesh.position("tp"), rank % 2);
-    EXPECT_EQ(mesh.position("dp"), rank / 2 % 2);
-    EXPECT_EQ(mesh.position("pp"), rank / 4);
-    EXPECT_EQ(&mesh.group("dp"), &mesh.group("dp_replicate"));
+    EXPECT_THAT(members(mesh, Axis::tp), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
+    EXPECT_THAT(members(mesh, Axes::data), ElementsAre(rank / 4 * 4 + rank % 2, rank / 4 * 4 + rank % 2 + 2));
+    EXPECT_THAT(members(mesh, Axis::pp), ElementsAre(rank % 4, rank % 4 + 4));
+    EXPECT_THAT(members(mesh, Axis::dp_shard), ElementsAre(rank));
+    EXPECT_EQ(mesh.position(Axis::tp), rank % 2);
+    EXPECT_EQ(mesh.position(Axes::data), rank / 2 % 2);
+    EXPECT_EQ(mesh.position(Axis::pp), rank / 4);
+    EXPECT_EQ(&mesh.group(Axes::data), &mesh.group(Axis::dp_replicate));
     EXPECT_EQ(mesh.world().size(), 8);
   });
 }
@@ -67,39 +51,68 @@ TEST(Mesh, DataParallelPeersAreReplicasAndShardsTogether) {
   run_rank_threads(4, [](Group& world) {
     const Mesh mesh(world, {.dp_replicate = 2, .dp_shard = 2});
     const int rank = world.rank();
-    EXPECT_EQ(&mesh.group("dp"), &world);
-    EXPECT_THAT(members(mesh, "dp_shard"), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
-    EXPECT_THAT(members(mesh, "dp_replicate"), ElementsAre(rank % 2, rank % 2 + 2));
+    EXPECT_EQ(&mesh.group(Axes::data), &world);
+    EXPECT_THAT(members(mesh, Axis::dp_shard), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
+    EXPECT_THAT(members(mesh, Axis::dp_replicate), ElementsAre(rank % 2, rank % 2 + 2));
   });
 }
 
-TEST(Mesh, WithoutADimensionThereIsAGroupOfOne) {
+TEST(Mesh, AlongAnAxisOfOneRankThereIsAGroupOfOne) {
   run_rank_threads(2, [](Group& world) {
-    const Mesh mesh(world, Mesh::data_parallel(2));
-    EXPECT_EQ(&mesh.group("dp"), &world);
-    EXPECT_EQ(mesh.size("tp"), 1);
+    const Mesh mesh(world, {.dp_replicate = 2});
+    EXPECT_EQ(&mesh.group(Axes::data), &world);
+    EXPECT_EQ(mesh.size(Axis::tp), 1);
     Tensor tensor = at::ones({3});
-    mesh.group("tp").all_reduce(tensor).wait();
+    mesh.group(Axis::tp).all_reduce(tensor).wait();
     EXPECT_EQ(tensor.sum().item<float>(), 3);
-    EXPECT_EQ(&mesh.group("pp"), &mesh.group("tp"));
+    EXPECT_EQ(&mesh.group(Axis::pp), &mesh.group(Axis::tp));
   });
 }
 
-TEST(Mesh, UnknownNamesAreRefused) {
+TEST(Mesh, SetsWithTheSameRanksHaveOneGroup) {
+  run_rank_threads(8, [](Group& world) {
+    const Mesh mesh(world, {.dp_shard = 2, .cp = 2, .tp = 2});
+    EXPECT_EQ(&mesh.group(Axes::sum), &mesh.group(Axes::shard));
+    EXPECT_EQ(&mesh.group(Axes::data), &mesh.group(Axis::dp_shard));
+    EXPECT_EQ(&mesh.group(Axes::stage), &world);
+    EXPECT_EQ(&mesh.group(Axes::world), &world);
+    EXPECT_NE(&mesh.group(Axis::cp), &mesh.group(Axis::tp));
+  });
+}
+
+TEST(Mesh, SetsWithoutAGroupAreRefused) {
   run_rank_threads(1, [](Group& world) {
     const Mesh mesh(world, {});
-    try {
-      mesh.group("data");
-      FAIL();
-    } catch (const ConfigError& error) {
-      EXPECT_STREQ(error.what(),
-                   "mesh: \"data\" is not a group; possible: pp, dp_replicate, dp_shard, tp, dp");
-    }
+    EXPECT_THAT([&] { mesh.group(Axis::pp | Axis::cp); },
+                ::testing::ThrowsMessage<ConfigError>(::testing::StartsWith(
+                    "mesh: there is no group of {pp, cp}; possible: {tp}, {cp}, {dp_shard}, ")));
   });
+}
+
+// Groups and positions agree with the lists that launchers and planners compute without groups.
+TEST(Mesh, GroupsAreThoseOfTheShapeInAnyOrderOfAxes) {
+  std::vector<int> row(8);
+  std::iota(row.begin(), row.end(), 0);
+  MeshShape shape = {.pp = 2, .dp_shard = 2, .tp = 2};
+  for (const auto& order :
+       {all_axes, std::array{Axis::tp, Axis::dp_shard, Axis::pp, Axis::cp, Axis::dp_replicate}}) {
+    shape.order = order;
+    run_rank_threads(8, [&](Group& world) {
+      const Mesh mesh(world, shape);
+      for (const Axes axes : {Axes(Axis::pp), Axes(Axis::tp), Axes::data, Axes::stage, Axes::world}) {
+        const auto groups = groups_along(shape, axes, row);
+        const auto mine = std::ranges::find_if(
+            groups, [&](const auto& ranks) { return std::ranges::count(ranks, world.rank()) == 1; });
+        EXPECT_EQ(members(mesh, axes), *mine) << shape.text();
+        EXPECT_EQ((*mine)[static_cast<size_t>(mesh.position(axes))], world.rank()) << shape.text();
+        EXPECT_EQ(mesh.size(axes), std::ssize(*mine));
+      }
+    });
+  }
 }
 
 // A launcher that deals ranks over two hosts in turn.
-TEST(Mesh, TheInnermostDimensionStaysOnAHost) {
+TEST(Mesh, TheFastestAxisStaysOnAHost) {
   const std::vector<std::string> hosts = {"a", "b", "a", "b"};
   const auto store = memory_store();
   std::vector<std::thread> threads;
@@ -110,16 +123,16 @@ TEST(Mesh, TheInnermostDimensionStaysOnAHost) {
       options.host = hosts[static_cast<size_t>(rank)];
       Group world("shm", store, rank, 4, options);
       const Mesh mesh(world, {.dp_replicate = 2, .tp = 2});
-      EXPECT_THAT(members(mesh, "tp"), ElementsAre(rank % 2, rank % 2 + 2));
-      EXPECT_EQ(mesh.group("tp").transport(), "shared memory, 2 ranks on this host");
-      EXPECT_THAT(members(mesh, "dp"), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
-      EXPECT_THAT(mesh.group("dp").transport(), HasSubstr("TCP between 2 hosts"));
+      EXPECT_THAT(members(mesh, Axis::tp), ElementsAre(rank % 2, rank % 2 + 2));
+      EXPECT_EQ(mesh.group(Axis::tp).transport(), "shared memory, 2 ranks on this host");
+      EXPECT_THAT(members(mesh, Axes::data), ElementsAre(rank / 2 * 2, rank / 2 * 2 + 1));
+      EXPECT_THAT(mesh.group(Axes::data).transport(), HasSubstr("TCP between 2 hosts"));
 
-      const Mesh flat(world, Mesh::data_parallel(4));
-      EXPECT_NE(&flat.group("dp"), &world) << "other order";
-      EXPECT_THAT(members(flat, "dp"), ElementsAre(0, 2, 1, 3));
+      const Mesh flat(world, {.dp_replicate = 4});
+      EXPECT_NE(&flat.group(Axes::data), &world) << "other order";
+      EXPECT_THAT(members(flat, Axes::data), ElementsAre(0, 2, 1, 3));
       Tensor sum = at::full({1}, rank);
-      flat.group("dp").all_reduce(sum).wait();
+      flat.group(Axes::data).all_reduce(sum).wait();
       EXPECT_EQ(sum.item<int64_t>(), 6);
     });
   }

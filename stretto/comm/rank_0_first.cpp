@@ -3,7 +3,6 @@
 
 #include "stretto/base/error.h"
 #include "stretto/comm/group.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 namespace stretto {

@@ -5,7 +5,6 @@
 
 #include <ATen/Parallel.h>
 
-#include "stretto/comm/store.h"
 #include "stretto/tensor/vector_math.h"
 
 namespace stretto {

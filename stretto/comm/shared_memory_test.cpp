@@ -9,7 +9,6 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 // What shared memory does beyond group_test.cpp, which runs over every back end.

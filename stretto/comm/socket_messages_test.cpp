@@ -11,7 +11,6 @@
 #include "stretto/base/error.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 // Flow control of messages between hosts, and ranks that do not keep to it. tcp_test.cpp tests tags and

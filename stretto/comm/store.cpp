@@ -1,4 +1,3 @@
-#include "stretto/comm/store.h"
 
 #include <exception>
 #include <map>

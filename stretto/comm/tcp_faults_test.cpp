@@ -12,7 +12,6 @@
 #include "stretto/base/error.h"
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/group.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 // Ranks that are connected through a network with faults.

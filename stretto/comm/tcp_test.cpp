@@ -9,7 +9,6 @@
 #include "stretto/cluster/socket.h"
 #include "stretto/comm/peer_sockets.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 // The back end "tcp": who may connect, calls that differ, messages, ranks that leave. group_test.cpp tests its results.

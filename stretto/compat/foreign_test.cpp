@@ -7,7 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/optim_config/optimizers.h"
 
 namespace stretto {
@@ -203,7 +203,7 @@ TEST_F(Foreign, ADeepSpeedFileSetsARecipe) {
   EXPECT_EQ(set.training.strategy, "zero2");
   EXPECT_EQ(set.training.precision, "bf16");
   EXPECT_EQ(set.training.max_grad_norm, 0.5);
-  EXPECT_EQ(resolve_batch(set.training, 2).global_batch_size, 8 * 4 * 2);
+  EXPECT_EQ(resolve(topology_request(set), equal_hosts(1, 2)).batch.global_batch_size, 8 * 4 * 2);
   const auto& adamw = set.optimizer.as<optim::AdamwOptions>();
   EXPECT_EQ(adamw.lr, 3e-5);
   EXPECT_EQ(adamw.betas[1], 0.98);
@@ -297,7 +297,7 @@ TEST_F(Foreign, ContradictionsNameBothPlaces) {
               has_all("scheduler.params.warmup_max_lr:", "optimizer.lr: 1e-3", "optimizer.params.lr for 3e-5",
                       "remove one"));
   const Recipe batches = recipe(foreign, "training: {global_batch_size: 100}\n");
-  EXPECT_THAT(refusal([&] { resolve_batch(batches.training, 2, batches.origins); }),
+  EXPECT_THAT(refusal([&] { resolve(topology_request(batches), equal_hosts(1, 2)); }),
               HasSubstr("training.batch_size (" + (folder_.path() / "ds.json").string() +
                         ":48:39: train_micro_batch_size_per_gpu)"));
 }

@@ -4,6 +4,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
 #include "stretto/config/task_names.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/yaml.h"
 #include "stretto/settings/yaml_override.h"
@@ -28,13 +29,8 @@ void require_applicable(const Recipe& recipe) {
 
 void resolve_compute_options(Recipe& recipe) {
   TrainingConfig& training = recipe.training;
-  const settings::Origins& origins = recipe.origins;
-  const auto name = [](const std::string& option) { return "training." + option; };
   const ComputeOptions options = parse_compute_options(
-      {training.strategy, training.precision, training.products},
-      {.label = [&](const std::string& option) { return origins.label(name(option)) + ": "; },
-       .mention = [&](const std::string& option) { return origins.mention(name(option)); },
-       .given = [&](const std::string& option) { return origins.given(name(option)); }});
+      {training.strategy, training.precision, training.products}, training_labels(recipe.origins));
   training.strategy = options.strategy;
   training.precision = options.precision;
   require_applicable(recipe);

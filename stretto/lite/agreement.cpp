@@ -52,10 +52,11 @@ void Agreement::set_models(size_t models) {
 }
 
 void Agreement::announce(const Announcement& a) {
+  Group& world = mesh_.world();
   const auto places = static_cast<int64_t>(Row::counts + models_);
   if (!mine_.defined()) {
     mine_ = at::zeros({places}, at::kDouble);
-    all_ = at::zeros({group_.size(), places}, at::kDouble);
+    all_ = at::zeros({world.size(), places}, at::kDouble);
   }
   double* row = mine_.mutable_data_ptr<double>();
   row[Row::act] = static_cast<double>(a.act);
@@ -68,19 +69,19 @@ void Agreement::announce(const Announcement& a) {
   row[Row::count] = a.count;
   for (size_t model = 0; model < models_; ++model)
     row[Row::counts + model] = model < a.counts.size() ? a.counts[model] : 0;
-  if (group_.size() == 1) {
+  if (world.size() == 1) {
     std::copy_n(row, places,
                 all_.mutable_data_ptr<double>());  // the copy of a collective would be measurable
     return;
   }
-  if (group_.backend() == "nccl") {
-    const Tensor there = mine_.to(group_.device());
+  if (world.backend() == "nccl") {
+    const Tensor there = mine_.to(world.device());
     Tensor result = at::empty(all_.sizes(), there.options());
-    work_ = group_.all_gather(result, there);
+    work_ = world.all_gather(result, there);
     work_.wait();
     all_.copy_(result);
   } else {
-    work_ = group_.all_gather(all_, mine_);
+    work_ = world.all_gather(all_, mine_);
   }
 }
 
@@ -112,7 +113,7 @@ Agreed Agreement::settle() {
   Agreed agreed;
   agreed.buffers_changed = rows[Row::buffers_changed] != 0;
   agreed.counts.assign(models_, 0);
-  for (size_t rank = 0; rank < static_cast<size_t>(group_.size()); ++rank) {
+  for (size_t rank = 0; rank < static_cast<size_t>(all_.size(0)); ++rank) {
     const double* row = rows + rank * places;
     compare(rows, row, rank);
     agreed.loss += row[Row::loss];

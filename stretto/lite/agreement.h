@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 
 namespace stretto::lite {
 
@@ -36,7 +36,7 @@ struct Agreed {
 
 class Agreement {
  public:
-  explicit Agreement(Group& group) : group_(group) {}
+  explicit Agreement(const Mesh& mesh) : mesh_(mesh) {}
 
   // Sets the length of `counts`. All ranks must call it between the same two operations.
   void set_models(size_t models);
@@ -55,7 +55,7 @@ class Agreement {
  private:
   void compare(const double* first, const double* other, size_t rank) const;
 
-  Group& group_;
+  const Mesh& mesh_;
   Tensor mine_;  // this rank's row, float64
   Tensor all_;   // one row per rank
   Work work_;

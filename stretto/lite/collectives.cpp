@@ -12,7 +12,7 @@ Tensor Lite::all_gather(const Tensor& tensor) {
   std::vector<int64_t> shape = {world_size()};
   shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
   Tensor all = at::empty(shape, mine.options());
-  group().all_gather(all, mine).wait();
+  mesh().world().all_gather(all, mine).wait();
   return all;
 }
 
@@ -21,7 +21,7 @@ Tensor Lite::all_reduce(const Tensor& tensor) { return all_reduce(tensor, Reduce
 Tensor Lite::all_reduce(const Tensor& tensor, ReduceOp op) {
   session_->agreement.meet({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
-  group().all_reduce(result, op).wait();
+  mesh().world().all_reduce(result, op).wait();
   return result;
 }
 
@@ -36,7 +36,7 @@ Tensor Lite::broadcast(const Tensor& tensor, int source) {
     throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
   session_->agreement.meet({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
-  group().broadcast(result, source).wait();
+  mesh().world().broadcast(result, source).wait();
   return result;
 }
 
@@ -44,14 +44,14 @@ std::string Lite::broadcast(const std::string& bytes, int source) {
   if (source < 0 || source >= world_size())
     throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
   session_->agreement.meet({.act = Act::collective});
-  return group().broadcast_bytes(bytes, source);
+  return mesh().world().broadcast_bytes(bytes, source);
 }
 
 void Lite::barrier() { session_->agreement.meet({.act = Act::collective}); }
 
 void Lite::seed_everything(uint64_t seed) {
   at::manual_seed(seed);
-  if (!session_->models.empty()) separate_random_numbers(global_rank());
+  if (!session_->models.empty()) separate_random_numbers(session_->mesh.position(Axes::sum));
 }
 
 std::unique_ptr<Autocast> Lite::autocast() {

@@ -49,8 +49,8 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
   auto& writer = session_->writers[folder];
   if (!writer) {
     writer = std::make_unique<checkpoint::Writer>(
-        group(), checkpoint::WriterOptions{
-                     .folder = folder, .background = false, .retention = {.last = options.keep_last}});
+        mesh().world(), checkpoint::WriterOptions{
+                            .folder = folder, .background = false, .retention = {.last = options.keep_last}});
   }
   State table = state(nullptr, world_size());
   table.scalars["extra"] = options.extra;
@@ -66,15 +66,16 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
 
 std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   session_->agreement.meet({.act = lite::Act::load});
-  const auto chosen = checkpoint::choose(group(), [&]() -> std::optional<checkpoint_format::Checkpoint> {
-    if (!std::filesystem::exists(folder / checkpoint_format::manifest_name))
-      return checkpoint_format::newest_good(folder);
-    checkpoint_format::verify(folder);
-    return checkpoint_format::Checkpoint{checkpoint_format::read_manifest(folder).step, folder};
-  });
+  const auto chosen =
+      checkpoint::choose(mesh().world(), [&]() -> std::optional<checkpoint_format::Checkpoint> {
+        if (!std::filesystem::exists(folder / checkpoint_format::manifest_name))
+          return checkpoint_format::newest_good(folder);
+        checkpoint_format::verify(folder);
+        return checkpoint_format::Checkpoint{checkpoint_format::read_manifest(folder).step, folder};
+      });
   if (!chosen) return std::nullopt;
 
-  const checkpoint::ReadableCheckpoint readable(group(), *chosen, chosen->parent_path());
+  const checkpoint::ReadableCheckpoint readable(mesh().world(), *chosen, chosen->parent_path());
   const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(readable.path());
   if (!manifest.scalars.contains("extra")) {
     throw DataError("load: {} is not a checkpoint of a Lite program; resume it with `stretto train`",
@@ -105,7 +106,7 @@ void Lite::save_tensors(const std::filesystem::path& path, const NamedTensors& t
       error = failure.what();
     }
   }
-  error = group().broadcast_bytes(error, 0);
+  error = mesh().world().broadcast_bytes(error, 0);
   if (!error.empty()) throw IoError("save_tensors: {}", error);
 }
 

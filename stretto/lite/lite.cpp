@@ -14,7 +14,6 @@
 #include "stretto/lite/session.h"
 #include "stretto/nn/functional.h"
 #include "stretto/nn/layer_kinds.h"
-#include "stretto/parallel/data_parallel.h"
 
 namespace stretto {
 namespace {
@@ -34,9 +33,10 @@ int64_t shape_checksum(const torch::nn::Module& module) {
 lite::Session::Session(const LiteOptions& options)
     : settings(check(options)),
       job((start_or_join(options), join_job(settings.device, "Lite: accelerator"))),
-      mesh(*job.group, data_parallel_shape(*job.group, find_sharding(settings.strategy), settings.dp_shard)),
-      agreement(mesh.world()),
-      loop(mesh.group("dp"), agreement, job.device) {}
+      mesh(*job.group,
+           resolve(topology_request(settings), job.group->all_gather_bytes(job.group->host())).shape),
+      agreement(mesh),
+      loop(mesh, agreement, job.device) {}
 
 Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session>(options)) {
   log::set_rank(global_rank(), /*prints_info=*/is_global_zero());
@@ -57,7 +57,7 @@ int Lite::local_rank() const { return session_->job.info.local_rank; }
 int Lite::node_rank() const { return session_->job.info.group_rank; }
 int Lite::world_size() const { return session_->job.group->size(); }
 at::Device Lite::device() const { return session_->job.device; }
-Group& Lite::group() { return *session_->job.group; }
+const Mesh& Lite::mesh() const { return session_->mesh; }
 lite::Loop& Lite::loop() const { return session_->loop; }
 
 void Lite::register_for_checkpointing(torch::optim::LRScheduler& scheduler) {
@@ -85,7 +85,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   }
   const auto number = static_cast<int64_t>(session_->models.size());
   session_->agreement.meet({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
-  if (session_->models.empty()) separate_random_numbers(global_rank());
+  if (session_->models.empty()) separate_random_numbers(session_->mesh.position(Axes::sum));
 
   const nn::LayerKinds layers = nn::layer_kinds(module);
   const bool bf16 = session_->settings.precision == Precision::bf16;
@@ -106,8 +106,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   const bool shares = find_sharding(session_->settings.strategy).parameters == Held::sharded;
   const Precision precision = bf16 && !copies ? Precision::fp32 : session_->settings.precision;
   lite::Model& model = session_->models.emplace_back(
-      static_cast<size_t>(number), movable,
-      DataParallel(session_->mesh, find_sharding(session_->settings.strategy)),
+      static_cast<size_t>(number), movable, session_->mesh,
       lite::ModelOptions{.engine = {.strategy = session_->settings.strategy,
                                     .precision = precision,
                                     .bucket_bytes = session_->settings.bucket_bytes,
@@ -124,7 +123,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
   if (bf16 && session_->job.device.is_cpu() && !nn::cpu_has_bf16())
     compute += " on a CPU without bf16 instructions";
   log::info("{}", model.describe(compute));
-  if (world_size() > 1 && has_torch_dropout(module))
+  if (session_->mesh.size(Axes::sum) > 1 && has_torch_dropout(module))
     log::info(
         "dropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size");
   if (!session_->products && session_->job.device.is_cpu() && !layers.own.empty())
@@ -137,7 +136,7 @@ void Lite::choose_matmul_libraries(const torch::nn::Module& module, Precision pr
                                  .dtype = matmul_type(precision),
                                  .cache = user_cache_folder(),
                                  .names = {{"wish", "LiteOptions::products"}}};
-  session_->products = std::make_unique<MatmulLibraries>(module, options, session_->mesh.world());
+  session_->products = std::make_unique<MatmulLibraries>(module, options, session_->mesh.group(Axes::stage));
   log::info("products   {}", session_->products->describe());
 }
 
@@ -169,8 +168,8 @@ LiteLoader<lite::DatasetBatches> Lite::setup(const data::Dataset& dataset,
   const data::BatchOptions cut = {.seed = options.seed,
                                   .shuffle = options.shuffle,
                                   .global_batch_size = options.batch_size,
-                                  .world_size = session_->mesh.size("dp"),
-                                  .rank = session_->mesh.position("dp")};
+                                  .world_size = session_->mesh.size(Axes::data),
+                                  .rank = session_->mesh.position(Axes::data)};
   auto batches = std::make_shared<lite::DatasetBatches>(dataset, cut, record, shares);
   return {batches, record, session_->loop, Distribute::split, shares};
 }
@@ -181,10 +180,10 @@ void Lite::warn_once(bool& warned, const std::string& text) const {
 }
 
 double Lite::backward(const Tensor& loss, bool keep_graph) {
-  double weight = 1.0 / world_size();
+  double weight = 1.0 / session_->mesh.size(Axes::data);
   if (const auto& share = session_->loop.share()) {
     weight = static_cast<double>(share->count) / static_cast<double>(share->global_count);
-  } else if (world_size() > 1) {
+  } else if (session_->mesh.size(Axes::data) > 1) {
     warn_once(
         warned_equal_weights_,
         "backward outside of a loop over a loader that was set up: batches are not divided among the ranks, and all ranks' losses have equal weight; use lite.setup(loader) to divide batches");
@@ -269,7 +268,7 @@ void Lite::check_other_leaves(const std::vector<Tensor>& leaves) {
             item.key(), model.number());
       }
     }
-    if (world_size() == 1) continue;
+    if (session_->mesh.size(Axes::sum) == 1) continue;
     warn_once(
         warned_other_leaf_,
         fmt::format(

@@ -15,7 +15,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "stretto/base/log.h"
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/lite/loader.h"
 #include "stretto/lite/optimizer.h"
 #include "stretto/optim/optimizer.h"
@@ -139,7 +139,7 @@ class Lite {
   int world_size() const;
   bool is_global_zero() const { return global_rank() == 0; }
   at::Device device() const;
-  Group& group();
+  const Mesh& mesh() const;  // all ranks, and groups of them along its axes
 
   // --- set-up
 
@@ -390,8 +390,8 @@ auto Lite::make_data_loader(Dataset dataset, Sampler sampler, std::type_identity
         "Lite::make_data_loader: enforce_ordering(false) would mix up the ranks' shares; use enforce_ordering(true)");
   }
   auto shares = std::make_shared<lite::ShareQueue>();
-  lite::SplitSampler<Sampler> split(std::move(sampler), global_rank(), world_size(), options.drop_last(),
-                                    shares);
+  lite::SplitSampler<Sampler> split(std::move(sampler), loop().data_rank(), loop().data_ranks(),
+                                    options.drop_last(), shares);
   auto loader = lite::torch_data_loader(std::move(dataset), std::move(split), options.drop_last(false));
   using Loader = typename decltype(loader)::element_type;
   const std::shared_ptr<Loader> owned(std::move(loader));

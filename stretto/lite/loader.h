@@ -41,10 +41,10 @@ template <class Base>
 class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchRequestType> {
  public:
   using BatchRequest = typename Base::BatchRequestType;
-  SplitSampler(Base base, int rank, int world_size, bool drop_last, std::shared_ptr<ShareQueue> shares)
+  SplitSampler(Base base, int data_rank, int data_ranks, bool drop_last, std::shared_ptr<ShareQueue> shares)
       : base_(std::move(base)),
-        rank_(rank),
-        world_size_(world_size),
+        data_rank_(data_rank),
+        data_ranks_(data_ranks),
         drop_last_(drop_last),
         shares_(std::move(shares)) {}
 
@@ -56,7 +56,7 @@ class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchR
     auto batch = base_.next(batch_size);
     if (!batch || (drop_last_ && batch->size() < batch_size)) return std::nullopt;
     const auto count = static_cast<int64_t>(batch->size());
-    const Range mine = share_range(count, rank_, world_size_);
+    const Range mine = share_range(count, data_rank_, data_ranks_);
     shares_->push_back({mine.end - mine.begin, count});
     const Range read = mine.begin < mine.end ? mine : Range{0, 1};
     keep_samples(*batch, read.begin, read.end);
@@ -67,7 +67,7 @@ class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchR
 
  private:
   Base base_;
-  int rank_, world_size_;
+  int data_rank_, data_ranks_;
   bool drop_last_;
   std::shared_ptr<ShareQueue> shares_;
 };
@@ -159,14 +159,14 @@ class LiteLoader {
                       record_->number, record_->batches + 1);
     }
     if (distribute_ == Distribute::per_rank) return {*count, loop_->sum_counts(*record_, *count)};
-    if (record_->batches == 0 && loop_->world_size() > 1) {
+    if (record_->batches == 0 && loop_->data_ranks() > 1) {
       uint64_t checksum = 0;
       lite::for_each_tensor(batch, [&](Tensor& tensor) { checksum = lite::mix_checksum(checksum, tensor); });
       loop_->compare_first(*record_, checksum);
     }
-    const lite::Range mine = lite::share_range(*count, loop_->rank(), loop_->world_size());
+    const lite::Range mine = lite::share_range(*count, loop_->data_rank(), loop_->data_ranks());
     const lite::Range kept = mine.begin < mine.end ? mine : lite::Range{0, 1};
-    if (loop_->world_size() > 1) lite::keep_samples(batch, kept.begin, kept.end);
+    if (loop_->data_ranks() > 1) lite::keep_samples(batch, kept.begin, kept.end);
     return {mine.end - mine.begin, *count};
   }
 

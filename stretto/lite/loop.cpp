@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/lite/agreement.h"
 #include "stretto/parallel/random_state.h"
 #include "stretto/parallel/replicas.h"
@@ -11,10 +12,14 @@
 
 namespace stretto::lite {
 
-Loop::Loop(Group& data_parallel, Agreement& agreement, at::Device device)
-    : data_parallel_(data_parallel), agreement_(agreement), device_(device) {}
+Loop::Loop(const Mesh& mesh, Agreement& agreement, at::Device device)
+    : mesh_(mesh), agreement_(agreement), device_(device) {}
 
 Loop::~Loop() = default;
+
+int Loop::data_rank() const { return mesh_.position(Axes::data); }
+
+int Loop::data_ranks() const { return mesh_.size(Axes::data); }
 
 LoaderRecord& Loop::record(const void* source) {
   for (LoaderRecord& record : records_) {
@@ -37,16 +42,17 @@ void Loop::begin_epoch(LoaderRecord& loader, const std::function<void()>& start)
   agreement_.meet({.act = Act::begin_loader, .subject = loader.number});
   ++loader.epochs;
   loader.batches = 0;
-  if (data_parallel_.size() == 1) return start();
+  Group& world = mesh_.world();
+  if (world.size() == 1) return start();
   const std::string own = random_state();
-  const std::string common = data_parallel_.broadcast_bytes(data_parallel_.rank() == 0 ? own : "", 0);
+  const std::string common = world.broadcast_bytes(world.rank() == 0 ? own : "", 0);
   set_random_state(common);
   start();
-  if (data_parallel_.rank() != 0) set_random_state(own);
+  if (world.rank() != 0) set_random_state(own);
 }
 
 void Loop::compare_first(const LoaderRecord& loader, uint64_t checksum) {
-  const auto all = data_parallel_.all_gather_bytes(std::to_string(checksum));
+  const auto all = mesh_.world().all_gather_bytes(std::to_string(checksum));
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     throw DataError(

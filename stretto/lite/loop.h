@@ -6,11 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "stretto/comm/group.h"
+#include "stretto/tensor/tensor.h"
 
 namespace stretto {
 class Autocast;
-}
+class Mesh;
+}  // namespace stretto
 
 namespace stretto::lite {
 
@@ -34,12 +35,12 @@ struct LoaderRecord {
 // The loops of a program over its loaders: the position of each, and the current batch.
 class Loop {
  public:
-  Loop(Group& data_parallel, Agreement& agreement, at::Device device);
+  Loop(const Mesh& mesh, Agreement& agreement, at::Device device);
   ~Loop();
 
-  // Of the ranks that share each batch.
-  int rank() const { return data_parallel_.rank(); }
-  int world_size() const { return data_parallel_.size(); }
+  // This rank among those that share each batch (Axes::data), and their number.
+  int data_rank() const;
+  int data_ranks() const;
   at::Device device() const { return device_; }
 
   // The record of the loader at this address, created on first use; null: a new record.
@@ -70,7 +71,7 @@ class Loop {
   void leave();  // at the end of the loop, also by break or an exception
 
  private:
-  Group& data_parallel_;
+  const Mesh& mesh_;
   Agreement& agreement_;
   at::Device device_;
   std::deque<LoaderRecord> records_;  // stable addresses
@@ -86,8 +87,8 @@ struct Range {
   int64_t begin;
   int64_t end;
 };
-inline Range share_range(int64_t count, int rank, int world_size) {
-  return {count * rank / world_size, count * (rank + 1) / world_size};
+inline Range share_range(int64_t count, int data_rank, int data_ranks) {
+  return {count * data_rank / data_ranks, count * (data_rank + 1) / data_ranks};
 }
 
 // Hash of `before` and the tensor's bytes.

@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/parallel/data_parallel.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/parallel/replicas.h"
 
 namespace stretto::lite {
@@ -29,23 +29,23 @@ std::string numbered(const char* what, size_t number) {
   return number == 0 ? what : fmt::format("{}{}", what, number);
 }
 
-Model::Model(size_t number, torch::nn::Module& module, const DataParallel& ranks, const ModelOptions& options,
+Model::Model(size_t number, torch::nn::Module& module, const Mesh& mesh, const ModelOptions& options,
              std::unique_ptr<optim::Optimizer> optimizer)
     : number_(number),
       module_(module),
       kept_(module.weak_from_this().lock()),
-      group_(ranks.all),
+      mesh_(mesh),
       options_(options),
       names_{.model = numbered("model", number), .optimizer = ""} {
   ModuleTensors tensors = collect_tensors(module);
   require_dtype(tensors, options.engine.precision);
   if (tensors.trainable.empty()) {
     frozen_ = std::move(tensors);
-    broadcast_tensors(group_, frozen_.frozen);
-    broadcast_tensors(group_, frozen_.buffers);
+    broadcast_tensors(mesh_.group(Axes::sum), frozen_.frozen);
+    broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
     return;
   }
-  engine_ = std::make_unique<Engine>(module, ranks, options.engine, std::move(optimizer));
+  engine_ = std::make_unique<Engine>(module, mesh, options.engine, std::move(optimizer));
   used_.resize(engine_->facts().tensors.trainable.size(), 0);
 }
 
@@ -77,7 +77,7 @@ void Model::compare_replicas() {
 
 void Model::synchronise_buffers() {
   if (engine_) return engine_->synchronise_buffers();
-  broadcast_tensors(group_, frozen_.buffers);
+  broadcast_tensors(mesh_.group(Axes::sum), frozen_.buffers);
 }
 
 std::string Model::describe(const std::string& compute) const {
@@ -163,9 +163,9 @@ void Model::finish(double count, bool has_unused, double loss) {
 // As on one rank, where torch leaves these gradients undefined and torch::optim skips the parameters.
 void Model::drop_unused() {
   Tensor used = at::from_blob(used_.data(), {static_cast<int64_t>(used_.size())}, at::kByte).clone();
-  if (group_.size() > 1) {
-    used = used.to(group_.device());
-    group_.all_reduce(used, ReduceOp::max).wait();
+  if (Group& ranks = mesh_.group(Axes::sum); ranks.size() > 1) {
+    used = used.to(ranks.device());
+    ranks.all_reduce(used, ReduceOp::max).wait();
     used = used.to(at::kCPU);
   }
   for (size_t i = 0; i < used_.size(); ++i) {

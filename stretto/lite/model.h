@@ -25,9 +25,9 @@ struct ModelOptions {
 // backward, `parameter.grad()` is the mean over the global batch, as on one rank.
 class Model {
  public:
-  // Broadcasts rank 0's parameters and buffers. `number` counts the models of the program. `optimizer` may be null.
-  // Collective.
-  Model(size_t number, torch::nn::Module& module, const DataParallel& ranks, const ModelOptions& options,
+  // Broadcasts, over Axes::sum, the first rank's parameters and buffers. `number` counts the models of the
+  // program. `optimizer` may be null. Collective.
+  Model(size_t number, torch::nn::Module& module, const Mesh& mesh, const ModelOptions& options,
         std::unique_ptr<optim::Optimizer> optimizer);
 
   size_t number() const { return number_; }
@@ -91,7 +91,7 @@ class Model {
   size_t number_;
   torch::nn::Module& module_;
   std::shared_ptr<torch::nn::Module> kept_;  // keeps module_ alive if a shared_ptr owns it
-  Group& group_;
+  const Mesh& mesh_;
   ModelOptions options_;
   StateNames names_;
   ModuleTensors frozen_;  // where there is no engine

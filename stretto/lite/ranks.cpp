@@ -124,9 +124,15 @@ Settings check(const LiteOptions& options) {
                       strategies_with(is_hybrid, "or"), settings.strategy);
   }
   settings.device = parse_accelerator(options.accelerator);
-  settings.dp_shard = options.dp_shard;
+  if (options.dp_shard > 0) settings.dp_shard = options.dp_shard;
   settings.bucket_bytes = options.bucket_mb * 1024 * 1024;
   return settings;
+}
+
+TopologyRequest topology_request(const Settings& settings) {
+  return {.strategy = settings.strategy,
+          .dp_shard = settings.dp_shard,
+          .labels = {.label = [](const std::string& option) { return fmt::format("Lite: {}: ", option); }}};
 }
 
 cluster::RankInfo start_or_join(const LiteOptions& options) {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "stretto/cluster/environment.h"
-#include "stretto/strategy/compute_options.h"
+#include "stretto/strategy/topology.h"
 
 namespace stretto {
 
@@ -14,10 +14,14 @@ namespace lite {
 // Validated options, with Fabric's aliases resolved. check() throws ConfigError for unsupported values.
 struct Settings : ComputeOptions {
   std::string device = {};
-  int dp_shard = 0;
+  std::optional<int64_t> dp_shard = std::nullopt;
   double bucket_bytes = 0;
 };
 Settings check(const LiteOptions& options);
+
+// What these ask of the ranks: see resolve(). Its batch is not used: loaders and losses define that of a
+// step.
+TopologyRequest topology_request(const Settings& settings);
 
 // Returns the rank of this process. It is set by a launcher (`stretto launch`, torchrun, srun, mpirun); throws
 // ConfigError if the launcher started another number of ranks than `options` requests. Without a launcher and with

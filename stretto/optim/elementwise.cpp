@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/optim/lazy_rows.h"
+#include "stretto/tensor/memory.h"
 
 namespace stretto::optim {
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "stretto/optim_config/schedule.h"
-#include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto::optim {

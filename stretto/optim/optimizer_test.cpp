@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/tensor/memory.h"
 
 namespace stretto::optim {
 namespace {

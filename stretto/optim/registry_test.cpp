@@ -12,6 +12,7 @@
 #include "stretto/optim/parts.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/yaml.h"
+#include "stretto/tensor/memory.h"
 
 namespace stretto::optim {
 namespace {

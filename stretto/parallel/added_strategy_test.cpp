@@ -3,8 +3,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/mesh_fixture.h"
 
 namespace stretto {
 namespace {
@@ -17,7 +17,8 @@ TEST(AddedStrategy, TrainsAsItsRowSays) {
     torch::nn::Module root;
     const auto layer = root.register_module("layer", std::make_shared<nn::Linear>(40, 40));
     layer->weight.detach().fill_(0.1);
-    Engine engine(root, group, {.strategy = "added"}, optim::adamw({.lr = 0.1}));
+    const Mesh mesh = mesh_of(group, "added");
+    Engine engine(root, mesh, {.strategy = "added"}, optim::adamw({.lr = 0.1}));
     const Tensor before = layer->weight.detach().clone();
     engine.backward(layer->forward(at::ones({2, 40})).square().sum(), Reduce::last);
     engine.finish();

@@ -5,19 +5,14 @@
 
 namespace stretto {
 
-// The ranks that train one model on different data, by what they hold of it. The groups outlive this.
+// The ranks that train one model on different data, by what they hold of it under a strategy. REQUIRES: the
+// mesh outlives this.
 struct DataParallel {
-  Group& all;
-  Group& shard;               // together hold one copy of what the strategy shards
-  Group* replicas = nullptr;  // hold the same shard of other copies; null: there is one copy
-
-  DataParallel(Group& group) : all(group), shard(group) {}  // NOLINT(google-explicit-constructor)
-  // The "dp" ranks of a mesh; under a hybrid strategy "dp_shard" hold a copy.
   DataParallel(const Mesh& mesh, const Sharding& sharding);
-};
 
-// The mesh of a job that is data parallel only. `shard_ranks`: the ranks per copy under a hybrid strategy; 0: the ranks of
-// each host. Collective. Throws ConfigError if these do not divide the ranks, or if hosts differ in their number of ranks.
-MeshShape data_parallel_shape(Group& world, const Sharding& sharding, int64_t shard_ranks = 0);
+  Group& all;    // Axes::sum
+  Group& shard;  // Axes::shard, which hold one copy of what the strategy shards; `all` if it shards nothing
+  Group* replicas = nullptr;  // Axis::dp_replicate, which hold the same shard; null: there is one copy
+};
 
 }  // namespace stretto

@@ -8,9 +8,9 @@
 
 namespace stretto {
 
-Engine::Engine(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
+Engine::Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
                std::unique_ptr<optim::Optimizer> optimizer)
-    : parts_(std::make_unique<EngineParts>(module, ranks, options, std::move(optimizer))) {}
+    : parts_(std::make_unique<EngineParts>(module, mesh, options, std::move(optimizer))) {}
 
 Engine::~Engine() { parts_->catch_up(); }
 
@@ -99,11 +99,11 @@ void Engine::compare_replicas() {
   const Tensor values = common                      ? arena.owned_buffers().master
                         : arena.master_is_sharded() ? arena.buffers().compute
                                                     : arena.buffers().master;
-  const size_t apart = common ? static_cast<size_t>(engine.ranks.shard.size()) : 1;
-  if (const auto rank = first_divergent_rank(engine.ranks.all, checksum(values), apart)) {
+  const int part = common ? engine.ranks.shard.rank() : 0;
+  if (const auto found = first_divergent_rank(engine.ranks.all, checksum(values), part)) {
     throw DistributedError(
         "the parameters of rank {} differ from rank {}'s although both applied the same gradients; check the network and the memory of its host",
-        *rank, *rank % apart);
+        found->rank, found->reference);
   }
 }
 

@@ -14,7 +14,7 @@
 
 namespace stretto {
 
-struct DataParallel;
+class Mesh;
 
 // A step of the optimizer.
 struct StepInput {
@@ -41,11 +41,11 @@ struct StateNames {
 //   engine.step({rates, 1 / count});              scales, updates, zeroes the gradients
 class Engine {
  public:
-  // Moves the module's parameters into an arena and broadcasts rank 0's parameters and buffers. The module must not be
-  // moved or given further parameters afterwards. Without an optimizer, the caller steps the parameters. Collective.
-  // Throws ConfigError for parameters that cannot be trained, and if `optimizer` does not support the strategy's
-  // sharding.
-  Engine(torch::nn::Module& module, const DataParallel& ranks, const EngineOptions& options,
+  // Moves the module's parameters into an arena and broadcasts, over Axes::sum, the first rank's parameters
+  // and buffers. `mesh` must outlive the engine. The module must not be moved or given further parameters
+  // afterwards. Without an optimizer, the caller steps the parameters. Collective. Throws ConfigError for
+  // parameters that cannot be trained, and if `optimizer` does not support the strategy's sharding.
+  Engine(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& options,
          std::unique_ptr<optim::Optimizer> optimizer);
   ~Engine();
   Engine(const Engine&) = delete;

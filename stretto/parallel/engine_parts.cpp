@@ -141,10 +141,10 @@ EngineFacts first_facts(torch::nn::Module& module, const DataParallel& ranks, co
 
 }  // namespace
 
-EngineParts::EngineParts(torch::nn::Module& module, const DataParallel& data_parallel,
-                         const EngineOptions& engine_options, std::unique_ptr<optim::Optimizer> stepper)
+EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const EngineOptions& engine_options,
+                         std::unique_ptr<optim::Optimizer> stepper)
     : options(engine_options),
-      ranks(data_parallel),
+      ranks(mesh, find_sharding(options.strategy)),
       facts(first_facts(module, ranks, options, stepper.get())),
       optimizer(std::move(stepper)),
       arena_options(make_arena_options(options, facts.sharding, ranks.shard, optimizer.get())),

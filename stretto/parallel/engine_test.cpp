@@ -16,8 +16,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/gradient_fixture.h"
+#include "stretto/parallel/mesh_fixture.h"
 
 namespace stretto {
 namespace {
@@ -66,21 +66,24 @@ struct Trained {
   NamedTensors weights;
   std::map<std::string, int64_t> held;  // elements that this rank holds, by kind of entry
   int64_t optimizer_bytes = 0;
+  std::vector<double> norms;  // of each step's gradient
 };
 
-Trained train(const DataParallel& ranks, const EngineOptions& options, int steps) {
+Trained train(const Mesh& mesh, const EngineOptions& options, int steps) {
   Mlp net;
-  Engine engine(net, ranks, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
+  Engine engine(net, mesh, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
+  Trained result;
   for (int step = 0; step < steps; ++step) {
-    const auto parts = inputs(step).tensor_split(ranks.all.size());
-    engine.backward(net.forward(parts[static_cast<size_t>(ranks.all.rank())]), Reduce::last);
+    const auto parts = inputs(step).tensor_split(mesh.size(Axes::data));
+    const Tensor loss = net.forward(parts[static_cast<size_t>(mesh.position(Axes::data))]);
+    engine.backward(loss / mesh.size(Axis::cp), Reduce::last);  // the ranks of cp have the same loss
     engine.finish();
-    engine.step({.rates = {.lr = 0.05}, .grad_scale = clip_scale(engine.gradients().norm(), 1)});
+    result.norms.push_back(engine.gradients().norm());
+    engine.step({.rates = {.lr = 0.05}, .grad_scale = clip_scale(result.norms.back(), 1)});
     EXPECT_EQ(largest_gradient(net), 0);
     EXPECT_EQ(engine.gradients().held().abs().sum().item<float>(), 0);
   }
   engine.compare_replicas();
-  Trained result;
   for (const auto& [name, tensor] : engine.weights().all()) result.weights[name] = tensor.clone();
   State state;
   engine.add_state(state);
@@ -91,6 +94,11 @@ Trained train(const DataParallel& ranks, const EngineOptions& options, int steps
   }
   result.optimizer_bytes = engine.facts().memory.optimizer;
   return result;
+}
+
+Trained train(Group& group, const EngineOptions& options, int steps) {
+  const Mesh mesh = mesh_of(group, options.strategy);
+  return train(mesh, options, steps);
 }
 
 class Strategies : public ::testing::TestWithParam<std::tuple<std::string, const char*, int>> {};
@@ -144,7 +152,8 @@ TEST(Engine, LoadsParametersWhenItMovesThem) {
     for (const bool shares : {true, false}) {
       run_rank_threads(3, [&](Group& group) {
         DeferredMlp net;
-        Engine engine(net, group,
+        const Mesh mesh = mesh_of(group, strategy);
+        Engine engine(net, mesh,
                       {.strategy = strategy,
                        .precision = Precision::bf16,
                        .shared_parameters = shares,
@@ -170,7 +179,8 @@ TEST(Engine, GathersWeightsAtTheFirstRankInAFile) {
       for (const bool shares : {true, false}) {
         run_rank_threads(3, [&](Group& group) {
           Mlp net;
-          Engine engine(net, group,
+          const Mesh mesh = mesh_of(group, strategy);
+          Engine engine(net, mesh,
                         {.strategy = strategy, .precision = Precision::bf16, .shared_parameters = shares},
                         optim::adamw({.lr = 0.05}));
           engine.backward(net.forward(inputs(group.rank())), Reduce::last);
@@ -211,7 +221,8 @@ TEST(Engine, RefusesAFolderThatTakesNoState) {
   const auto setup = [&](const std::filesystem::path& place) {
     run_rank_threads(1, [&](Group& group) {
       Mlp net;
-      const Engine engine(net, group, {.offload_optimizer = place}, optim::adamw({}));
+      const Mesh mesh = mesh_of(group);
+      const Engine engine(net, mesh, {.offload_optimizer = place}, optim::adamw({}));
     });
   };
   EXPECT_THAT([&] { setup(folder.path() / "gone"); },
@@ -227,7 +238,8 @@ TEST(Engine, NamesWeightsThatAreNotFinite) {
   for (const char* strategy : {"ddp", "zero1", "fsdp"}) {
     run_rank_threads(3, [&](Group& group) {
       Mlp net;
-      Engine engine(net, group, {.strategy = strategy, .shared_parameters = false}, optim::adamw({}));
+      const Mesh mesh = mesh_of(group, strategy);
+      Engine engine(net, mesh, {.strategy = strategy, .shared_parameters = false}, optim::adamw({}));
       EXPECT_EQ(engine.weights().first_nonfinite(), "");
       const Tensor last = master_weights(engine, "last.bias");
       if (group.rank() == 2) last[0] = INFINITY;
@@ -260,7 +272,8 @@ TEST(Engine, SharedParametersChangeNoBit) {
 // One step from three micro-batches per rank.
 NamedTensors accumulate(Group& group, const std::string& strategy) {
   Mlp net;
-  Engine engine(net, group, {.strategy = strategy, .bucket_bytes = 64}, optim::adamw({.lr = 0.05}));
+  const Mesh mesh = mesh_of(group, strategy);
+  Engine engine(net, mesh, {.strategy = strategy, .bucket_bytes = 64}, optim::adamw({.lr = 0.05}));
   for (int64_t micro = 0; micro < 3; ++micro) {
     const auto parts = inputs(micro).chunk(group.size());
     const Tensor loss = net.forward(parts[static_cast<size_t>(group.rank())]);
@@ -283,10 +296,9 @@ TEST(Engine, AHybridStrategyShardsWithinGroups) {
   for (const auto& [ranks, shard] : {std::pair{4, 2}, {6, 3}, {2, 1}, {2, 2}}) {
     std::vector<int64_t> held(static_cast<size_t>(ranks));
     run_rank_threads(ranks, [&, ranks = ranks, shard = shard](Group& group) {
-      const Sharding& row = find_sharding("hsdp");
-      const Mesh mesh(group, data_parallel_shape(group, row, shard));
-      EXPECT_EQ(mesh.size("dp_replicate"), ranks / shard);
-      const Trained trained = train(DataParallel(mesh, row), {.strategy = "hsdp", .bucket_bytes = 64}, 6);
+      const Mesh mesh = mesh_of(group, "hsdp", shard);
+      EXPECT_EQ(mesh.size(Axis::dp_replicate), ranks / shard);
+      const Trained trained = train(mesh, {.strategy = "hsdp", .bucket_bytes = 64}, 6);
       for (const auto& [name, expected] : alone.weights)
         EXPECT_TRUE(at::allclose(trained.weights.at(name), expected, 1e-5, 1e-5)) << name;
       const auto found = trained.held.find("optimizer.exp_avg");
@@ -296,21 +308,50 @@ TEST(Engine, AHybridStrategyShardsWithinGroups) {
   }
 }
 
-TEST(Engine, AHybridStrategyNeedsWholeCopies) {
-  run_rank_threads(3, [](Group& group) {
-    EXPECT_THAT(
-        [&] { data_parallel_shape(group, find_sharding("hsdp"), 2); },
-        ::testing::ThrowsMessage<ConfigError>(HasSubstr("3 ranks cannot be divided into copies of 2")));
-    EXPECT_EQ(data_parallel_shape(group, find_sharding("hsdp")).dp_shard, 3) << "the ranks of a host";
-    EXPECT_EQ(data_parallel_shape(group, find_sharding("fsdp")).dp_replicate, 3);
-  });
+// A strategy shards over dp_shard and cp of any mesh, and sums over these and dp_replicate, in whatever order
+// the axes lie.
+TEST(Engine, AnyMeshTrainsAsOneRankDoes) {
+  Trained alone;
+  run_rank_threads(1, [&](Group& group) { alone = train(group, {.bucket_bytes = 64}, 4); });
+  constexpr std::array turned = {Axis::tp, Axis::cp, Axis::dp_shard, Axis::dp_replicate, Axis::pp};
+  const MeshShape shapes[] = {{.dp_replicate = 4},
+                              {.dp_shard = 4},
+                              {.dp_replicate = 2, .dp_shard = 2},
+                              {.dp_replicate = 2, .dp_shard = 2, .order = turned},
+                              {.dp_shard = 2, .cp = 2},
+                              {.dp_replicate = 2, .cp = 2},
+                              {.dp_shard = 2, .tp = 2},
+                              {.pp = 2, .dp_replicate = 2, .order = turned}};
+  for (const MeshShape& shape : shapes) {
+    for (const Sharding& row : shardings()) {
+      const int64_t parts = shards_optimizer(row) ? shape.size(Axes::shard) : 1;
+      std::vector<int64_t> held(static_cast<size_t>(shape.ranks()));
+      run_rank_threads(shape.ranks(), [&](Group& group) {
+        const Mesh mesh(group, shape);
+        const Trained trained = train(mesh, {.strategy = row.name, .bucket_bytes = 64}, 4);
+        for (const auto& [name, expected] : alone.weights) {
+          EXPECT_TRUE(at::allclose(trained.weights.at(name), expected, 1e-5, 1e-5))
+              << row.name << " on " << shape.text() << ": " << name;
+        }
+        for (size_t step = 0; step < alone.norms.size(); ++step)
+          EXPECT_NEAR(trained.norms[step] / alone.norms[step], 1, 1e-4) << row.name << " on " << shape.text();
+        held[static_cast<size_t>(group.rank())] = trained.optimizer_bytes;
+      });
+      const int64_t whole = alone.optimizer_bytes, padding = 2 * 4 * 16 * 4;
+      for (const int64_t bytes : held) {
+        EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(whole) / static_cast<double>(parts),
+                    padding)
+            << row.name << " on " << shape.text();
+      }
+    }
+  }
 }
 
 TEST(Engine, DivergedCopiesAreNamed) {
   run_rank_threads(4, [](Group& group) {
     Mlp net;
     const Mesh mesh(group, {.dp_replicate = 2, .dp_shard = 2});
-    Engine engine(net, DataParallel(mesh, find_sharding("hsdp")), {.strategy = "hsdp"}, optim::adamw({}));
+    Engine engine(net, mesh, {.strategy = "hsdp"}, optim::adamw({}));
     engine.compare_replicas();
     const Tensor weights = master_weights(engine);
     if (group.rank() == 3) weights[0] += 1;
@@ -332,7 +373,8 @@ TEST(Engine, ShardedGradientsAccumulateOverMicroBatches) {
 TEST(Engine, ANonFiniteGradientIsNamedByTheRankThatHoldsIt) {
   run_rank_threads(2, [](Group& group) {
     Mlp net;
-    Engine engine(net, group, {.strategy = "zero2"}, optim::adamw({}));
+    const Mesh mesh = mesh_of(group, "zero2");
+    Engine engine(net, mesh, {.strategy = "zero2"}, optim::adamw({}));
     const Tensor bad = net.first->bias.sum() * std::numeric_limits<double>::infinity();
     engine.backward(net.forward(inputs(0)) + (group.rank() == 1 ? bad : at::zeros({})), Reduce::last);
     engine.finish();
@@ -350,7 +392,8 @@ TEST(Engine, ARankMayOwnEverything) {
       for (const Precision precision : {Precision::fp32, Precision::bf16}) {
         torch::nn::Module net;
         Tensor& weight = net.register_parameter("weight", at::full({8, 4}, 0.5));
-        Engine engine(net, group, {.strategy = strategy, .precision = precision}, optim::adafactor({}));
+        const Mesh mesh = mesh_of(group, strategy);
+        Engine engine(net, mesh, {.strategy = strategy, .precision = precision}, optim::adafactor({}));
         engine.backward((weight.to(at::kFloat) * inputs(group.rank()).slice(0, 0, 1).slice(1, 0, 4)).sum(),
                         Reduce::last);
         engine.finish();
@@ -391,7 +434,8 @@ TEST(Engine, AShardedOptimizerHoldsItsPartOnly) {
 TEST(Engine, StartsWithRankZerosTensors) {
   run_rank_threads(2, [](Group& group) {
     Mlp net(group.rank() + 1);
-    Engine engine(net, group, {}, nullptr);
+    const Mesh mesh = mesh_of(group);
+    Engine engine(net, mesh, {}, nullptr);
     const Mlp first(1);
     EXPECT_TRUE(at::equal(net.first->weight, first.first->weight));
     EXPECT_TRUE(at::equal(net.frozen, first.frozen));
@@ -402,7 +446,8 @@ TEST(Engine, StartsWithRankZerosTensors) {
 TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
   run_rank_threads(2, [](Group& group) {
     Mlp net;
-    Engine engine(net, group, {}, optim::sgd({}));
+    const Mesh mesh = mesh_of(group);
+    Engine engine(net, mesh, {}, optim::sgd({}));
     EXPECT_FALSE(engine.buffers_changed());
     net.mean.fill_(10 + group.rank());
     EXPECT_TRUE(engine.buffers_changed());
@@ -417,7 +462,8 @@ TEST(Engine, BuffersAreRankZerosInStateAndWeights) {
 TEST(Engine, DivergedRanksAreNamed) {
   run_rank_threads(2, [](Group& group) {
     Mlp net;
-    Engine engine(net, group, {}, nullptr);
+    const Mesh mesh = mesh_of(group);
+    Engine engine(net, mesh, {}, nullptr);
     engine.compare_replicas();
     const Tensor weights = master_weights(engine);
     if (group.rank() == 1) weights[3] += 1;
@@ -437,7 +483,8 @@ TEST(Sharding, UnknownStrategiesAreNamedWithTheNearest) {
 TEST(Engine, AShardedStrategyNeedsAnOptimizerOfStrettos) {
   run_rank_threads(1, [](Group& group) {
     Mlp net;
-    EXPECT_THROW(Engine(net, group, {.strategy = "zero1"}, nullptr), ConfigError);
+    const Mesh mesh = mesh_of(group, "zero1");
+    EXPECT_THROW(Engine(net, mesh, {.strategy = "zero1"}, nullptr), ConfigError);
   });
 }
 

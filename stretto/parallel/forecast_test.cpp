@@ -6,8 +6,8 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/mesh_fixture.h"
 
 namespace stretto {
 namespace {
@@ -30,7 +30,8 @@ TEST_P(Forecasts, AreWhatTheEngineReports) {
     Stack net;
     const auto unbound = optim::adamw({});
     const ModelSizes sizes = sizes_of(collect_tensors(net), precision, *unbound);
-    Engine engine(net, group, {.strategy = strategy, .precision = precision, .shared_parameters = one_host},
+    const Mesh mesh = mesh_of(group, strategy);
+    Engine engine(net, mesh, {.strategy = strategy, .precision = precision, .shared_parameters = one_host},
                   optim::adamw({}));
     const EngineMemory expected = engine.facts().memory;
     const JobShape job = {.ranks = group.size(), .ranks_per_host = one_host ? group.size() : 1};

@@ -11,8 +11,8 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/mesh_fixture.h"
 
 namespace stretto {
 namespace {
@@ -58,7 +58,8 @@ Tensor ids_of(int step, const Group& group) {
 
 Course run_course(Group& group, const EngineOptions& options, bool checkpointed = false) {
   Tower net;
-  Engine engine(net, group, options, optim::adamw({.lr = 0.02}));
+  const Mesh mesh = mesh_of(group, options.strategy);
+  Engine engine(net, mesh, options, optim::adamw({.lr = 0.02}));
   Course course;
   for (int step = 0; step < 4; ++step) {
     std::array<double, 1> total = {0};
@@ -132,8 +133,8 @@ bool is_readable(const Tensor& tensor) {
 TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
   run_rank_threads(4, [](Group& group) {
     Tower net;
-    Engine engine(net, group,
-                  {.strategy = "fsdp", .shared_parameters = false, .reshard_after_forward = false},
+    const Mesh mesh = mesh_of(group, "fsdp");
+    Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false, .reshard_after_forward = false},
                   optim::adamw({}));
     const auto readable = [&] {
       int count = 0;
@@ -157,7 +158,8 @@ TEST(GatheredUnits, StayUntilBackwardWithoutResharding) {
 TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
   run_rank_threads(3, [](Group& group) {
     Tower net;  // blocks of 272, 272, 272 and 68 parameters
-    Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false, .min_unit_elements = 100},
+    const Mesh mesh = mesh_of(group, "fsdp");
+    Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false, .min_unit_elements = 100},
                   optim::adamw({}));
     EXPECT_EQ(engine.facts().units.back(), "");
     EXPECT_TRUE(is_readable(net.head->weight)) << "gathered once per step";
@@ -170,7 +172,8 @@ TEST(GatheredUnits, SmallBlocksBelongToWhatIsAroundThem) {
 TEST(GatheredUnits, ValuesExistWhileTheirBlockComputes) {
   run_rank_threads(4, [](Group& group) {
     Tower net;
-    Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
+    const Mesh mesh = mesh_of(group, "fsdp");
+    Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
     EXPECT_TRUE(engine.facts().passes_are_collective);
     EXPECT_LT(engine.facts().memory.master, 4 * engine.facts().elements / 4 + 64);
     int count = 0;
@@ -219,7 +222,8 @@ TEST(GatheredUnits, TiedParametersStay) {
   for (const int ranks : {1, 2}) {
     run_rank_threads(ranks, [&](Group& group) {
       Pair net;
-      Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
+      const Mesh mesh = mesh_of(group, "fsdp");
+      Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
       const Tensor x = at::ones({2, 8}).tensor_split(group.size())[static_cast<size_t>(group.rank())];
       engine.backward(net.second->forward(net.first->forward(x)).sum(), Reduce::last);
       engine.finish();
@@ -234,7 +238,8 @@ TEST(GatheredUnits, TiedParametersStay) {
 TEST(GatheredUnits, AForwardThatThrowsLeavesThemUsable) {
   run_rank_threads(2, [](Group& group) {
     Tower net;
-    Engine engine(net, group, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
+    const Mesh mesh = mesh_of(group, "fsdp");
+    Engine engine(net, mesh, {.strategy = "fsdp", .shared_parameters = false}, optim::adamw({}));
     EXPECT_ANY_THROW(net.layers[1]->forward(at::ones({1, 3})));
     engine.backward(net.forward(ids_of(0, group)), Reduce::last);
     engine.finish();

@@ -8,8 +8,8 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/registry.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
+#include "stretto/parallel/mesh_fixture.h"
 
 // Every optimizer under every strategy takes the steps that it takes on one rank, of parameters and of a
 // table of which each step uses few rows.
@@ -40,7 +40,7 @@ struct TwoBlocks : torch::nn::Module {
 // A step uses two of each ten rows of the table, and none of the last ten.
 constexpr int64_t used_rows = 10;
 
-NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, const std::string& type) {
+NamedTensors twenty_steps(const Mesh& mesh, EngineOptions options, const std::string& type) {
   TwoBlocks net;
   net.to(at::kDouble);
   settings::Choice choice(optim::optimizer_kinds(), type, "");
@@ -50,12 +50,13 @@ NamedTensors twenty_steps(const DataParallel& ranks, EngineOptions options, cons
   optim::StepRates rates = optimizer->base_rates();
   options.precision = Precision::fp64;
   options.bucket_bytes = 200;
-  Engine engine(net, ranks, options, std::move(optimizer));
+  Engine engine(net, mesh, options, std::move(optimizer));
   for (int64_t step = 0; step < 20; ++step) {
     const Tensor x = at::sin(at::arange(72, at::kDouble).view({12, 6}) + step);
     const Tensor ids = (at::arange(12, at::kLong) * 5 + step * 3).remainder(used_rows);
-    const auto parts = x.tensor_split(ranks.all.size()), ids_of = ids.tensor_split(ranks.all.size());
-    const auto mine = static_cast<size_t>(ranks.all.rank());
+    const auto parts = x.tensor_split(mesh.size(Axes::data)),
+               ids_of = ids.tensor_split(mesh.size(Axes::data));
+    const auto mine = static_cast<size_t>(mesh.position(Axes::data));
     const auto evaluate = [&]() -> optim::Evaluation {
       const Tensor loss = net.forward(parts[mine], ids_of[mine]);
       engine.backward(loss, Reduce::last);
@@ -88,7 +89,10 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
     const TwoBlocks net;
     for (const auto& item : net.named_parameters()) before[item.key()] = item.value().detach().clone();
   }
-  run_rank_threads(1, [&](Group& group) { alone = twenty_steps(group, {}, GetParam()); });
+  run_rank_threads(1, [&](Group& group) {
+    const Mesh mesh = mesh_of(group);
+    alone = twenty_steps(mesh, {}, GetParam());
+  });
   for (const auto& [name, tensor] : alone)
     EXPECT_FALSE(at::allclose(tensor, before.at(name).to(at::kDouble), 1e-6, 1e-9))
         << name << " did not move";
@@ -101,9 +105,9 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
     for (const Sharding& row : shardings()) {
       if (row.hybrid && ranks != 4) continue;
       run_rank_threads(ranks, [&](Group& group) {
-        const Mesh mesh(group, data_parallel_shape(group, row, row.hybrid ? 2 : 0));
+        const Mesh mesh = mesh_of(group, row.name, 2);
         if (GetParam() == "LBFGS" && row.optimizer == Held::sharded) {
-          EXPECT_THAT([&] { twenty_steps(DataParallel(mesh, row), {.strategy = row.name}, GetParam()); },
+          EXPECT_THAT([&] { twenty_steps(mesh, {.strategy = row.name}, GetParam()); },
                       ThrowsMessage<ConfigError>(
                           HasSubstr("but LBFGS needs all of them on each; choose strategy ddp")));
           return;
@@ -117,7 +121,7 @@ TEST_P(OptimizersAndStrategies, TakeTheStepsOfOneRank) {
         if (row.gradients == Held::replicated && ranks != 3)
           all.push_back({.strategy = row.name, .fixed_order = 1});
         for (const EngineOptions& options : all) {
-          const NamedTensors together = twenty_steps(DataParallel(mesh, row), options, GetParam());
+          const NamedTensors together = twenty_steps(mesh, options, GetParam());
           for (const auto& [name, expected] : alone) {
             EXPECT_TRUE(at::allclose(together.at(name), expected, 1e-9, 1e-10))
                 << row.name << " on " << ranks << " ranks, lazy_rows " << options.lazy_rows

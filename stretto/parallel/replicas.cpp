@@ -51,10 +51,12 @@ uint64_t checksum(const Tensor& tensor) {
   return hash64({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()});
 }
 
-std::optional<size_t> first_divergent_rank(Group& group, uint64_t checksum, size_t apart) {
-  const auto checksums = group.all_gather_bytes(std::to_string(checksum));
-  for (size_t rank = apart; rank < checksums.size(); ++rank) {
-    if (checksums[rank] != checksums[rank % apart]) return rank;
+std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksum, int part) {
+  const auto all = group.all_gather_bytes(fmt::format("{} {}", part, checksum));
+  std::map<std::string, size_t> first;  // rank by part
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const size_t reference = first.try_emplace(all[rank].substr(0, all[rank].find(' ')), rank).first->second;
+    if (all[rank] != all[reference]) return DivergentRank{rank, reference};
   }
   return std::nullopt;
 }

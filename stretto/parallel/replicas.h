@@ -18,8 +18,12 @@ void broadcast_tensors(Group& group, const NamedTensorList& tensors, int source 
 // Hash of a tensor's bytes.
 uint64_t checksum(const Tensor& tensor);
 
-// The first rank whose checksum differs from that of rank `rank % apart`; nullopt if there is none. Collective.
-std::optional<size_t> first_divergent_rank(Group& group, uint64_t checksum, size_t apart = 1);
+// The first rank whose checksum differs from that of the first rank with the same `part`; nullopt if there is
+// none. `part`: which part of the values this rank holds, where ranks hold different ones. Collective.
+struct DivergentRank {
+  size_t rank, reference;
+};
+std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksum, int part = 0);
 
 // Adds, without pieces, the entries that only other ranks' tables have, so that all ranks describe the same tensors.
 // Collective.

@@ -6,9 +6,9 @@
 #include "stretto/nn/layers.h"
 #include "stretto/nn/sharded.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/gradient_fixture.h"
+#include "stretto/parallel/mesh_fixture.h"
 
 namespace stretto {
 namespace {
@@ -42,7 +42,8 @@ struct RowsTrained {
 
 RowsTrained train_rows(Group& group, const EngineOptions& options) {
   Lookups net;
-  Engine engine(net, group, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
+  const Mesh mesh = mesh_of(group, options.strategy);
+  Engine engine(net, mesh, options, optim::adamw({.lr = 0.05, .weight_decay = 0.1}));
   EXPECT_EQ(engine.facts().sparse_tables, options.lazy_rows ? 1u : 0u);
   RowsTrained result;
   for (int64_t step = 0; step < 3; ++step) {
@@ -93,7 +94,8 @@ TEST_P(RowsOfShards, OfABackwardThatWasNotReducedAreZeroedToo) {
       .strategy = strategy, .precision = parse_precision(precision), .shared_parameters = shared};
   run_rank_threads(ranks, [&](Group& group) {
     Lookups net;
-    Engine engine(net, group, options, optim::adamw({}));
+    const Mesh mesh = mesh_of(group, options.strategy);
+    Engine engine(net, mesh, options, optim::adamw({}));
     const Tensor ids = at::arange(5) * 7 + group.rank();
     engine.backward(net.forward(ids), Reduce::last);
     engine.finish();
@@ -114,10 +116,9 @@ TEST_P(RowsOfShards, OfABackwardThatWasNotReducedAreZeroedToo) {
 TEST(RowTable, CopiesOfAHybridStrategyAreSummedWhole) {
   for (const int shard : {1, 2}) {
     run_rank_threads(4, [&](Group& group) {
-      const Sharding& row = find_sharding("hsdp");
-      const Mesh mesh(group, data_parallel_shape(group, row, shard));
+      const Mesh mesh = mesh_of(group, "hsdp", shard);
       Lookups net;
-      Engine engine(net, DataParallel(mesh, row), {.strategy = "hsdp"}, optim::adamw({}));
+      Engine engine(net, mesh, {.strategy = "hsdp"}, optim::adamw({}));
       EXPECT_TRUE(engine.facts().sparse_tables == 0) << "copies differ in their rows";
     });
   }

@@ -29,12 +29,16 @@ struct ComputeNames {
   std::string products = "auto";
 };
 
-// What messages say of an option: "strategy", "precision" or "products".
+// What messages say of an option, by the name of its member: "strategy". The default says the name alone.
 struct OptionLabels {
-  std::function<std::string(const std::string& option)>
-      label;  // begins a message: "sst2.yaml:4: training.strategy: "
-  std::function<std::string(const std::string& option)> mention;  // within one
-  std::function<bool(const std::string& option)> given;           // whether it was set, or has its default
+  using Text = std::function<std::string(const std::string& option)>;
+  Text label = [](const std::string& option) {
+    return option + ": ";
+  };  // begins a message: "r.yaml:4: training.strategy: "
+  Text mention = [](const std::string& option) { return option; };  // within one
+  std::function<bool(const std::string& option)> given = [](const std::string&) {
+    return true;
+  };  // whether it was set, or has its default
 };
 
 // Reads the names. The strategy is that of `stretto launch --strategy` if there is one, and sets the precision if it

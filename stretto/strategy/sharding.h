@@ -20,8 +20,8 @@ struct Sharding {
   Held gradients = Held::replicated;
   // What the model computes with. Sharded: one copy in memory that the ranks share, or else gathered block by block.
   Held parameters = Held::replicated;
-  // What is sharded is divided among the ranks of a group (mesh dimension dp_shard), of which there are several, each with
-  // a copy. Else: among all ranks.
+  // resolve() (topology.h) puts the ranks on both dp_replicate and dp_shard, so that there are several copies
+  // of what is sharded. Else: there is one, divided among all ranks.
   bool hybrid = false;
   // Parameters that are gathered are released after the forward of their block, and gathered again for its backward. Off: they
   // are kept until then.

@@ -81,9 +81,10 @@ TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
   run_rank_threads(1, [&](Group& group) {
-    KeptStates none(StateStorage::none, dataset.words(), 2, at::kFloat, group, at::kCPU),
-        kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU),
-        there(StateStorage::gpu, dataset.words(), 2, at::kFloat, group, at::kCPU);
+    const Mesh mesh(group, {.dp_replicate = group.size()});
+    KeptStates none(StateStorage::none, dataset.words(), 2, at::kFloat, mesh, at::kCPU),
+        kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, mesh, at::kCPU),
+        there(StateStorage::gpu, dataset.words(), 2, at::kFloat, mesh, at::kCPU);
     const CountingModel without, with, on_device;
     int64_t used = 0;
     const std::vector<std::vector<int64_t>> batches = {{3, 1}, {1, 2, 3}, {0, 4, 5, 6, 7}, {7, 0, 3}};
@@ -110,7 +111,8 @@ TEST(KeptStates, AreCommonToTheRanksOfAHost) {
   const TempFolder cache;
   const auto dataset = dataset_in_context({}, cache);
   run_rank_threads(2, [&](Group& group) {
-    KeptStates kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, group, at::kCPU);
+    const Mesh mesh(group, {.dp_replicate = group.size()});
+    KeptStates kept(StateStorage::cpu, dataset.words(), 2, at::kFloat, mesh, at::kCPU);
     const CountingModel model(0.25);
     Batch batch = whole_batch(dataset);
     if (group.rank() == 1) kept.add_to(batch, model, {});
@@ -133,7 +135,8 @@ TEST(KeptStates, OfATagger) {
   model->initialize(1, names);
   at::NoGradGuard no_grad;
   run_rank_threads(1, [&](Group& group) {
-    KeptStates kept(StateStorage::cpu, dataset.words(), model->frozen_width(), at::kFloat, group, at::kCPU);
+    const Mesh mesh(group, {.dp_replicate = group.size()});
+    KeptStates kept(StateStorage::cpu, dataset.words(), model->frozen_width(), at::kFloat, mesh, at::kCPU);
     const Batch batch = whole_batch(dataset);
     Batch given = batch;
     kept.add_to(given, *model, {});

@@ -22,16 +22,16 @@ Batch sequence_of(const Batch& batch, const Tensor& bounds, int64_t b, int64_t w
 }  // namespace
 
 KeptStates::KeptStates(StateStorage storage, std::span<const int32_t> words, int64_t width,
-                       at::ScalarType dtype, Group& group, at::Device device)
+                       at::ScalarType dtype, const Mesh& mesh, at::Device device)
     : begins_{0} {
   for (const int32_t count : words) begins_.push_back(begins_.back() + count);
   if (storage == StateStorage::none || begins_.back() == 0) return;
   const std::vector<int64_t> shape = {begins_.back(), width};
   if (storage == StateStorage::cpu) {
-    states_ = group.common_memory(shape[0] * shape[1], dtype);
+    states_ = mesh.world().common_memory(shape[0] * shape[1], dtype);
     if (states_.defined()) {
       states_ = states_.view(shape);
-      known_ = group.common_memory(std::ssize(words), at::kLong);
+      known_ = mesh.world().common_memory(std::ssize(words), at::kLong);
       return;
     }
     device = at::kCPU;

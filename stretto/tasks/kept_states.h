@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/choices.h"
 #include "stretto/models/text_model.h"
 
@@ -15,11 +15,12 @@ namespace stretto {
 // a result on whether states are kept.
 class KeptStates {
  public:
-  // `storage`: none keeps nothing; cpu in the host's memory, once for the ranks of `group` that share memory, else
-  // once per rank; gpu on `device`. `words`: of each sample. `dtype`: of the states, of which a word has `width`. Memory is
-  // reserved for those of all words, and used as far as they are computed. Collective; throws what allocation throws.
+  // `storage`: none keeps nothing; cpu in the host's memory, once for the ranks of the job where they share
+  // memory, else once per rank; gpu on `device`. `words`: of each sample. `dtype`: of the states, of which a
+  // word has `width`. Memory is reserved for those of all words, and used as far as they are computed.
+  // Collective; throws what allocation throws.
   KeptStates(StateStorage storage, std::span<const int32_t> words, int64_t width, at::ScalarType dtype,
-             Group& group, at::Device device);
+             const Mesh& mesh, at::Device device);
 
   // Adds frozen_states to a batch of the dataset.
   void add_to(Batch& batch, const TextModel& model, const nn::Context& context);

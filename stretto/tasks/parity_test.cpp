@@ -10,6 +10,7 @@
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/tasks/token_tagging.h"
+#include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/run/training_run.h"
 
 namespace stretto {
@@ -139,7 +140,7 @@ TEST_P(TrainingParity, TwentyStepsMatchTheReference) {
       recipe.training.max_grad_norm = 5;
     }
     const auto module = make_module(wanted.head, recipe.model, wanted.settings);
-    const Mesh mesh(group, Mesh::data_parallel(group.size()));
+    const Mesh mesh = make_mesh(recipe, group);
     TrainingRun run(recipe, *module, dataset, mesh, at::Device(at::kCPU));
     for (int64_t k = 0; k < steps; ++k) {
       const StepReport report = run.step();

@@ -56,37 +56,37 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
 }
 
 FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& train,
-                     const data::Dataset* validation, Group& group, at::Device device,
+                     const data::Dataset* validation, const Mesh& mesh, at::Device device,
                      const std::vector<std::shared_ptr<Callback>>& callbacks) {
   if (recipe.evaluate.every.never())
     log::info("evaluation none: {}; the model of the last step is kept", why_not_evaluated(recipe));
-  Trainer trainer(recipe, group, device);
+  Trainer trainer(recipe, mesh, device);
   for (const auto& callback : callbacks) trainer.add(callback);
   return trainer.fit(module, train, validation);
 }
 
-Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
-                             at::Device device) {
+Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset,
+                             const Mesh& mesh, at::Device device) {
   load_all_parameters(module);
   const std::string model = (recipe.output / "model").string();
   const auto start = std::chrono::steady_clock::now();
   Evaluation evaluation =
-      evaluate_alone(recipe, model, module, dataset, group, device, EvaluationStep::validation);
+      evaluate_alone(recipe, model, module, dataset, mesh, device, EvaluationStep::validation);
   const double seconds = seconds_since(start);
-  const int64_t batch = evaluation_batch_size(recipe) * group.size();
-  if (group.rank() == 0) {
+  const int64_t batch = evaluation_batch_size(recipe) * mesh.size(Axes::data);
+  if (mesh.world().rank() == 0) {
     RunFolder(recipe.output)
         .write_json("test_summary.json", {{"samples", dataset.size()},
                                           {"steps", (dataset.size() + batch - 1) / batch},
                                           {"seconds", seconds},
-                                          {"ranks", group.size()}});
+                                          {"ranks", mesh.size(Axes::world)}});
   }
   return evaluation;
 }
 
-void warn_of_similar_labels(const Group& group, const std::string& file,
+void warn_of_similar_labels(const Mesh& mesh, const std::string& file,
                             const std::map<std::string, data::LabelUse>& uses) {
-  if (group.rank() != 0) return;
+  if (mesh.world().rank() != 0) return;
   if (const std::string text = data::describe_similar_labels(file, uses); !text.empty())
     log::warning("{}", text);
 }

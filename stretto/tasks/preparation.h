@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
 #include "stretto/data/similar_labels.h"
@@ -37,7 +37,7 @@ void keep_first(std::vector<Row>& rows, const std::optional<int64_t>& most) {
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model);
 
 // Logs data::describe_similar_labels, once per job.
-void warn_of_similar_labels(const Group& group, const std::string& file,
+void warn_of_similar_labels(const Mesh& mesh, const std::string& file,
                             const std::map<std::string, data::LabelUse>& uses);
 
 // The factor of each label by the recipe's list `setting`, whose elements `given` are NAME=WEIGHT; `what`: label, tag. Empty
@@ -51,15 +51,15 @@ std::vector<Input> inputs_of(const text::Tokenizer& tokenizer, const TextModel& 
 
 // Runs `make`, which tokenises and writes the cache, on rank 0 first; the other ranks then map what it wrote.
 template <class Make>
-auto on_rank_0_first(Group& group, const Make& make) {
+auto on_rank_0_first(const Mesh& mesh, const Make& make) {
   decltype(make()) made;
-  group.rank_0_first("tokenising", [&] { made = make(); });
+  mesh.world().rank_0_first("tokenising", [&] { made = make(); });
   return made ? std::move(made) : make();
 }
 
 // Trains `module` by the recipe. Logs it if nothing is evaluated, so that the model of the last step is kept. Collective.
 FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& train,
-                     const data::Dataset* validation, Group& group, at::Device device,
+                     const data::Dataset* validation, const Mesh& mesh, at::Device device,
                      const std::vector<std::shared_ptr<Callback>>& callbacks);
 
 // Throws DataError for a loss that is not finite, unless checkpoint.allow_nonfinite is set: activations may
@@ -67,7 +67,7 @@ FitResult fit_module(const Recipe& recipe, Module& module, const data::Dataset& 
 void require_finite_loss(const Recipe& recipe, const Metrics& metrics);
 
 // Evaluates `module` on `dataset` for `stretto test`; rank 0 writes the number of samples and the time into test_summary.json. Collective.
-Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset, Group& group,
-                             at::Device device);
+Evaluation evaluate_for_test(const Recipe& recipe, Module& module, const data::Dataset& dataset,
+                             const Mesh& mesh, at::Device device);
 
 }  // namespace stretto

@@ -38,7 +38,7 @@ std::string content_hash(const QuestionSet& set) {
 class QuestionAnswering : public Task {
  public:
   explicit QuestionAnswering(const TaskContext& context)
-      : recipe_(context.recipe), group_(context.group), device_(context.device), models_(context.models) {}
+      : recipe_(context.recipe), mesh_(context.mesh), device_(context.device), models_(context.models) {}
 
   FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) override;
   void test() override;
@@ -59,7 +59,7 @@ class QuestionAnswering : public Task {
                          bool null_answers) const;
 
   const Recipe& recipe_;
-  Group& group_;
+  const Mesh& mesh_;
   at::Device device_;
   const ModelRegistry& models_;
 };
@@ -95,7 +95,7 @@ std::string QuestionAnswering::describe_scoring(const QuestionSet& scored) const
 
 AnswerOptions QuestionAnswering::answer_options(const QuestionSet* scored) const {
   const QuestionAnsweringConfig& settings = recipe_.question_answering;
-  if (scored != nullptr && group_.rank() == 0) log::info("scoring    {}", describe_scoring(*scored));
+  if (scored != nullptr && mesh_.world().rank() == 0) log::info("scoring    {}", describe_scoring(*scored));
   return {.null_answers = scored != nullptr && may_have_no_answer(*scored),
           .n_best_size = settings.n_best_size,
           .max_answer_length = settings.max_answer_length,
@@ -130,8 +130,8 @@ std::unique_ptr<data::QuestionDataset> QuestionAnswering::tokenize(const Questio
       .is_scored = is_scored,
       .names = data_names};
   auto dataset = on_rank_0_first(
-      group_, [&] { return std::make_unique<data::QuestionDataset>(set, tokenizer, options); });
-  if (group_.rank() != 0) return dataset;
+      mesh_, [&] { return std::make_unique<data::QuestionDataset>(set, tokenizer, options); });
+  if (mesh_.world().rank() != 0) return dataset;
   log::info("data       {}: {} on {}, {} without an answer; {} of up to {} tokens", set.name,
             counted(std::ssize(set.questions), "question"), counted(std::ssize(set.contexts), "context"),
             set.count_unanswerable(), counted(dataset->size(), "window"), recipe_.data.max_length);
@@ -170,7 +170,7 @@ void QuestionAnswering::compare_inputs(
   std::vector<Input> inputs = inputs_of(tokenizer, model);
   for (const auto& [name, set] : sets)
     if (set != nullptr) inputs.push_back({name, "contents " + content_hash(*set), set->name});
-  require_same_inputs(group_, inputs);
+  require_same_inputs(mesh_.world(), inputs);
 }
 
 FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
@@ -194,7 +194,7 @@ FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>&
   const auto validation_set = validation ? tokenize(*validation, tokenizer, /*is_scored=*/true) : nullptr;
   if (validation_set) module.evaluate_on(*validation, *validation_set);
   train_questions = {};  // frees the texts, which are no longer needed
-  return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
+  return fit_module(recipe_, module, *train_set, validation_set.get(), mesh_, device_, callbacks);
 }
 
 void QuestionAnswering::test() {
@@ -211,8 +211,8 @@ void QuestionAnswering::test() {
   check_fit(recipe_, tokenizer, module.net());
   const auto dataset = tokenize(questions, tokenizer, /*is_scored=*/true);
   module.evaluate_on(questions, *dataset);
-  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
-  if (group_.rank() != 0) return;
+  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, mesh_, device_);
+  if (mesh_.world().rank() != 0) return;
   const auto answers = module.answers(evaluation.rows);
   const Metrics metrics = questions.has_gold ? module.metrics(evaluation.rows) : Metrics();
   require_finite_loss(recipe_, metrics);

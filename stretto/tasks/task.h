@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/base/registry.h"
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/models/registry.h"
 #include "stretto/trainer/api/trainer.h"
@@ -30,7 +30,7 @@ class Task {
 // The arguments of a task, which must outlive it.
 struct TaskContext {
   const Recipe& recipe;
-  Group& group;
+  const Mesh& mesh;
   at::Device device;
   const ModelRegistry& models;
 };

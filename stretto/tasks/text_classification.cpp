@@ -58,7 +58,7 @@ void require_problem(const Recipe& recipe, const std::filesystem::path& folder, 
 
 TextClassification::TextClassification(const TaskContext& context)
     : recipe_(context.recipe),
-      group_(context.group),
+      mesh_(context.mesh),
       device_(context.device),
       models_(context.models),
       problem_(
@@ -103,8 +103,8 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
                                                recipe_.data.cache.value_or(recipe_.output / "cache"),
                                                recipe_.data.pad_to_multiple_of, data_names);
   };
-  auto dataset = on_rank_0_first(group_, make);
-  if (group_.rank() != 0) return dataset;
+  auto dataset = on_rank_0_first(mesh_, make);
+  if (mesh_.world().rank() != 0) return dataset;
   log::info("data       {}: {}", table.name, data::describe_table(table));
   log::info("lengths    {}", data::describe_lengths(dataset->lengths(), recipe_.data.max_length, data_names));
   return dataset;
@@ -121,7 +121,7 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   }
   data::Table train_table = read(*recipe_.data.train, expected ? &*expected : nullptr, true);
   data::check_training_labels(train_table);
-  warn_of_similar_labels(group_, train_table.name, data::label_uses(train_table));
+  warn_of_similar_labels(mesh_, train_table.name, data::label_uses(train_table));
   keep_first(train_table.rows, recipe_.data.max_train_samples);
   std::optional<data::Table> validation_table;
   if (recipe_.data.validation) {
@@ -147,7 +147,7 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   const auto validation_set = validation_table ? tokenize(*validation_table, tokenizer) : nullptr;
   train_table = {};  // frees the texts, which are no longer needed
   validation_table.reset();
-  return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
+  return fit_module(recipe_, module, *train_set, validation_set.get(), mesh_, device_, callbacks);
 }
 
 void TextClassification::test() {
@@ -165,8 +165,8 @@ void TextClassification::test() {
   compare_inputs(tokenizer, module.net(), {{"data.test", &table}});
   check_fit(recipe_, tokenizer, module.net());
   const auto dataset = tokenize(table, tokenizer);
-  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
-  if (group_.rank() != 0) return;
+  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, mesh_, device_);
+  if (mesh_.world().rank() != 0) return;
   const ClassificationResults results = module.results(evaluation.rows);
   const Metrics metrics = results.metrics();
   require_finite_loss(recipe_, metrics);
@@ -193,7 +193,7 @@ void TextClassification::compare_inputs(
   for (const auto& [name, table] : tables) {
     if (table != nullptr) inputs.push_back({name, "contents " + data::content_hash(*table), table->name});
   }
-  require_same_inputs(group_, inputs);
+  require_same_inputs(mesh_.world(), inputs);
 }
 
 void TextClassification::write_predictions(const data::Table& table,

@@ -43,7 +43,7 @@ class TextClassification : public Task {
   void show_most_wrong(const data::Table& table, const ClassificationResults& results) const;
 
   const Recipe& recipe_;
-  Group& group_;
+  const Mesh& mesh_;
   at::Device device_;
   const ModelRegistry& models_;
   ProblemType problem_;

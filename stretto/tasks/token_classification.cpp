@@ -53,7 +53,7 @@ data::LongSentences of_dataset(LongSentences setting) {
 class TokenClassification : public Task {
  public:
   explicit TokenClassification(const TaskContext& context)
-      : recipe_(context.recipe), group_(context.group), device_(context.device), models_(context.models) {}
+      : recipe_(context.recipe), mesh_(context.mesh), device_(context.device), models_(context.models) {}
 
   FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) override;
   void test() override;
@@ -77,7 +77,7 @@ class TokenClassification : public Task {
                          const std::vector<std::vector<std::string>>& predicted) const;
 
   const Recipe& recipe_;
-  Group& group_;
+  const Mesh& mesh_;
   at::Device device_;
   const ModelRegistry& models_;
 };
@@ -128,10 +128,10 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
       .names = data_names};
-  auto dataset = on_rank_0_first(group_, [&] {
+  auto dataset = on_rank_0_first(mesh_, [&] {
     return std::make_unique<data::TaggedDataset>(corpus, data::LabelSet(model.labels()), tokenizer, options);
   });
-  if (group_.rank() != 0) return dataset;
+  if (mesh_.world().rank() != 0) return dataset;
   log::info(
       "data       {}: {}, {}; {}", corpus.name, counted(std::ssize(corpus.sentences), "sentence"),
       counted(corpus.tokens(), "word"),
@@ -164,7 +164,7 @@ data::LabelSet TokenClassification::tags_of(const TaggedCorpus& train) const {
 void TokenClassification::warn_of_numbers(const TaggedCorpus& train) const {
   const auto names = train.tag_names();
   const auto is_number = [](const std::string& name) { return parse_int(name).has_value(); };
-  if (group_.rank() != 0 || names.empty() || !std::ranges::all_of(names, is_number)) return;
+  if (mesh_.world().rank() != 0 || names.empty() || !std::ranges::all_of(names, is_number)) return;
   log::warning(
       "{}: the tags are numbers without names, so that f1 does not count entities; name them: token_classification.tag_names: [O, B-PER, I-PER, ...], or write names into the files",
       train.name);
@@ -175,7 +175,7 @@ std::pair<ModelConfig, std::filesystem::path> TokenClassification::start(const T
   ModelConfig model = recipe_.model;
   if (!is_new_tagger(model)) return {model, *recipe_.tokenizer.path};
   std::filesystem::path folder;
-  group_.rank_0_first("making the tagger", [&] { folder = make_new_tagger(recipe_, train); });
+  mesh_.world().rank_0_first("making the tagger", [&] { folder = make_new_tagger(recipe_, train); });
   if (folder.empty()) folder = make_new_tagger(recipe_, train);
   // Word vectors, or a transformer's weights.
   const bool has_weights = std::filesystem::exists(folder / "model.safetensors");
@@ -223,7 +223,7 @@ std::shared_ptr<KeptStates> TokenClassification::kept_states(const data::TaggedD
                                                              const TextModel& model) const {
   if (dataset == nullptr || model.frozen_width() == 0) return nullptr;
   return std::make_shared<KeptStates>(recipe_.token_classification.embeddings_storage_mode, dataset->words(),
-                                      model.frozen_width(), compute_dtype(recipe_.training.precision), group_,
+                                      model.frozen_width(), compute_dtype(recipe_.training.precision), mesh_,
                                       device_);
 }
 
@@ -234,7 +234,7 @@ void TokenClassification::compare_inputs(
   for (const auto& [name, corpus] : corpora)
     if (corpus != nullptr)
       inputs.push_back({name, "contents " + corpus::content_hash(*corpus), corpus->name});
-  require_same_inputs(group_, inputs);
+  require_same_inputs(mesh_.world(), inputs);
 }
 
 FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
@@ -246,7 +246,7 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
     keep_first(validation_corpus->sentences, recipe_.data.max_validation_samples);
   }
   warn_of_numbers(train_corpus);
-  warn_of_similar_labels(group_, train_corpus.name, data::label_uses(train_corpus));
+  warn_of_similar_labels(mesh_, train_corpus.name, data::label_uses(train_corpus));
   const data::LabelSet tags = tags_of(train_corpus);  // also of sentences that are left out now
   keep_first(train_corpus.sentences, recipe_.data.max_train_samples);
   const auto [model, tokenizer_folder] = start(train_corpus);
@@ -268,10 +268,11 @@ FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>
   const auto train_states = kept_states(train_set.get(), module.net()),
              validation_states = kept_states(validation_set.get(), module.net());
   module.take_states(train_states, validation_states);
-  if (train_states && group_.rank() == 0) log::info("{}", describe(*train_states, validation_states.get()));
+  if (train_states && mesh_.world().rank() == 0)
+    log::info("{}", describe(*train_states, validation_states.get()));
   train_corpus = {};  // frees the words, which are no longer needed
   validation_corpus.reset();
-  return fit_module(recipe_, module, *train_set, validation_set.get(), group_, device_, callbacks);
+  return fit_module(recipe_, module, *train_set, validation_set.get(), mesh_, device_, callbacks);
 }
 
 void TokenClassification::test() {
@@ -289,8 +290,8 @@ void TokenClassification::test() {
   const auto words = words_tokenizer(module.net(), folder.model());
   const auto dataset = tokenize(corpus, module.net(), tokenizer, words ? &*words : nullptr);
   module.evaluate_on(*dataset);
-  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, group_, device_);
-  if (group_.rank() != 0) return;
+  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, mesh_, device_);
+  if (mesh_.world().rank() != 0) return;
   const auto predicted = module.predicted(evaluation.rows);
   const Metrics metrics = corpus.has_tags ? module.metrics(evaluation.rows) : Metrics();
   require_finite_loss(recipe_, metrics);

@@ -1,14 +1,8 @@
 #pragma once
 
-#include <functional>
-
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
-
-// Allocates the long-lived buffers of the arena: returns a zeroed 1-D tensor. Allocators differ in the kind of memory:
-// private pages, huge pages, a segment shared with other ranks, pinned memory.
-using Allocator = std::function<Tensor(int64_t elements, at::ScalarType dtype, at::Device device)>;
 
 // Memory of the device's default allocator. On CPU: zeroed private pages with transparent huge pages enabled.
 Allocator plain_memory();

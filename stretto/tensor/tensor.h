@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <ATen/ATen.h>
@@ -14,6 +15,10 @@ using at::Tensor;
 at::ScalarType compute_dtype(Precision precision);
 at::ScalarType master_dtype(
     Precision precision);  // of master weights, gradients, optimizer state and reductions
+
+// Allocates the long-lived buffers of the arena: returns a zeroed 1-D tensor. Allocators differ in the kind
+// of memory: those of memory.h, a segment shared with other ranks, pinned memory.
+using Allocator = std::function<Tensor(int64_t elements, at::ScalarType dtype, at::Device device)>;
 
 // "[2, 3] float": for messages.
 std::string describe(const Tensor& tensor);

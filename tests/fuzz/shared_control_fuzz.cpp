@@ -5,10 +5,10 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "stretto/base/error.h"
+#include "stretto/comm/group.h"
 #include "stretto/comm/host_team.h"
 #include "stretto/comm/shared_collectives.h"
 #include "stretto/comm/shared_messages.h"
-#include "stretto/comm/store.h"
 #include "stretto/comm/store_handle.h"
 
 // What a damaged rank leaves in its control block, read by its only peer.

@@ -1,8 +1,8 @@
 #include "tests/messages/mistakes.h"
 #include <fmt/format.h>
 
-#include "stretto/config/batch_plan.h"
 #include "stretto/config/check_recipe.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/strategy/strategy.h"
 
@@ -46,11 +46,10 @@ void add_keys(Mistakes& all) {
 
 // Settings that contradict each other.
 void add_contradictions(Mistakes& all) {
-  const auto batch = [&](const char* name, int64_t world_size, const std::string& yaml) {
+  const auto batch = [&](const char* name, int ranks, const std::string& yaml) {
     all.push_back({std::string("batch: ") + name, [=] {
                      const Recipe recipe = parse_recipe("training: {" + yaml + "}\n", "r.yaml");
-                     resolve_batch(recipe.training, world_size, recipe.origins);
-                     require_whole_copies(recipe.training, world_size, recipe.origins);
+                     resolve(topology_request(recipe), equal_hosts(1, ranks));
                    }});
   };
   batch("sizes that contradict", 2, "global_batch_size: 16, batch_size: 4, grad_accumulation_steps: 3");

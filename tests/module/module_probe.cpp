@@ -59,7 +59,7 @@ struct Sum : Module {
 struct Faulty : Callback {
   std::string name() const override { return "faulty"; }
   void step_end(FitContext& fit, const StepReport& report) override {
-    if (fit.group.rank() == 1 && report.step == 3) throw std::runtime_error("the disk is on fire");
+    if (fit.mesh.world().rank() == 1 && report.step == 3) throw std::runtime_error("the disk is on fire");
   }
 };
 
@@ -79,7 +79,8 @@ struct Dropping : Module {
 void throw_in_a_callback(const Job& job, Recipe recipe) {
   recipe.training.global_batch_size = 10;
   Sum module;
-  Trainer trainer(recipe, *job.group, job.device);
+  const Mesh mesh = make_mesh(recipe, *job.group);
+  Trainer trainer(recipe, mesh, job.device);
   trainer.add(std::make_shared<Faulty>());
   trainer.fit(module, Ones(1000, 2), nullptr);
 }
@@ -89,7 +90,8 @@ void drop(const Job& job, Recipe recipe, const std::string& masks) {
   recipe.training.max_steps = 8;
   recipe.checkpoint.every = "4";
   Dropping module(masks + "." + std::to_string(job.group->rank()));
-  Trainer(recipe, *job.group, job.device).fit(module, Ones(40, 40), nullptr);
+  const Mesh mesh = make_mesh(recipe, *job.group);
+  Trainer(recipe, mesh, job.device).fit(module, Ones(40, 40), nullptr);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/comm/rank_threads.h"
-#include "stretto/config/batch_plan.h"
 #include "stretto/config/check_recipe.h"
 #include "stretto/config/evaluation.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/tasks/task.h"
 #include "stretto/trainer/records/summary.h"
 
@@ -60,16 +60,15 @@ void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std:
   Recipe recipe = load_recipe(path("recipe.yaml"), overrides);
   resolve_evaluation(recipe);
   check_recipe(recipe, Verb::train);
-  resolve_batch(recipe.training, ranks, recipe.origins);
-  require_whole_copies(recipe.training, ranks, recipe.origins);
+  resolve(topology_request(recipe), equal_hosts(1, ranks));  // as a launcher does, before ranks start
   const std::string& backend = recipe.training.backend;
   run_rank_threads(
       ranks, {.deadline = std::chrono::seconds(60)},
       [&](Group& group) {
-        const auto task = make_task(bundled_tasks(), {recipe, group, at::kCPU, bundled_models()});
+        const Mesh mesh = make_mesh(recipe, group);
+        const auto task = make_task(bundled_tasks(), {recipe, mesh, at::kCPU, bundled_models()});
         const FitResult result = task->train({});
-        if (group.rank() == 0 && !result.stopped && !result.was_finished)
-          write_summary(recipe, group, result);
+        if (group.rank() == 0 && !result.stopped && !result.was_finished) write_summary(recipe, mesh, result);
       },
       backend == "auto" ? "shm" : backend);
 }

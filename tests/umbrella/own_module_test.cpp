@@ -78,8 +78,9 @@ TEST(OwnModule, IsTrainedAlikeByOneAndTwoRanks) {
     std::vector<FitResult> of_rank(static_cast<size_t>(ranks));
     run_rank_threads(ranks, [&](Group& group) {
       WhichSide module;
+      const Mesh mesh = make_mesh(recipe, group);
       of_rank[static_cast<size_t>(group.rank())] =
-          Trainer(recipe, group, at::kCPU).fit(module, train, &validation);
+          Trainer(recipe, mesh, at::kCPU).fit(module, train, &validation);
     });
     results.push_back(of_rank.back());
     saved.push_back(SafetensorsFile(folder.path() / "model/line.safetensors").load_all());
@@ -135,7 +136,8 @@ TEST(OwnModule, RecipesNameWhatTheProgramRegisters) {
     recipe.output = folder.path();
     run_rank_threads(2, [&](Group& group) {
       WhichSide module;
-      Trainer(recipe, group, at::kCPU).fit(module, train, &validation);
+      const Mesh mesh = make_mesh(recipe, group);
+      Trainer(recipe, mesh, at::kCPU).fit(module, train, &validation);
     });
     return SafetensorsFile(folder.path() / "model/line.safetensors").load_all();
   };
@@ -189,7 +191,8 @@ class Guard : public ::testing::Test {
     FitResult result;
     run_rank_threads(2, [&](Group& group) {
       Stumbling module(step, group.rank() == 1 ? factor : 1, always);
-      const FitResult mine = Trainer(recipe_, group, at::kCPU).fit(module, train, nullptr);
+      const Mesh mesh = make_mesh(recipe_, group);
+      const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
       if (group.rank() == 0) result = mine;
     });
     return result;
@@ -251,7 +254,8 @@ TEST_F(Guard, SkippingEverythingIsGivenUp) {
               return loss;
             }
           } module;
-          Trainer(recipe_, group, at::kCPU).fit(module, train, nullptr);
+          const Mesh mesh = make_mesh(recipe_, group);
+          Trainer(recipe_, mesh, at::kCPU).fit(module, train, nullptr);
         });
       },
       ::testing::ThrowsMessage<Error>(::testing::HasSubstr("10 steps in a row were skipped")));
@@ -302,7 +306,8 @@ TEST_F(Guard, RollbackKeepsTheBestModel) {
     FitResult result;
     run_rank_threads(1, [&](Group& group) {
       Graded module(12, {0.9, 0.5, 0.6, last, 0.7});
-      result = Trainer(recipe_, group, at::kCPU).fit(module, train, &validation);
+      const Mesh mesh = make_mesh(recipe_, group);
+      result = Trainer(recipe_, mesh, at::kCPU).fit(module, train, &validation);
       EXPECT_EQ(module.saves, saves);
     });
     EXPECT_EQ(result.best->at("accuracy"), std::max(0.9, last));

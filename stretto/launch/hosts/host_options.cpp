@@ -62,11 +62,14 @@ void complete_from_list(HostOptions& options) {
 
 }  // namespace
 
-int HostOptions::world_size(int own_ranks) const {
-  if (list.empty()) return nodes * own_ranks;
-  int sum = 0;
-  for (const ListedHost& host : list) sum += host.ranks > 0 ? host.ranks : own_ranks;
-  return sum;
+std::vector<std::string> HostOptions::hosts_of_ranks(int own_ranks) const {
+  std::vector<std::string> hosts;
+  const auto add = [&](const std::string& host, int ranks) {
+    hosts.insert(hosts.end(), static_cast<size_t>(ranks), host);
+  };
+  for (const ListedHost& host : list) add(host.name, host.ranks > 0 ? host.ranks : own_ranks);
+  for (int node = 0; list.empty() && node < nodes; ++node) add(fmt::format("host {}", node), own_ranks);
+  return hosts;
 }
 
 void complete_from_environment(HostOptions& options) {

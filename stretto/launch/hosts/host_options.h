@@ -29,8 +29,8 @@ struct HostOptions {
   std::string rsh = {};
   bool joined = false;  // another launcher started this one, and ends it by the end of its standard input
 
-  // Of the job, if hosts that do not say otherwise have as many ranks as this one.
-  int world_size(int own_ranks) const;
+  // The name of each rank's host, if hosts that do not say otherwise have as many ranks as this one.
+  std::vector<std::string> hosts_of_ranks(int own_ranks) const;
 };
 
 // Fills in what is not given, of a job on several hosts: NODE_RANK or JOB_COMPLETION_INDEX, MASTER_ADDR, MASTER_PORT (default 29500), STRETTO_SECRET or

@@ -5,7 +5,7 @@
 #include "stretto/base/inputs.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/cluster/machine/memory.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/memory_need.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -22,11 +22,8 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   if (!arguments.launch.oversubscribe)
     require_memory(recipe, verb, options.ranks, machine::available_memory());
   // Hosts may differ: each rank checks again. The first launcher has checked for those that it started.
-  const int world_size = options.hosts.world_size(options.ranks);
-  if (verb != Verb::test && !options.hosts.joined) {
-    resolve_batch(recipe.training, world_size, recipe.origins);
-    require_whole_copies(recipe.training, world_size, recipe.origins);
-  }
+  if (verb != Verb::test && !options.hosts.joined)
+    resolve(topology_request(recipe), options.hosts.hosts_of_ranks(options.ranks));
   options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;

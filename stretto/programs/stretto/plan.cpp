@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "stretto/base/files.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/plan_arguments.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -22,7 +22,7 @@ int plan(arguments::PlanArguments& arguments) {
   const int hosts = std::max(1, std::exchange(measuring.hosts, {}).nodes);
   arguments::apply(measuring, options);
   const int planned = options.ranks == 0 ? launch::default_ranks() : options.ranks;
-  resolve_batch(recipe.training, planned * hosts, recipe.origins);
+  resolve(topology_request(recipe), equal_hosts(hosts, planned));
   options.ranks = 1;
   options.pin = false;  // the rank sees all cores
   const arguments::RecipeHandover handover(arguments.recipe, recipe);

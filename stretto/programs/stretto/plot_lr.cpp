@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/number_text.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/programs/arguments/checks.h"
 #include "stretto/programs/stretto/chart_arguments.h"
 #include "stretto/programs/stretto/verbs.h"
@@ -33,7 +33,9 @@ int64_t total_steps(const Recipe& recipe, const PlotLrArguments& arguments) {
         "{}: the length of the run follows from its data; give the number of training samples: --samples N, or set training.max_steps",
         arguments.recipe.string());
   }
-  const int64_t batch = resolve_batch(training, arguments.ranks, recipe.origins).global_batch_size;
+  const int64_t batch =
+      resolve(topology_request(recipe), MeshShape{.dp_shard = static_cast<int>(arguments.ranks)})
+          .batch.global_batch_size;
   if (batch == 0) {
     throw ConfigError(
         "{}: with training.max_tokens the number of steps depends on the lengths of the texts; set training.max_steps",

@@ -2,7 +2,7 @@
 
 #include "stretto/base/files.h"
 #include "stretto/cluster/environment.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
 #include "stretto/programs/arguments/profile_arguments.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -20,7 +20,7 @@ int profile(arguments::ProfileArguments& arguments) {
   launch::LaunchOptions options{.command = rank_command(), .log_folder = recipe.output / "profile"};
   arguments::apply(arguments.recipe.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
-  resolve_batch(recipe.training, options.ranks, recipe.origins);
+  resolve(topology_request(recipe), options.hosts.hosts_of_ranks(options.ranks));
   const arguments::RecipeHandover handover(arguments.recipe, recipe);
   options.environment = handover.environment();
   make_folders(options.log_folder);

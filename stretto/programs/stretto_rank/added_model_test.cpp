@@ -113,12 +113,14 @@ TEST(AddedModel, IsTrainedTestedAndServedByWhatThereIs) {
   const Recipe recipe = reviews_recipe(folder.path());
   const ModelRegistry models = models_with_bag_of_words();
   run_rank_threads(2, [&](Group& group) {
-    const TaskContext context = {recipe, group, at::Device(at::kCPU), models};
+    const Mesh mesh = make_mesh(recipe, group);
+    const TaskContext context = {recipe, mesh, at::Device(at::kCPU), models};
     const FitResult result = make_task(bundled_tasks(), context)->train({});
     EXPECT_EQ(result.best.value().at("accuracy"), 1);
   });
   run_rank_threads(1, [&](Group& group) {
-    make_task(bundled_tasks(), {recipe, group, at::Device(at::kCPU), models})->test();
+    const Mesh mesh = make_mesh(recipe, group);
+    make_task(bundled_tasks(), {recipe, mesh, at::Device(at::kCPU), models})->test();
   });
   EXPECT_EQ(read_json(recipe.output / "test_results.json").at("accuracy"), 1);
 
@@ -138,7 +140,8 @@ TEST(AddedModel, IsUnknownToAnotherRegistry) {
   write_reviews(folder.path());
   const Recipe recipe = reviews_recipe(folder.path());
   run_rank_threads(1, [&](Group& group) {
-    const TaskContext context = {recipe, group, at::Device(at::kCPU), bundled_models()};
+    const Mesh mesh = make_mesh(recipe, group);
+    const TaskContext context = {recipe, mesh, at::Device(at::kCPU), bundled_models()};
     try {
       make_task(bundled_tasks(), context)->train({});
       FAIL();
@@ -176,7 +179,8 @@ TEST(AddedTask, IsMadeFromTheRecipesName) {
                return std::make_unique<LineCounting>(context);
              }});
   run_rank_threads(1, [&](Group& group) {
-    const TaskContext context = {recipe, group, at::Device(at::kCPU), bundled_models()};
+    const Mesh mesh = make_mesh(recipe, group);
+    const TaskContext context = {recipe, mesh, at::Device(at::kCPU), bundled_models()};
     recipe.task = "line-counting";
     EXPECT_EQ(make_task(tasks, context)->train({}).samples, 49);
     recipe.task = "line-countin";

@@ -9,7 +9,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/cluster/machine/machine.h"
-#include "stretto/config/batch_plan.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/launch/launch.h"
 #include "stretto/parallel/forecast.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -197,7 +197,7 @@ void plan(const arguments::PlanArguments& arguments) {
   const int threads_of_rank = std::max(1, rates.cores / job.ranks_per_host);
   at::set_num_threads(std::min(threads_of_rank, machine.cores));
 
-  const BatchPlan batch = resolve_batch(whole.training, job.ranks, whole.origins);
+  const BatchPlan batch = resolve(topology_request(whole), equal_hosts(hosts, ranks)).batch;
   ShortRun run(of_one_rank(whole, batch), "plan", arguments.steps);
   const auto measurement = std::make_shared<Measurement>(run.recipe());
   run.train({measurement});
@@ -223,8 +223,8 @@ void plan(const arguments::PlanArguments& arguments) {
     fmt::print(
         "measured  one rank, {:.1f} ms per step; activations, frozen tensors and work memory {}\n"
         "job       {}; {} ranks on {} host{}, {} cores and {} per host\n\n",
-        1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch, whole.training),
-        job.ranks, job.hosts(), job.hosts() == 1 ? "" : "s", rates.cores, human_bytes(memory));
+        1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch), job.ranks,
+        job.hosts(), job.hosts() == 1 ? "" : "s", rates.cores, human_bytes(memory));
     print_table(rows, best);
     if (best == nullptr)
       fmt::print(

@@ -5,7 +5,6 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/cluster/machine/processor.h"
-#include "stretto/config/batch_plan.h"
 #include "stretto/programs/arguments/recipe_handover.h"
 #include "stretto/programs/stretto_rank/short_run.h"
 #include "stretto/programs/stretto_rank/verbs.h"
@@ -28,7 +27,6 @@ double peak_of(const Recipe& recipe) {
 
 void profile(const arguments::ProfileArguments& arguments) {
   const Recipe recipe = arguments::recipe_of_rank(arguments.recipe, Verb::train);
-  resolve_batch(recipe.training, cluster::read_rank_info().world_size, recipe.origins);
   ShortRun run(recipe, "profile", arguments.warmup_steps + arguments.steps);
   Job& job = run.job();
   ::setenv("KINETO_LOG_LEVEL", "6", /*overwrite=*/0);  // libtorch's profiler logs its stages at level 5

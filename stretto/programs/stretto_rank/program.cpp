@@ -27,8 +27,8 @@ int run_program(int argc, char** argv, std::vector<settings::Field> settings,
   int exit_code = 0;
   const auto as_rank = [&](const Run& run) {
     const FitResult result = train(run);
-    if (run.group.rank() == 0 && !result.stopped && !result.was_finished)
-      write_summary(run.recipe, run.group, result);
+    if (run.mesh.world().rank() == 0 && !result.stopped && !result.was_finished)
+      write_summary(run.recipe, run.mesh, result);
     return !result.stopped;
   };
   const int failure = rank::exit_code_of([&] {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/settings/fields.h"
 #include "stretto/trainer/api/trainer.h"
@@ -13,7 +13,7 @@ namespace stretto {
 // The context of one rank of a run: what a Trainer needs besides the Module and its data.
 struct Run {
   const Recipe& recipe;
-  Group& group;
+  const Mesh& mesh;
   at::Device device;
 };
 
@@ -34,7 +34,7 @@ struct Run {
 //     Settings settings;
 //     return stretto::run_program(argc, argv, settings, [&](const stretto::Run& run) {
 //       MyModule module(settings.model.hidden);
-//       return stretto::Trainer(run.recipe, run.group, run.device).fit(module, MyData("train"), nullptr);
+//       return stretto::Trainer(run.recipe, run.mesh, run.device).fit(module, MyData("train"), nullptr);
 //     });
 //   }
 //

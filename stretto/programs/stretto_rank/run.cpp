@@ -10,7 +10,6 @@
 #include "stretto/checkpoint_format/folder.h"
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/comm/job.h"
-#include "stretto/config/batch_plan.h"
 #include "stretto/launch/process/command_line.h"
 #include "stretto/programs/arguments/failure.h"
 #include "stretto/programs/arguments/recipe_handover.h"
@@ -41,8 +40,6 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   ignore_write_signals();
   Recipe recipe = arguments::recipe_of_rank(arguments, verb);
   const cluster::RankInfo info = cluster::read_rank_info();
-  resolve_batch(recipe.training, info.world_size, recipe.origins);
-  require_whole_copies(recipe.training, info.world_size, recipe.origins);
   log::buffer_stderr(/*to_launcher=*/!info.heartbeat.empty());
   // If the launcher writes a log file per rank, every rank prints info lines; else only rank 0.
   log::set_rank(info.rank, /*prints_info=*/launcher_keeps_log() || info.rank == 0);
@@ -52,9 +49,10 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
   const Job job =
       join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
   require_same_inputs(*job.group, inputs_of(recipe));
+  const Mesh mesh = make_mesh(recipe, *job.group);
   if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 has joined, so it holds the lock
   if (trains) resume_own_run(recipe, info);
-  const bool finished = work({recipe, *job.group, job.device});
+  const bool finished = work({recipe, mesh, job.device});
   if (!finished) {
     std::vector<std::string> command = launch::command_line();
     command.at(0) = program;

@@ -7,14 +7,14 @@ namespace stretto::rank {
 
 void run_recipe(const arguments::RecipeArguments& arguments, Verb verb) {
   run_rank("stretto", arguments, verb, [verb](const Run& run) {
-    const auto task = make_task(bundled_tasks(), {run.recipe, run.group, run.device, bundled_models()});
+    const auto task = make_task(bundled_tasks(), {run.recipe, run.mesh, run.device, bundled_models()});
     if (verb == Verb::test) {
       task->test();
       return true;
     }
     const FitResult result = task->train({});
-    if (run.group.rank() == 0 && !result.stopped && !result.was_finished)
-      write_summary(run.recipe, run.group, result);
+    if (run.mesh.world().rank() == 0 && !result.stopped && !result.was_finished)
+      write_summary(run.recipe, run.mesh, result);
     return !result.stopped;
   });
 }

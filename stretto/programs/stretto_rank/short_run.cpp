@@ -3,6 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/log.h"
 #include "stretto/tasks/task.h"
+#include "stretto/trainer/api/trainer.h"
 #include "stretto/trainer/folder/run_folder.h"
 #include "stretto/trainer/run/same_inputs.h"
 
@@ -33,10 +34,11 @@ ShortRun::ShortRun(const Recipe& whole, const std::string& name, int64_t steps)
   job_.emplace(
       join_job(recipe_.training.device, "training.device", recipe_.training.backend, "training.backend"));
   require_same_inputs(*job_->group, inputs_of(recipe_));
+  mesh_.reset(new Mesh(make_mesh(recipe_, *job_->group)));
 }
 
 void ShortRun::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  make_task(bundled_tasks(), {recipe_, *job_->group, job_->device, bundled_models()})->train(callbacks);
+  make_task(bundled_tasks(), {recipe_, *mesh_, job_->device, bundled_models()})->train(callbacks);
   if (is_first()) remove_folder(recipe_.output);
 }
 

@@ -8,6 +8,7 @@
 
 #include "stretto/checkpoint_format/run_lock.h"
 #include "stretto/comm/job.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/trainer/api/callback.h"
 
@@ -17,7 +18,8 @@ namespace stretto::rank {
 // leaves the run of the recipe's output folder alone.
 class ShortRun {
  public:
-  // Joins the job. Collective. Throws ConfigError if the ranks have different inputs.
+  // Joins the job. Collective. Throws ConfigError if the ranks have different inputs, and as make_mesh()
+  // does.
   ShortRun(const Recipe& whole, const std::string& name, int64_t steps);
 
   // Collective.
@@ -33,6 +35,7 @@ class ShortRun {
   const Recipe recipe_;
   std::optional<checkpoint_format::RunLock> lock_;  // of rank 0
   std::optional<Job> job_;
+  std::unique_ptr<Mesh> mesh_;
 };
 
 }  // namespace stretto::rank

@@ -17,7 +17,7 @@ namespace stretto {
 struct FitContext {
   const Recipe& recipe;
   Module& module;
-  Group& group;
+  const Mesh& mesh;
   Trackers& trackers;  // for texts, histograms and images; none on ranks other than 0
   int64_t steps_done = 0;
   int64_t total_steps = 0;

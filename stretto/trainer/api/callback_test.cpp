@@ -90,7 +90,8 @@ class CallbackTest : public ::testing::Test {
     FitResult result;
     run_rank_threads(ranks, [&](Group& group) {
       Sum module;
-      Trainer trainer(recipe_, group, at::kCPU);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer trainer(recipe_, mesh, at::kCPU);
       add(trainer, group.rank());
       const FitResult mine = trainer.fit(module, train, &validation);
       if (group.rank() == 0) result = mine;

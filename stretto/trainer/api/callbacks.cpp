@@ -52,7 +52,7 @@ void Callbacks::notify_exception(const std::exception& error) {
 }
 
 std::optional<std::string> Callbacks::agree_on_stop() {
-  for (const std::string& reason : context_.group.all_gather_bytes(context_.stop_reason)) {
+  for (const std::string& reason : context_.mesh.world().all_gather_bytes(context_.stop_reason)) {
     if (!reason.empty()) return reason;
   }
   return std::nullopt;

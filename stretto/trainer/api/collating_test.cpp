@@ -88,7 +88,8 @@ class CollatingTest : public LoopTest {
     const Sentences sentences(20);
     run_rank_threads(ranks, [&](Group& group) {
       Task module;
-      Trainer(recipe_, group, at::kCPU).fit(module, sentences, nullptr);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer(recipe_, mesh, at::kCPU).fit(module, sentences, nullptr);
     });
     return SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/mesh.h"
 
 namespace stretto {
 
@@ -55,10 +56,10 @@ void EvaluatedMetrics::count(bool counts) {
   for (const auto& metric : metrics_) metric->counts_ = counts;
 }
 
-void EvaluatedMetrics::collect(Group& group) {
+void EvaluatedMetrics::collect(const Mesh& mesh) {
   for (const auto& metric : metrics_) {
     if (!metric->parts_.empty()) metric->state_ = at::cat(metric->parts_);
-    const auto of_ranks = group.all_gather_bytes(metric->bytes());
+    const auto of_ranks = mesh.group(Axes::data).all_gather_bytes(metric->bytes());
     metric->clear();
     for (const std::string& bytes : of_ranks) metric->add_bytes(bytes);
   }

@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-class Group;
+class Mesh;
 
 using Metrics = std::map<std::string, double>;
 
@@ -64,8 +64,8 @@ class EvaluatedMetrics {
   // Whether updates count from now on: not those of a batch that only keeps this rank in step with the others.
   void count(bool counts);
 
-  // Gives every rank the state of all. Collective.
-  void collect(Group& group);
+  // Gives every rank the state of all ranks of Axes::data. Collective.
+  void collect(const Mesh& mesh);
 
   // All values. Throws ConfigError if two metrics, or a metric and `logged`, have the same name.
   void add_values(Metrics& logged) const;

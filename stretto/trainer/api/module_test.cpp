@@ -72,7 +72,8 @@ class SeamTest : public ::testing::Test {
     FitResult result;
     run_rank_threads(ranks, [&](Group& group) {
       M module;
-      const FitResult mine = Trainer(recipe_, group, at::kCPU).fit(module, train, validation);
+      const Mesh mesh = make_mesh(recipe_, group);
+      const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
       if (group.rank() == 0) result = mine;
     });
     return result;
@@ -114,8 +115,8 @@ TEST_F(SeamTest, ATrainingStepIsEnough) {
 struct Placed : Regression {
   explicit Placed(const Mesh& mesh) : mesh(mesh) {}
   Loss training_step(const Batch& batch, StepContext& context) override {
-    EXPECT_EQ(context.data_parallel_rank(), mesh.position("dp"));
-    EXPECT_EQ(context.data_parallel_size(), mesh.size("dp"));
+    EXPECT_EQ(context.data_parallel_rank(), mesh.position(Axes::data));
+    EXPECT_EQ(context.data_parallel_size(), mesh.size(Axes::data));
     return Regression::training_step(batch, context);
   }
   const Mesh& mesh;
@@ -124,11 +125,12 @@ struct Placed : Regression {
 struct EndOnLastRank : Callback {
   std::string name() const override { return "end-on-last-rank"; }
   void step_end(FitContext& context, const StepReport& report) override {
-    if (context.group.rank() + 1 == context.group.size() && report.step == 6) context.stop("last rank");
+    if (context.mesh.world().rank() + 1 == context.mesh.world().size() && report.step == 6)
+      context.stop("last rank");
   }
 };
 
-TEST_F(SeamTest, RanksAlongOtherDimensionsThanDpShareSamplesAndDecisions) {
+TEST_F(SeamTest, RanksAlongOtherAxesThanDataShareSamplesAndDecisions) {
   const Plane validation(7);
   recipe_.evaluate.every = "epoch";
   const auto fit_on = [&](int ranks, const MeshShape& shape) {
@@ -147,10 +149,17 @@ TEST_F(SeamTest, RanksAlongOtherDimensionsThanDpShareSamplesAndDecisions) {
                      SafetensorsFile(recipe_.output / "model/model.safetensors").load_all());
   };
   const auto [alone, weights] = fit_on(2, {.dp_replicate = 2});
-  recipe_.output = folder_.path() / "mesh";
-  const auto [with_tp, weights_with_tp] = fit_on(4, {.dp_replicate = 2, .tp = 2});
-  EXPECT_EQ(alone.at("loss"), with_tp.at("loss"));
-  for (const auto& [name, tensor] : weights) EXPECT_TRUE(tensor.equal(weights_with_tp.at(name))) << name;
+  constexpr std::array turned = {Axis::tp, Axis::cp, Axis::dp_shard, Axis::dp_replicate, Axis::pp};
+  for (const MeshShape& shape : {MeshShape{.dp_replicate = 2, .tp = 2},
+                                 {.pp = 2, .dp_replicate = 2, .order = turned},
+                                 {.dp_replicate = 2, .cp = 2}}) {
+    recipe_.output = folder_.path() / shape.text();
+    const auto [on_mesh, weights_on_mesh] = fit_on(4, shape);
+    const double rounding = shape.cp > 1 ? 1e-6 : 0;  // sums over cp have other terms
+    EXPECT_NEAR(alone.at("loss"), on_mesh.at("loss"), rounding) << shape.text();
+    for (const auto& [name, tensor] : weights)
+      EXPECT_TRUE(at::allclose(tensor, weights_on_mesh.at(name), rounding, rounding)) << shape.text() << name;
+  }
 }
 
 struct KernelsChecked : Regression {
@@ -411,7 +420,8 @@ TEST_F(SeamTest, ParameterGroupsHaveTheirOwnSettings) {
   by_hand.root().to(at::kDouble);
   LoggedWindows logged;
   run_rank_threads(1, [&](Group& group) {
-    StepContext context(group, logged, true);
+    const Mesh mesh(group, {});
+    StepContext context(mesh, logged, true);
     std::vector<int64_t> all(40);
     std::iota(all.begin(), all.end(), int64_t{0});
     const Loss loss = by_hand.training_step(make_batch(by_hand, Plane(40), all), context);

@@ -89,7 +89,8 @@ class RulesTest : public ::testing::Test {
     NamedTensors weights;
     run_rank_threads(ranks, [&](Group& group) {
       NetTask task;
-      Trainer(recipe_, group, at::kCPU).fit(task, samples, nullptr);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer(recipe_, mesh, at::kCPU).fit(task, samples, nullptr);
     });
     const SafetensorsFile file(recipe_.output / "model/model.safetensors");
     for (const auto& item : NetTask().root().named_parameters()) weights[item.key()] = file.load(item.key());

@@ -2,15 +2,20 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/known_values.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/trainer/records/logged_values.h"
 
 namespace stretto {
 
+int StepContext::data_parallel_rank() const { return mesh_.position(Axes::data); }
+
+int StepContext::data_parallel_size() const { return mesh_.size(Axes::data); }
+
 Group& StepContext::data_parallel_group() const {
-  if (all_ranks_step_) return group_;
+  if (all_ranks_step_) return mesh_.group(Axes::data);
   throw ConfigError(
       "{}: a batch has too few samples for {} ranks, so some ranks do not run this step, and a collective in it would hang; use larger batches, and a number of samples that leaves no small batch at the end",
-      forward.training ? fmt::format("step {}", step + 1) : "evaluation", group_.size());
+      forward.training ? fmt::format("step {}", step + 1) : "evaluation", data_parallel_size());
 }
 
 Tensor StepContext::all_reduce(const Tensor& tensor) const {

@@ -3,10 +3,12 @@
 #include <optional>
 #include <string>
 
-#include "stretto/comm/group.h"
 #include "stretto/nn/packed.h"
 
 namespace stretto {
+
+class Group;
+class Mesh;
 
 class ManualOptimization;
 struct LoggedWindows;
@@ -24,8 +26,8 @@ struct LogOptions {
 class StepContext {
  public:
   // `all_ranks_step`: every rank has samples, so all of them run this step.
-  StepContext(Group& group, LoggedWindows& logged, bool all_ranks_step)
-      : group_(group), logged_(logged), all_ranks_step_(all_ranks_step) {}
+  StepContext(const Mesh& mesh, LoggedWindows& logged, bool all_ranks_step)
+      : mesh_(mesh), logged_(logged), all_ranks_step_(all_ranks_step) {}
 
   nn::Context forward;  // pass it to the model; forward.training is false in evaluation
   int64_t step = 0;     // optimizer steps done
@@ -34,9 +36,10 @@ class StepContext {
   // In an evaluation of samples that Trainer::add_validation() named: their name. Else empty.
   std::string validation_set = {};
 
-  // This rank in the group of ranks among which the global batch is divided, and the size of that group.
-  int data_parallel_rank() const { return group_.rank(); }
-  int data_parallel_size() const { return group_.size(); }
+  // This rank in the group of ranks among which the global batch is divided (Axes::data), and the size of
+  // that group.
+  int data_parallel_rank() const;
+  int data_parallel_size() const;
 
   // The group of these ranks, for collectives inside of a step. Every rank must make the same calls: throws ConfigError
   // if a rank has no samples (a batch smaller than the number of ranks) and does not run the step.
@@ -60,7 +63,7 @@ class StepContext {
   void set_manual(ManualOptimization* manual) { manual_ = manual; }
 
  private:
-  Group& group_;
+  const Mesh& mesh_;
   LoggedWindows& logged_;
   bool all_ranks_step_;
   ManualOptimization* manual_ = nullptr;

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/trainer/run/compute_precision.h"
 
@@ -22,7 +23,7 @@ void require_own_parameters(const torch::nn::Module& teacher, const torch::nn::M
 
 }  // namespace
 
-void place_teachers(const Module& module, at::Device device, Precision precision, Group& group) {
+void place_teachers(const Module& module, at::Device device, Precision precision, const Mesh& mesh) {
   at::NoGradGuard no_grad;
   for (const auto& teacher : module.teachers()) {
     require_own_parameters(*teacher, module.root());
@@ -36,7 +37,7 @@ void place_teachers(const Module& module, at::Device device, Precision precision
     for (const auto& item : teacher->named_buffers()) {
       if (item.value().defined()) tensors.emplace_back(item.key(), item.value());
     }
-    broadcast_tensors(group, tensors);
+    broadcast_tensors(mesh.world(), tensors);
   }
 }
 

@@ -64,7 +64,8 @@ class TeacherTest : public ::testing::Test {
     const SineInputs inputs(24);
     run_rank_threads(ranks, [&](Group& group) {
       Imitation module(0.5 + group.rank());
-      Trainer(recipe_, group, at::kCPU).fit(module, inputs, nullptr);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer(recipe_, mesh, at::kCPU).fit(module, inputs, nullptr);
       for (const Tensor& parameter : module.large->parameters()) {
         EXPECT_TRUE(parameter.eq(0.5).all().item<bool>());
         EXPECT_FALSE(parameter.requires_grad());
@@ -116,7 +117,8 @@ TEST_F(TeacherTest, SharesNothingWithTheModel) {
       [&] {
         run_rank_threads(1, [&](Group& group) {
           OwnTeacher module;
-          Trainer(recipe_, group, at::kCPU).fit(module, SineInputs(8), nullptr);
+          const Mesh mesh = make_mesh(recipe_, group);
+          Trainer(recipe_, mesh, at::kCPU).fit(module, SineInputs(8), nullptr);
         });
       },
       ThrowsMessage<ConfigError>(HasSubstr("the teacher's parameter weight is also one of the model")));

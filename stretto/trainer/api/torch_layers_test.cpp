@@ -101,7 +101,8 @@ class TorchLayersTest : public ::testing::Test {
     FitResult result;
     run_rank_threads(ranks, [&](Group& group) {
       M module;
-      const FitResult mine = Trainer(recipe_, group, at::kCPU).fit(module, train, validation);
+      const Mesh mesh = make_mesh(recipe_, group);
+      const FitResult mine = Trainer(recipe_, mesh, at::kCPU).fit(module, train, validation);
       look(group, module);
       if (group.rank() == 0) result = mine;
     });

@@ -1,8 +1,8 @@
 #include "stretto/trainer/api/trainer.h"
 
 #include "stretto/base/error.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/data/subset.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/trainer/api/callbacks.h"
 #include "stretto/trainer/api/callbacks/early_stopping.h"
 #include "stretto/trainer/api/callbacks/max_time.h"
@@ -33,13 +33,9 @@ Input describe_samples(const std::string& name, const data::Dataset* dataset) {
 
 }  // namespace
 
-Trainer::Trainer(const Recipe& recipe, Group& group, at::Device device)
-    : recipe_(recipe),
-      own_mesh_(
-          std::make_unique<Mesh>(group, data_parallel_shape(group, find_sharding(recipe.training.strategy),
-                                                            recipe.training.dp_shard.value_or(0)))),
-      mesh_(*own_mesh_),
-      device_(device) {}
+Mesh make_mesh(const Recipe& recipe, Group& world) {
+  return Mesh(world, resolve(topology_request(recipe), world.all_gather_bytes(world.host())).shape);
+}
 
 void Trainer::add_validation(const std::string& name, const data::Dataset& samples) {
   if (name.empty() || name.find('/') != std::string::npos)
@@ -67,7 +63,7 @@ FitResult Trainer::fit(Module& module, const data::Dataset& all, const data::Dat
   auto every_callback = callbacks_of(recipe_);
   every_callback.insert(every_callback.end(), callbacks_.begin(), callbacks_.end());
   Trackers trackers = make_trackers(recipe_, mesh_.world().rank(), trackers_);
-  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_.world(), trackers});
+  Callbacks callbacks(std::move(every_callback), {recipe_, module, mesh_, trackers});
   std::vector<ModelRule> rules;
   for (const std::string& text : recipe_.checkpoint.save_models) rules.push_back(parse_model_rule(text));
   rules.insert(rules.end(), model_rules_.begin(), model_rules_.end());

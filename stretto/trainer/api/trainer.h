@@ -40,19 +40,21 @@ struct TestOptions {
   bool load = true;  // false: those that the module was constructed with. REQUIRES: no fit() has trained it
 };
 
+// The mesh of a job that trains by `recipe`: its ranks are arranged as the strategy asks
+// (strategy/topology.h). Every rank of `world` must make it, with the same recipe. Collective. Throws
+// ConfigError where strategy, dp_shard or batch sizes do not fit the ranks.
+Mesh make_mesh(const Recipe& recipe, Group& world);
+
 // Trains a module by a recipe: steps, evaluation, keeping the best model, checkpoints and resuming, progress, metrics
 // in the output folder. Every rank calls fit with the same recipe and data.
 class Trainer {
  public:
-  // All ranks of `group` share the global batch, each with samples of its own. Collective. Throws ConfigError if the
-  // strategy cannot divide the ranks.
-  Trainer(const Recipe& recipe, Group& group, at::Device device);
-
-  // The ranks of mesh.group("dp") share the global batch; those that differ along tp and pp only get the same samples, and
-  // the module divides the work among them. Under hsdp those of mesh.group("dp_shard") hold one copy. `mesh` must outlive
-  // the trainer.
+  // The ranks of Axes::data share the global batch; those that differ on other axes only get the same
+  // samples, and the module divides the work among them. A strategy that shards does so over Axes::shard.
+  // `recipe` and `mesh` must outlive the trainer.
   Trainer(const Recipe& recipe, const Mesh& mesh, at::Device device)
       : recipe_(recipe), mesh_(mesh), device_(device) {}
+  Trainer(const Recipe&, Mesh&&, at::Device) = delete;
 
   // Call these before fit(). Callbacks are called in the order in which they are added; every rank must add the same
   // ones. Trackers are called after those of the recipe, on rank 0 only.
@@ -96,7 +98,6 @@ class Trainer {
                              EvaluationStep step) const;
 
   const Recipe& recipe_;
-  std::unique_ptr<Mesh> own_mesh_;  // null where one was given
   const Mesh& mesh_;
   at::Device device_;
   std::vector<std::shared_ptr<Callback>> callbacks_;

@@ -20,11 +20,11 @@ std::string show(const nlohmann::json& settings, const std::string& name) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const Recipe& recipe, Group& group)
+Checkpoints::Checkpoints(const Recipe& recipe, const Mesh& mesh)
     : recipe_(recipe),
-      group_(group),
+      mesh_(mesh),
       folder_(recipe.output / "checkpoints"),
-      every_(recipe.checkpoint.every, group.rank() == 0) {}
+      every_(recipe.checkpoint.every, mesh.world().rank() == 0) {}
 
 std::optional<checkpoint_format::Checkpoint> Checkpoints::choose() const {
   const std::string& wish = recipe_.resume;
@@ -108,9 +108,9 @@ void Checkpoints::require_same_settings(const checkpoint_format::Manifest& manif
 }
 
 std::optional<State> Checkpoints::load(const Describe& describe) {
-  const auto chosen = checkpoint::choose(group_, [&] { return choose(); });
+  const auto chosen = checkpoint::choose(mesh_.world(), [&] { return choose(); });
   if (!chosen) return std::nullopt;
-  continues_ = !group_.broadcast_bytes(is_in_folder(*chosen) ? "yes" : "", 0).empty();
+  continues_ = !mesh_.world().broadcast_bytes(is_in_folder(*chosen) ? "yes" : "", 0).empty();
   holds_state_ = continues_;
   return load_from(*chosen, describe);
 }
@@ -123,7 +123,8 @@ bool Checkpoints::is_in_folder(const std::filesystem::path& checkpoint) const {
 
 State Checkpoints::roll_back(const Describe& describe, const std::string& reason) {
   if (writer_) writer_->finish();
-  const auto chosen = checkpoint::choose(group_, [&] { return checkpoint_format::newest_good(folder_); });
+  const auto chosen =
+      checkpoint::choose(mesh_.world(), [&] { return checkpoint_format::newest_good(folder_); });
   if (!chosen) throw Error("{}; there is no checkpoint to roll back to yet", reason);
   log::warning("{}; rolling back to the last checkpoint, with the learning rate multiplied by {:g}", reason,
                recipe_.training.rollback_lr_factor);
@@ -131,14 +132,14 @@ State Checkpoints::roll_back(const Describe& describe, const std::string& reason
 }
 
 State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Describe& describe) {
-  const checkpoint::ReadableCheckpoint readable(group_, checkpoint, folder_);
+  const checkpoint::ReadableCheckpoint readable(mesh_.world(), checkpoint, folder_);
   const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(readable.path());
   require_same_settings(manifest, checkpoint);
   State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
   checkpoint::load(readable.path(), state, {{"precision", "training.precision"}});
   if (!manifest.scalars.contains("products")) state.scalars.erase("products");  // of an earlier version
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
-            manifest.world_size == group_.size()
+            manifest.world_size == mesh_.world().size()
                 ? ""
                 : fmt::format(" (written by {})", counted(manifest.world_size, "rank")));
   return state;
@@ -163,7 +164,7 @@ void Checkpoints::save(State state, const StepReport& report, bool last,
   if (!writer_) {
     const CheckpointConfig& config = recipe_.checkpoint;
     writer_ = std::make_unique<checkpoint::Writer>(
-        group_,
+        mesh_.world(),
         checkpoint::WriterOptions{.folder = folder_,
                                   .background = config.async,
                                   .wait_when_busy = config.when_busy == WhenBusy::wait,

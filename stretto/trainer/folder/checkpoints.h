@@ -18,7 +18,7 @@ namespace stretto {
 class Checkpoints {
  public:
   // REQUIRES: the output folder exists at rank 0.
-  Checkpoints(const Recipe& recipe, Group& group);
+  Checkpoints(const Recipe& recipe, const Mesh& mesh);
 
   // Describes the live state into which a checkpoint is loaded; `random_writers` as in TrainingRun::state().
   using Describe = std::function<State(int random_writers)>;
@@ -57,7 +57,7 @@ class Checkpoints {
                              const std::filesystem::path& checkpoint) const;
 
   const Recipe& recipe_;
-  Group& group_;
+  const Mesh& mesh_;
   std::filesystem::path folder_;
   Recurrence every_;
   RequestSignals signals_;

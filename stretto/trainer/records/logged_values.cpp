@@ -25,7 +25,8 @@ void LoggedValues::add(const LoggedValues& other) {
 }
 
 // CBOR preserves every bit, and NaN.
-void LoggedValues::collect(Group& group) {
+void LoggedValues::collect(const Mesh& mesh) {
+  Group& group = mesh.group(Axes::data);
   if (group.size() == 1) return;
   const auto bytes = nlohmann::json::to_cbor(to_json());
   const auto of_ranks = group.all_gather_bytes({bytes.begin(), bytes.end()});

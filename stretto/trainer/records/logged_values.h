@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "stretto/base/weighted_mean.h"
-#include "stretto/comm/group.h"
 #include "stretto/trainer/api/metric.h"
 
 namespace stretto {
@@ -23,8 +22,8 @@ class LoggedValues {
 
   bool empty() const { return values_.empty(); }
 
-  // Moves the values of all ranks to rank 0. Collective.
-  void collect(Group& group);
+  // Moves the values of all ranks of Axes::data to the first of them. Collective.
+  void collect(const Mesh& mesh);
 
   // The names of hidden values.
   std::set<std::string> hidden() const;

@@ -19,11 +19,12 @@ double resident_mib() {
 
 }  // namespace
 
-Metrics gather_rank_use(Group& group, const RankUse& mine) {
+Metrics gather_rank_use(const Mesh& mesh, const RankUse& mine) {
   using Numbers = std::array<double, 4>;
   const Numbers numbers = {mine.seconds, mine.communication, resident_mib(), mine.data_wait};
-  const auto all = group.all_gather_bytes({reinterpret_cast<const char*>(numbers.data()), sizeof numbers});
-  if (group.rank() != 0) return {};
+  const auto all =
+      mesh.world().all_gather_bytes({reinterpret_cast<const char*>(numbers.data()), sizeof numbers});
+  if (mesh.world().rank() != 0) return {};
   double seconds = 0, communication = 0, data_wait = 0, busiest = 0, memory = 0;
   for (const std::string& bytes : all) {
     Numbers of_rank{};

@@ -20,6 +20,6 @@ struct RankUse {
 //   rank_imbalance   computing time of the busiest rank, relative to the mean: 1 if the ranks are balanced
 //   memory_mib       resident memory of the largest rank, in MiB; memory that ranks share counts for each
 // Collective.
-Metrics gather_rank_use(Group& group, const RankUse& mine);
+Metrics gather_rank_use(const Mesh& mesh, const RankUse& mine);
 
 }  // namespace stretto

@@ -62,7 +62,7 @@ Record StepLog::record_of(const StepReport& report) const {
 
 void StepLog::write(const StepReport& report, const LoggedMeans& logged) {
   logged_ = logged;
-  rank_use_ = gather_rank_use(world_, use_);
+  rank_use_ = gather_rank_use(mesh_, use_);
   const Record record = record_of(report);
   trackers_.write(record);
   loss_ = {};

@@ -22,10 +22,10 @@ Trackers make_trackers(const Recipe& recipe, int rank, const std::vector<std::sh
 class StepLog {
  public:
   // `trackers` must outlive this object.
-  StepLog(const Recipe& recipe, Group& world, Trackers& trackers)
+  StepLog(const Recipe& recipe, const Mesh& mesh, Trackers& trackers)
       : recipe_(recipe),
-        log_every_(recipe.track.log_every, world.rank() == 0),
-        world_(world),
+        log_every_(recipe.track.log_every, mesh.world().rank() == 0),
+        mesh_(mesh),
         trackers_(trackers) {}
 
   // Starts after `steps_done` of `total_steps`.
@@ -61,7 +61,7 @@ class StepLog {
 
   const Recipe& recipe_;
   Recurrence log_every_;
-  Group& world_;
+  const Mesh& mesh_;
   Trackers& trackers_;
   std::optional<Clock::time_point> started_;
   int64_t samples_ = 0, tokens_ = 0;

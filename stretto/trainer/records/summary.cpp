@@ -7,13 +7,13 @@
 
 namespace stretto {
 
-void write_summary(const Recipe& recipe, const Group& group, const FitResult& result) {
+void write_summary(const Recipe& recipe, const Mesh& mesh, const FitResult& result) {
   const RunFolder folder(recipe.output);
   const double speed = result.seconds > 0 ? static_cast<double>(result.samples) / result.seconds : 0;
   nlohmann::ordered_json summary = {
       {"steps", result.steps},           {"resumed_after_step", result.resumed_after},
       {"samples", result.samples},       {"seconds", result.seconds},
-      {"samples_per_second", speed},     {"ranks", group.size()},
+      {"samples_per_second", speed},     {"ranks", mesh.size(Axes::world)},
       {"model", folder.model().string()}};
   summary["total_steps"] = result.total_steps;
   summary["training_samples"] = result.training_samples;
@@ -26,8 +26,8 @@ void write_summary(const Recipe& recipe, const Group& group, const FitResult& re
   }
   folder.write_json("summary.json", summary);
   log::info("done in {} | {} steps, {} samples, {:.1f} samples/s over {} rank{}",
-            human_duration(result.seconds), result.steps, result.samples, speed, group.size(),
-            group.size() == 1 ? "" : "s");
+            human_duration(result.seconds), result.steps, result.samples, speed, mesh.size(Axes::world),
+            mesh.size(Axes::world) == 1 ? "" : "s");
   if (result.best) log::info("best       epoch {}: {}", result.best_epoch, metrics_text(*result.best));
   log::info("model      {}", folder.model().string());
   if (const auto records = folder.path() / "metrics.jsonl"; std::filesystem::exists(records))

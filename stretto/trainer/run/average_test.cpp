@@ -92,7 +92,8 @@ class AverageTest : public ::testing::Test {
     FitResult result;
     run_rank_threads(ranks, [&](Group& group) {
       BlockTask task;
-      Trainer trainer(recipe_, group, at::kCPU);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer trainer(recipe_, mesh, at::kCPU);
       if (callback != nullptr) trainer.add(callback);
       const FitResult mine = trainer.fit(task, samples, &validation);
       if (group.rank() == 0) result = mine;

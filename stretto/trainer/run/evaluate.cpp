@@ -66,23 +66,23 @@ int64_t evaluation_batch_size(const Recipe& recipe) {
   return recipe.evaluate.batch_size.value_or(recipe.training.batch_size.value_or(32));
 }
 
-Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_parallel,
+Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& mesh,
                     const EvaluationOptions& options) {
   at::NoGradGuard no_grad;
   std::optional<Autocast> autocast;
   if (options.autocast) autocast.emplace(options.device.type(), *options.autocast);
   module.root().eval();
-  Group& group = data_parallel;
+  Group& group = mesh.group(Axes::data);
   const data::GlobalBatch all =
       data::evaluation_batch(dataset, group.size(), group.rank(), options.batch_size);
   LoggedWindows logged;
-  StepContext context(group, logged, all.reaches_all_ranks(group.size()));
+  StepContext context(mesh, logged, all.reaches_all_ranks(group.size()));
   context.forward.kernels = options.kernels;
   context.validation_set = options.validation_set;
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
   LoggedWindows ignored;
-  StepContext idle_context(group, ignored, /*all_ranks_step=*/false);
+  StepContext idle_context(mesh, ignored, /*all_ranks_step=*/false);
   idle_context.forward.kernels = options.kernels;
   idle_context.batch_count = 1;
   idle_context.validation_set = options.validation_set;
@@ -112,8 +112,8 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
   module.root().train();
   const auto gathered =
       group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));
-  logged.record.collect(group);
-  objects.collect(group);
+  logged.record.collect(mesh);
+  objects.collect(mesh);
   Evaluation evaluation;
   if (group.rank() != 0) return evaluation;
   for (const std::string& bytes : gathered) place_rows(bytes, dataset.size(), evaluation.rows);
@@ -123,7 +123,7 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_pa
 }
 
 Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module& module,
-                          const data::Dataset& dataset, Group& data_parallel, at::Device device,
+                          const data::Dataset& dataset, const Mesh& mesh, at::Device device,
                           EvaluationStep step) {
   if (!recipe.checkpoint.allow_nonfinite) require_finite_parameters(place, module);
   const Precision precision = recipe.training.precision;
@@ -132,9 +132,9 @@ Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module
   const ComputeCopies copies(module.root(), compute);
   log::info("precision  {}", describe_precision(precision, compute, device));
   const auto products = choose_matmul_libraries(recipe, module.root(), dataset, evaluation_batch_size(recipe),
-                                                compute.parameters, data_parallel, device);
+                                                compute.parameters, mesh, device);
   if (products) log::info("products   {}", products->describe());
-  return evaluate(module, dataset, data_parallel,
+  return evaluate(module, dataset, mesh,
                   {.batch_size = evaluation_batch_size(recipe),
                    .device = device,
                    .kernels = nn::parse_kernels(recipe.training.kernels),
@@ -148,7 +148,8 @@ Metrics measure(const Module& module, const Evaluation& evaluation) {
   return metrics;
 }
 
-Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, Group& world) {
+Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, const Mesh& mesh) {
+  Group& world = mesh.world();
   std::vector<uint8_t> bytes;
   if (world.rank() == 0)
     bytes = nlohmann::json::to_cbor(measure(module, evaluation));  // keeps NaN, unlike text

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "stretto/comm/group.h"
+#include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/dataset.h"
 #include "stretto/trainer/api/module.h"
@@ -31,21 +31,22 @@ struct EvaluationOptions {
 // evaluate.batch_size, or that of training.
 int64_t evaluation_batch_size(const Recipe& recipe);
 
-// Runs validation_step, test_step or predict_step over the whole dataset, each sample exactly once over the ranks of `data_parallel`. Collective.
-Evaluation evaluate(Module& module, const data::Dataset& dataset, Group& data_parallel,
+// Runs validation_step, test_step or predict_step over the whole dataset, each sample exactly once over
+// Axes::data. Collective.
+Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& mesh,
                     const EvaluationOptions& options);
 
 // The same of a module that is not in a training run, in training.precision as in one; its tensors are afterwards
 // what they were, on `device` in fp32 or fp64. `place`: the module in messages, its folder. Throws DataError unless
 // all parameters are finite, or checkpoint.allow_nonfinite is set. Collective.
 Evaluation evaluate_alone(const Recipe& recipe, const std::string& place, Module& module,
-                          const data::Dataset& dataset, Group& data_parallel, at::Device device,
+                          const data::Dataset& dataset, const Mesh& mesh, at::Device device,
                           EvaluationStep step);
 
 // All metrics of an evaluation: those computed from its rows, and the logged values.
 Metrics measure(const Module& module, const Evaluation& evaluation);
 
-// The same on every rank of `world`: rank 0 computes and broadcasts them. Collective.
-Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, Group& world);
+// The same on every rank: rank 0 of the world computes and broadcasts them. Collective.
+Metrics measure_everywhere(const Module& module, const Evaluation& evaluation, const Mesh& mesh);
 
 }  // namespace stretto

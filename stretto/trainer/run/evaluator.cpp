@@ -52,9 +52,9 @@ Metrics Evaluator::measure(const std::string& set, const data::Dataset& samples)
                                      .autocast = run_.compute().autocast,
                                      .collective_forward = run_.engine().facts().passes_are_collective,
                                      .validation_set = set};
-  const Evaluation evaluation = stretto::evaluate(module_, samples, mesh_.group("dp"), options);
+  const Evaluation evaluation = stretto::evaluate(module_, samples, mesh_, options);
   table_ = recipe_.evaluate.by_class && evaluation.rows.defined() ? module_.table(evaluation.rows) : "";
-  const Metrics measured = measure_everywhere(module_, evaluation, mesh_.world());
+  const Metrics measured = measure_everywhere(module_, evaluation, mesh_);
   if (set.empty()) return measured;
   Metrics named;
   for (const auto& [name, value] : measured) named[set + "/" + name] = value;
@@ -84,7 +84,7 @@ Metrics Evaluator::evaluate(int64_t step, const std::string& may_be_nonfinite) {
 std::optional<Metrics> Evaluator::check() {
   const int64_t batches = recipe_.evaluate.sanity_steps;
   if (batches == 0) return std::nullopt;
-  const int64_t count = batches * evaluation_batch_size(recipe_) * mesh_.size("dp");
+  const int64_t count = batches * evaluation_batch_size(recipe_) * mesh_.size(Axes::data);
   Metrics metrics;
   for (const Samples& samples : sets_) {
     const data::Dataset& all = samples.get();

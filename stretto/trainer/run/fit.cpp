@@ -41,25 +41,25 @@ Fit::Fit(const Recipe& recipe, const Mesh& mesh, at::Device device, Module& modu
          const data::Dataset& train, const data::Dataset* validation, const ValidationSets& other_sets,
          Callbacks& callbacks, Trackers& trackers, std::vector<ModelRule> rules)
     : recipe_(recipe),
-      world_(mesh.world()),
+      mesh_(mesh),
       module_(module),
       callbacks_(callbacks),
       folder_(main_rank() ? std::optional<RunFolder>(recipe.output) : std::nullopt),
       run_(recipe, module, train, mesh, device),
-      step_log_(recipe, world_, trackers),
+      step_log_(recipe, mesh, trackers),
       models_(recipe.checkpoint, recipe.origins.label("checkpoint.monitor"), std::move(rules),
               folder_ ? &*folder_ : nullptr, module),
       evaluator_(recipe, mesh, device, module, run_, validation, other_sets),
-      checkpoints_(recipe, world_) {
+      checkpoints_(recipe, mesh) {
   if (module.automatic_optimization() && run_.engine().facts().base_rates.lr == 0) {
     log::warning("the learning rate is 0: the run computes steps, but trains nothing; set optimizer.lr");
   }
-  const int sharing = mesh.size("dp");
+  const int sharing = mesh.size(Axes::data);
   if (train.size() < sharing) {
     log::warning("{} samples for {} ranks: some ranks have no samples and only take part in the reductions",
                  train.size(), sharing);
   }
-  const int64_t batch = resolve_batch(recipe.training, sharing).global_batch_size;
+  const int64_t batch = run_.batch_plan().global_batch_size;
   if (batch > train.size()) {
     log::warning(
         "the global batch of {} samples is larger than the {} training samples: every step uses all of them; lower training.global_batch_size",
@@ -139,7 +139,7 @@ void Fit::resume_models(const State& state) {
     for (const bool exists : models_.on_disk()) found += exists ? '1' : '0';
   }
   std::vector<bool> on_disk;
-  for (const char exists : world_.broadcast_bytes(found, 0)) on_disk.push_back(exists == '1');
+  for (const char exists : mesh_.world().broadcast_bytes(found, 0)) on_disk.push_back(exists == '1');
   models_.resume(state, on_disk);
 }
 
@@ -177,7 +177,7 @@ bool Fit::is_complete() {
   const bool complete = main_rank() && checkpoints_.continues_folder() &&
                         std::filesystem::exists(folder_->model()) &&
                         std::filesystem::exists(folder_->path() / "summary.json");
-  return !world_.broadcast_bytes(complete ? "yes" : "", 0).empty();
+  return !mesh_.world().broadcast_bytes(complete ? "yes" : "", 0).empty();
 }
 
 // Whether the run in the folder has taken all its steps and written its results, which are left untouched.
@@ -240,7 +240,8 @@ void Fit::finish_files() {
                          ? checkpoint
                          : fmt::format("{}; the model is in {}", checkpoint, folder_->model().string()));
   std::erase(failures, "");
-  for (const std::string& of_rank : world_.all_gather_bytes(fmt::format("{}", fmt::join(failures, "; ")))) {
+  for (const std::string& of_rank :
+       mesh_.world().all_gather_bytes(fmt::format("{}", fmt::join(failures, "; ")))) {
     if (!of_rank.empty()) throw IoError("{}", of_rank);
   }
 }
@@ -313,7 +314,7 @@ void Fit::after(const StepReport& report) {
   save_models(false);
   run_.engine().compare_replicas();
   require_finite();
-  checkpoints_.save(describe_state(world_.size()), report, over() || result_.stopped, models_.score());
+  checkpoints_.save(describe_state(mesh_.world().size()), report, over() || result_.stopped, models_.score());
   callbacks_.notify("checkpoint_saved", &Callback::checkpoint_saved);
 }
 
@@ -330,7 +331,7 @@ FitResult Fit::run() {
   begin();
   if (result_.was_finished) {
     result_.steps = run_.steps_done();
-    world_.barrier();
+    mesh_.world().barrier();
     return result_;
   }
   const auto start = Clock::now();
@@ -361,7 +362,7 @@ FitResult Fit::run() {
   result_.best = models_.metrics();
   result_.best_epoch = models_.epoch();
   result_.best_step = models_.step();
-  world_.barrier();  // no rank returns before the model is written
+  mesh_.world().barrier();  // no rank returns before the model is written
   return result_;
 }
 

@@ -27,7 +27,7 @@ class Fit {
   void catch_up() { run_.engine().weights().catch_up(); }
 
  private:
-  bool main_rank() const { return world_.rank() == 0; }
+  bool main_rank() const { return mesh_.world().rank() == 0; }
   bool over() const { return run_.steps_done() >= run_.total_steps() || !result_.ended_by.empty(); }
   State describe_state(int random_writers);
   void resume(const State& state);
@@ -50,7 +50,7 @@ class Fit {
   void end_if_requested();
 
   const Recipe& recipe_;
-  Group& world_;
+  const Mesh& mesh_;
   Module& module_;
   Callbacks& callbacks_;
   std::optional<RunFolder> folder_;  // at rank 0

@@ -70,10 +70,11 @@ class LoopTest : public ::testing::Test {
     std::mutex mutex;
     const auto run_rank = [&](Group& group) {
       Task module;
-      Trainer trainer(recipe_, group, at::kCPU);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer trainer(recipe_, mesh, at::kCPU);
       if (prepare) prepare(trainer);
       const FitResult mine = trainer.fit(module, train, &validation);
-      if (group.rank() == 0 && !mine.stopped && !mine.was_finished) write_summary(recipe_, group, mine);
+      if (group.rank() == 0 && !mine.stopped && !mine.was_finished) write_summary(recipe_, mesh, mine);
       const std::lock_guard lock(mutex);
       samples_ += module.samples;
       if (group.rank() == 0) result = mine;

@@ -43,7 +43,8 @@ TEST_F(LoopTest, SetsNeedNamesAndAFirstOne) {
   const Points points(5);
   const Line module;
   run_rank_threads(1, [&](Group& group) {
-    Trainer trainer(recipe_, group, at::kCPU);
+    const Mesh mesh = make_mesh(recipe_, group);
+    Trainer trainer(recipe_, mesh, at::kCPU);
     EXPECT_THAT([&] { trainer.add_validation("a/b", points); },
                 ThrowsMessage<ConfigError>(HasSubstr("\"a/b\" is not a name of samples")));
     trainer.add_validation("a", points);
@@ -128,7 +129,7 @@ struct KeepsGradients : Callback {
     if (coming.step != 3) return;
     epochs = coming.epochs;
     const NamedTensors gradients = fit.gradients();
-    if (fit.group.rank() == 0) kept = gradients;
+    if (fit.mesh.world().rank() == 0) kept = gradients;
   }
   void step_end(FitContext&, const StepReport& report) override {
     if (report.step == 3) {

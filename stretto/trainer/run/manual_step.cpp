@@ -11,7 +11,7 @@ namespace stretto {
 // One batch of a module that steps its optimizers itself. A rank without samples makes the same calls with a batch that stands in.
 StepReport TrainingRun::step_manually(const Requests& requests, StepReport report) {
   const auto start = std::chrono::steady_clock::now();
-  const double communicated = data_parallel_.seconds_inside();
+  const double communicated = mesh_.group(Axes::sum).seconds_inside();
   const data::GlobalBatch batch = cursor_.batch();
   if (batch.micro_batches.size() != 1) {
     throw ConfigError(
@@ -20,7 +20,8 @@ StepReport TrainingRun::step_manually(const Requests& requests, StepReport repor
   }
   const bool idle = batch.micro_batches[0].empty();
   LoggedWindows logged, ignored;
-  StepContext context = make_context(idle ? ignored : logged, batch.reaches_all_ranks(data_parallel_.size()));
+  StepContext context =
+      make_context(idle ? ignored : logged, batch.reaches_all_ranks(mesh_.size(Axes::data)));
   const std::vector<int64_t> stand_in = {batch.samples.front()};
   const Batch mine = [&] {
     const TimedScope timed(report.data_wait);
@@ -42,8 +43,9 @@ StepReport TrainingRun::step_manually(const Requests& requests, StepReport repor
   std::array<double, 9> mine_of_all = {idle ? 0 : loss.sum.item<double>(), idle ? 0 : loss.count,
                                        logged.record.empty() ? 0.0 : 1, logged.epoch.empty() ? 0.0 : 1};
   std::ranges::copy(requests.flags(), mine_of_all.begin() + 4);
-  Tensor totals = at::tensor(at::ArrayRef<double>(mine_of_all), at::kDouble).to(data_parallel_.device());
-  data_parallel_.all_reduce(totals).wait();
+  Group& ranks = mesh_.group(Axes::sum);
+  Tensor totals = at::tensor(at::ArrayRef<double>(mine_of_all), at::kDouble).to(ranks.device());
+  ranks.all_reduce(totals).wait();
   totals = totals.cpu();
   const double* total = totals.const_data_ptr<double>();
   logged_.record.add(logged.record);
@@ -56,7 +58,7 @@ StepReport TrainingRun::step_manually(const Requests& requests, StepReport repor
   report.lr = manual_->lr(manual_->optimizers_.part(0).name);
   finish_report(batch, report);
   report.seconds = seconds_since(start);
-  report.communication = data_parallel_.seconds_inside() - communicated;
+  report.communication = mesh_.group(Axes::sum).seconds_inside() - communicated;
   return report;
 }
 

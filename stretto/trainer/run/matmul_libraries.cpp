@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "stretto/comm/mesh.h"
+
 namespace stretto {
 
 namespace {
@@ -16,7 +18,8 @@ Products chosen_products(const TrainingConfig& training) {
 
 std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
                                                        const data::Dataset& dataset, int64_t samples,
-                                                       Precision precision, Group& group, at::Device device) {
+                                                       Precision precision, const Mesh& mesh,
+                                                       at::Device device) {
   if (!device.is_cpu()) return std::nullopt;
   const auto lengths = dataset.lengths();
   const auto tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -29,7 +32,7 @@ std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, con
        .cache = recipe.data.cache.value_or(recipe.output / "cache"),
        .reference = recipe.training.kernels == KernelChoice::reference,
        .names = {{"wish", "training.products"}, {"reference", "training.kernels: reference"}}},
-      group);
+      mesh.group(Axes::stage));
 }
 
 }  // namespace stretto

@@ -8,10 +8,12 @@
 
 namespace stretto {
 
-// Chooses the libraries of the matrix products of `module` in `precision`, as training.products and training.kernels say,
-// for micro-batches of `samples` samples per rank. Nothing on devices other than the CPU. Collective.
+// Chooses the libraries of the matrix products of `module` in `precision`, as training.products and
+// training.kernels say, for micro-batches of `samples` samples per rank; the same on the ranks that compute
+// the same layers. Nothing on devices other than the CPU. Collective.
 std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, const torch::nn::Module& module,
                                                        const data::Dataset& dataset, int64_t samples,
-                                                       Precision precision, Group& group, at::Device device);
+                                                       Precision precision, const Mesh& mesh,
+                                                       at::Device device);
 
 }  // namespace stretto

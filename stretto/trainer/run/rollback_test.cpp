@@ -21,7 +21,7 @@ struct NanOnce : Line {
 struct SaveRequest : Callback {
   std::string name() const override { return "save_request"; }
   void step_start(FitContext& fit) override {
-    if (fit.group.rank() == 0 && fit.steps_done == 4 && !std::exchange(sent, true)) ::raise(SIGUSR1);
+    if (fit.mesh.world().rank() == 0 && fit.steps_done == 4 && !std::exchange(sent, true)) ::raise(SIGUSR1);
   }
   bool sent = false;
 };

@@ -42,7 +42,8 @@ class SameData : public LoopTest {
     std::string refusal;
     run_rank_threads(2, [&](Group& group) {
       Line module;
-      Trainer trainer(recipe_, group, at::kCPU);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer trainer(recipe_, mesh, at::kCPU);
       trainer.add_validation("more", more);
       try {
         trainer.fit(module, train, &validation);

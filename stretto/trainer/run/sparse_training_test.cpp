@@ -110,7 +110,8 @@ class SparseTraining : public ::testing::TestWithParam<std::tuple<const char*, i
     run_rank_threads(std::get<1>(GetParam()), [&](Group& group) {
       WordRegression<sparse> module;
       std::vector<uint64_t> mine;
-      Trainer trainer(recipe_, group, at::kCPU);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer trainer(recipe_, mesh, at::kCPU);
       trainer.add(std::make_shared<Watch>(module.net->table, mine, lazy_callback));
       trainer.fit(module, train, &validation);
       mine.push_back(checksum(module.net->table->weight));

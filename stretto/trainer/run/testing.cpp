@@ -11,7 +11,8 @@ namespace stretto {
 namespace {
 
 // One rank per host does `work`, while the others of the host wait.
-void first_on_each_host(Group& world, const std::string& what, const std::function<void()>& work) {
+void first_on_each_host(const Mesh& mesh, const std::string& what, const std::function<void()>& work) {
+  Group& world = mesh.world();
   const std::vector<std::string> host_of = world.all_gather_bytes(world.host());
   std::vector<std::string> hosts = host_of;
   std::ranges::sort(hosts);
@@ -37,8 +38,8 @@ const data::Dataset& required(const data::Dataset* dataset, const char* what) {
 }  // namespace
 
 void Trainer::prepare(DataModule& data, Stage stage) const {
-  first_on_each_host(mesh_.world(), "preparing data", [&] { data.prepare_data(); });
-  data.setup(stage, {mesh_.position("dp"), mesh_.size("dp")});
+  first_on_each_host(mesh_, "preparing data", [&] { data.prepare_data(); });
+  data.setup(stage, {mesh_.position(Axes::data), mesh_.size(Axes::data)});
 }
 
 FitResult Trainer::fit(Module& module, DataModule& data) {
@@ -63,13 +64,13 @@ Evaluation Trainer::evaluate_loaded(Module& module, const data::Dataset& samples
   } else {
     load_all_parameters(module);
   }
-  return evaluate_alone(recipe_, options.load ? folder.string() : "the module", module, samples,
-                        mesh_.group("dp"), device_, step);
+  return evaluate_alone(recipe_, options.load ? folder.string() : "the module", module, samples, mesh_,
+                        device_, step);
 }
 
 Metrics Trainer::test(Module& module, const data::Dataset& samples, const TestOptions& options) {
-  const Metrics metrics = measure_everywhere(
-      module, evaluate_loaded(module, samples, options, EvaluationStep::test), mesh_.world());
+  const Metrics metrics =
+      measure_everywhere(module, evaluate_loaded(module, samples, options, EvaluationStep::test), mesh_);
   if (mesh_.world().rank() == 0) {
     const RunFolder folder(recipe_.output);
     folder.write_json("test_results.json", metrics_json(metrics));

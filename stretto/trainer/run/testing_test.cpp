@@ -30,7 +30,8 @@ class TestingTest : public LoopTest {
     double loss = 0;
     run_rank_threads(1, [&](Group& group) {
       M module;
-      loss = Trainer(recipe_, group, at::kCPU).test(module, samples).at("loss");
+      const Mesh mesh = make_mesh(recipe_, group);
+      loss = Trainer(recipe_, mesh, at::kCPU).test(module, samples).at("loss");
       const NamedTensors saved = SafetensorsFile(recipe_.output / "model/model.safetensors").load_all();
       for (const auto& parameter : module.root().named_parameters())
         EXPECT_TRUE(parameter.value().equal(saved.at(parameter.key()))) << "fp32, as it was loaded";
@@ -49,7 +50,8 @@ TEST_F(TestingTest, TestsAndPredictsWithTheBestModelOnAnyNumberOfRanks) {
     Tensor rows;
     run_rank_threads(ranks, [&](Group& group) {
       Predicting module;
-      Trainer trainer(recipe_, group, at::kCPU);
+      const Mesh mesh = make_mesh(recipe_, group);
+      Trainer trainer(recipe_, mesh, at::kCPU);
       EXPECT_EQ(trainer.test(module, samples).at("tested"), 5) << "the same on all ranks";
       const Tensor mine = trainer.predict(module, samples);
       EXPECT_EQ(mine.defined(), group.rank() == 0);
@@ -121,11 +123,12 @@ TEST_F(TestingTest, WeightsThatAreNotFiniteAreRefused) {
       const at::NoGradGuard no_grad;
       module.layer->bias.fill_(NAN);
     }
-    EXPECT_THAT([&] { Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}); },
+    const Mesh mesh = make_mesh(recipe_, group);
+    EXPECT_THAT([&] { Trainer(recipe_, mesh, at::kCPU).test(module, samples, {.load = false}); },
                 ThrowsMessage<DataError>(HasSubstr("the module: bias holds NaN or infinity")));
     recipe_.checkpoint.allow_nonfinite = true;
     EXPECT_TRUE(
-        std::isnan(Trainer(recipe_, group, at::kCPU).test(module, samples, {.load = false}).at("loss")));
+        std::isnan(Trainer(recipe_, mesh, at::kCPU).test(module, samples, {.load = false}).at("loss")));
   });
 }
 
@@ -139,7 +142,8 @@ TEST_F(TestingTest, FollowsAFitOfTheSameModule) {
       recipe_.output = folder_.path() / (strategy + std::string(shared));
       run_rank_threads(2, [&](Group& group) {
         Predicting module;
-        Trainer trainer(recipe_, group, at::kCPU);
+        const Mesh mesh = make_mesh(recipe_, group);
+        Trainer trainer(recipe_, mesh, at::kCPU);
         trainer.fit(module, train, &validation);
         const Tensor after = trainer.predict(module, samples);
         Predicting other;
@@ -177,7 +181,8 @@ TEST_F(TestingTest, ADataModuleGivesAllDatasets) {
   run_rank_threads(2, [&](Group& group) {
     Predicting module;
     Files files(folder_.path());
-    Trainer trainer(recipe_, group, at::kCPU);
+    const Mesh mesh = make_mesh(recipe_, group);
+    Trainer trainer(recipe_, mesh, at::kCPU);
     const FitResult result = trainer.fit(module, files);
     EXPECT_EQ(result.steps, 7);
     EXPECT_TRUE(result.best->contains("hard/loss"));
@@ -196,7 +201,8 @@ TEST_F(TestingTest, MistakesAreNamed) {
   const Points samples(5);
   run_rank_threads(1, [&](Group& group) {
     Line module;
-    Trainer trainer(recipe_, group, at::kCPU);
+    const Mesh mesh = make_mesh(recipe_, group);
+    Trainer trainer(recipe_, mesh, at::kCPU);
     EXPECT_THAT(
         [&] { trainer.test(module, samples); },
         ThrowsMessage<ConfigError>(HasSubstr("run/model: there is no such folder; train the module first")));

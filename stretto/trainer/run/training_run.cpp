@@ -14,8 +14,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/topology_request.h"
 #include "stretto/nn/functional.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/fixed_order.h"
 #include "stretto/parallel/phase.h"
 #include "stretto/trainer/api/parameter_rules.h"
@@ -25,16 +25,16 @@
 namespace stretto {
 namespace {
 
-data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan& plan, const Group& group) {
+data::BatchOptions batch_options(const TrainingConfig& training, const BatchPlan& plan, const Mesh& mesh) {
   return {.seed = static_cast<uint64_t>(training.seed),
           .shuffle = training.shuffle,
           .global_batch_size = plan.global_batch_size,
-          .max_tokens = training.max_tokens.value_or(0),
+          .max_tokens = plan.max_tokens,
           .batch_size = plan.batch_size,
           .grad_accumulation_steps = plan.grad_accumulation_steps,
           .same_parts = training.deterministic,
-          .world_size = group.size(),
-          .rank = group.rank()};
+          .world_size = mesh.size(Axes::data),
+          .rank = mesh.position(Axes::data)};
 }
 
 EngineOptions engine_options(const TrainingConfig& training, const BatchPlan& plan, const EmaConfig& ema,
@@ -92,48 +92,51 @@ OptimizerPlan make_plan(const Recipe& recipe, Module& module, int64_t global_bat
 
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
                          at::Device device)
-    : TrainingRun(
-          recipe, module, dataset, mesh, device,
-          make_plan(recipe, module, resolve_batch(recipe.training, mesh.size("dp")).global_batch_size)) {}
+    : TrainingRun(recipe, module, dataset, mesh, device,
+                  resolve(topology_request(recipe), mesh.shape()).batch) {}
 
 TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
-                         at::Device device, OptimizerPlan plan)
+                         at::Device device, const BatchPlan& batch)
+    : TrainingRun(recipe, module, dataset, mesh, device, batch,
+                  make_plan(recipe, module, batch.global_batch_size)) {}
+
+TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
+                         at::Device device, const BatchPlan& batch, OptimizerPlan plan)
     : training_(recipe.training),
       data_name_(recipe.data.train ? "data.train" : "the training data"),
-      plan_(resolve_batch(recipe.training, mesh.size("dp"), recipe.origins)),
+      batch_(batch),
       module_(module),
       dataset_(dataset),
-      world_(mesh.world()),
-      data_parallel_(mesh.group("dp")),
+      mesh_(mesh),
       device_(device),
       compute_(compute_precision(module.root(), training_.precision)),
       several_(dynamic_cast<OptimizerSet*>(plan.optimizer.get())),
-      engine_(placed(module, device), DataParallel(mesh, find_sharding(training_.strategy)),
-              engine_options(training_, plan_, recipe.ema, compute_, plan.groups, module, device),
+      engine_(placed(module, device), mesh,
+              engine_options(training_, batch_, recipe.ema, compute_, plan.groups, module, device),
               std::move(plan.optimizer)),
       schedule_(std::move(plan.schedule)),
-      cursor_(dataset, batch_options(training_, plan_, data_parallel_)),
+      cursor_(dataset, batch_options(training_, batch_, mesh)),
       guard_(training_) {
   optim::StepRates base = engine_.facts().base_rates;
   base_lr_ = base.lr;
-  lr_scale_ = lr_scale_of(recipe.optimizer, plan_.global_batch_size);
+  lr_scale_ = lr_scale_of(recipe.optimizer, batch_.global_batch_size);
   base.lr *= lr_scale_;
   schedule_->start(base, count_total_steps());
   if (several_ != nullptr)
-    manual_.emplace(recipe, engine_, *several_, plan_.grad_accumulation_steps, count_total_steps());
+    manual_.emplace(recipe, engine_, *several_, batch_.grad_accumulation_steps, count_total_steps());
   at::manual_seed(static_cast<uint64_t>(training_.seed));  // libtorch seeds it differently in each process
-  separate_random_numbers(data_parallel_.rank());
+  separate_random_numbers(mesh.position(Axes::sum));
   module.root().train();
   if (training_.deterministic) begin_deterministic();
-  place_teachers(module, device, training_.precision, world_);
+  place_teachers(module, device, training_.precision, mesh);
   if (engine_.facts().reevaluates && (training_.max_grad_norm > 0 || training_.max_grad_value)) {
     throw ConfigError(
         "{}: {} compares gradients with changes of the loss, so it cannot use clipped gradients; set training.max_grad_norm to 0 and remove max_grad_value",
         recipe.origins.label(training_.max_grad_value ? "training.max_grad_value" : "training.max_grad_norm"),
         engine_.facts().optimizer);
   }
-  products_ = choose_matmul_libraries(recipe, module.root(), dataset, plan_.batch_size,
-                                      engine_.facts().precision, world_, device);
+  products_ = choose_matmul_libraries(recipe, module.root(), dataset, batch_.batch_size,
+                                      engine_.facts().precision, mesh, device);
 }
 
 // What would depend on the number of ranks beside sums over them.
@@ -150,7 +153,7 @@ void TrainingRun::begin_deterministic() {
 }
 
 StepContext TrainingRun::make_context(LoggedWindows& logged, bool all_ranks_step) {
-  StepContext context(data_parallel_, logged, all_ranks_step);
+  StepContext context(mesh_, logged, all_ranks_step);
   context.forward = {.training = true,
                      .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
                                                            static_cast<uint64_t>(epoch())}),
@@ -162,7 +165,7 @@ StepContext TrainingRun::make_context(LoggedWindows& logged, bool all_ranks_step
 }
 
 Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce) {
-  StepContext context = make_context(logged, batch.reaches_all_ranks(data_parallel_.size()));
+  StepContext context = make_context(logged, batch.reaches_all_ranks(mesh_.size(Axes::data)));
   LoggedWindows ignored;
   StepContext idle_context = make_context(ignored, /*all_ranks_step=*/false);
   idle_context.batch_count = 1;
@@ -210,18 +213,19 @@ int64_t TrainingRun::count_total_steps() const {
   return training_.max_steps.value_or(steps_done() + cursor_.steps_left(training_.epochs));
 }
 
-// Requests of any rank of the job, from those of the data-parallel group.
+// Requests of any rank of the job, from those of Axes::sum.
 Requests TrainingRun::of_any_rank(Requests mine) const {
-  if (&world_ == &data_parallel_) return mine;
+  Group& world = mesh_.world();
+  if (&world == &mesh_.group(Axes::sum)) return mine;
   const auto flags = mine.flags();
-  Tensor asked = at::tensor(at::ArrayRef<double>(flags), at::kDouble).to(world_.device());
-  world_.all_reduce(asked, ReduceOp::max).wait();
+  Tensor asked = at::tensor(at::ArrayRef<double>(flags), at::kDouble).to(world.device());
+  world.all_reduce(asked, ReduceOp::max).wait();
   return Requests::of(asked.cpu().const_data_ptr<double>());
 }
 
 StepReport TrainingRun::step(const Requests& requests) {
   const auto start = std::chrono::steady_clock::now();
-  const double communicated = data_parallel_.seconds_inside(), data_before = data_seconds_;
+  const double communicated = mesh_.group(Axes::sum).seconds_inside(), data_before = data_seconds_;
   StepReport report;
   report.epoch = epoch();
   report.epochs_before = cursor_.epochs_done();
@@ -284,7 +288,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   report.lr = rates.lr;
   finish_report(batch, report);
   report.seconds = seconds_since(start);
-  report.communication = data_parallel_.seconds_inside() - communicated;
+  report.communication = mesh_.group(Axes::sum).seconds_inside() - communicated;
   report.data_wait = data_seconds_ - data_before;
   return report;
 }
@@ -321,15 +325,15 @@ optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
 std::string TrainingRun::describe_lr_scale() const {
   if (lr_scale_ == 1) return "";
   return fmt::format("lr         {:g} = {:g} x {:g}: scaled for the global batch of {} samples\n",
-                     base_lr_ * lr_scale_, base_lr_, lr_scale_, plan_.global_batch_size);
+                     base_lr_ * lr_scale_, base_lr_, lr_scale_, batch_.global_batch_size);
 }
 
 std::string TrainingRun::describe_order() const {
   if (!training_.deterministic) return "";
-  const auto sums = std::bit_width(static_cast<uint64_t>(plan_.grad_accumulation_steps - 1));
+  const auto sums = std::bit_width(static_cast<uint64_t>(batch_.grad_accumulation_steps - 1));
   return fmt::format(
       "order      fixed: the same bits for 1, 2, 4, ... ranks with this global batch in {} micro-batches; {} per rank for sums, one thread\n",
-      plan_.grad_accumulation_steps * plan_.world_size,
+      batch_.grad_accumulation_steps * batch_.data_ranks,
       human_bytes(static_cast<double>(sums * engine_.facts().memory.gradients)));
 }
 
@@ -342,13 +346,13 @@ std::string TrainingRun::describe() {
       "{}\n"
       "run        {} steps, {} per epoch; {} samples, {} tokens{}",
       stretto::describe(engine_.facts(), "model", describe_precision(training_.precision, compute_, device_)),
-      products_ ? "products   " + products_->describe() + "\n" : "", data_parallel_.transport(),
-      describe_batch(plan_, training_), describe_order(), describe_teachers(module_), describe_lr_scale(),
+      products_ ? "products   " + products_->describe() + "\n" : "", mesh_.group(Axes::sum).transport(),
+      describe_batch(batch_), describe_order(), describe_teachers(module_), describe_lr_scale(),
       manual_ ? manual_->describe()
               : describe_groups(engine_.facts().tensors, base_lr_ * lr_scale_, engine_.facts().optimizer),
       total_steps(), steps_per_epoch(), dataset_.size(),
       std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
-      data_parallel_.size() > 1 && has_torch_dropout(module_.root())
+      mesh_.size(Axes::data) > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");
 }

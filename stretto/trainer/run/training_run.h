@@ -5,13 +5,13 @@
 #include <string>
 
 #include "stretto/comm/mesh.h"
-#include "stretto/config/batch_plan.h"
 #include "stretto/config/recipe.h"
 #include "stretto/data/epoch_cursor.h"
 #include "stretto/optim_config/schedule.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/parallel/matmul_libraries.h"
 #include "stretto/parallel/random_state.h"
+#include "stretto/strategy/batch_plan.h"
 #include "stretto/tensor/state.h"
 #include "stretto/trainer/api/manual_optimization.h"
 #include "stretto/trainer/api/module.h"
@@ -27,8 +27,9 @@ namespace stretto {
 // decides when to step.
 class TrainingRun {
  public:
-  // Binds the module to an engine over the mesh's data-parallel group, which broadcasts the weights of its first rank. Ranks
-  // that differ along tp and pp only get the same samples. `dataset` and `mesh` must outlive the run. Collective.
+  // Binds the module to an engine, which broadcasts over Axes::sum the weights of the first rank. The ranks
+  // of Axes::data share the global batch; others get the same samples. `dataset` and `mesh` must outlive the
+  // run. Collective.
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
               at::Device device);
 
@@ -73,13 +74,16 @@ class TrainingRun {
   Engine& engine() { return engine_; }
 
   const ComputePrecision& compute() const { return compute_; }
+  const BatchPlan& batch_plan() const { return batch_; }
 
   // The header of a run, one line per subject: model, types, memory, communication, batch, steps.
   std::string describe();
 
  private:
   TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
-              at::Device device, OptimizerPlan plan);
+              at::Device device, const BatchPlan& batch);
+  TrainingRun(const Recipe& recipe, Module& module, const data::Dataset& dataset, const Mesh& mesh,
+              at::Device device, const BatchPlan& batch, OptimizerPlan plan);
   int64_t count_total_steps() const;
   void begin_deterministic();
   std::string describe_lr_scale() const;
@@ -99,11 +103,10 @@ class TrainingRun {
 
   const TrainingConfig training_;
   const std::string data_name_;  // of `dataset_`, for messages
-  BatchPlan plan_;
+  const BatchPlan batch_;
   Module& module_;
   const data::Dataset& dataset_;
-  Group& world_;          // every rank of the job
-  Group& data_parallel_;  // the ranks that share the global batch
+  const Mesh& mesh_;
   at::Device device_;
   const ComputePrecision compute_;
   OptimizerSet* const several_;  // the engine's optimizer, where the module steps several itself; else null

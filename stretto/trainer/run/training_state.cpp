@@ -4,12 +4,12 @@
 namespace stretto {
 
 void TrainingRun::collect_logged() {
-  if (logged_somewhere_) logged_.record.collect(data_parallel_);
+  if (logged_somewhere_) logged_.record.collect(mesh_);
   logged_somewhere_ = false;
 }
 
 void TrainingRun::collect_epoch() {
-  if (logged_in_epoch_) logged_.epoch.collect(data_parallel_);
+  if (logged_in_epoch_) logged_.epoch.collect(mesh_);
 }
 
 LoggedMeans TrainingRun::take_logged() {
@@ -42,7 +42,7 @@ State TrainingRun::state(int random_writers) {
   State state;
   engine_.add_state(state);
   if (manual_) manual_->add_state(state);
-  random_.add_state(state, world_.rank(), random_writers);
+  random_.add_state(state, mesh_.world().rank(), random_writers);
   if (products_) products_->add_state(state);
   guard_.add_state(state);
   state.scalars["logged"] = logged_.record.to_json();
@@ -57,11 +57,11 @@ void TrainingRun::resume(const State& state) {
   cursor_.resume(state, data_name_);
   engine_.resume(state);
   if (manual_) manual_->resume(state);
-  random_.resume(world_.rank());
+  random_.resume(mesh_.world().rank());
   guard_.resume(state);
   if (products_) products_->resume(state);
   const nlohmann::json none = nlohmann::json::object();
-  const bool first = data_parallel_.rank() == 0;
+  const bool first = mesh_.position(Axes::data) == 0;
   logged_.record.from_json(first ? state.scalar("logged") : none);
   logged_somewhere_ = false;
   logged_in_epoch_ = false;

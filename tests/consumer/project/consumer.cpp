@@ -64,7 +64,8 @@ int main(int argc, char** argv) {
   Group group("gloo", memory_store(), 0, 1);
   Line line;
   const Points points;
-  const FitResult result = Trainer(recipe, group, at::kCPU).fit(line, points, &points);
+  const Mesh mesh = make_mesh(recipe, group);
+  const FitResult result = Trainer(recipe, mesh, at::kCPU).fit(line, points, &points);
   std::cout << result.steps << " steps, loss " << result.best->at("loss") << "\n";
   return result.best->at("loss") < 0.01 ? 0 : 1;
 }

@@ -14,7 +14,7 @@ void MaxTime::fit_start(FitContext& fit) {
 }
 
 void MaxTime::step_start(FitContext& fit) {
-  if (fit.group.rank() == 0 && seconds() >= limit_seconds_)
+  if (fit.mesh.world().rank() == 0 && seconds() >= limit_seconds_)
     fit.stop(fmt::format("training.max_time, {}, is over", limit_));
 }
 

@@ -1,0 +1,42 @@
+#include "stretto/config/topology_request.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
+
+Topology topology(const std::string& settings, int ranks) {
+  return resolve(topology_request(parse_recipe("training:\n" + settings, "r.yaml")), equal_hosts(1, ranks));
+}
+
+TEST(TopologyRequest, HoldsWhatTheRecipeSays) {
+  const Topology hybrid = topology("  strategy: hsdp\n  dp_shard: 2\n  batch_size: 3\n", 6);
+  EXPECT_EQ(hybrid.shape, (MeshShape{.dp_replicate = 3, .dp_shard = 2}));
+  EXPECT_EQ(hybrid.batch.global_batch_size, 18);
+  const BatchPlan batch = topology("  max_tokens: 64\n  grad_accumulation_steps: 2\n", 2).batch;
+  EXPECT_EQ(batch.max_tokens, 64);
+  EXPECT_EQ(batch.grad_accumulation_steps, 2);
+}
+
+TEST(TopologyRequest, ContradictionsNameTheLines) {
+  EXPECT_THAT([] { topology("  batch_size: 32\n  global_batch_size: 100\n", 2); },
+              ThrowsMessage<ConfigError>(
+                  AllOf(StartsWith("r.yaml:3:22: training.global_batch_size: global_batch_size (100) = "),
+                        HasSubstr("or training.batch_size (r.yaml:2:15) to 50"))));
+  EXPECT_THAT([] { topology("  strategy: hsdp\n  dp_shard: 4\n", 6); },
+              ThrowsMessage<ConfigError>(StartsWith(
+                  "r.yaml:3:13: training.dp_shard: 6 ranks cannot be divided into copies of 4 ranks")));
+  EXPECT_THAT(
+      [] { topology("  deterministic: true\n", 2); },
+      ThrowsMessage<ConfigError>(HasSubstr("set training.global_batch_size and training.batch_size")));
+}
+
+}  // namespace
+}  // namespace stretto

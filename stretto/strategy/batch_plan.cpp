@@ -1,0 +1,123 @@
+#include "stretto/strategy/batch_plan.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+constexpr int64_t default_batch_size = 32;
+
+int64_t divide_up(int64_t total, int64_t parts) { return (total + parts - 1) / parts; }
+
+std::string equation(const BatchPlan& plan) {
+  return fmt::format(
+      "global_batch_size ({}) = batch_size ({}) x world_size ({}) x grad_accumulation_steps ({})",
+      plan.global_batch_size, plan.batch_size, plan.data_ranks, plan.grad_accumulation_steps);
+}
+
+[[noreturn]] void refuse_contradiction(const BatchPlan& plan, int64_t share, const OptionLabels& labels) {
+  const int64_t product = plan.batch_size * plan.data_ranks * plan.grad_accumulation_steps;
+  throw ConfigError(
+      "{}{} does not hold, the right-hand side is {}; change {} to {}, or {} to {}, or omit one of them",
+      labels.label("global_batch_size"), equation(plan), product, labels.mention("global_batch_size"),
+      product, labels.mention("batch_size"), share);
+}
+
+[[noreturn]] void refuse_empty_steps(const BatchPlan& plan, const OptionLabels& labels) {
+  throw ConfigError("{}{}: {} samples leave accumulation steps without samples; set {} to at most {}",
+                    labels.label("global_batch_size"), equation(plan), plan.global_batch_size,
+                    labels.mention("grad_accumulation_steps"), plan.global_batch_size);
+}
+
+// Divides a given global size. If only batch_size is given, uses the number of accumulation steps that fits
+// it best.
+BatchPlan divide_global(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
+  const int64_t global = *request.global_batch_size;
+  BatchPlan plan{.global_batch_size = global, .data_ranks = data_ranks};
+  const auto share = [&] { return divide_up(global, data_ranks * plan.grad_accumulation_steps); };
+  if (request.grad_accumulation_steps) {
+    plan.grad_accumulation_steps = *request.grad_accumulation_steps;
+  } else if (request.batch_size) {
+    plan.grad_accumulation_steps = divide_up(global, *request.batch_size * data_ranks);
+    const bool one_step_less_is_nearer = share() != *request.batch_size && plan.grad_accumulation_steps > 1;
+    if (one_step_less_is_nearer) --plan.grad_accumulation_steps;
+  }
+  plan.batch_size = request.batch_size.value_or(share());
+  if (plan.batch_size != share()) refuse_contradiction(plan, share(), labels);
+  if (global < plan.grad_accumulation_steps) refuse_empty_steps(plan, labels);
+  return plan;
+}
+
+void refuse_two_units(const BatchRequest& request, const OptionLabels& labels) {
+  const char* by_samples = request.global_batch_size ? "global_batch_size" : "batch_size";
+  throw ConfigError("{}a micro-batch is sized either by tokens or by samples; remove this or {}",
+                    labels.label("max_tokens"), labels.mention(by_samples));
+}
+
+// The micro-batches of a step are the leaves of a binary tree, of which each rank has a subtree.
+void require_deterministic(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
+  const std::string label = labels.label("deterministic");
+  if (!std::has_single_bit(static_cast<uint64_t>(data_ranks))) {
+    throw ConfigError(
+        "{}{} ranks cannot divide the micro-batches of a step into halves; start 1, 2, 4, 8, ... ranks",
+        label, data_ranks);
+  }
+  if (request.max_tokens) {
+    throw ConfigError(
+        "{}micro-batches sized by tokens depend on the number of ranks; replace {} by global_batch_size and batch_size",
+        label, labels.mention("max_tokens"));
+  }
+  if (!request.global_batch_size || !request.batch_size) {
+    throw ConfigError("{}the micro-batches of a step must be the same for any number of ranks; set {} and {}",
+                      label, labels.mention("global_batch_size"), labels.mention("batch_size"));
+  }
+  if (*request.global_batch_size % (*request.batch_size * data_ranks) != 0) {
+    throw ConfigError(
+        "{}{} must be a multiple of {} x {} ranks = {}, so that each rank has as many micro-batches", label,
+        labels.mention("global_batch_size"), labels.mention("batch_size"), data_ranks,
+        *request.batch_size * data_ranks);
+  }
+}
+
+}  // namespace
+
+BatchPlan resolve_batch(const BatchRequest& request, int64_t data_ranks, const OptionLabels& labels) {
+  if (request.deterministic) require_deterministic(request, data_ranks, labels);
+  const int64_t accumulation = request.grad_accumulation_steps.value_or(1);
+  if (request.max_tokens) {
+    if (request.global_batch_size || request.batch_size) refuse_two_units(request, labels);
+    return {
+        .grad_accumulation_steps = accumulation, .data_ranks = data_ranks, .max_tokens = *request.max_tokens};
+  }
+  if (request.global_batch_size) return divide_global(request, data_ranks, labels);
+  const int64_t batch_size = request.batch_size.value_or(default_batch_size);
+  return {.global_batch_size = batch_size * data_ranks * accumulation,
+          .batch_size = batch_size,
+          .grad_accumulation_steps = accumulation,
+          .data_ranks = data_ranks};
+}
+
+std::string describe_batch(const BatchPlan& plan) {
+  const std::string ranks = fmt::format("{} rank{}", plan.data_ranks, plan.data_ranks == 1 ? "" : "s");
+  const std::string accumulation =
+      plan.grad_accumulation_steps == 1
+          ? ""
+          : fmt::format(" x {} accumulation steps", plan.grad_accumulation_steps);
+  if (plan.global_batch_size == 0) {
+    return fmt::format("at most {} tokens per rank and micro-batch x {}{}", plan.max_tokens, ranks,
+                       accumulation);
+  }
+  const bool divides =
+      plan.batch_size * plan.data_ranks * plan.grad_accumulation_steps == plan.global_batch_size;
+  if (!divides) {
+    return fmt::format("{} samples per step: at most {} per rank{} on {}{}", plan.global_batch_size,
+                       plan.batch_size, accumulation.empty() ? "" : " and micro-batch", ranks, accumulation);
+  }
+  return fmt::format("{} samples per step = {} per rank x {}{}", plan.global_batch_size, plan.batch_size,
+                     ranks, accumulation);
+}
+
+}  // namespace stretto

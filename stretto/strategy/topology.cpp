@@ -1,0 +1,68 @@
+#include "stretto/strategy/topology.h"
+
+#include <algorithm>
+#include <map>
+
+#include "stretto/base/error.h"
+#include "stretto/strategy/sharding.h"
+
+namespace stretto {
+namespace {
+
+int ranks_per_host(const TopologyRequest& request, const std::vector<std::string>& hosts) {
+  std::map<std::string, int> ranks;
+  for (const std::string& host : hosts) ++ranks[host];
+  const auto& [first, count] = *ranks.begin();
+  for (const auto& [host, other] : ranks) {
+    if (other == count) continue;
+    throw ConfigError(
+        "{}strategy {} keeps one copy per host, but {} has {} ranks and {} has {}; start as many on each, or set {}, the number of ranks per copy",
+        request.labels.label("strategy"), request.strategy, first, count, host, other,
+        request.labels.mention("dp_shard"));
+  }
+  return count;
+}
+
+MeshShape shape_of(const TopologyRequest& request, const std::vector<std::string>& hosts) {
+  const Sharding& row = find_sharding(request.strategy);
+  const auto ranks = static_cast<int>(hosts.size());
+  if (!shards_optimizer(row)) return {.dp_replicate = ranks};
+  if (!is_hybrid(row)) return {.dp_shard = ranks};
+  const int64_t shard = request.dp_shard ? *request.dp_shard : ranks_per_host(request, hosts);
+  if (ranks % shard != 0) {
+    throw ConfigError("{}{} ranks cannot be divided into copies of {} ranks each; change either number",
+                      request.labels.label("dp_shard"), ranks, shard);
+  }
+  return {.dp_replicate = static_cast<int>(ranks / shard), .dp_shard = static_cast<int>(shard)};
+}
+
+// training.deterministic sums whole gradients over all ranks in one order.
+void require_one_order(const TopologyRequest& request, const MeshShape& shape) {
+  const Sharding& row = find_sharding(request.strategy);
+  const bool several_copies = shards_optimizer(row) && shape.dp_replicate > 1;
+  if (sums_whole_gradients(row) && !several_copies) return;
+  throw ConfigError("{}strategy {} sums gradients per shard, in an order of its own; choose {}",
+                    request.labels.label("deterministic"), row.name,
+                    strategies_with(sums_whole_gradients, "or"));
+}
+
+}  // namespace
+
+Topology resolve(const TopologyRequest& request, const MeshShape& shape) {
+  const BatchPlan batch = resolve_batch(request.batch, shape.size(Axes::data), request.labels);
+  if (request.batch.deterministic) require_one_order(request, shape);
+  return {.shape = shape, .batch = batch};
+}
+
+Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts) {
+  return resolve(request, shape_of(request, hosts));
+}
+
+std::vector<std::string> equal_hosts(int count, int ranks) {
+  std::vector<std::string> hosts;
+  for (int host = 0; host < count; ++host)
+    hosts.insert(hosts.end(), static_cast<size_t>(ranks), fmt::format("host {}", host));
+  return hosts;
+}
+
+}  // namespace stretto

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/strategy/batch_plan.h"
+#include "stretto/strategy/mesh_shape.h"
+
+namespace stretto {
+
+// What a user asks of the ranks of a job. Messages call these by `labels`.
+struct TopologyRequest {
+  std::string strategy = "ddp";  // a row of sharding.h
+  std::optional<int64_t> dp_shard =
+      std::nullopt;  // of a hybrid strategy: ranks per copy; unset: the ranks of each host
+  BatchRequest batch = {};
+  OptionLabels labels = {};
+};
+
+// How the ranks of a job are arranged, and what each of them trains on.
+struct Topology {
+  MeshShape shape;
+  BatchPlan batch;
+};
+
+// The topology of a job whose rank r runs on hosts[r]: ranks with equal names can share memory. A strategy
+// that shards nothing puts its ranks on dp_replicate, one that shards on dp_shard, a hybrid one on both.
+// Launchers, planners and ranks that pass equal arguments get equal results. Throws ConfigError where
+// dp_shard does not divide the ranks, where it is needed because hosts differ in their number of ranks, and
+// as resolve_batch() does.
+Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts);
+
+// The same on a mesh that the program has arranged itself; `dp_shard` is not used.
+Topology resolve(const TopologyRequest& request, const MeshShape& shape);
+
+// For a job that does not run yet: `count` hosts with `ranks` ranks each.
+std::vector<std::string> equal_hosts(int count, int ranks);
+
+}  // namespace stretto

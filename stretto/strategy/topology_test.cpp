@@ -1,0 +1,155 @@
+#include "stretto/strategy/topology.h"
+
+#include <array>
+
+#include <gmock/gmock.h>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+BatchPlan resolve_batch(const BatchRequest& request, int ranks) {
+  return resolve({.batch = request}, equal_hosts(1, ranks)).batch;
+}
+
+// Global size, batch size and accumulation steps of the plan for `request` on `ranks` ranks.
+std::array<int64_t, 3> plan(const BatchRequest& request, int ranks) {
+  const BatchPlan plan = resolve_batch(request, ranks);
+  EXPECT_EQ(plan.data_ranks, ranks);
+  return {plan.global_batch_size, plan.batch_size, plan.grad_accumulation_steps};
+}
+
+using Sizes = std::array<int64_t, 3>;
+
+TEST(BatchPlan, DefaultsFillWhatIsNotGiven) {
+  EXPECT_EQ(plan({}, 2), (Sizes{64, 32, 1}));
+  EXPECT_EQ(plan({.batch_size = 8}, 4), (Sizes{32, 8, 1}));
+  EXPECT_EQ(plan({.grad_accumulation_steps = 3}, 2), (Sizes{192, 32, 3}));
+  EXPECT_EQ(plan({.global_batch_size = 128}, 2), (Sizes{128, 64, 1}));
+}
+
+TEST(BatchPlan, AnyTwoGiveTheThird) {
+  EXPECT_EQ(plan({.batch_size = 16, .grad_accumulation_steps = 2}, 2), (Sizes{64, 16, 2}));
+  EXPECT_EQ(plan({.batch_size = 16, .global_batch_size = 64}, 2), (Sizes{64, 16, 2}));
+  EXPECT_EQ(plan({.global_batch_size = 64, .grad_accumulation_steps = 2}, 2), (Sizes{64, 16, 2}));
+  EXPECT_EQ(plan({.batch_size = 16, .global_batch_size = 64, .grad_accumulation_steps = 2}, 2),
+            (Sizes{64, 16, 2}));
+}
+
+TEST(BatchPlan, AGlobalSizeNeedNotDivide) {
+  EXPECT_EQ(plan({.global_batch_size = 100}, 3), (Sizes{100, 34, 1}));
+  EXPECT_EQ(plan({.batch_size = 34, .global_batch_size = 100}, 3), (Sizes{100, 34, 1}));
+  EXPECT_EQ(plan({.batch_size = 17, .global_batch_size = 100}, 3), (Sizes{100, 17, 2}));
+  EXPECT_EQ(plan({.global_batch_size = 7, .grad_accumulation_steps = 2}, 2), (Sizes{7, 2, 2}));
+  EXPECT_EQ(plan({.global_batch_size = 1}, 4), (Sizes{1, 1, 1}));
+}
+
+TEST(BatchPlan, TokensTakeThePlaceOfSamples) {
+  EXPECT_EQ(plan({.grad_accumulation_steps = 4, .max_tokens = 4096}, 2), (Sizes{0, 0, 4}));
+  EXPECT_THAT([] { resolve_batch({.batch_size = 8, .max_tokens = 4096}, 2); },
+              ThrowsMessage<ConfigError>(
+                  HasSubstr("sized either by tokens or by samples; remove this or batch_size")));
+  EXPECT_THAT([] { resolve_batch({.global_batch_size = 8, .max_tokens = 4096}, 2); },
+              ThrowsMessage<ConfigError>(HasSubstr("global_batch_size")));
+}
+
+TEST(BatchPlan, DeterministicRunsNeedTheSameMicroBatchesOnAnyNumberOfRanks) {
+  TopologyRequest request = {.batch = {.deterministic = true}};
+  const auto refusal = [&](int ranks) -> std::string {
+    try {
+      resolve(request, equal_hosts(1, ranks));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(2), HasSubstr("set global_batch_size and batch_size"));
+  request.batch.batch_size = 4;
+  EXPECT_THAT(refusal(2), HasSubstr("set global_batch_size and batch_size"));
+  request.batch.global_batch_size = 24;
+  EXPECT_EQ(refusal(1), "");
+  EXPECT_EQ(refusal(2), "");
+  EXPECT_EQ(plan(request.batch, 2), (Sizes{24, 4, 3}));
+  EXPECT_THAT(refusal(4), HasSubstr("global_batch_size must be a multiple of batch_size x 4 ranks = 16"));
+  EXPECT_THAT(refusal(3), HasSubstr("3 ranks cannot divide the micro-batches of a step into halves"));
+  request.strategy = "zero1";
+  EXPECT_EQ(refusal(2), "");
+  EXPECT_THAT([&] { resolve(request, MeshShape{.dp_replicate = 2}); },
+              ThrowsMessage<ConfigError>(HasSubstr("in an order of its own")))
+      << "sums over shards, then over copies";
+  for (const char* strategy : {"zero2", "fsdp", "hsdp"}) {
+    request.strategy = strategy;
+    EXPECT_THAT(refusal(2), HasSubstr("choose ddp or zero1"));
+  }
+  request.strategy = "ddp";
+  request.batch.batch_size.reset();
+  request.batch.max_tokens = 512;
+  EXPECT_THAT(refusal(2), HasSubstr("max_tokens"));
+}
+
+TEST(BatchPlan, ContradictionsPrintTheEquation) {
+  EXPECT_THAT(
+      [] { resolve_batch({.batch_size = 32, .global_batch_size = 100}, 2); },
+      ThrowsMessage<ConfigError>(HasSubstr(
+          "global_batch_size (100) = batch_size (32) x world_size (2) x grad_accumulation_steps (1) does not hold, the right-hand side is 64; change global_batch_size to 64, or batch_size to 50")));
+  EXPECT_THAT(
+      [] { resolve_batch({.batch_size = 32, .global_batch_size = 64, .grad_accumulation_steps = 2}, 2); },
+      ThrowsMessage<ConfigError>(
+          HasSubstr("grad_accumulation_steps (2) does not hold, the right-hand side is 128")));
+  EXPECT_THAT(
+      [] { resolve_batch({.global_batch_size = 2, .grad_accumulation_steps = 4}, 1); },
+      ThrowsMessage<ConfigError>(HasSubstr(
+          "2 samples leave accumulation steps without samples; set grad_accumulation_steps to at most 2")));
+}
+
+TEST(BatchPlan, IsDescribedAsItIs) {
+  const auto describe = [](const BatchRequest& request, int ranks) {
+    return describe_batch(resolve_batch(request, ranks));
+  };
+  EXPECT_EQ(describe({.batch_size = 8}, 1), "8 samples per step = 8 per rank x 1 rank");
+  EXPECT_EQ(describe({.batch_size = 8, .grad_accumulation_steps = 2}, 2),
+            "32 samples per step = 8 per rank x 2 ranks x 2 accumulation steps");
+  EXPECT_EQ(describe({.global_batch_size = 7}, 2), "7 samples per step: at most 4 per rank on 2 ranks");
+  EXPECT_EQ(describe({.max_tokens = 4096}, 2), "at most 4096 tokens per rank and micro-batch x 2 ranks");
+}
+
+TEST(Topology, AStrategyPutsItsRanksOnTheAxesThatItUses) {
+  const auto shape = [](const TopologyRequest& request, const std::vector<std::string>& hosts) {
+    return resolve(request, hosts).shape;
+  };
+  const auto hosts = equal_hosts(2, 4);
+  EXPECT_EQ(shape({.strategy = "ddp"}, hosts), (MeshShape{.dp_replicate = 8}));
+  for (const char* strategy : {"zero1", "zero2", "fsdp"})
+    EXPECT_EQ(shape({.strategy = strategy}, hosts), (MeshShape{.dp_shard = 8}));
+  EXPECT_EQ(shape({.strategy = "hsdp"}, hosts), (MeshShape{.dp_replicate = 2, .dp_shard = 4}));
+  EXPECT_EQ(shape({.strategy = "hsdp", .dp_shard = 2}, hosts), (MeshShape{.dp_replicate = 4, .dp_shard = 2}));
+  EXPECT_EQ(shape({.strategy = "hsdp", .dp_shard = 1}, {"a", "a", "b"}), (MeshShape{.dp_replicate = 3}));
+}
+
+TEST(Topology, TheBatchIsDividedAmongTheRanksWithDifferentSamples) {
+  const MeshShape shape = {.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 2};
+  EXPECT_EQ(resolve({.batch = {.batch_size = 4}}, shape).batch.global_batch_size, 4 * 6);
+}
+
+TEST(Topology, CopiesThatCannotBeMadeAreRefused) {
+  const auto dealt = [](const std::string& option) { return "--" + option; };
+  const OptionLabels labels = {.label = [&](const std::string& option) { return dealt(option) + ": "; },
+                               .mention = dealt};
+  EXPECT_THAT(
+      [&] { resolve({.strategy = "hsdp", .dp_shard = 4, .labels = labels}, equal_hosts(2, 3)); },
+      ThrowsMessage<ConfigError>(testing::StrEq(
+          "--dp_shard: 6 ranks cannot be divided into copies of 4 ranks each; change either number")));
+  EXPECT_THAT(
+      [&] {
+        resolve({.strategy = "hsdp", .labels = labels}, {"a", "b", "b"});
+      },
+      ThrowsMessage<ConfigError>(testing::StrEq(
+          "--strategy: strategy hsdp keeps one copy per host, but a has 1 ranks and b has 2; start as many on each, or set --dp_shard, the number of ranks per copy")));
+}
+
+}  // namespace
+}  // namespace stretto
