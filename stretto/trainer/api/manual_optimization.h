@@ -41,6 +41,7 @@ class ManualOptimization {
   int64_t steps_done(const std::string& optimizer) const;
 
  private:
+  friend class MicroBatchRunner;
   friend class TrainingRun;
   // `idle`: this rank has no samples; its batch stands in for them and counts nothing.
   void begin_batch(bool idle);

@@ -14,8 +14,10 @@ struct Requests {
   bool evaluate = false;  // by rank 0's clock
   bool record = false;    // by rank 0's clock: write a log line
 
+  static constexpr size_t count = 5;  // kinds of requests
+
   // For reductions: 1 for each request, in the order above. After a sum or maximum over ranks, of(): those of any rank.
-  std::array<double, 5> flags() const {
+  std::array<double, count> flags() const {
     return {save ? 1.0 : 0, stop ? 1.0 : 0, end ? 1.0 : 0, evaluate ? 1.0 : 0, record ? 1.0 : 0};
   }
   static Requests of(const double* flags) {

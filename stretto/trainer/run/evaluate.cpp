@@ -39,17 +39,6 @@ void place_rows(const std::string& bytes, int64_t dataset_size, Tensor& all) {
   all.index_copy_(0, samples, rows);
 }
 
-const char* name_of(EvaluationStep step) {
-  if (step == EvaluationStep::predict) return "predict_step";
-  return step == EvaluationStep::test ? "test_step" : "validation_step";
-}
-
-Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext& context) {
-  if (step == EvaluationStep::predict) return module.predict_step(batch, context);
-  return step == EvaluationStep::test ? module.test_step(batch, context)
-                                      : module.validation_step(batch, context);
-}
-
 // Buffers are not checked: infinity is common in them, for example in attention masks.
 void require_finite_parameters(const std::string& place, const Module& module) {
   for (const auto& parameter : module.root().named_parameters()) {
@@ -69,46 +58,28 @@ int64_t evaluation_batch_size(const Recipe& recipe) {
 Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& mesh,
                     const EvaluationOptions& options) {
   at::NoGradGuard no_grad;
-  std::optional<Autocast> autocast;
-  if (options.autocast) autocast.emplace(options.device.type(), *options.autocast);
   module.root().eval();
   Group& group = mesh.group(Axes::data);
   const data::GlobalBatch all =
       data::evaluation_batch(dataset, group.size(), group.rank(), options.batch_size);
+  MicroBatchRunner runner(module, dataset, mesh,
+                          {.device = options.device,
+                           .autocast = options.autocast,
+                           .collective_forward = options.collective_forward});
+  PassInfo info = {.validation_set = options.validation_set};
+  info.forward.kernels = options.kernels;
   LoggedWindows logged;
-  StepContext context(mesh, logged, all.reaches_all_ranks(group.size()));
-  context.forward.kernels = options.kernels;
-  context.validation_set = options.validation_set;
-  std::vector<int64_t> samples;
-  std::vector<Tensor> parts;
-  LoggedWindows ignored;
-  StepContext idle_context(mesh, ignored, /*all_ranks_step=*/false);
-  idle_context.forward.kernels = options.kernels;
-  idle_context.batch_count = 1;
-  idle_context.validation_set = options.validation_set;
-  const std::vector<int64_t> stand_in(all.samples.begin(), all.samples.begin() + !all.samples.empty());
   EvaluatedMetrics objects(module.metric_objects());
   ProgressBar bar("evaluating", std::ssize(all.micro_batches), "batches");
-  for (const auto& micro_batch : all.micro_batches) {
+  std::vector<int64_t> samples;
+  std::vector<Tensor> parts;
+  const auto keep_rows = [&](std::span<const int64_t> of_samples, const Tensor& rows) {
     bar.add();
-    if (micro_batch.empty()) {
-      if (!options.collective_forward) continue;
-      objects.count(false);
-      call(module, options.step, make_batch(module, dataset, stand_in).to(options.device), idle_context);
-      objects.count(true);
-      continue;
-    }
-    const Batch batch = make_batch(module, dataset, micro_batch).to(options.device);
-    context.batch_count = batch.count;
-    const Tensor rows = call(module, options.step, batch, context);
-    if (!rows.defined()) continue;
-    if (rows.dim() != 2 || rows.size(0) != batch.count || rows.scalar_type() != at::kDouble) {
-      throw ShapeError("{} returned {}; expected [{}, K] Double, one row per sample", name_of(options.step),
-                       describe(rows), batch.count);
-    }
-    samples.insert(samples.end(), micro_batch.begin(), micro_batch.end());
-    parts.push_back(rows.contiguous());
-  }
+    if (!rows.defined()) return;
+    samples.insert(samples.end(), of_samples.begin(), of_samples.end());
+    parts.push_back(rows);
+  };
+  runner.evaluate(all, info, options.step, objects, logged, keep_rows);
   module.root().train();
   const auto gathered =
       group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));

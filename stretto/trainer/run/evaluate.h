@@ -5,6 +5,7 @@
 #include "stretto/data/dataset.h"
 #include "stretto/trainer/api/module.h"
 #include "stretto/trainer/run/compute_precision.h"
+#include "stretto/trainer/run/micro_batch_runner.h"
 
 namespace stretto {
 
@@ -13,9 +14,6 @@ struct Evaluation {
   Tensor rows;     // [dataset size, K] float64, in dataset order; undefined if validation_step returns none
   Metrics logged;  // means over the dataset, and the values of metric objects
 };
-
-// Which function of the Module is called.
-enum class EvaluationStep { validation, test, predict };
 
 struct EvaluationOptions {
   int64_t batch_size;  // samples per rank and step, at most

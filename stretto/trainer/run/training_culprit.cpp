@@ -14,7 +14,7 @@ bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
   for (const auto& [name, tensor] : engine_.facts().tensors.buffers) buffers_before.push_back(tensor.clone());
   engine_.gradients().clear();
   LoggedWindows ignored;
-  accumulate(batch, ignored, /*reduce=*/false);
+  runner_.train(batch, pass_info(), engine_, ignored, Reduce::never);
   const bool finite = engine_.gradients().own_are_finite();
   engine_.gradients().clear();
   at::NoGradGuard no_grad;
@@ -25,7 +25,7 @@ bool TrainingRun::own_gradient_is_finite(const data::GlobalBatch& batch) {
 }
 
 // Names the first rank whose own loss or gradient is not finite, and the first parameter whose reduced gradient is not.
-std::string TrainingRun::find_culprit(const Loss& mine, const data::GlobalBatch& batch) {
+std::string TrainingRun::find_culprit(const StepTotals& mine, const data::GlobalBatch& batch) {
   const std::string parameter = engine_.gradients().first_nonfinite();
   const auto first_rank_without = [this](bool finite) -> std::optional<size_t> {
     const auto all = mesh_.world().all_gather_bytes(finite ? "finite" : "");
@@ -34,7 +34,7 @@ std::string TrainingRun::find_culprit(const Loss& mine, const data::GlobalBatch&
     return found - all.begin();
   };
   std::vector<std::string> clauses;
-  auto rank = first_rank_without(std::isfinite(mine.sum.item<double>()));
+  auto rank = first_rank_without(std::isfinite(mine.loss));
   if (!rank) rank = first_rank_without(own_gradient_is_finite(batch));
   if (rank) clauses.push_back(fmt::format("first on rank {}", *rank));
   if (!parameter.empty()) clauses.push_back(fmt::format("first in the gradient of {}", parameter));

@@ -114,6 +114,10 @@ TrainingRun::TrainingRun(const Recipe& recipe, Module& module, const data::Datas
       engine_(placed(module, device), mesh,
               engine_options(training_, batch_, recipe.ema, compute_, plan.groups, module, device),
               std::move(plan.optimizer)),
+      runner_(module, dataset, mesh,
+              {.device = device,
+               .autocast = compute_.autocast,
+               .collective_forward = engine_.facts().passes_are_collective}),
       schedule_(std::move(plan.schedule)),
       cursor_(dataset, batch_options(training_, batch_, mesh)),
       guard_(training_) {
@@ -152,60 +156,16 @@ void TrainingRun::begin_deterministic() {
   at::set_num_threads(1);  // kernels divide sums among threads
 }
 
-StepContext TrainingRun::make_context(LoggedWindows& logged, bool all_ranks_step) {
-  StepContext context(mesh_, logged, all_ranks_step);
-  context.forward = {.training = true,
-                     .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
-                                                           static_cast<uint64_t>(epoch())}),
-                     .kernels = nn::parse_kernels(training_.kernels),
-                     .recompute_every = training_.activation_checkpointing};
-  context.step = steps_done();
-  context.epoch = epoch();
-  return context;
-}
-
-Loss TrainingRun::accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce) {
-  StepContext context = make_context(logged, batch.reaches_all_ranks(mesh_.size(Axes::data)));
-  LoggedWindows ignored;
-  StepContext idle_context = make_context(ignored, /*all_ranks_step=*/false);
-  idle_context.batch_count = 1;
-  const auto& mine = batch.micro_batches;
-  double count = 0;
-  const Tensor losses =
-      at::zeros({std::max<int64_t>(1, std::ssize(mine))}, at::TensorOptions(at::kDouble).device(device_));
-  for (size_t micro = 0; micro < mine.size(); ++micro) {
-    const bool last = micro + 1 == mine.size();
-    const auto backward = [&](const Tensor& loss) {
-      engine_.backward(loss, !reduce ? Reduce::never : last ? Reduce::last : Reduce::later);
-    };
-    const bool idle = mine[micro].empty();
-    if (idle && !engine_.facts().passes_are_collective) {
-      backward({});
-      continue;
-    }
-    const Batch micro_batch = [&] {
-      RECORD_USER_SCOPE(phase::data);
-      const TimedScope timed(data_seconds_);
-      const std::vector<int64_t> stand_in = {batch.samples.front()};  // where forward is collective
-      return make_batch(module_, dataset_, idle ? stand_in : mine[micro]).to(device_);
-    }();
-    context.batch_count = micro_batch.count;
-    const Loss loss = [&] {
-      RECORD_USER_SCOPE(phase::forward);
-      std::optional<Autocast> autocast;
-      if (compute_.autocast) autocast.emplace(device_.type(), *compute_.autocast);
-      return module_.training_step(micro_batch, idle ? idle_context : context);
-    }();
-    require_loss(loss);
-    {
-      RECORD_USER_SCOPE(phase::backward);
-      backward(idle ? loss.sum * 0 : loss.sum);
-    }
-    if (idle) continue;
-    losses[static_cast<int64_t>(micro)] = loss.sum.detach();
-    count += loss.count;
-  }
-  return {sum_rows_in_fixed_order(losses), count};
+// What the steps of the next global batch see.
+PassInfo TrainingRun::pass_info() const {
+  return {.forward = {.training = true,
+                      .key = hash64(std::array<uint64_t, 2>{static_cast<uint64_t>(training_.seed),
+                                                            static_cast<uint64_t>(epoch())}),
+                      .kernels = nn::parse_kernels(training_.kernels),
+                      .recompute_every = training_.activation_checkpointing},
+          .step = steps_done(),
+          .epoch = epoch(),
+          .validation_set = {}};
 }
 
 // Steps done, plus the batches left in this epoch and those of the remaining epochs.
@@ -225,27 +185,26 @@ Requests TrainingRun::of_any_rank(Requests mine) const {
 
 StepReport TrainingRun::step(const Requests& requests) {
   const auto start = std::chrono::steady_clock::now();
-  const double communicated = mesh_.group(Axes::sum).seconds_inside(), data_before = data_seconds_;
+  const double communicated = mesh_.group(Axes::sum).seconds_inside(), data_before = runner_.data_seconds();
   StepReport report;
   report.epoch = epoch();
   report.epochs_before = cursor_.epochs_done();
   if (manual_) return step_manually(requests, std::move(report));
   const data::GlobalBatch batch = cursor_.batch();
   LoggedWindows logged;
-  const Loss mine = accumulate(batch, logged);
-  // Values that all ranks must agree on are summed in the same reduction as the loss.
-  std::array<double, 9> totals = {mine.sum.item<double>(), mine.count, logged.record.empty() ? 0.0 : 1,
-                                  logged.epoch.empty() ? 0.0 : 1};
-  std::ranges::copy(requests.flags(), totals.begin() + 4);
+  StepTotals mine = runner_.train(batch, pass_info(), engine_, logged);
+  mine.requests = requests;
+  StepTotals::Packed sums = mine.pack();
   {
     RECORD_USER_SCOPE(phase::wait);
-    engine_.finish(totals);
+    engine_.finish(sums);
   }
+  const StepTotals totals = StepTotals::unpack(sums);
   if (training_.deterministic && engine_.buffers_changed()) {
     throw ConfigError(
         "training.deterministic: buffers of the model change in training, such as running statistics, by the samples of each rank; use layers without them, such as LayerNorm");
   }
-  const double loss_sum = totals[0], count = totals[1], logging_ranks = totals[2];
+  const double loss_sum = totals.loss, count = totals.count;
   if (count <= 0) {
     throw DataError("step {}: the losses of the global batch count {} samples: there are no labels",
                     steps_done() + 1, count);
@@ -254,7 +213,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   const bool finite = std::isfinite(loss_sum) && std::isfinite(norm);
   optim::StepRates rates = schedule_->rates(steps_done());
   rates.lr *= guard_.lr_scale();
-  report.requests = of_any_rank(Requests::of(&totals[4]));
+  report.requests = of_any_rank(totals.requests);
   switch (guard_.judge(loss_sum / count, norm / count, steps_done() + 1,
                        finite ? "" : find_culprit(mine, batch))) {
     case StepGuard::Verdict::take: {
@@ -268,10 +227,7 @@ StepReport TrainingRun::step(const Requests& requests) {
       } else {
         engine_.step({.rates = rates, .grad_scale = clip_gradients(norm, count)});
       }
-      logged_.record.add(logged.record);
-      logged_.epoch.add(logged.epoch);
-      logged_somewhere_ |= logging_ranks > 0;
-      logged_in_epoch_ |= totals[3] > 0;
+      keep_logged(logged, totals);
       break;
     }
     case StepGuard::Verdict::skip:
@@ -289,7 +245,7 @@ StepReport TrainingRun::step(const Requests& requests) {
   finish_report(batch, report);
   report.seconds = seconds_since(start);
   report.communication = mesh_.group(Axes::sum).seconds_inside() - communicated;
-  report.data_wait = data_seconds_ - data_before;
+  report.data_wait = runner_.data_seconds() - data_before;
   return report;
 }
 
@@ -315,10 +271,10 @@ double TrainingRun::clip_gradients(double norm, double count) {
 // What the modules log is of the first evaluation alone.
 optim::Evaluation TrainingRun::evaluate_again(const data::GlobalBatch& batch) {
   LoggedWindows ignored;
-  const Loss mine = accumulate(batch, ignored);
-  std::array<double, 2> totals = {mine.sum.item<double>(), mine.count};
-  engine_.finish(totals);
-  const auto [loss_sum, count] = totals;
+  const StepTotals mine = runner_.train(batch, pass_info(), engine_, ignored);
+  std::array<double, 2> sums = {mine.loss, mine.count};
+  engine_.finish(sums);
+  const auto [loss_sum, count] = sums;
   return {loss_sum / count, 1 / count};
 }
 

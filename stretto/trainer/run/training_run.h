@@ -18,6 +18,7 @@
 #include "stretto/trainer/api/step_report.h"
 #include "stretto/trainer/records/logged_values.h"
 #include "stretto/trainer/run/compute_precision.h"
+#include "stretto/trainer/run/micro_batch_runner.h"
 #include "stretto/trainer/run/optimizer_set.h"
 #include "stretto/trainer/run/step_guard.h"
 
@@ -90,13 +91,13 @@ class TrainingRun {
   std::string describe_order() const;
   void collect_logged();
   void collect_epoch();
-  Loss accumulate(const data::GlobalBatch& batch, LoggedWindows& logged, bool reduce = true);
-  StepContext make_context(LoggedWindows& logged, bool all_ranks_step);
+  PassInfo pass_info() const;
   StepReport step_manually(const Requests& requests, StepReport report);
   void show_gradients(const data::GlobalBatch& batch, double scale, const StepReport& report);
+  void keep_logged(const LoggedWindows& mine, const StepTotals& totals);
   void finish_report(const data::GlobalBatch& batch, StepReport& report);
   Requests of_any_rank(Requests mine) const;
-  std::string find_culprit(const Loss& mine, const data::GlobalBatch& batch);
+  std::string find_culprit(const StepTotals& mine, const data::GlobalBatch& batch);
   bool own_gradient_is_finite(const data::GlobalBatch& batch);
   double clip_gradients(double norm, double count);
   optim::Evaluation evaluate_again(const data::GlobalBatch& batch);
@@ -111,6 +112,7 @@ class TrainingRun {
   const ComputePrecision compute_;
   OptimizerSet* const several_;  // the engine's optimizer, where the module steps several itself; else null
   Engine engine_;
+  MicroBatchRunner runner_;
   std::unique_ptr<optim::Schedule> schedule_;
   double base_lr_ = 0;   // of the optimizer
   double lr_scale_ = 1;  // by optimizer.scale_lr
@@ -122,7 +124,6 @@ class TrainingRun {
   std::function<void(const StepReport&)> on_gradients_;
   double gradient_scale_ = 1;      // of the sums in the hook
   LoggedWindows logged_;           // since it was last taken
-  double data_seconds_ = 0;        // spent on making batches
   bool logged_somewhere_ = false;  // there may be something to collect from other ranks
   bool logged_in_epoch_ = false;   // values of the epoch, on any rank
 };

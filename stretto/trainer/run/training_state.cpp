@@ -3,6 +3,14 @@
 // What a run logs, shows and saves.
 namespace stretto {
 
+// `totals`: of all ranks in the step that logged `mine` on this one.
+void TrainingRun::keep_logged(const LoggedWindows& mine, const StepTotals& totals) {
+  logged_.record.add(mine.record);
+  logged_.epoch.add(mine.epoch);
+  logged_somewhere_ |= totals.logged;
+  logged_in_epoch_ |= totals.logged_in_epoch;
+}
+
 void TrainingRun::collect_logged() {
   if (logged_somewhere_) logged_.record.collect(mesh_);
   logged_somewhere_ = false;

@@ -1,0 +1,157 @@
+#include "stretto/trainer/run/micro_batch_runner.h"
+
+#include <algorithm>
+
+#include "stretto/base/clock.h"
+#include "stretto/base/error.h"
+#include "stretto/parallel/engine.h"
+#include "stretto/parallel/fixed_order.h"
+#include "stretto/parallel/phase.h"
+#include "stretto/tensor/autocast.h"
+#include "stretto/trainer/api/manual_optimization.h"
+#include "stretto/trainer/records/logged_values.h"
+
+namespace stretto {
+namespace {
+
+StepTotals totals_of(double loss, double count, const LoggedWindows& logged) {
+  return {.loss = loss,
+          .count = count,
+          .logged = !logged.record.empty(),
+          .logged_in_epoch = !logged.epoch.empty()};
+}
+
+const char* name_of(EvaluationStep step) {
+  if (step == EvaluationStep::predict) return "predict_step";
+  return step == EvaluationStep::test ? "test_step" : "validation_step";
+}
+
+Tensor call(Module& module, EvaluationStep step, const Batch& batch, StepContext& context) {
+  if (step == EvaluationStep::predict) return module.predict_step(batch, context);
+  return step == EvaluationStep::test ? module.test_step(batch, context)
+                                      : module.validation_step(batch, context);
+}
+
+}  // namespace
+
+// One micro-batch on its way through the module.
+struct MicroBatchRunner::Pass {
+  std::span<const int64_t> samples;  // this rank's
+  int64_t number;                    // in the global batch
+  bool last;
+  bool skipped;  // the step is not called
+  Batch batch;   // of `samples`, or of the sample that stands in for them
+  StepContext context;
+
+  bool idle() const { return samples.empty(); }
+};
+
+MicroBatchRunner::MicroBatchRunner(Module& module, const data::Dataset& dataset, Group& group,
+                                   MicroBatchOptions options)
+    : module_(module), dataset_(dataset), group_(group), options_(std::move(options)) {}
+
+// Calls step(), and use() with what it returned; of a micro-batch that is skipped, use() with an empty
+// Output.
+template <class Output>
+void MicroBatchRunner::each(const data::GlobalBatch& batch, const PassInfo& info, bool idle_runs,
+                            LoggedWindows& logged, const std::function<Output(Pass&)>& step,
+                            const std::function<void(const Pass&, const Output&)>& use) {
+  const bool all_ranks_step = batch.reaches_all_ranks(mesh_.size(Axes::data));
+  const int64_t count = std::ssize(batch.micro_batches);
+  for (int64_t number = 0; number < count; ++number) {
+    const std::span<const int64_t> mine = batch.micro_batches[static_cast<size_t>(number)];
+    LoggedWindows ignored;
+    Pass pass = {.samples = mine,
+                 .number = number,
+                 .last = number + 1 == count,
+                 .skipped = mine.empty() && !idle_runs,
+                 .batch = {},
+                 .context = StepContext(mesh_, mine.empty() ? ignored : logged, all_ranks_step)};
+    if (pass.skipped) {
+      use(pass, {});
+      continue;
+    }
+    {
+      RECORD_USER_SCOPE(phase::data);
+      const TimedScope timed(data_seconds_);
+      const auto samples = pass.idle() ? std::span(batch.samples).first(1) : mine;
+      pass.batch = make_batch(module_, dataset_, samples).to(options_.device);
+    }
+    pass.context.forward = info.forward;
+    pass.context.step = info.step;
+    pass.context.epoch = info.epoch;
+    pass.context.validation_set = info.validation_set;
+    pass.context.batch_count = pass.batch.count;
+    const Output output = [&] {
+      RECORD_USER_SCOPE(phase::forward);
+      std::optional<Autocast> autocast;
+      if (options_.autocast) autocast.emplace(options_.device.type(), *options_.autocast);
+      return step(pass);
+    }();
+    use(pass, output);
+  }
+}
+
+StepTotals MicroBatchRunner::train(const data::GlobalBatch& batch, const PassInfo& info, Engine& engine,
+                                   LoggedWindows& logged, Reduce reduce) {
+  double count = 0;
+  const Tensor losses = at::zeros({std::max<int64_t>(1, std::ssize(batch.micro_batches))},
+                                  at::TensorOptions(at::kDouble).device(options_.device));
+  const auto step = [&](Pass& pass) { return module_.training_step(pass.batch, pass.context); };
+  const auto use = [&](const Pass& pass, const Loss& loss) {
+    if (!pass.skipped) require_loss(loss);
+    {
+      RECORD_USER_SCOPE(phase::backward);
+      const Tensor sum = pass.idle() && !pass.skipped ? loss.sum * 0 : loss.sum;
+      engine.backward(sum, reduce == Reduce::last && !pass.last ? Reduce::later : reduce);
+    }
+    if (pass.idle()) return;
+    losses[pass.number] = loss.sum.detach();
+    count += loss.count;
+  };
+  each<Loss>(batch, info, options_.collective_forward, logged, step, use);
+  return totals_of(sum_rows_in_fixed_order(losses).item<double>(), count, logged);
+}
+
+StepTotals MicroBatchRunner::by_hand(const data::GlobalBatch& batch, const PassInfo& info,
+                                     ManualOptimization& manual, LoggedWindows& logged) {
+  Loss mine;
+  const auto step = [&](Pass& pass) {
+    pass.context.set_manual(&manual);
+    manual.begin_batch(pass.idle());
+    return module_.training_step(pass.batch, pass.context);
+  };
+  const auto use = [&](const Pass& pass, const Loss& loss) {
+    if (!loss.sum.defined() || loss.sum.numel() != 1) {
+      throw ShapeError(
+          "training_step returned no loss to record; expected a sum, a single element, and its count");
+    }
+    manual.end_batch();
+    if (!pass.idle()) mine = loss;
+  };
+  each<Loss>(batch, info, /*idle_runs=*/true, logged, step, use);
+  return totals_of(mine.sum.defined() ? mine.sum.item<double>() : 0, mine.count, logged);
+}
+
+void MicroBatchRunner::evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,
+                                EvaluatedMetrics& objects, LoggedWindows& logged, const UseRows& use_rows) {
+  // Around all micro-batches, so that autocast casts each parameter once.
+  std::optional<Autocast> autocast;
+  if (options_.autocast) autocast.emplace(options_.device.type(), *options_.autocast);
+  const auto run = [&](Pass& pass) {
+    objects.count(!pass.idle());
+    return call(module_, step, pass.batch, pass.context);
+  };
+  const auto use = [&](const Pass& pass, const Tensor& rows) {
+    objects.count(true);
+    if (pass.idle() || !rows.defined()) return use_rows(pass.samples, {});
+    if (rows.dim() != 2 || rows.size(0) != pass.batch.count || rows.scalar_type() != at::kDouble) {
+      throw ShapeError("{} returned {}; expected [{}, K] Double, one row per sample", name_of(step),
+                       describe(rows), pass.batch.count);
+    }
+    use_rows(pass.samples, rows.contiguous());
+  };
+  each<Tensor>(batch, info, options_.collective_forward, logged, run, use);
+}
+
+}  // namespace stretto

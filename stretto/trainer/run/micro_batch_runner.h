@@ -1,0 +1,87 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "stretto/comm/mesh.h"
+#include "stretto/data/global_batches.h"
+#include "stretto/parallel/backward.h"
+#include "stretto/trainer/api/module.h"
+#include "stretto/trainer/run/step_totals.h"
+
+namespace stretto {
+
+class Engine;
+class EvaluatedMetrics;
+struct LoggedWindows;
+
+// Which function of the Module is called.
+enum class EvaluationStep { validation, test, predict };
+
+struct MicroBatchOptions {
+  at::Device device;
+  std::optional<at::ScalarType> autocast = {};  // as ComputePrecision's
+  bool collective_forward =
+      false;  // every rank must run forward equally often (EngineFacts::passes_are_collective)
+};
+
+// What a step finds in its StepContext besides its batch.
+struct PassInfo {
+  nn::Context forward = {};
+  int64_t step = 0;  // optimizer steps done
+  int64_t epoch = 0;
+  std::string validation_set = {};
+};
+
+// Runs this rank's micro-batches of a global batch through a module, one after the other: makes the batch,
+// moves it to the device, and calls the module's step under autocast. A rank without a sample in a
+// micro-batch skips it; where forward is collective or the module steps its optimizers itself, it runs the
+// step on the global batch's first sample instead, and the result, what is logged and metric objects count
+// nothing.
+class MicroBatchRunner {
+ public:
+  // The references must outlive the runner.
+  MicroBatchRunner(Module& module, const data::Dataset& dataset, const Mesh& mesh, MicroBatchOptions options);
+
+  // Forward and backward of each micro-batch. `reduce`: last, by which the gradients are summed over the
+  // ranks while the last backward runs, until Engine::finish(); or never. Values that steps log are added to
+  // `logged`. Returns this rank's totals, without requests. Throws Error or ShapeError for a loss that is
+  // none. Collective unless `reduce` is never.
+  StepTotals train(const data::GlobalBatch& batch, const PassInfo& info, Engine& engine,
+                   LoggedWindows& logged, Reduce reduce = Reduce::last);
+
+  // The training_step of a module that calls backward and steps its optimizers itself. Returns this rank's
+  // totals, without requests. REQUIRES: one micro-batch. Throws Error or ShapeError as ManualOptimization.
+  // Collective.
+  StepTotals by_hand(const data::GlobalBatch& batch, const PassInfo& info, ManualOptimization& manual,
+                     LoggedWindows& logged);
+
+  // Called after each micro-batch: `rows` [samples, K] float64 as the step returned them; undefined if it
+  // returned none.
+  using UseRows = std::function<void(std::span<const int64_t> samples, const Tensor& rows)>;
+
+  // Forward of each micro-batch. `objects`: the module's. Throws ShapeError for other rows. REQUIRES: no
+  // gradients are enabled.
+  void evaluate(const data::GlobalBatch& batch, const PassInfo& info, EvaluationStep step,
+                EvaluatedMetrics& objects, LoggedWindows& logged, const UseRows& use_rows);
+
+  // Seconds that were spent on making batches so far.
+  double data_seconds() const { return data_seconds_; }
+
+ private:
+  struct Pass;
+  template <class Output>
+  void each(const data::GlobalBatch& batch, const PassInfo& info, bool idle_runs, LoggedWindows& logged,
+            const std::function<Output(Pass&)>& step,
+            const std::function<void(const Pass&, const Output&)>& use);
+
+  Module& module_;
+  const data::Dataset& dataset_;
+  const Mesh& mesh_;
+  const MicroBatchOptions options_;
+  double data_seconds_ = 0;
+};
+
+}  // namespace stretto
