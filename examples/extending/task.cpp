@@ -19,10 +19,11 @@ class Lines : public stretto::data::Dataset {
     for (std::string line; std::getline(text, line);)
       if (line.size() > 1) lines_.push_back(line);
     if (lines_.empty()) throw stretto::DataError("{}: no line has two characters", file.string());
-    for (const std::string& line : lines_) lengths_.push_back(static_cast<int32_t>(line.size()) - 1);
   }
   int64_t size() const override { return std::ssize(lines_); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t sample) const override {
+    return static_cast<int32_t>(lines_[static_cast<size_t>(sample)].size()) - 1;
+  }
 
   Batch pack(std::span<const int64_t> samples) const override {
     std::vector<int64_t> now, next;
@@ -42,7 +43,6 @@ class Lines : public stretto::data::Dataset {
 
  private:
   std::vector<std::string> lines_;
-  std::vector<int32_t> lengths_;
 };
 
 class Bigrams : public stretto::Module {

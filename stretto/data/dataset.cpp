@@ -2,6 +2,7 @@
 
 #include "stretto/base/progress_bar.h"
 #include "stretto/base/stream_hash.h"
+#include "stretto/data/sample_lengths.h"
 
 namespace stretto::data {
 namespace {
@@ -26,6 +27,10 @@ std::string fingerprint_of_tensors(const Dataset& dataset) {
 }
 
 }  // namespace
+
+SampleLengths lengths_of(const Dataset& dataset) {
+  return {dataset.size(), [&dataset](int64_t sample) { return dataset.length_of(sample); }};
+}
 
 std::string Dataset::fingerprint() const {
   return fingerprint_of_tensors_.get([this] { return fingerprint_of_tensors(*this); });

@@ -12,6 +12,8 @@
 
 namespace stretto::data {
 
+struct SampleLengths;  // sample_lengths.h
+
 // One sample by itself: tensors by name, without a batch dimension.
 using Sample = std::map<std::string, Tensor>;
 
@@ -24,7 +26,9 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual std::span<const int32_t> lengths() const = 0;  // tokens of each sample: what ranks are balanced by
+  // Tokens of the sample at `index`, or whatever measures its cost, >= 0: what ranks are balanced by.
+  // Thread-safe.
+  virtual int32_t length_of(int64_t index) const = 0;
 
   // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on data of the
   // same fingerprint. By default a hash of all tensors, for which every sample is packed once per process; a dataset
@@ -43,6 +47,9 @@ class Dataset {
  private:
   mutable Lazy<std::string> fingerprint_of_tensors_;
 };
+
+// The lengths of all samples. `dataset` must outlive the result.
+SampleLengths lengths_of(const Dataset& dataset);
 
 // The beginning of a fingerprint that is a hash of all tensors.
 inline constexpr std::string_view hash_of_tensors = "tensors-";

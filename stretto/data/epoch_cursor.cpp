@@ -56,9 +56,7 @@ double EpochCursor::epochs_done() const {
          static_cast<double>(samples_taken_) / static_cast<double>(batches_.dataset().size());
 }
 
-int64_t EpochCursor::batches_now() const {
-  return rest_ ? std::ssize(rest_->begins) - 1 : batches_.batches(epoch_);
-}
+int64_t EpochCursor::batches_now() const { return rest_ ? rest_->batches : batches_.batches(epoch_); }
 
 int64_t EpochCursor::steps_left(double epochs) const {
   const auto whole = static_cast<int64_t>(epochs);
@@ -82,8 +80,14 @@ int64_t EpochCursor::steps_left(double epochs) const {
 
 std::vector<int64_t> EpochCursor::next_samples() const {
   if (!rest_) return batches_.sampler().batch(epoch_, batch_);
-  const auto batch = static_cast<size_t>(batch_);
-  return {rest_->samples.begin() + rest_->begins[batch], rest_->samples.begin() + rest_->begins[batch + 1]};
+  std::vector<int64_t> samples;
+  BatchCutter cutter(batches_.order());
+  rest_->sampler->each_from(epoch_, samples_taken_, [&](int64_t sample) {
+    if (cutter.cuts_before(batches_.dataset().length_of(sample))) return false;
+    samples.push_back(sample);
+    return true;
+  });
+  return samples;
 }
 
 GlobalBatch EpochCursor::batch() const { return batches_.split(next_samples()); }
@@ -114,20 +118,24 @@ void EpochCursor::require_same_data(const nlohmann::json& saved, const std::stri
       other);
 }
 
-// Everything of the epoch's order that comes after the samples taken, cut from its start: batches of this run that were
-// cut from an earlier part of the rest begin at the same samples.
+// The batches of the rest begin at the sample that is next: a run that is resumed from one of them cuts the
+// same ones after it.
 EpochCursor::Rest EpochCursor::rest_of_epoch(const nlohmann::json& order, int64_t epoch,
                                              int64_t samples_taken) const {
-  const auto lengths = batches_.dataset().lengths();
-  const Sampler before(lengths, from_json(order));
-  Rest rest{.order = order, .samples = {}, .begins = {}};
-  const auto start = before.find(epoch, samples_taken);
-  for (int64_t batch = start.batch; batch < before.batches(epoch); ++batch) {
-    const auto samples = before.batch(epoch, batch);
-    rest.samples.insert(rest.samples.end(), samples.begin(), samples.end());
+  const Dataset& dataset = batches_.dataset();
+  Rest rest = {.order = order,
+               .sampler = std::make_unique<Sampler>(lengths_of(dataset), from_json(order)),
+               .batches = 1};
+  const SamplerOptions& here = batches_.order();
+  if (here.max_tokens == 0) {
+    rest.batches = (dataset.size() - samples_taken + here.global_batch_size - 1) / here.global_batch_size;
+    return rest;
   }
-  rest.samples.erase(rest.samples.begin(), rest.samples.begin() + (samples_taken - start.samples_before));
-  rest.begins = cut_batches(rest.samples, lengths, batches_.order());
+  BatchCutter cutter(here);
+  rest.sampler->each_from(epoch, samples_taken, [&](int64_t sample) {
+    rest.batches += cutter.cuts_before(dataset.length_of(sample)) ? 1 : 0;
+    return true;
+  });
   return rest;
 }
 

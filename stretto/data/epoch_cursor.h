@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -38,11 +39,12 @@ class EpochCursor {
   void resume(const State& state, const std::string& name = "the data set");
 
  private:
-  // The samples left of an epoch that other options began, as this run's batches.
+  // What is left of an epoch that other options began, as this run's batches: the samples of the order that
+  // was begun, cut from where the run was resumed, so that nothing is kept per sample.
   struct Rest {
-    nlohmann::json order;  // the order these samples come from
-    std::vector<int64_t> samples;
-    std::vector<int64_t> begins;  // of each batch, and the end
+    nlohmann::json order;              // the order that was begun
+    std::unique_ptr<Sampler> sampler;  // of that order
+    int64_t batches = 0;               // of this run
   };
 
   void require_same_data(const nlohmann::json& saved, const std::string& name) const;

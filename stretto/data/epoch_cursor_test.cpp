@@ -22,7 +22,7 @@ class Lengths : public Dataset {
     for (int32_t& length : lengths_) length = 1 + static_cast<int32_t>(random() % 20);
   }
   int64_t size() const override { return std::ssize(lengths_); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t sample) const override { return lengths_[static_cast<size_t>(sample)]; }
   std::string fingerprint() const override { return contents_; }
   bool pads() const override { return pads_; }
   Batch pack(std::span<const int64_t>) const override { return {}; }

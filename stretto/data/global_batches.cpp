@@ -1,7 +1,5 @@
 #include "stretto/data/global_batches.h"
 
-#include <numeric>
-
 namespace stretto::data {
 namespace {
 
@@ -27,12 +25,12 @@ GlobalBatches::GlobalBatches(const Dataset& dataset, const BatchOptions& options
     : dataset_(dataset),
       options_(options),
       order_(order_of(dataset, options)),
-      sampler_(dataset.lengths(), order_) {}
+      sampler_(lengths_of(dataset), order_) {}
 
 // The micro-batches of this rank, among those that one rank would have.
 MicroBatches GlobalBatches::same_part(const std::vector<int64_t>& samples) const {
   const int64_t mine = options_.grad_accumulation_steps;
-  const MicroBatches all = split_batch(samples, dataset_.lengths(), /*world_size=*/1, /*rank=*/0,
+  const MicroBatches all = split_batch(samples, lengths_of(dataset_), /*world_size=*/1, /*rank=*/0,
                                        mine * options_.world_size, dataset_.pads());
   const auto first = all.begin() + options_.rank * mine;
   return {first, first + mine};
@@ -47,19 +45,10 @@ GlobalBatch GlobalBatches::split(std::vector<int64_t> samples) const {
         options_.batch_size > 0
             ? count_micro_batches(std::ssize(samples), options_.world_size, options_.batch_size)
             : options_.grad_accumulation_steps;
-    batch.micro_batches = split_batch(samples, dataset_.lengths(), options_.world_size, options_.rank,
+    batch.micro_batches = split_batch(samples, lengths_of(dataset_), options_.world_size, options_.rank,
                                       micro_batches, dataset_.pads());
   }
   batch.samples = std::move(samples);
-  return batch;
-}
-
-GlobalBatch evaluation_batch(const Dataset& dataset, int world_size, int rank, int64_t batch_size) {
-  GlobalBatch batch;
-  batch.samples.resize(static_cast<size_t>(dataset.size()));
-  std::iota(batch.samples.begin(), batch.samples.end(), int64_t{0});
-  batch.micro_batches = split_batch(batch.samples, dataset.lengths(), world_size, rank,
-                                    count_micro_batches(std::ssize(batch.samples), world_size, batch_size));
   return batch;
 }
 

@@ -61,8 +61,4 @@ class GlobalBatches {
   Sampler sampler_;
 };
 
-// The whole dataset as one batch: each sample once over all ranks, in micro-batches of at most batch_size samples per
-// rank. Throws ConfigError where batch_size < 1.
-GlobalBatch evaluation_batch(const Dataset& dataset, int world_size, int rank, int64_t batch_size);
-
 }  // namespace stretto::data

@@ -5,13 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stretto/base/error.h"
 #include "stretto/data/packing.h"
 
 namespace stretto::data {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAreArray;
 
@@ -19,7 +17,7 @@ class Fixed : public Dataset {
  public:
   explicit Fixed(std::vector<int32_t> lengths) : lengths_(std::move(lengths)) {}
   int64_t size() const override { return std::ssize(lengths_); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t sample) const override { return lengths_[static_cast<size_t>(sample)]; }
   Batch pack(std::span<const int64_t>) const override { return {}; }
 
  private:
@@ -103,21 +101,6 @@ TEST(GlobalBatches, SameMicroBatchesForAnyNumberOfRanks) {
     for (const auto& part : micro_batches(4)) found.insert(found.end(), part.begin(), part.end());
     EXPECT_THAT(found, UnorderedElementsAreArray(global));
   }
-}
-
-TEST(GlobalBatches, EvaluationUsesEachSampleOnce) {
-  for (const size_t size : {0u, 1u, 6u, 100u, 257u}) {
-    const Fixed dataset(some_lengths(size));
-    for (int world_size = 1; world_size <= 7; ++world_size) {
-      const auto batch_of = [&](int rank) { return evaluation_batch(dataset, world_size, rank, 8); };
-      ASSERT_THAT(of_all_ranks(world_size, batch_of), UnorderedElementsAreArray(batch_of(0).samples));
-      ASSERT_EQ(batch_of(0).samples.size(), size);
-      for (const auto& micro_batch : batch_of(0).micro_batches) ASSERT_LE(micro_batch.size(), 8u);
-    }
-  }
-  const Fixed dataset(some_lengths(3));
-  EXPECT_THAT([&] { evaluation_batch(dataset, 1, 0, 0); },
-              ::testing::ThrowsMessage<ConfigError>(HasSubstr("1 rank with 0 samples each")));
 }
 
 TEST(Packing, SequencesFollowEachOther) {

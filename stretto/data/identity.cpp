@@ -1,8 +1,11 @@
 #include "stretto/data/identity.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
-#include "stretto/base/hash.h"
+#include "stretto/base/stream_hash.h"
+#include "stretto/data/sample_lengths.h"
 
 namespace stretto::data {
 namespace {
@@ -15,12 +18,27 @@ bool has_other_contents(const nlohmann::json& saved, const std::string& here) {
   return before != here;
 }
 
+// hash64() of all lengths as int32, read in parts.
+uint64_t hash_of(const SampleLengths& lengths) {
+  StreamHash hash;
+  std::array<int32_t, 4096> part;
+  size_t filled = 0;
+  const auto add = [&] { hash.add({reinterpret_cast<const char*>(part.data()), filled * sizeof part[0]}); };
+  for (int64_t sample = 0; sample < lengths.size; ++sample) {
+    part[filled++] = lengths.of(sample);
+    if (filled < part.size()) continue;
+    add();
+    filled = 0;
+  }
+  add();
+  return hash.value();
+}
+
 }  // namespace
 
 nlohmann::json identify(const Dataset& dataset) {
-  const auto lengths = dataset.lengths();
   return {{"samples", dataset.size()},
-          {"lengths_hash", hash64({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()})},
+          {"lengths_hash", hash_of(lengths_of(dataset))},
           {"fingerprint", dataset.fingerprint()}};
 }
 

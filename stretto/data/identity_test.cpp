@@ -59,8 +59,11 @@ TEST(Identity, OfACopyIsComputedAgain) {
 TEST(Identity, OlderCheckpointsSayLess) {
   const Labelled dataset({0, 1, 0}), longer({0, 1, 0, 1});
   nlohmann::json saved = identify(dataset);
-  const auto lengths = dataset.lengths();
-  saved["fingerprint"] = hash128_hex({reinterpret_cast<const char*>(lengths.data()), lengths.size_bytes()});
+  const std::vector<int32_t> lengths = {1, 1, 1};
+  EXPECT_EQ(saved["lengths_hash"],
+            hash64({reinterpret_cast<const char*>(lengths.data()), lengths.size() * sizeof(int32_t)}));
+  saved["fingerprint"] =
+      hash128_hex({reinterpret_cast<const char*>(lengths.data()), lengths.size() * sizeof(int32_t)});
   EXPECT_EQ(difference("data.train", saved, dataset), "");
   EXPECT_EQ(difference("data.train", saved, Labelled({1, 1, 1})), "");
   EXPECT_THAT(difference("data.train", saved, longer), HasSubstr("holds 4 samples here and 3"));

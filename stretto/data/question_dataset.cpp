@@ -125,12 +125,10 @@ QuestionDataset::QuestionDataset(const corpus::QuestionSet& set, const text::Tok
            std::ranges::all_of(types, [](int32_t type) { return type >= 0 && type < 256; });
   };
   for (int64_t sample = 0; sample < size(); ++sample) {
-    if (!fits(sample)) {
-      throw DataError(
-          "{}: the cached tokens of {} are not those of its questions; delete the folder, the next run writes it again",
-          options.cache.string(), set.name);
-    }
-    lengths_.push_back(static_cast<int32_t>(features_.row(sample, 0).size()));
+    if (fits(sample)) continue;
+    throw DataError(
+        "{}: the cached tokens of {} are not those of its questions; delete the folder, the next run writes it again",
+        options.cache.string(), set.name);
   }
   std::vector<uint64_t> parts = {features_.checksum(), hash64(tokenizer.fingerprint())};
   if (options.is_scored) {

@@ -41,7 +41,9 @@ class QuestionDataset : public Dataset {
                   const QuestionDatasetOptions& options);
 
   int64_t size() const override { return features_.size(); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t sample) const override {
+    return static_cast<int32_t>(features_.row(sample, 0).size());
+  }
   std::string fingerprint() const override { return fingerprint_; }
 
   // A packed batch (see Batch) with starts [B] and ends [B]: the tokens of the first answer within the sample; those of
@@ -62,7 +64,6 @@ class QuestionDataset : public Dataset {
   static constexpr int64_t place_row = 4;  // {question, start, end, first and last + 1 token of the context}
 
   FeatureFile features_;  // rows: ids, types, begins, ends, place
-  std::vector<int32_t> lengths_;
   int64_t pad_to_multiple_of_;
   std::string fingerprint_;
 };

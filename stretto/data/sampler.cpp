@@ -25,27 +25,21 @@ int64_t product_at_most(int64_t a, int64_t b, int64_t most) { return a > most / 
 
 }  // namespace
 
-std::vector<int64_t> cut_batches(std::span<const int64_t> samples, std::span<const int32_t> lengths,
-                                 const SamplerOptions& options) {
-  std::vector<int64_t> begins = {0};
-  int64_t tokens = 0;
-  for (int64_t i = 0; i < std::ssize(samples); ++i) {
-    const int64_t length = lengths[static_cast<size_t>(samples[static_cast<size_t>(i)])];
-    const int64_t count = i - begins.back();
-    const bool full =
-        options.max_tokens > 0 ? tokens > options.max_tokens - length : count == options.global_batch_size;
-    if (full && count > 0) {
-      begins.push_back(i);
-      tokens = 0;
-    }
-    tokens += length;
-  }
-  if (!samples.empty()) begins.push_back(std::ssize(samples));
-  return begins;
+BatchCutter::BatchCutter(const SamplerOptions& options)
+    : most_samples_(options.max_tokens > 0 ? INT64_MAX : options.global_batch_size),
+      most_tokens_(options.max_tokens > 0 ? options.max_tokens : INT64_MAX) {}
+
+bool BatchCutter::cuts_before(int64_t length) {
+  const bool full = samples_ == most_samples_ || tokens_ > most_tokens_ - length;
+  const bool cuts = full && samples_ > 0;
+  if (cuts) samples_ = tokens_ = 0;
+  ++samples_;
+  tokens_ += length;
+  return cuts;
 }
 
-Sampler::Sampler(std::span<const int32_t> lengths, const SamplerOptions& options)
-    : lengths_(lengths), options_(options) {
+Sampler::Sampler(SampleLengths lengths, const SamplerOptions& options)
+    : lengths_(std::move(lengths)), options_(options) {
   if (options_.max_tokens < 0)
     throw ConfigError("a batch of at most {} tokens is not possible", options_.max_tokens);
   if (options_.max_tokens == 0 && options_.global_batch_size < 1) {
@@ -57,8 +51,7 @@ Sampler::Sampler(std::span<const int32_t> lengths, const SamplerOptions& options
   int64_t batch_size = options_.global_batch_size;
   if (options_.max_tokens > 0) {
     check_budget();
-    const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
-    const int64_t mean_length = std::max<int64_t>(1, tokens / std::max<int64_t>(1, size()));
+    const int64_t mean_length = std::max<int64_t>(1, lengths_.total() / std::max<int64_t>(1, size()));
     batch_size = std::max<int64_t>(1, options_.max_tokens / mean_length);
   }
   window_size_ = product_at_most(batch_size, options_.window, std::max(batch_size, size()));
@@ -81,7 +74,7 @@ std::vector<int64_t> Sampler::window_samples(int64_t epoch, int64_t number) cons
   std::vector<int64_t> samples(static_cast<size_t>(end - begin));
   std::iota(samples.begin(), samples.end(), begin);
   if (!options_.shuffle) return samples;
-  const Permutation order(lengths_.size(), order_key(options_.seed, epoch));
+  const Permutation order(static_cast<uint64_t>(size()), order_key(options_.seed, epoch));
   for (int64_t& sample : samples) sample = static_cast<int64_t>(order(static_cast<uint64_t>(sample)));
   if (options_.group_by_length) {
     std::stable_sort(samples.begin(), samples.end(),
@@ -91,10 +84,12 @@ std::vector<int64_t> Sampler::window_samples(int64_t epoch, int64_t number) cons
 }
 
 Sampler::Batches Sampler::cut(const std::vector<int64_t>& samples) const {
-  const auto begins = cut_batches(samples, lengths_, options_);
+  BatchCutter cutter(options_);
   Batches batches;
-  for (size_t i = 0; i + 1 < begins.size(); ++i)
-    batches.emplace_back(samples.begin() + begins[i], samples.begin() + begins[i + 1]);
+  for (const int64_t sample : samples) {
+    if (cutter.cuts_before(length(sample)) || batches.empty()) batches.emplace_back();
+    batches.back().push_back(sample);
+  }
   return batches;
 }
 
@@ -168,6 +163,18 @@ Sampler::Found Sampler::find(int64_t epoch, int64_t sample) const {
     ++found.batch;
   }
   return found;
+}
+
+void Sampler::each_from(int64_t epoch, int64_t sample, const std::function<bool(int64_t)>& take) const {
+  const Found start = find(epoch, sample);
+  const int64_t end = batches(epoch);
+  int64_t before = sample - start.samples_before;  // samples of the first batch to pass over
+  for (int64_t index = start.batch; index < end; ++index, before = 0) {
+    const std::vector<int64_t> samples = batch(epoch, index);
+    for (auto next = samples.begin() + before; next != samples.end(); ++next) {
+      if (!take(*next)) return;
+    }
+  }
 }
 
 }  // namespace stretto::data

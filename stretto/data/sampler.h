@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
-#include <span>
 #include <vector>
+
+#include "stretto/data/sample_lengths.h"
 
 namespace stretto::data {
 
@@ -16,10 +18,19 @@ struct SamplerOptions {
   int64_t window = 50;            // batches that are cut from samples sorted by length
 };
 
-// Cuts a sequence of samples into batches, in order: where each begins, and at the end the number of samples. A batch
-// takes samples until the next would exceed options.global_batch_size or max_tokens.
-std::vector<int64_t> cut_batches(std::span<const int64_t> samples, std::span<const int32_t> lengths,
-                                 const SamplerOptions& options);
+// Cuts a sequence of samples into batches: a batch takes samples until the next would exceed
+// options.global_batch_size or max_tokens.
+class BatchCutter {
+ public:
+  explicit BatchCutter(const SamplerOptions& options);
+
+  // Whether the next sample, of `length` tokens, begins another batch. The first begins none.
+  bool cuts_before(int64_t length);
+
+ private:
+  int64_t most_samples_, most_tokens_;
+  int64_t samples_ = 0, tokens_ = 0;  // of the batch so far
+};
 
 // Which samples make up each global batch: a function of (seed, epoch, index, global size or token budget)
 // and of the lengths, never of ranks or of what was asked before.
@@ -33,9 +44,8 @@ std::vector<int64_t> cut_batches(std::span<const int64_t> samples, std::span<con
 // Thread-safe.
 class Sampler {
  public:
-  // lengths: tokens of each sample of the dataset, >= 0; must outlive the sampler. Throws ConfigError for
-  // options out of range, DataError for a sample longer than max_tokens.
-  Sampler(std::span<const int32_t> lengths, const SamplerOptions& options);
+  // Throws ConfigError for options out of range, DataError for a sample longer than max_tokens.
+  Sampler(SampleLengths lengths, const SamplerOptions& options);
 
   // Batches of an epoch. O(1); under a token budget O(samples) once per epoch.
   int64_t batches(int64_t epoch) const;
@@ -52,6 +62,10 @@ class Sampler {
   };
   Found find(int64_t epoch, int64_t sample) const;
 
+  // Calls take(dataset index) for the epoch's samples from number `sample` on, in the order of the batches,
+  // until it returns false. REQUIRES and costs as find(), and a batch() per batch.
+  void each_from(int64_t epoch, int64_t sample, const std::function<bool(int64_t)>& take) const;
+
  private:
   using Batches = std::vector<std::vector<int64_t>>;
   struct Window {
@@ -65,8 +79,8 @@ class Sampler {
     std::vector<int64_t> first_batch;
   };
 
-  int64_t size() const { return static_cast<int64_t>(lengths_.size()); }
-  int64_t length(int64_t sample) const { return lengths_[static_cast<size_t>(sample)]; }
+  int64_t size() const { return lengths_.size; }
+  int64_t length(int64_t sample) const { return lengths_.of(sample); }
   void check_budget();
   std::vector<int64_t> window_samples(int64_t epoch, int64_t number) const;
   Batches cut(const std::vector<int64_t>& samples) const;
@@ -74,7 +88,7 @@ class Sampler {
   const Batches& window_batches(int64_t epoch, int64_t number) const;
   const std::vector<int64_t>& first_batches(int64_t epoch) const;
 
-  std::span<const int32_t> lengths_;
+  SampleLengths lengths_;
   SamplerOptions options_;
   int64_t window_size_ = 0;  // samples
   int64_t windows_ = 0;      // of an epoch

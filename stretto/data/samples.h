@@ -19,21 +19,25 @@ Batch pad_and_stack(std::span<const Sample> samples, const PadValues& pad_values
 class SampleDataset : public Dataset {
  public:
   // `lengths` in tokens, or whatever measures a sample's cost.
-  explicit SampleDataset(std::vector<int32_t> lengths) : lengths_(std::move(lengths)) {}
-  // Samples alike in cost.
-  explicit SampleDataset(int64_t size) : lengths_(static_cast<size_t>(size), 1) {}
+  explicit SampleDataset(std::vector<int32_t> lengths)
+      : size_(std::ssize(lengths)), lengths_(std::move(lengths)) {}
+  // Samples alike in cost, unless length_of is overridden.
+  explicit SampleDataset(int64_t size) : size_(size) {}
 
   // The sample at `index` in [0, size()), on CPU. Thread-safe, and the same whenever it is asked for.
   virtual Sample sample(int64_t index) const = 0;
 
-  int64_t size() const final { return std::ssize(lengths_); }
-  std::span<const int32_t> lengths() const final { return lengths_; }
+  int64_t size() const final { return size_; }
+  int32_t length_of(int64_t index) const override {
+    return lengths_.empty() ? 1 : lengths_.at(static_cast<size_t>(index));
+  }
   bool pads() const final { return true; }
   Batch pack(std::span<const int64_t> samples) const final;
   Batch pack_with(std::span<const int64_t> samples, const Collate& collate) const final;
 
  private:
-  std::vector<int32_t> lengths_;
+  int64_t size_;
+  std::vector<int32_t> lengths_;  // empty: 1 each
 };
 
 }  // namespace stretto::data

@@ -9,36 +9,6 @@
 namespace stretto::data {
 namespace {
 
-// Deals samples, longest first, in rounds of one per rank; in a round the longest goes to the rank that has the
-// fewest tokens. The tokens of two ranks never differ by more than the longest sample of one round.
-class Dealer {
- public:
-  explicit Dealer(int world_size) : tokens_(static_cast<size_t>(world_size)), order_(tokens_.size()) {}
-
-  // The part of `rank` in one micro-batch. `samples` are in descending order of length.
-  std::vector<int64_t> deal(std::span<const int64_t> samples, std::span<const int32_t> lengths, size_t rank) {
-    std::vector<int64_t> part;
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const size_t turn = i % order_.size();
-      if (turn == 0) start_round();
-      const size_t receiver = order_[turn];
-      tokens_[receiver] += lengths[static_cast<size_t>(samples[i])];
-      if (receiver == rank) part.push_back(samples[i]);
-    }
-    return part;
-  }
-
- private:
-  void start_round() {
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](size_t a, size_t b) { return tokens_[a] < tokens_[b]; });
-  }
-
-  std::vector<int64_t> tokens_;  // dealt to each rank so far
-  std::vector<size_t> order_;    // ranks in the order in which they receive in this round
-};
-
 // Samples in descending order of length, reordered so that the parts have about the same number of tokens when divided
 // into `parts`: the parts take one each, in turns that go back and forth. Each part stays in descending order.
 std::vector<int64_t> deal_to_parts(const std::vector<int64_t>& samples, size_t parts) {
@@ -55,11 +25,6 @@ std::vector<int64_t> deal_to_parts(const std::vector<int64_t>& samples, size_t p
   return reordered;
 }
 
-void check_rank(int world_size, int rank) {
-  if (rank < 0 || rank >= world_size)
-    throw ConfigError("rank {} of {} ranks is not possible", rank, world_size);
-}
-
 }  // namespace
 
 int64_t count_micro_batches(int64_t samples, int world_size, int64_t batch_size) {
@@ -71,27 +36,51 @@ int64_t count_micro_batches(int64_t samples, int world_size, int64_t batch_size)
   return samples_per_rank / batch_size + (samples_per_rank % batch_size != 0);
 }
 
-MicroBatches split_batch(std::span<const int64_t> batch, std::span<const int32_t> lengths, int world_size,
+int64_t begin_of_part(int64_t size, int64_t parts, int64_t part) {
+  const int64_t larger = size % parts, smaller = parts - larger;
+  return part * (size / parts) + std::max<int64_t>(0, part - smaller);
+}
+
+Dealer::Dealer(int world_size, int rank)
+    : rank_(static_cast<size_t>(rank)),
+      tokens_(static_cast<size_t>(std::max(world_size, 0))),
+      order_(tokens_.size()) {
+  if (rank < 0 || rank >= world_size)
+    throw ConfigError("rank {} of {} ranks is not possible", rank, world_size);
+}
+
+std::vector<int64_t> Dealer::deal(std::span<const int64_t> samples, const SampleLengths& lengths) {
+  std::vector<int64_t> part;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const size_t turn = i % order_.size();
+    if (turn == 0) start_round();
+    const size_t receiver = order_[turn];
+    tokens_[receiver] += lengths.of(samples[i]);
+    if (receiver == rank_) part.push_back(samples[i]);
+  }
+  return part;
+}
+
+void Dealer::start_round() {
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return tokens_[a] < tokens_[b]; });
+}
+
+MicroBatches split_batch(std::span<const int64_t> batch, const SampleLengths& lengths, int world_size,
                          int rank, int64_t micro_batches, bool alike_in_length) {
-  check_rank(world_size, rank);
+  Dealer dealer(world_size, rank);
   if (micro_batches < (batch.empty() ? 0 : 1)) {
     throw ConfigError("{} samples cannot be cut into {} micro-batches", batch.size(), micro_batches);
   }
-  const auto length = [&](int64_t sample) { return lengths[static_cast<size_t>(sample)]; };
   std::vector<int64_t> samples(batch.begin(), batch.end());
   std::stable_sort(samples.begin(), samples.end(),
-                   [&](int64_t a, int64_t b) { return length(a) > length(b); });
-
-  const auto count = static_cast<size_t>(micro_batches);
-  if (!alike_in_length) samples = deal_to_parts(samples, count);
+                   [&](int64_t a, int64_t b) { return lengths.of(a) > lengths.of(b); });
+  if (!alike_in_length) samples = deal_to_parts(samples, static_cast<size_t>(micro_batches));
   MicroBatches parts;
-  Dealer dealer(world_size);
-  size_t begin = 0;
-  for (size_t part = 0; part < count; ++part) {
-    // The first micro-batches may hold the longest samples, so they are the ones without the extra sample.
-    const size_t size = samples.size() / count + (part >= count - samples.size() % count);
-    parts.push_back(dealer.deal(std::span(samples).subspan(begin, size), lengths, static_cast<size_t>(rank)));
-    begin += size;
+  for (int64_t part = 0; part < micro_batches; ++part) {
+    const int64_t begin = begin_of_part(std::ssize(samples), micro_batches, part),
+                  end = begin_of_part(std::ssize(samples), micro_batches, part + 1);
+    parts.push_back(dealer.deal(std::span(samples.begin() + begin, samples.begin() + end), lengths));
   }
   return parts;
 }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "stretto/data/sample_lengths_fixture.h"
 
 namespace stretto::data {
 namespace {
@@ -66,7 +67,7 @@ TEST(Split, MicroBatchesAreAlikeInTokensWhereNothingIsPadded) {
       for (const int64_t steps : {1, 4, 7}) {
         std::vector<MicroBatches> parts;
         for (int rank = 0; rank < ranks; ++rank)
-          parts.push_back(split_batch(batch, lengths, ranks, rank, steps, false));
+          parts.push_back(split_batch(batch, lengths_of(lengths), ranks, rank, steps, false));
         check_parts(parts, batch, lengths);
         std::vector<int64_t> tokens(static_cast<size_t>(steps));
         for (const MicroBatches& part : parts) {
@@ -89,7 +90,7 @@ TEST(Split, PartsMakeUpTheBatch) {
       for (const int64_t steps : {1, 2, 3, 8}) {
         std::vector<MicroBatches> parts;
         for (int rank = 0; rank < ranks; ++rank)
-          parts.push_back(split_batch(batch, lengths, ranks, rank, steps));
+          parts.push_back(split_batch(batch, lengths_of(lengths), ranks, rank, steps));
         check_parts(parts, batch, lengths);
         ASSERT_EQ(std::ssize(parts[0]), steps);
       }
@@ -104,7 +105,7 @@ TEST(Split, BatchSizeBoundsEveryPart) {
       for (const int64_t batch_size : {1, 4, 11}) {
         const int64_t steps = count_micro_batches(static_cast<int64_t>(size), ranks, batch_size);
         for (int rank = 0; rank < ranks; ++rank) {
-          for (const auto& part : split_batch(first_samples(size), lengths, ranks, rank, steps)) {
+          for (const auto& part : split_batch(first_samples(size), lengths_of(lengths), ranks, rank, steps)) {
             ASSERT_LE(std::ssize(part), batch_size);
           }
         }
@@ -126,14 +127,16 @@ TEST(Split, LongestFirstAndBalanced) {
   const std::vector<int32_t> lengths{1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<int64_t> batch{0, 1, 2, 3, 4, 5, 6, 7};
   // Lengths 8 7 6 5, then 4 3 2 1: {8, 5} and {7, 6}, then as both have 13 tokens {4, 1} and {3, 2}.
-  EXPECT_THAT(split_batch(batch, lengths, 2, 0, 2), ElementsAre(ElementsAre(7, 4), ElementsAre(3, 0)));
-  EXPECT_THAT(split_batch(batch, lengths, 2, 1, 2), ElementsAre(ElementsAre(6, 5), ElementsAre(2, 1)));
+  EXPECT_THAT(split_batch(batch, lengths_of(lengths), 2, 0, 2),
+              ElementsAre(ElementsAre(7, 4), ElementsAre(3, 0)));
+  EXPECT_THAT(split_batch(batch, lengths_of(lengths), 2, 1, 2),
+              ElementsAre(ElementsAre(6, 5), ElementsAre(2, 1)));
 }
 
 TEST(Split, ARankMayBeLeftWithoutASample) {
   const std::vector<int32_t> lengths{4, 4};
-  EXPECT_THAT(split_batch(first_samples(2), lengths, 3, 1, 1), ElementsAre(ElementsAre(1)));
-  EXPECT_THAT(split_batch(first_samples(2), lengths, 3, 2, 1), ElementsAre(ElementsAre()));
+  EXPECT_THAT(split_batch(first_samples(2), lengths_of(lengths), 3, 1, 1), ElementsAre(ElementsAre(1)));
+  EXPECT_THAT(split_batch(first_samples(2), lengths_of(lengths), 3, 2, 1), ElementsAre(ElementsAre()));
 }
 
 TEST(Split, Refusals) {
@@ -146,9 +149,9 @@ TEST(Split, Refusals) {
     }
     return "no error";
   };
-  EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths, 2, 2, 1); }),
+  EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 2, 1); }),
               HasSubstr("rank 2 of 2 ranks"));
-  EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths, 2, 0, 0); }),
+  EXPECT_THAT(message([&] { split_batch(first_samples(2), lengths_of(lengths), 2, 0, 0); }),
               HasSubstr("into 0 micro-batches"));
   EXPECT_THAT(message([&] { count_micro_batches(2, 0, 1); }), HasSubstr("0 ranks with 1 samples each"));
 }

@@ -10,13 +10,9 @@ namespace stretto::data {
 
 Subset::Subset(const Dataset& whole, std::vector<int64_t> samples)
     : whole_(whole), samples_(std::move(samples)) {
-  const auto lengths = whole.lengths();
-  lengths_.reserve(samples_.size());
   for (const int64_t sample : samples_) {
-    if (sample < 0 || sample >= whole.size())
-      throw ConfigError("subset: sample {} of {} samples; expected an index below that", sample,
-                        whole.size());
-    lengths_.push_back(lengths[static_cast<size_t>(sample)]);
+    if (sample >= 0 && sample < whole.size()) continue;
+    throw ConfigError("subset: sample {} of {} samples; expected an index below that", sample, whole.size());
   }
 }
 

@@ -14,7 +14,9 @@ class Subset : public Dataset {
   Subset(const Dataset& whole, std::vector<int64_t> samples);
 
   int64_t size() const override { return std::ssize(samples_); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t index) const override {
+    return whole_.length_of(samples_.at(static_cast<size_t>(index)));
+  }
   std::string fingerprint() const override;
   bool pads() const override { return whole_.pads(); }
   Batch pack(std::span<const int64_t> samples) const override { return whole_.pack(in_whole(samples)); }
@@ -27,7 +29,6 @@ class Subset : public Dataset {
 
   const Dataset& whole_;
   std::vector<int64_t> samples_;
-  std::vector<int32_t> lengths_;
 };
 
 // `count` of `size` indices at equal distances, ascending, so that a part of a sorted file is like the whole. All of them

@@ -1,6 +1,7 @@
 #include "stretto/data/summary.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -66,16 +67,21 @@ std::string describe_table(const Table& table) {
   return text + fmt::format("; {} classes:", counts.size()) + describe_counts(table, counts);
 }
 
-std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length, const OptionNames& names) {
-  if (lengths.empty()) return "no texts";
-  std::vector<int32_t> sorted(lengths.begin(), lengths.end());
-  std::ranges::sort(sorted);
+std::string describe_lengths(const SampleLengths& lengths, int64_t max_length, const OptionNames& names) {
+  if (lengths.size == 0) return "no texts";
+  std::map<int32_t, int64_t> counts;
+  for (int64_t sample = 0; sample < lengths.size; ++sample) ++counts[lengths.of(sample)];
+  // The length with which this share of the texts begins, in ascending order.
   const auto at = [&](double share) {
-    return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
+    auto place = static_cast<int64_t>(share * static_cast<double>(lengths.size - 1));
+    auto length = counts.begin();
+    for (; place >= length->second; ++length) place -= length->second;
+    return length->first;
   };
-  const auto cut = sorted.end() - std::ranges::lower_bound(sorted, max_length);
+  int64_t cut = 0;
+  for (const auto& [length, count] : counts) cut += length >= max_length ? count : 0;
   return fmt::format("{} tokens (median), {} (95 %), {} (longest); {:.1f} % are cut at {} {}", at(0.5),
-                     at(0.95), sorted.back(), percent(cut, std::ssize(sorted)), names("max_length"),
+                     at(0.95), counts.rbegin()->first, percent(cut, lengths.size), names("max_length"),
                      max_length);
 }
 

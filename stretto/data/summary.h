@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "stretto/base/option_names.h"
 #include "stretto/data/rows.h"
+#include "stretto/data/sample_lengths.h"
 
 namespace stretto::data {
 
@@ -15,7 +15,6 @@ std::string describe_table(const Table& table);
 
 // The lengths of encoded texts: "11 tokens (median), 31 (95 %), 66 (longest); 0.3 % are cut at max_length 66". A text
 // of max_length tokens counts as cut. Of no text: "no texts".
-std::string describe_lengths(std::span<const int32_t> lengths, int64_t max_length,
-                             const OptionNames& names = {});
+std::string describe_lengths(const SampleLengths& lengths, int64_t max_length, const OptionNames& names = {});
 
 }  // namespace stretto::data

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/data/reader.h"
+#include "stretto/data/sample_lengths_fixture.h"
 
 namespace stretto::data {
 namespace {
@@ -17,9 +18,9 @@ TEST(Summary, CountsRowsAndClasses) {
 TEST(Summary, DescribesLengths) {
   std::vector<int32_t> lengths;
   for (int32_t length = 100; length > 0; --length) lengths.push_back(std::min(length, 97));
-  EXPECT_EQ(describe_lengths(lengths, 97),
+  EXPECT_EQ(describe_lengths(lengths_of(lengths), 97),
             "50 tokens (median), 95 (95 %), 97 (longest); 4.0 % are cut at max_length 97");
-  EXPECT_EQ(describe_lengths({}, 97), "no texts");
+  EXPECT_EQ(describe_lengths(SampleLengths{}, 97), "no texts");
 }
 
 }  // namespace

@@ -223,13 +223,12 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
     }
     words_.push_back(static_cast<int32_t>(predicted));
     max_words_ = std::max(max_words_, predicted);
-    lengths_.push_back(static_cast<int32_t>(ids(sample).size()));
     ++samples_of[static_cast<size_t>(sentence(sample))];
   }
   for (const int32_t samples : samples_of) windows_ += samples > 1 ? samples : 0;
   if (options.long_sentences == LongSentences::cut) {
     for (int64_t sample = 0; sample < size(); ++sample) {
-      if (lengths_[static_cast<size_t>(sample)] < options.max_length) continue;
+      if (length_of(sample) < options.max_length) continue;
       const auto words = word_ids(sample);
       cut_ += std::ssize(gold_[static_cast<size_t>(sentence(sample))]) - 1 - *std::ranges::max_element(words);
     }
@@ -252,7 +251,7 @@ bool TaggedDataset::fits_tokens(int64_t sample) const {
 Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
   std::vector<TokenSequence> sequences;
   int32_t longest = 0;
-  for (const int64_t sample : samples) longest = std::max(longest, lengths_[static_cast<size_t>(sample)]);
+  for (const int64_t sample : samples) longest = std::max(longest, length_of(sample));
   const std::vector<int32_t> types(static_cast<size_t>(longest));
   for (const int64_t sample : samples) {
     const auto tokens = ids(sample);

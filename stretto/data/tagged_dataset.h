@@ -46,7 +46,7 @@ class TaggedDataset : public Dataset {
                 const TaggedDatasetOptions& options);
 
   int64_t size() const override { return features_.size(); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t sample) const override { return static_cast<int32_t>(ids(sample).size()); }
   std::string fingerprint() const override { return fingerprint_; }
 
   // A packed batch (see Batch) with words [T]: the number of the word within its sample at the first token of each word to
@@ -80,7 +80,7 @@ class TaggedDataset : public Dataset {
   int32_t sentence(int64_t sample) const { return features_.row(sample, 2)[0]; }
 
   FeatureFile features_;
-  std::vector<int32_t> lengths_, words_, inside_;  // inside_: the tag of further tokens of a word, by tag
+  std::vector<int32_t> words_, inside_;  // inside_: the tag of further tokens of a word, by tag
   std::vector<std::vector<int32_t>> gold_;
   bool has_tags_, label_all_tokens_, has_characters_, whole_words_, has_word_ids_;
   int64_t pad_to_multiple_of_, max_words_ = 0, cut_ = 0, windows_ = 0;

@@ -52,7 +52,8 @@ TEST(TaggedDataset, LabelsTheFirstTokenOfEachWord) {
   const Tagging tagging;
   const std::string conll = "a O\nbcd B-X\nef I-X\n\ng O\n";
   const TaggedDataset dataset = tagging.dataset(conll, {.max_length = 16, .pad_to_multiple_of = 4});
-  EXPECT_THAT(dataset.lengths(), ElementsAre(8, 3));
+  EXPECT_EQ(dataset.length_of(0), 8);
+  EXPECT_EQ(dataset.length_of(1), 3);
   const Batch batch = dataset.pack(std::vector<int64_t>{0, 1});
   EXPECT_THAT(values_of(batch.at("labels")),
               ElementsAre(ignored, 2, 0, ignored, ignored, 1, ignored, ignored, ignored, 2, ignored, ignored))
@@ -82,7 +83,7 @@ TEST(TaggedDataset, WindowsCoverEveryWordOnce) {
     int32_t next = 0;
     for (int64_t sample = 0; sample < dataset.size(); ++sample) {
       const Batch batch = dataset.pack(std::vector<int64_t>{sample});
-      EXPECT_LE(dataset.lengths()[static_cast<size_t>(sample)], options.max_length);
+      EXPECT_LE(dataset.length_of(sample), options.max_length);
       auto& row = rows.emplace_back();
       for (const int64_t word : values_of(batch.at("words")))
         if (word >= 0) row.push_back(next++);

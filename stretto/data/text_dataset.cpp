@@ -128,16 +128,19 @@ TextDataset::TextDataset(const Table& table, const text::Tokenizer& tokenizer, i
       has_labels_(table.has_labels),
       pad_to_multiple_of_(pad_to_multiple_of) {
   require_tokens_of(table, tokenizer, *tokens_, cache);
-  for (int64_t sample = 0; sample < tokens_->size(); ++sample) {
-    lengths_.push_back(static_cast<int32_t>(tokens_->row(sample, ids_row).size()));
-    total_tokens_ += lengths_.back();
-  }
+  for (int64_t sample = 0; sample < size(); ++sample) total_tokens_ += length_of(sample);
   for (const TextRow& row : table.rows) labels_.push_back(row.label);
   targets_ = targets_of(table);
   fingerprint_ = fingerprint_of(*tokens_, tokenizer, table.labels, labels_, targets_);
 }
 
 TextDataset::~TextDataset() = default;
+
+int64_t TextDataset::size() const { return tokens_->size(); }
+
+int32_t TextDataset::length_of(int64_t sample) const {
+  return static_cast<int32_t>(tokens_->row(sample, ids_row).size());
+}
 
 std::string TextDataset::fingerprint() const { return fingerprint_; }
 

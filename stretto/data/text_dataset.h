@@ -29,8 +29,8 @@ class TextDataset : public Dataset {
               const OptionNames& names = {});
   ~TextDataset() override;
 
-  int64_t size() const override { return std::ssize(lengths_); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int64_t size() const override;
+  int32_t length_of(int64_t sample) const override;
   // Of tokens, tokenizer, labels and the classes' names.
   std::string fingerprint() const override;
   bool has_labels() const { return has_labels_; }
@@ -43,7 +43,6 @@ class TextDataset : public Dataset {
 
  private:
   std::unique_ptr<const FeatureFile> tokens_;  // per sample ids and types
-  std::vector<int32_t> lengths_;
   std::vector<int64_t> labels_;
   Tensor targets_;  // [samples] or [samples, classes], of a regression and of multi-label data
   bool has_labels_;

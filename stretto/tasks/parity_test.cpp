@@ -32,7 +32,7 @@ class GoldenBatches : public data::Dataset {
     }
   }
   int64_t size() const override { return steps * batch_size; }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t sample) const override { return lengths_[static_cast<size_t>(sample)]; }
 
   Batch pack(std::span<const int64_t> samples) const override {
     std::map<std::string, std::vector<Tensor>> parts;

@@ -106,7 +106,8 @@ std::unique_ptr<data::TextDataset> TextClassification::tokenize(const data::Tabl
   auto dataset = on_rank_0_first(mesh_, make);
   if (mesh_.world().rank() != 0) return dataset;
   log::info("data       {}: {}", table.name, data::describe_table(table));
-  log::info("lengths    {}", data::describe_lengths(dataset->lengths(), recipe_.data.max_length, data_names));
+  log::info("lengths    {}",
+            data::describe_lengths(data::lengths_of(*dataset), recipe_.data.max_length, data_names));
   return dataset;
 }
 

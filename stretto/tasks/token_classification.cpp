@@ -136,7 +136,8 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
       "data       {}: {}, {}; {}", corpus.name, counted(std::ssize(corpus.sentences), "sentence"),
       counted(corpus.tokens(), "word"),
       corpus.has_tags ? fmt::format("{} ({})", counted(corpus.spans(), "span"), corpus.columns) : "no tags");
-  const std::string lengths = data::describe_lengths(dataset->lengths(), recipe_.data.max_length, data_names);
+  const std::string lengths =
+      data::describe_lengths(data::lengths_of(*dataset), recipe_.data.max_length, data_names);
   log::info("lengths    {}", lengths.substr(0, lengths.find(';')));  // what is cut or split follows
   if (dataset->windows() > 0)
     log::info("windows    {} of {} samples are windows of sentences of more than {} tokens",

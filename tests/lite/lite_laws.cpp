@@ -355,7 +355,7 @@ void batches_of_ones_own(const LiteOptions& options, const std::string&) {
 class Numbers : public data::Dataset {
  public:
   int64_t size() const override { return 23; }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int32_t length_of(int64_t) const override { return 1; }
   Batch pack(std::span<const int64_t> samples) const override {
     Batch batch;
     batch.sample_ids.assign(samples.begin(), samples.end());
@@ -363,9 +363,6 @@ class Numbers : public data::Dataset {
     batch.tensors["x"] = at::tensor(batch.sample_ids).to(at::kDouble);
     return batch;
   }
-
- private:
-  std::vector<int32_t> lengths_ = std::vector<int32_t>(23, 1);
 };
 
 // A dataset of stretto: every sample once per epoch, in a different order in each epoch.

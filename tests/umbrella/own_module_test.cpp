@@ -18,10 +18,10 @@ using ::testing::ElementsAre;
 
 class Points : public data::Dataset {
  public:
-  explicit Points(int64_t count) : lengths_(static_cast<size_t>(count), 1) {}
+  explicit Points(int64_t count) : count_(count) {}
 
-  int64_t size() const override { return std::ssize(lengths_); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int64_t size() const override { return count_; }
+  int32_t length_of(int64_t) const override { return 1; }
 
   Batch pack(std::span<const int64_t> samples) const override {
     Batch batch;
@@ -35,7 +35,7 @@ class Points : public data::Dataset {
   }
 
  private:
-  std::vector<int32_t> lengths_;
+  int64_t count_;
 };
 
 class WhichSide : public Module {

@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
 #include "stretto/base/progress_bar.h"
-#include "stretto/data/global_batches.h"
+#include "stretto/data/evaluation_batches.h"
 #include "stretto/tensor/finite.h"
 #include "stretto/trainer/run/matmul_libraries.h"
 
@@ -60,8 +60,7 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& me
   at::NoGradGuard no_grad;
   module.root().eval();
   Group& group = mesh.group(Axes::data);
-  const data::GlobalBatch all =
-      data::evaluation_batch(dataset, group.size(), group.rank(), options.batch_size);
+  data::EvaluationBatches batches(dataset, group.size(), group.rank(), options.batch_size);
   MicroBatchRunner runner(module, dataset, mesh,
                           {.device = options.device,
                            .autocast = options.autocast,
@@ -70,7 +69,7 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& me
   info.forward.kernels = options.kernels;
   LoggedWindows logged;
   EvaluatedMetrics objects(module.metric_objects());
-  ProgressBar bar("evaluating", std::ssize(all.micro_batches), "batches");
+  ProgressBar bar("evaluating", batches.micro_batches(), "batches");
   std::vector<int64_t> samples;
   std::vector<Tensor> parts;
   const auto keep_rows = [&](std::span<const int64_t> of_samples, const Tensor& rows) {
@@ -79,7 +78,8 @@ Evaluation evaluate(Module& module, const data::Dataset& dataset, const Mesh& me
     samples.insert(samples.end(), of_samples.begin(), of_samples.end());
     parts.push_back(rows);
   };
-  runner.evaluate(all, info, options.step, objects, logged, keep_rows);
+  while (const auto batch = batches.next())
+    runner.evaluate(*batch, info, options.step, objects, logged, keep_rows);
   module.root().train();
   const auto gathered =
       group.all_gather_bytes(encode_rows(samples, parts.empty() ? Tensor() : at::cat(parts)));

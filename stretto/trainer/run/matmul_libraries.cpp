@@ -1,6 +1,8 @@
 #include "stretto/trainer/run/matmul_libraries.h"
 
-#include <numeric>
+#include <algorithm>
+
+#include "stretto/data/sample_lengths.h"
 
 #include "stretto/comm/mesh.h"
 
@@ -21,9 +23,7 @@ std::optional<MatmulLibraries> choose_matmul_libraries(const Recipe& recipe, con
                                                        Precision precision, const Mesh& mesh,
                                                        at::Device device) {
   if (!device.is_cpu()) return std::nullopt;
-  const auto lengths = dataset.lengths();
-  const auto tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  const int64_t mean = tokens / std::max<int64_t>(1, std::ssize(lengths));
+  const int64_t mean = data::lengths_of(dataset).total() / std::max<int64_t>(1, dataset.size());
   return MatmulLibraries(
       module,
       {.wish = chosen_products(recipe.training),

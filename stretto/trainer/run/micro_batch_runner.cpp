@@ -46,9 +46,9 @@ struct MicroBatchRunner::Pass {
   bool idle() const { return samples.empty(); }
 };
 
-MicroBatchRunner::MicroBatchRunner(Module& module, const data::Dataset& dataset, Group& group,
+MicroBatchRunner::MicroBatchRunner(Module& module, const data::Dataset& dataset, const Mesh& mesh,
                                    MicroBatchOptions options)
-    : module_(module), dataset_(dataset), group_(group), options_(std::move(options)) {}
+    : module_(module), dataset_(dataset), mesh_(mesh), options_(std::move(options)) {}
 
 // Calls step(), and use() with what it returned; of a micro-batch that is skipped, use() with an empty
 // Output.

@@ -64,7 +64,8 @@ Result evaluate_with_an_empty_micro_batch(bool collective_forward) {
     Recording module;
     EvaluatedMetrics objects(module.metric_objects());
     LoggedWindows logged;
-    MicroBatchRunner runner(module, points, group,
+    const Mesh mesh(group, {});
+    MicroBatchRunner runner(module, points, mesh,
                             {.device = at::kCPU, .collective_forward = collective_forward});
     const data::GlobalBatch batch = {.samples = {4, 5, 6}, .micro_batches = {{}, {6, 5}}};
     runner.evaluate(batch, {}, EvaluationStep::validation, objects, logged,

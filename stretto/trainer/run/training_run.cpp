@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include <ATen/Parallel.h>
@@ -256,7 +255,7 @@ void TrainingRun::finish_report(const data::GlobalBatch& batch, StepReport& repo
   report.step = steps_done();
   report.epochs = cursor_.epochs_done();
   report.samples = std::ssize(batch.samples);
-  for (const int64_t sample : batch.samples) report.tokens += dataset_.lengths()[static_cast<size_t>(sample)];
+  for (const int64_t sample : batch.samples) report.tokens += dataset_.length_of(sample);
 }
 
 // The factor by which the optimizer multiplies gradients that are sums over `count` samples. `norm` is theirs.
@@ -306,8 +305,7 @@ std::string TrainingRun::describe() {
       describe_batch(batch_), describe_order(), describe_teachers(module_), describe_lr_scale(),
       manual_ ? manual_->describe()
               : describe_groups(engine_.facts().tensors, base_lr_ * lr_scale_, engine_.facts().optimizer),
-      total_steps(), steps_per_epoch(), dataset_.size(),
-      std::accumulate(dataset_.lengths().begin(), dataset_.lengths().end(), int64_t{0}),
+      total_steps(), steps_per_epoch(), dataset_.size(), data::lengths_of(dataset_).total(),
       mesh_.size(Axes::data) > 1 && has_torch_dropout(module_.root())
           ? "\ndropout    torch::nn::Dropout uses a separate generator per rank: results depend on the world size"
           : "");

@@ -10,8 +10,8 @@ using namespace stretto;
 
 class Points : public data::Dataset {
  public:
-  int64_t size() const override { return static_cast<int64_t>(lengths_.size()); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int64_t size() const override { return 20; }
+  int32_t length_of(int64_t) const override { return 1; }
   Batch pack(std::span<const int64_t> samples) const override {
     Batch batch;
     batch.sample_ids.assign(samples.begin(), samples.end());
@@ -20,9 +20,6 @@ class Points : public data::Dataset {
     batch.tensors = {{"x", x}, {"y", 3 * x - 1}};
     return batch;
   }
-
- private:
-  std::vector<int32_t> lengths_ = std::vector<int32_t>(20, 1);
 };
 
 class Line : public Module {
