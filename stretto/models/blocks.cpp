@@ -1,7 +1,6 @@
 #include "stretto/models/blocks.h"
 
 #include "stretto/base/error.h"
-#include "stretto/nn/activation_checkpoint.h"
 
 namespace stretto {
 namespace {
@@ -25,14 +24,14 @@ void require_length(const nn::PackedLayout& layout, int64_t max_length) {
       layout.max_length, max_length);
 }
 
-Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context, const Tensor& x,
-                 const std::function<Tensor(const Tensor&)>& forward) {
-  if (!context.recomputes(index)) return forward(x);
+Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context,
+                 const nn::Carry& carry, const std::function<Tensor(const nn::Carry&)>& forward) {
+  if (!context.recomputes(index)) return forward(carry);
   std::vector<Tensor> trainable;
   for (const Tensor& parameter : block.parameters()) {
     if (parameter.requires_grad()) trainable.push_back(parameter);
   }
-  return nn::activation_checkpoint(forward, x, trainable);
+  return nn::activation_checkpoint(forward, carry, trainable);
 }
 
 Tensor rows_of(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted) {

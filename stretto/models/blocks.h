@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "stretto/nn/activation_checkpoint.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto {
@@ -82,9 +83,10 @@ class MlpBlock {
 // Throws DataError if a sequence is longer than the model's `max_length` tokens.
 void require_length(const nn::PackedLayout& layout, int64_t max_length);
 
-// forward(x) of block number `index`, with its activations computed again in backward if `context` says so.
-Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context, const Tensor& x,
-                 const std::function<Tensor(const Tensor&)>& forward);
+// forward(carry) of block number `index`, with its activations computed again in backward if `context` says
+// so.
+Tensor run_block(const torch::nn::Module& block, int64_t index, const nn::Context& context,
+                 const nn::Carry& carry, const std::function<Tensor(const nn::Carry&)>& forward);
 
 // The rows of `wanted` of x [T, H], which are those of `layout`.
 Tensor rows_of(const Tensor& x, const nn::PackedLayout& layout, const nn::PackedLayout& wanted);

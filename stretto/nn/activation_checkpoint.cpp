@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Region : torch::CustomClassHolder {
-  std::function<Tensor(const Tensor&)> forward;
+  std::function<Tensor(const Carry&)> forward;
   std::vector<Tensor> parameters;
   Tensor random_state;
 };
@@ -50,13 +50,13 @@ class RandomState {
 };
 
 struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckpointFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& x,
+  static Tensor forward(AutogradContext* context, at::TensorList carry,
                         const Tensor& /*makes the output need a gradient*/,
                         c10::intrusive_ptr<Region> region) {
-    context->save_for_backward({x});
+    context->save_for_backward(carry.vec());
     const InsideRegion inside;
     region->random_state = at::detail::getDefaultCPUGenerator().get_state();
-    Tensor y = region->forward(x);
+    Tensor y = region->forward(carry.vec());
     context->saved_data["region"] = c10::IValue::make_capsule(std::move(region));
     return y;
   }
@@ -64,29 +64,33 @@ struct ActivationCheckpointFunction : torch::autograd::Function<ActivationCheckp
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto capsule = context->saved_data["region"].toCapsule();
     const auto& region = static_cast<const Region&>(*capsule);
-    const Tensor saved = context->get_saved_variables()[0];
-    const Tensor x = saved.detach().requires_grad_(saved.requires_grad());
+    Carry carry;
+    for (const Tensor& saved : context->get_saved_variables())
+      carry.push_back(saved.detach().requires_grad_(saved.requires_grad()));
     Tensor y;
     {
       const InsideRegion inside;
       const at::AutoGradMode with_grad(true);
       const RandomState random(region.random_state);
-      y = region.forward(x);
+      y = region.forward(carry);
     }
     torch::autograd::backward({y}, {outputs[0]});
-    return {x.grad(), Tensor(), Tensor()};
+    variable_list gradients;
+    for (const Tensor& x : carry) gradients.push_back(x.grad());
+    gradients.resize(carry.size() + 2);
+    return gradients;
   }
 };
 
 }  // namespace
 
-Tensor activation_checkpoint(const std::function<Tensor(const Tensor&)>& forward, const Tensor& x,
+Tensor activation_checkpoint(const std::function<Tensor(const Carry&)>& forward, const Carry& carry,
                              const std::vector<Tensor>& parameters) {
-  if (!at::GradMode::is_enabled()) return forward(x);
+  if (!at::GradMode::is_enabled()) return forward(carry);
   auto region = c10::make_intrusive<Region>();
   region->forward = forward;
   region->parameters = parameters;
-  return ActivationCheckpointFunction::apply(x, at::empty({0}).requires_grad_(), region);
+  return ActivationCheckpointFunction::apply(at::TensorList(carry), at::empty({0}).requires_grad_(), region);
 }
 
 const std::vector<Tensor>* recomputed_parameters(torch::autograd::Node& node) {

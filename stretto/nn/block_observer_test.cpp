@@ -157,8 +157,8 @@ TEST(BlockObserver, ActivationCheckpointingComputesForwardTwice) {
   Net net;
   Recorder recorder(net);
   const Tensor x = input(), y = input();
-  const auto forward = [&](const Tensor& each) { return net.a->forward(each); };
-  const Tensor loss = activation_checkpoint(forward, x, net.a->parameters()).sum();
+  const auto forward = [&](const Carry& carry) { return net.a->forward(carry[0]); };
+  const Tensor loss = activation_checkpoint(forward, {x}, net.a->parameters()).sum();
   EXPECT_THAT(recorder.take(), ElementsAre("+forward a", "-forward a"));
   loss.backward();
   EXPECT_THAT(recorder.take(), ElementsAre("+forward a", "-forward a", "+backward a", "-backward a"));
@@ -172,7 +172,8 @@ TEST(BlockObserver, ActivationCheckpointingComputesForwardTwice) {
 struct CheckpointedLayer : Layer {
   using Layer::Layer;
   Tensor forward(const Tensor& x) const {
-    return activation_checkpoint([this](const Tensor& y) { return Layer::forward(y); }, x, parameters());
+    return activation_checkpoint([this](const Carry& carry) { return Layer::forward(carry[0]); }, {x},
+                                 parameters());
   }
 };
 

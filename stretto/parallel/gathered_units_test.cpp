@@ -34,12 +34,12 @@ struct Tower : torch::nn::Module {
   }
   Tensor forward(const Tensor& ids, bool checkpointed = false) {
     Tensor x = at::embedding(table, ids);
-    const auto first = [this](const Tensor& y) { return at::tanh(layers[0]->forward(y)); };
+    const auto first = [this](const nn::Carry& carry) { return at::tanh(layers[0]->forward(carry[0])); };
     const std::vector<Tensor> parameters = {layers[0]->weight, layers[0]->bias};
-    x = checkpointed ? nn::activation_checkpoint(first, x, parameters) : first(x);
+    x = checkpointed ? nn::activation_checkpoint(first, {x}, parameters) : first({x});
     x = at::tanh(layers[1]->forward(x));
     x = at::tanh(layers[2]->forward(x));
-    return head->forward(first(x)).square().sum();
+    return head->forward(first({x})).square().sum();
   }
   Tensor table;
   std::vector<std::shared_ptr<nn::Sharded<nn::Linear>>> layers;

@@ -26,11 +26,11 @@ struct Blocks : torch::nn::Module {
     to(at::kDouble);
   }
   Tensor forward(const Tensor& x, bool checkpointed = false) {
-    const auto second = [this](const Tensor& y) { return at::tanh(layers[1]->forward(y)); };
+    const auto second = [this](const nn::Carry& carry) { return at::tanh(layers[1]->forward(carry[0])); };
     const std::vector<Tensor> parameters = {layers[1]->weight, layers[1]->bias};
-    Tensor y = checkpointed ? nn::activation_checkpoint(second, x, parameters) : second(x);
+    Tensor y = checkpointed ? nn::activation_checkpoint(second, {x}, parameters) : second({x});
     y = at::tanh(layers[0]->forward(at::tanh(layers[2]->forward(y))));
-    return second(y).square().sum();
+    return second({y}).square().sum();
   }
   std::vector<std::shared_ptr<Layer>> layers;
 };

@@ -38,11 +38,11 @@ struct Net : torch::nn::Module {
     frozen->bias.requires_grad_(false);
   }
   Tensor forward(const Tensor& x, bool checkpointed = false) {
-    const auto block = [this](const Tensor& y) { return at::tanh(tied->forward(y)); };
+    const auto block = [this](const nn::Carry& carry) { return at::tanh(tied->forward(carry[0])); };
     const std::vector<Tensor> parameters = {tied->weight, tied->bias};
-    Tensor y = checkpointed ? nn::activation_checkpoint(block, x, parameters) : block(x);
+    Tensor y = checkpointed ? nn::activation_checkpoint(block, {x}, parameters) : block({x});
     y = frozen->forward(once->forward(y));
-    return (checkpointed ? nn::activation_checkpoint(block, y, parameters) : block(y)).square().sum();
+    return (checkpointed ? nn::activation_checkpoint(block, {y}, parameters) : block({y})).square().sum();
   }
   std::shared_ptr<nn::Linear> tied, once, unused, frozen;
 };
@@ -227,9 +227,9 @@ TEST(Reducer, UndeclaredCheckpointParametersAreRefusedByName) {
     net.to(at::kDouble);
     Arena arena(collect_tensors(net).trainable, {.precision = Precision::fp64});
     Reducer reducer(arena, group, {.bucket_bytes = 1e6});
-    const auto block = [&](const Tensor& x) { return net.once->forward(x); };
+    const auto block = [&](const nn::Carry& carry) { return net.once->forward(carry[0]); };
     try {
-      reducer.backward(nn::activation_checkpoint(block, inputs(), {}).sum(), true);
+      reducer.backward(nn::activation_checkpoint(block, {inputs()}, {}).sum(), true);
       FAIL() << "a gradient added after its reduction should have thrown";
     } catch (const std::exception& error) {
       EXPECT_THAT(error.what(), HasSubstr("the gradient of once."));

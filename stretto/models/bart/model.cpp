@@ -103,9 +103,10 @@ Tensor BartModel::encode(const Tensor& ids, const nn::PackedLayout& layout,
   Tensor hidden = encoder_positions_->forward(*words_, ids, layout, context);
   for (size_t i = 0; i < encoder_.size(); ++i) {
     const auto& layer = encoder_[i];
-    hidden =
-        run_block(*layer, static_cast<int64_t>(i), context, hidden,
-                  [layer, layout, context](const Tensor& x) { return layer->forward(x, layout, context); });
+    hidden = run_block(*layer, static_cast<int64_t>(i), context, {hidden},
+                       [layer, layout, context](const nn::Carry& carry) {
+                         return layer->forward(carry[0], layout, context);
+                       });
   }
   return hidden;
 }
@@ -114,12 +115,9 @@ Tensor BartModel::decode(size_t index, const Tensor& x, const Tensor& encoded, c
                          const nn::PackedLayout& wanted, const nn::Context& context) const {
   const auto& layer = decoder_[index];
   const auto number = static_cast<int64_t>(encoder_.size() + index);
-  if (!context.recomputes(number)) return layer->forward(x, encoded, layout, wanted, context);
-  // One input, as activation checkpointing takes it.
-  return run_block(*layer, number, context, at::cat({x, encoded}),
-                   [layer, layout, wanted, context](const Tensor& both) {
-                     const auto parts = both.chunk(2);
-                     return layer->forward(parts[0], parts[1], layout, wanted, context);
+  return run_block(*layer, number, context, {x, encoded},
+                   [layer, layout, wanted, context](const nn::Carry& carry) {
+                     return layer->forward(carry[0], carry[1], layout, wanted, context);
                    });
 }
 

@@ -107,9 +107,9 @@ Tensor BertModel::embed(const Batch& batch, const nn::PackedLayout& layout,
 Tensor BertModel::run_layer(size_t index, const Tensor& hidden, const nn::PackedLayout& layout,
                             const nn::PackedLayout& wanted, const nn::Context& context) const {
   const auto& layer = layers_[index];
-  return run_block(*layer, static_cast<int64_t>(index), context, hidden,
-                   [layer, layout, wanted, context](const Tensor& x) {
-                     return layer->forward(x, layout, wanted, context);
+  return run_block(*layer, static_cast<int64_t>(index), context, {hidden},
+                   [layer, layout, wanted, context](const nn::Carry& carry) {
+                     return layer->forward(carry[0], layout, wanted, context);
                    });
 }
 
