@@ -57,7 +57,8 @@ void attention(const char* name, const std::vector<int64_t>& lengths, at::Scalar
   std::vector<int64_t> bounds = {0};
   for (const int64_t length : lengths) bounds.push_back(bounds.back() + length);
   const kernels::AttentionSequences sequences = {at::tensor(bounds), at::tensor(bounds),
-                                                 at::arange(std::ssize(lengths))};
+                                                 at::arange(std::ssize(lengths)),
+                                                 at::zeros({std::ssize(lengths)}, at::kLong)};
   const auto random = [&] { return at::randn({bounds.back(), 12, 32}).to(dtype); };
   const Tensor q = random(), k = random(), v = random(), grad = random();
   const kernels::Dropout dropout = {p, 1};

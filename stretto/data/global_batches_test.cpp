@@ -121,8 +121,22 @@ TEST(Packing, SequencesFollowEachOther) {
   EXPECT_EQ(values("token_type_ids"), (Values{0, 0, 1, 1}));
   EXPECT_EQ(values("position_ids"), (Values{0, 1, 2, 0}));
   EXPECT_EQ(values("samples"), (Values{4, 4, 4, 2}));
+  EXPECT_EQ(values("places"), (Values{0, 1, 2, 0}));
+  EXPECT_TRUE(batch.at("places").is_same(batch.at("position_ids"))) << "no memory of their own";
   EXPECT_EQ(values("cu_seqlens"), (Values{0, 3, 3, 4}));
   EXPECT_EQ(pack_sequences({}).count, 0);
+}
+
+// Their dropout masks differ, as in one sequence.
+TEST(Packing, DocumentsOfOneSampleHaveSuccessivePlaces) {
+  const std::vector<int32_t> ids = {5, 6, 7, 8, 9, 10};
+  const std::vector<int32_t> types(6, 0);
+  const auto part = [&](size_t first, size_t count, int64_t sample) {
+    return TokenSequence{std::span(ids).subspan(first, count), std::span(types).first(count), sample};
+  };
+  const Batch batch = pack_sequences(std::vector{part(0, 2, 4), part(2, 1, 9), part(3, 3, 4)}, 4);
+  EXPECT_TRUE(at::equal(batch.at("position_ids"), at::tensor({0, 1, 0, 0, 1, 2, 0, 0}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.at("places"), at::tensor({0, 1, 0, 2, 3, 4, 0, 0}, at::kLong)));
 }
 
 TEST(Packing, PaddingRepeatsTheFirstToken) {

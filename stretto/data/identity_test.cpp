@@ -1,9 +1,12 @@
 #include "stretto/data/identity.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stretto/base/hash.h"
+#include "stretto/data/packing.h"
 #include "stretto/data/samples.h"
 #include "stretto/data/subset.h"
 
@@ -44,6 +47,29 @@ TEST(Identity, EachSampleIsPackedOnce) {
   const Labelled dataset({0, 1, 0});
   identify(dataset), identify(dataset), Subset(dataset, {1}).fingerprint();
   EXPECT_EQ(dataset.packed, 3);
+}
+
+// Two words per sample, packed; `older`: as before batches had places.
+class Pairs : public Dataset {
+ public:
+  explicit Pairs(bool older) : older_(older) {}
+  int64_t size() const override { return 3; }
+  int32_t length_of(int64_t) const override { return 2; }
+  Batch pack(std::span<const int64_t> samples) const override {
+    static constexpr std::array<int32_t, 2> ids = {5, 6}, types = {0, 1};
+    std::vector<TokenSequence> sequences;
+    for (const int64_t sample : samples) sequences.push_back({ids, types, sample});
+    Batch batch = pack_sequences(sequences);
+    if (older_) batch.tensors.erase("places");
+    return batch;
+  }
+
+ private:
+  bool older_;
+};
+
+TEST(Identity, PlacesThatAreThePositionsChangeNoFingerprint) {
+  EXPECT_EQ(Pairs(false).fingerprint(), Pairs(true).fingerprint());
 }
 
 // A copy may be given other contents before it is used.

@@ -1,9 +1,21 @@
 #include "stretto/data/packing.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 namespace stretto::data {
+
+namespace {
+
+bool is_a_sample_repeated(std::span<const TokenSequence> sequences) {
+  std::set<int64_t> samples;
+  for (const TokenSequence& sequence : sequences) samples.insert(sequence.sample);
+  return samples.size() < sequences.size();
+}
+
+}  // namespace
 
 Batch pack_sequences(std::span<const TokenSequence> sequences, int64_t multiple_of) {
   Batch batch;
@@ -15,6 +27,10 @@ Batch pack_sequences(std::span<const TokenSequence> sequences, int64_t multiple_
   const auto new_tensor = [](int64_t elements) { return at::empty({elements}, at::kLong); };
   const Tensor ids = new_tensor(rows), types = new_tensor(rows), positions = new_tensor(rows),
                owners = new_tensor(rows), cu_seqlens = new_tensor(batch.count + 1);
+  // Where no sample is repeated the places are the positions: one tensor by two names.
+  const bool own_places = is_a_sample_repeated(sequences);
+  const Tensor places = own_places ? new_tensor(rows) : positions;
+  std::map<int64_t, int64_t> rows_of_sample;  // so far
   int64_t begin = 0, index = 0;
   for (const TokenSequence& sequence : sequences) {
     const int64_t length = std::ssize(sequence.ids);
@@ -23,6 +39,11 @@ Batch pack_sequences(std::span<const TokenSequence> sequences, int64_t multiple_
     std::ranges::copy(sequence.ids, ids.data_ptr<int64_t>() + begin);
     std::ranges::copy(sequence.types, types.data_ptr<int64_t>() + begin);
     std::iota(position, position + length, int64_t{0});
+    if (own_places) {
+      int64_t& place = rows_of_sample[sequence.sample];
+      std::iota(places.data_ptr<int64_t>() + begin, places.data_ptr<int64_t>() + begin + length, place);
+      place += length;
+    }
     std::fill_n(owners.data_ptr<int64_t>() + begin, length, sequence.sample);
     batch.sample_ids.push_back(sequence.sample);
     begins[index++] = begin;
@@ -30,15 +51,12 @@ Batch pack_sequences(std::span<const TokenSequence> sequences, int64_t multiple_
     begins[index] = begin;
   }
   // Copies of the first token: no row of an embedding table is read that the batch does not read anyway.
-  for (const Tensor& tensor : {ids, types, positions, owners}) {
+  for (const Tensor& tensor : {ids, types, positions, places, owners}) {
     int64_t* const values = tensor.data_ptr<int64_t>();
     std::fill(values + tokens, values + rows, values[0]);
   }
-  batch.tensors = {{"input_ids", ids},
-                   {"token_type_ids", types},
-                   {"position_ids", positions},
-                   {"samples", owners},
-                   {"cu_seqlens", cu_seqlens}};
+  batch.tensors = {{"input_ids", ids},  {"token_type_ids", types}, {"position_ids", positions},
+                   {"samples", owners}, {"places", places},        {"cu_seqlens", cu_seqlens}};
   return batch;
 }
 

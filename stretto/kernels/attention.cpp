@@ -27,6 +27,7 @@ void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   require_sizes("attention: v", v, k.sizes());
   require_bounds("q", q, sequences.query_bounds, sequences.samples.numel());
   require_bounds("k", k, sequences.key_bounds, sequences.samples.numel());
+  require_sizes("attention: first_places", sequences.first_places, sequences.samples.sizes());
 }
 
 // The rows of `tensor` after the last sequence.
@@ -48,6 +49,7 @@ AttentionCall<T> attention_call(const AttentionResult& result, const Tensor& q, 
   call.query_bounds = memory_of<int64_t>(sequences.query_bounds);
   call.key_bounds = memory_of<int64_t>(sequences.key_bounds);
   call.samples = memory_of<int64_t>(sequences.samples);
+  call.first_places = memory_of<int64_t>(sequences.first_places);
   call.sequences = sequences.samples.numel();
   call.causal = sequences.causal;
   call.queries_are_last = sequences.queries_are_last;

@@ -6,11 +6,12 @@ namespace stretto::kernels {
 
 // Attention within the sequences of a packed batch. There may be fewer queries than keys: query i of a sequence is at
 // position i of the sequence, or the queries are at its end. Rows after the last sequence are padding: their results and
-// gradients are 0.
+// gradients are 0. A weight is dropped by its sample, the query's place, the head and the key's position.
 struct AttentionSequences {
   Tensor query_bounds;  // [B + 1] int64: sequence b's queries are rows query_bounds[b] .. query_bounds[b + 1]
   Tensor key_bounds;    // [B + 1] int64: the same for keys and values
-  Tensor samples;       // [B] int64: dataset index of each sequence, which keys dropout
+  Tensor samples;       // [B] int64: dataset index of each sequence's sample
+  Tensor first_places;  // [B] int64: the place in its sample of each sequence's position 0
   bool causal = false;  // a query sees keys up to its own position only
   bool queries_are_last = false;  // query i is at position i + keys - queries
 };

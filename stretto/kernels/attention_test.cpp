@@ -26,7 +26,7 @@ Inputs make_inputs(const std::vector<int64_t>& queries, const std::vector<int64_
   at::manual_seed(width);
   Inputs inputs;
   const Tensor samples = at::arange(std::ssize(keys)) * (int64_t{1} << 33) + 5;
-  inputs.sequences = {bounds_of(queries), bounds_of(keys), samples};
+  inputs.sequences = {bounds_of(queries), bounds_of(keys), samples, at::zeros_like(samples)};
   const auto rows = [&](const Tensor& bounds) {
     return (at::randn({bounds[-1].item<int64_t>(), heads, width}, at::kDouble) * 1.5).to(dtype);
   };

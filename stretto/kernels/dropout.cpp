@@ -31,14 +31,14 @@ Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t
   const int64_t count = rows.samples.numel();
   const Drop drop = drop_of({p, key});
   Tensor mask = at::empty({count * rows.streams, columns}, at::TensorOptions(at::kFloat));
-  require_sizes("dropout: positions", rows.positions, {count});
-  const Tensor sample_rows = rows.samples.contiguous(), position_rows = rows.positions.contiguous();
+  require_sizes("dropout: places", rows.places, {count});
+  const Tensor sample_rows = rows.samples.contiguous(), place_rows = rows.places.contiguous();
   const int64_t* samples = sample_rows.const_data_ptr<int64_t>();
-  const int64_t* positions = position_rows.const_data_ptr<int64_t>();
+  const int64_t* places = place_rows.const_data_ptr<int64_t>();
   float* out = mask.data_ptr<float>();
   for (int64_t row = 0; row < count; ++row) {
     for (int64_t stream = 0; stream < rows.streams; ++stream) {
-      dropout_loop(out, columns, row_counter(samples[row], positions[row], stream), drop);
+      dropout_loop(out, columns, row_counter(samples[row], places[row], stream), drop);
       out += columns;
     }
   }
@@ -57,7 +57,7 @@ Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p
   const Tensor streams = at::arange(rows.streams, options).view({1, rows.streams, 1});
   Tensor c0 =
       at::arange(blocks, options).view({1, 1, blocks}).expand({count, rows.streams, blocks}).contiguous();
-  Tensor c1 = spread(rows.positions.bitwise_and(word));
+  Tensor c1 = spread(rows.places.bitwise_and(word));
   Tensor c2 = spread(rows.samples.bitwise_and(word));
   Tensor c3 = spread(rows.samples.bitwise_right_shift(32)).bitwise_or(streams.bitwise_left_shift(16));
   int64_t key0 = static_cast<int64_t>(key & word), key1 = static_cast<int64_t>(key >> 32);

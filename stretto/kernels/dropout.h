@@ -6,12 +6,12 @@
 
 namespace stretto::kernels {
 
-// Dropout whose mask is a function of the element, not of when or where it is computed: element `column` of a row is kept
-// or dropped by philox(counter = (column / 4, position, sample, stream), key). A sample gets the same mask on any rank, in
-// any packing, at any accumulation step, and when activations are recomputed.
+// Dropout whose mask is a function of the element, not of when or where it is computed: element `column` of a
+// row is kept or dropped by philox(counter = (column / 4, place, sample, stream), key). A sample gets the
+// same mask on any rank, in any packing, at any accumulation step, and when activations are recomputed.
 struct DropoutRows {
   Tensor samples;       // [R] int64: dataset index of the row's sample, 0 <= sample < 2^48
-  Tensor positions;     // [R] int64: position of the row in its sample, < 2^32
+  Tensor places;        // [R] int64: the row's number in its sample, < 2^32
   int64_t streams = 1;  // rows are repeated this often with stream = 0, 1, ... < 2^16 (attention heads)
 };
 

@@ -34,7 +34,7 @@ TEST(Dropout, FollowsPhilox) {
 
 TEST(Dropout, RowsDoNotDependOnTheirNeighbours) {
   const DropoutRows rows = some_rows(1);
-  const DropoutRows last = {rows.samples.slice(0, 2), rows.positions.slice(0, 2), 1};
+  const DropoutRows last = {rows.samples.slice(0, 2), rows.places.slice(0, 2), 1};
   EXPECT_TRUE(at::equal(dropout_mask(rows, 50, 0.1, 9, at::kFloat)[2],
                         dropout_mask(last, 50, 0.1, 9, at::kFloat)[0]));
 }

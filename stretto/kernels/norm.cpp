@@ -14,7 +14,7 @@ void require_fit(const Tensor& x, const Norm& norm) {
   require_sizes("norm: bias", norm.bias, {width});
   require_sizes("norm: residual", norm.residual, {rows, width});
   require_sizes("norm: samples", norm.samples, {rows});
-  require_sizes("norm: positions", norm.positions, {rows});
+  require_sizes("norm: places", norm.places, {rows});
 }
 
 template <class T>
@@ -28,7 +28,7 @@ NormCall<T> norm_call(const NormResult& result, const Norm& norm) {
   call.offset = memory_of<T>(norm.offset);
   call.eps = norm.eps;
   call.samples = memory_of<int64_t>(norm.samples);
-  call.positions = memory_of<int64_t>(norm.positions);
+  call.places = memory_of<int64_t>(norm.places);
   call.before = drop_of(norm.before);
   call.after = drop_of(norm.after);
   call.sum = memory_of<T>(result.sum);
@@ -40,8 +40,7 @@ NormCall<T> norm_call(const NormResult& result, const Norm& norm) {
 
 Tensor dropped(const Tensor& x, const Dropout& dropout, const Norm& norm) {
   if (dropout.p == 0) return x;
-  return x *
-         dropout_mask({norm.samples, norm.positions, 1}, x.size(1), dropout.p, dropout.key, x.scalar_type());
+  return x * dropout_mask({norm.samples, norm.places, 1}, x.size(1), dropout.p, dropout.key, x.scalar_type());
 }
 
 }  // namespace

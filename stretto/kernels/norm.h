@@ -10,8 +10,7 @@ struct Norm {
   Tensor bias, residual;  // [C] and [T, C], or undefined
   Tensor weight, offset;  // [C]
   double eps = 0;
-  Tensor samples,
-      positions;  // [T] int64: of each row, the key of its dropout mask; undefined where both p are 0
+  Tensor samples, places;  // [T] int64: of each row, as in DropoutRows; undefined where both p are 0
   Dropout before, after;
 };
 

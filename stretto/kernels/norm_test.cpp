@@ -27,7 +27,7 @@ void compare(int64_t rows, int64_t width, const Parts& parts, const Precision& w
   norm.offset = random({width});
   norm.eps = 1e-5;
   norm.samples = at::arange(rows) + (int64_t{1} << 34);
-  norm.positions = at::arange(rows) % 7;
+  norm.places = at::arange(rows) % 7;
   norm.before = {parts.before, 77};
   norm.after = {parts.after, 78};
 

@@ -15,7 +15,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
                         const kernels::AttentionSequences& sequences, const kernels::Dropout& dropout) {
     const auto result = kernels::attention(q, k, v, sequences, dropout);
     context->save_for_backward({q, k, v, result.rows, result.log_sum_exp, sequences.query_bounds,
-                                sequences.key_bounds, sequences.samples});
+                                sequences.key_bounds, sequences.samples, sequences.first_places});
     context->saved_data["p"] = dropout.p;
     context->saved_data["key"] = static_cast<int64_t>(dropout.key);
     context->saved_data["causal"] = sequences.causal;
@@ -27,7 +27,10 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const auto saved = context->get_saved_variables();
     const kernels::Dropout dropout = {context->saved_data["p"].toDouble(),
                                       static_cast<uint64_t>(context->saved_data["key"].toInt())};
-    const kernels::AttentionSequences sequences = {saved[5], saved[6], saved[7],
+    const kernels::AttentionSequences sequences = {saved[5],
+                                                   saved[6],
+                                                   saved[7],
+                                                   saved[8],
                                                    context->saved_data["causal"].toBool(),
                                                    context->saved_data["queries_are_last"].toBool()};
     const auto gradients = kernels::attention_backward(outputs[0].contiguous(), {saved[3], saved[4]},
@@ -42,7 +45,7 @@ Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
                         const PackedLayout& keys, double p, uint64_t site, const Context& context,
                         bool causal) {
   const kernels::AttentionSequences sequences = {queries.cu_seqlens, keys.cu_seqlens, keys.sample_of_sequence,
-                                                 causal, queries.are_last};
+                                                 keys.first_places,  causal,          queries.are_last};
   const kernels::Dropout dropout = context.dropout(p, site);
   const Tensor rows = context.fast(q) ? AttentionFunction::apply(q.contiguous(), k.contiguous(),
                                                                  v.contiguous(), sequences, dropout)

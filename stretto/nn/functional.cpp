@@ -15,7 +15,7 @@ namespace stretto::nn {
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context) {
   const kernels::Dropout how = context.dropout(p, site);
   if (how.p == 0) return x;
-  return x * kernels::dropout_mask({layout.samples, layout.position_ids, 1}, x.size(1), how.p, how.key,
+  return x * kernels::dropout_mask({layout.samples, layout.places, 1}, x.size(1), how.p, how.key,
                                    x.scalar_type());
 }
 

@@ -43,7 +43,7 @@ struct Lookup {
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
 // x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row is keyed by its sample and
-// position. `site` is the number of this dropout in the model.
+// its place in it. `site` is the number of this dropout in the model.
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
 // LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C].

@@ -38,7 +38,7 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
     norm.offset = offset;
     const auto result = kernels::norm_rows(x.clone(), norm);
     context->save_for_backward(
-        {weight, offset, result.sum, result.mean, result.rstd, norm.samples, norm.positions});
+        {weight, offset, result.sum, result.mean, result.rstd, norm.samples, norm.places});
     save_scalars(context, norm);
     return result.out;
   }
@@ -47,7 +47,7 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
     const auto saved = context->get_saved_variables();
     kernels::Norm norm;
     norm.weight = saved[0], norm.offset = saved[1];
-    norm.samples = saved[5], norm.positions = saved[6];
+    norm.samples = saved[5], norm.places = saved[6];
     restore_scalars(context, norm);
     const auto sum_type = kernels::computed_type(norm.weight.scalar_type());
     const ParameterGradient weight(norm.weight, sum_type, context->needs_input_grad(1)),
@@ -79,7 +79,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const Entry entry = {curve, entry_biases.empty() ? Tensor() : entry_biases[0]};
     const auto result = kernels::norm_rows(product(operand(entry.forward(x)), weight), norm);
     context->save_for_backward({x, weight, bias, norm_weight, norm_offset, entry.bias, result.sum,
-                                result.mean, result.rstd, norm.samples, norm.positions});
+                                result.mean, result.rstd, norm.samples, norm.places});
     save_scalars(context, norm);
     if (curve) context->saved_data["curve"] = static_cast<int64_t>(*curve);
     return result.out;
@@ -90,7 +90,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2];
     kernels::Norm norm;
     norm.bias = bias, norm.weight = saved[3], norm.offset = saved[4];
-    norm.samples = saved[9], norm.positions = saved[10];
+    norm.samples = saved[9], norm.places = saved[10];
     restore_scalars(context, norm);
     Entry entry = {std::nullopt, saved[5]};
     if (context->saved_data.count("curve") > 0)
@@ -132,7 +132,7 @@ kernels::Norm keyed_by(const PackedLayout& layout, double eps) {
   kernels::Norm norm;
   norm.eps = eps;
   norm.samples = layout.samples;
-  norm.positions = layout.position_ids;
+  norm.places = layout.places;
   return norm;
 }
 

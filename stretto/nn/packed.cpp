@@ -1,6 +1,7 @@
 #include "stretto/nn/packed.h"
 
 #include <array>
+#include <map>
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
@@ -8,10 +9,28 @@
 
 namespace stretto::nn {
 
+namespace {
+
+// Without places the position stands for the place, which is right for samples of one sequence.
+void require_a_sample_per_sequence(const Tensor& sample_of_sequence) {
+  const Tensor samples = sample_of_sequence.to(at::kCPU);
+  std::map<int64_t, int64_t> sequence_of;
+  for (int64_t b = 0; b < samples.numel(); ++b) {
+    const auto [first, is_new] = sequence_of.try_emplace(samples.const_data_ptr<int64_t>()[b], b);
+    if (is_new) continue;
+    throw DataError(
+        "packed batch: sequences {} and {} are both of sample {}, so their dropout masks would be equal; add \"places\", each token's row in its sample",
+        first->second, b, first->first);
+  }
+}
+
+}  // namespace
+
 PackedLayout::PackedLayout(const Batch& source)
     : cu_seqlens(source.at("cu_seqlens")),
       position_ids(source.at("position_ids")),
-      samples(source.at("samples")) {
+      samples(source.at("samples")),
+      places(source.has("places") ? source.at("places") : position_ids) {
   batch = cu_seqlens.numel() - 1;
   tokens = position_ids.numel();
   const Tensor bounds = cu_seqlens.to(at::kCPU);
@@ -24,7 +43,12 @@ PackedLayout::PackedLayout(const Batch& source)
     throw DataError("packed batch: cu_seqlens runs from {} to {}, but there are {} tokens and {} sample ids",
                     bound[0], bound[std::max<int64_t>(batch, 0)], tokens, samples.numel());
   }
+  if (places.numel() != tokens)
+    throw DataError("packed batch: there are {} tokens, but {} places", tokens, places.numel());
   sample_of_sequence = samples.index_select(0, first_rows());
+  if (!source.has("places")) require_a_sample_per_sequence(sample_of_sequence);
+  first_places = places.is_same(position_ids) ? at::zeros_like(sample_of_sequence)
+                                              : (places - position_ids).index_select(0, first_rows());
 }
 
 PackedLayout PackedLayout::first_tokens() const {
@@ -32,6 +56,7 @@ PackedLayout PackedLayout::first_tokens() const {
   first.cu_seqlens = at::arange(batch + 1, cu_seqlens.options());
   first.position_ids = at::zeros({batch}, position_ids.options());
   first.samples = first.sample_of_sequence = sample_of_sequence;
+  first.places = first.first_places = first_places;
   first.batch = first.tokens = batch;
   first.max_length = 1;
   return first;
@@ -40,6 +65,7 @@ PackedLayout PackedLayout::first_tokens() const {
 PackedLayout PackedLayout::last_tokens() const {
   PackedLayout last = first_tokens();
   last.position_ids = position_ids.index_select(0, last_rows());
+  last.places = places.index_select(0, last_rows());
   last.are_last = true;
   return last;
 }

@@ -14,13 +14,16 @@ struct PackedLayout {
       cu_seqlens;  // [B + 1] int64: sequence b is rows cu_seqlens[b] .. cu_seqlens[b + 1]; later rows are padding
   Tensor position_ids;        // [T] int64: position of each token in its sequence
   Tensor samples;             // [T] int64: dataset index of each token's sample
+  Tensor places;              // [T] int64: each token's row in its sample, which keys dropout
   Tensor sample_of_sequence;  // [B] int64
+  Tensor first_places;        // [B] int64: the place of each sequence's position 0
   int64_t batch = 0;          // B
   int64_t tokens = 0;         // T
   int64_t max_length = 0;     // of the longest sequence
   bool are_last = false;      // the rows are the last ones of longer sequences
 
-  // From the batch's cu_seqlens, position_ids and samples. Throws DataError where they are inconsistent.
+  // From the batch's cu_seqlens, position_ids, samples and places. Throws DataError where they are
+  // inconsistent, or where places are missing though two sequences are of one sample.
   explicit PackedLayout(const Batch& batch);
 
   // [B]: row of each sequence's first token.

@@ -9,8 +9,8 @@ Tensor locked_dropout(const Tensor& x, double p, uint64_t site, const PackedLayo
   const kernels::Dropout how = context.dropout(p, site);
   if (how.p == 0) return x;
   const PackedLayout first = layout.first_tokens();
-  const Tensor masks = kernels::dropout_mask({first.samples, first.position_ids, 1}, x.size(1), how.p,
-                                             how.key, x.scalar_type());
+  const Tensor masks =
+      kernels::dropout_mask({first.samples, first.places, 1}, x.size(1), how.p, how.key, x.scalar_type());
   // The sequence of each row; rows behind the last one count to it.
   const Tensor sequence =
       at::bucketize(at::arange(layout.tokens, layout.cu_seqlens.options()), layout.cu_seqlens, false, true)
@@ -24,7 +24,7 @@ Tensor word_dropout(const Tensor& x, double p, uint64_t site, const PackedLayout
   const kernels::Dropout how = context.dropout(p, site);
   if (how.p == 0) return x;
   const Tensor mask =
-      kernels::dropout_mask({layout.samples, layout.position_ids, 1}, 1, how.p, how.key, x.scalar_type());
+      kernels::dropout_mask({layout.samples, layout.places, 1}, 1, how.p, how.key, x.scalar_type());
   return x * mask.gt(0).to(x.scalar_type());
 }
 

@@ -9,11 +9,14 @@
 
 namespace stretto {
 
-// The input of one training or validation step: tensors by name, the dataset indices of the samples, and their number.
-// A packed batch of T tokens in B sequences holds
-//   input_ids [T], token_type_ids [T], position_ids [T] (in the sequence), samples [T] (dataset index of the token's
-//   sample), cu_seqlens [B + 1] (where each sequence begins, and where the last one ends), all int64, and labels [B] for
-//   classification. Tokens after the last sequence are padding, which no loss or attention may read.
+// The input of one training or validation step: tensors by name, the dataset indices of the samples, and their
+// number. A packed batch of T tokens in B sequences holds, all int64,
+//   input_ids [T], token_type_ids [T], position_ids [T] (in the sequence),
+//   samples [T] (dataset index of the token's sample),
+//   places [T] (the token's row in its sample; may be absent if no two sequences are of one sample),
+//   cu_seqlens [B + 1] (where each sequence begins, and where the last one ends), and
+//   labels [B] for classification.
+// Tokens after the last sequence are padding, which no loss or attention may read.
 struct Batch {
   std::map<std::string, Tensor> tensors;
   std::vector<int64_t> sample_ids;  // dataset index of each sample, in the batch's order

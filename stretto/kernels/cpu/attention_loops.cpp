@@ -143,6 +143,7 @@ class Head {
     first_key_ = call_.key_bounds[sequence];
     keys_ = call_.key_bounds[sequence + 1] - first_key_;
     first_position_ = call_.queries_are_last ? keys_ - queries_ : 0;
+    first_place_ = call_.first_places[sequence] + first_position_;
     unpack(call_.q, first_query_, queries_, scale_, q_);
     unpack(call_.k, first_key_, keys_, R{1}, k_);
     unpack(call_.v, first_key_, keys_, R{1}, v_);
@@ -213,7 +214,7 @@ class Head {
   // kept_ = 0 or drop.scale for `rows` queries from `query` and the keys of the tile.
   void draw_dropout(int64_t query, int64_t rows, int64_t key) {
     const int64_t blocks = (tile_width(key) + 3) / 4;
-    philox_words(words_, key / 4, blocks, rows * blocks, row_counter(sample_, first_position_ + query, head_),
+    philox_words(words_, key / 4, blocks, rows * blocks, row_counter(sample_, first_place_ + query, head_),
                  call_.drop.key);
     for (int64_t i = 0; i < rows; ++i) {
       words_to_scales(words_ + i * 4 * blocks, tile_width(key), call_.drop, kept_ + i * tile_keys);
@@ -349,7 +350,7 @@ class Head {
   const int64_t width_, row_;
   const R scale_;
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
-  int64_t first_position_ = 0;  // of the queries
+  int64_t first_position_ = 0, first_place_ = 0;  // of the queries: in the sequence and in the sample
   R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *sums_;
   R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
       kept_[tile_queries * tile_keys];

@@ -12,7 +12,7 @@ struct AttentionCall {
   const T *q, *k, *v;
   T* out;                // [queries, H * D]
   Real<T>* log_sum_exp;  // [queries, H]
-  const int64_t *query_bounds, *key_bounds, *samples;
+  const int64_t *query_bounds, *key_bounds, *samples, *first_places;
   int64_t sequences, heads, width;
   bool causal, queries_are_last;  // as in AttentionSequences
   Drop drop;                      // of attention weights

@@ -6,14 +6,14 @@ namespace stretto::kernels {
 
 // A row of a dropout mask: the words of Philox's counter other than the column.
 struct RowCounter {
-  uint32_t position;
+  uint32_t place;
   uint32_t sample_low;
   uint32_t sample_high_and_stream;
 };
 
-inline RowCounter row_counter(int64_t sample, int64_t position, int64_t stream) {
+inline RowCounter row_counter(int64_t sample, int64_t place, int64_t stream) {
   const auto bits = static_cast<uint64_t>(sample);
-  return {static_cast<uint32_t>(position), static_cast<uint32_t>(bits),
+  return {static_cast<uint32_t>(place), static_cast<uint32_t>(bits),
           static_cast<uint32_t>(bits >> 32) | static_cast<uint32_t>(stream) << 16};
 }
 

@@ -144,7 +144,7 @@ class NormRows {
   // Fills kept_ with the row's mask; false where nothing is dropped.
   bool draw(const Drop& how, int64_t row) {
     if (how.threshold == 0) return false;
-    const RowCounter counter = row_counter(call_.samples[row], call_.positions[row], 0);
+    const RowCounter counter = row_counter(call_.samples[row], call_.places[row], 0);
     for (int64_t first = 0; first < width_; first += drop_columns) {
       const int64_t count = HWY_MIN(drop_columns, width_ - first);
       philox_words(words_, first / 4, drop_columns / 4, (count + 3) / 4, counter, how.key);

@@ -12,7 +12,7 @@ struct NormCall {
   const T *bias, *residual;  // or null
   const T *weight, *offset;
   double eps;
-  const int64_t *samples, *positions;  // of the rows, for dropout
+  const int64_t *samples, *places;  // of the rows, for dropout
   Drop before, after;
   T* sum;  // in: what is to be added to the residual; out: what was normalised
   T* out;

@@ -185,8 +185,8 @@ HWY_INLINE void normal(D d, hn::Vec<D> x, hn::Vec<D>& density, hn::Vec<D>& cumul
 
 // --- dropout
 
-// philox() of base/philox.h on several counters (block, position, sample, ...) at once: counter i of `count` gives
-// words[4 * i ...]. Blocks go up from first_block, `blocks` of them a row, and positions from row.position.
+// philox() of base/philox.h on several counters (block, place, sample, ...) at once: counter i of `count`
+// gives words[4 * i ...]. Blocks go up from first_block, `blocks` per row, and places from row.place.
 constexpr int philox_vectors = 2;
 #if HWY_TARGET == HWY_SCALAR
 HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t blocks, int64_t count,
@@ -194,7 +194,7 @@ HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t block
   for (int64_t i = 0; i < count; ++i) {
     const auto four =
         philox({static_cast<uint32_t>(first_block + i % blocks),
-                static_cast<uint32_t>(row.position + i / blocks), row.sample_low, row.sample_high_and_stream},
+                static_cast<uint32_t>(row.place + i / blocks), row.sample_low, row.sample_high_and_stream},
                key);
     for (int w = 0; w < 4; ++w) words[4 * i + w] = four[static_cast<size_t>(w)];
   }
@@ -220,21 +220,21 @@ HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t block
   }
   const bool one_row = count <= blocks;
   int64_t block = 0;
-  uint32_t position = row.position;
+  uint32_t place = row.place;
   for (int64_t first = 0; first < count; first += philox_vectors * lanes) {
-    uint64_t block_of[philox_vectors * HWY_MAX_BYTES / 8], position_of[philox_vectors * HWY_MAX_BYTES / 8];
+    uint64_t block_of[philox_vectors * HWY_MAX_BYTES / 8], place_of[philox_vectors * HWY_MAX_BYTES / 8];
     if (!one_row) {
       for (int64_t i = 0; i < philox_vectors * lanes; ++i) {
         block_of[i] = static_cast<uint32_t>(first_block + block);
-        position_of[i] = position;
-        if (++block == blocks) block = 0, ++position;
+        place_of[i] = place;
+        if (++block == blocks) block = 0, ++place;
       }
     }
     V c0[philox_vectors], c1[philox_vectors], c2[philox_vectors], c3[philox_vectors];
     for (int v = 0; v < philox_vectors; ++v) {
       c0[v] = one_row ? hn::Iota(wide, static_cast<uint64_t>(first_block + first + v * lanes))
                       : hn::LoadU(wide, block_of + v * lanes);
-      c1[v] = one_row ? hn::Set(wide, position) : hn::LoadU(wide, position_of + v * lanes);
+      c1[v] = one_row ? hn::Set(wide, place) : hn::LoadU(wide, place_of + v * lanes);
       c2[v] = hn::Set(wide, row.sample_low);
       c3[v] = hn::Set(wide, row.sample_high_and_stream);
     }

@@ -105,7 +105,8 @@ SequenceTagger::Words SequenceTagger::embed_whole_words(const Batch& batch,
   const Tensor kept = bounds.diff().gt(0).nonzero().squeeze(1);
   packed.tensors["cu_seqlens"] = at::cat({bounds.index_select(0, kept), bounds.slice(0, -1)});
   packed.tensors["samples"] = batch.at("samples").index_select(0, rows.first);
-  packed.tensors["position_ids"] = batch.at("words").index_select(0, rows.first);
+  // The number of a word in its sample is its position and its place.
+  packed.tensors["position_ids"] = packed.tensors["places"] = batch.at("words").index_select(0, rows.first);
   words.layout.emplace(packed);
   return words;
 }
