@@ -50,8 +50,7 @@ class MeanOfWords : public stretto::TextModel {
   }
 
   const std::vector<std::string>& labels() const override { return labels_; }
-  int64_t vocab_size() const override { return vocab_size_; }
-  int64_t max_length() const override { return 4096; }
+  stretto::TextLimits limits() const override { return {vocab_size_, 4096}; }
 
  private:
   std::vector<std::string> labels_;
@@ -68,8 +67,7 @@ std::shared_ptr<stretto::TextModel> make(const nlohmann::json& config, const std
 // The bundled families and this one.
 stretto::ModelRegistry models() {
   stretto::ModelRegistry models = stretto::bundled_models();
-  models.add(
-      {.name = "mean-of-words", .sequence_classifier = make, .sequence_classifier_head = "out.weight"});
+  models.add({.name = "mean-of-words", .heads = {{"SequenceClassification", {make, "out.weight"}}}});
   return models;
 }
 

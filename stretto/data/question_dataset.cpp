@@ -4,8 +4,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/data/features/questions.h"
 #include "stretto/data/packing.h"
-#include "stretto/data/question_text.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto::data {
@@ -35,12 +35,8 @@ void encode_question(const corpus::QuestionSet& set, int64_t index, const text::
   const corpus::Question& question = set.questions[static_cast<size_t>(index)];
   std::vector<text::Encoding> windows;
   try {
-    windows =
-        tokenizer.encode_pair_windows(without_leading_space(question.text), set.contexts[question.context],
-                                      {.special_tokens = true,
-                                       .max_length = static_cast<size_t>(options.max_length),
-                                       .truncation = text::Truncation::only_second,
-                                       .stride = static_cast<size_t>(options.doc_stride)});
+    windows = question_windows(tokenizer, question.text, set.contexts[question.context],
+                               {options.max_length, options.doc_stride});
   } catch (const Error& error) {
     throw DataError(
         "{}: the question has {} tokens, which leaves too little of {}: {} for the context with doc_stride {} ({})",
@@ -49,15 +45,11 @@ void encode_question(const corpus::QuestionSet& set, int64_t index, const text::
   }
   for (const text::Encoding& window : windows) {
     std::vector<int32_t> begins(window.size(), -1), ends(window.size(), -1);
-    size_t first = window.size(), last = 0;
-    for (size_t t = 0; t < window.size(); ++t) {
-      if (window.sequence_ids[t] != 1) continue;
-      first = std::min(first, t);
-      last = t + 1;
+    const auto [first, last] = context_tokens(window);
+    for (size_t t = first; t < last; ++t) {
       begins[t] = static_cast<int32_t>(window.offsets[t].begin);
       ends[t] = static_cast<int32_t>(window.offsets[t].end);
     }
-    if (last == 0) first = 0;  // an empty context
     const auto [start, end] = answer_tokens(question, begins, ends, first, last);
     const int32_t place[] = {static_cast<int32_t>(index), start, end, static_cast<int32_t>(first),
                              static_cast<int32_t>(last)};
@@ -153,12 +145,6 @@ Batch QuestionDataset::pack(std::span<const int64_t> samples) const {
   batch.tensors["starts"] = starts;
   batch.tensors["ends"] = ends;
   return batch;
-}
-
-CodePointIndex::CodePointIndex(std::string_view text) : text_(text) {
-  for (size_t i = 0; i < text.size(); ++i)
-    if (text::is_lead_byte(text[i])) begins_.push_back(i);
-  begins_.push_back(text.size());
 }
 
 }  // namespace stretto::data

@@ -68,20 +68,4 @@ class QuestionDataset : public Dataset {
   std::string fingerprint_;
 };
 
-// The code points [begin, end) of a text.
-class CodePointIndex {
- public:
-  explicit CodePointIndex(std::string_view text);
-  int64_t size() const { return std::ssize(begins_) - 1; }
-  // REQUIRES: 0 <= begin <= end <= size().
-  std::string_view slice(int64_t begin, int64_t end) const {
-    return text_.substr(begins_[static_cast<size_t>(begin)],
-                        begins_[static_cast<size_t>(end)] - begins_[static_cast<size_t>(begin)]);
-  }
-
- private:
-  std::string_view text_;
-  std::vector<size_t> begins_;  // bytes
-};
-
 }  // namespace stretto::data

@@ -6,10 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/strings.h"
-#include "stretto/data/character_rows.h"
-#include "stretto/data/packing.h"
-#include "stretto/data/word_rows.h"
-#include "stretto/text/characters.h"
+#include "stretto/data/features/words.h"
 
 namespace stretto::data {
 namespace {
@@ -29,40 +26,9 @@ int64_t rows_of_sentences(const TaggedDatasetOptions& options) {
   return options.characters.empty() ? 3 : 5;
 }
 
-int32_t id_of_word(const text::Tokenizer& words, const std::string& word) {
-  const auto ids = words.encode(std::vector<std::string>{word}).ids;
-  return ids.empty() ? 0 : ids.front();
-}
-
-// The window in which each word is predicted: where its first token is farthest from both ends; the first one of equals.
-// Consecutive windows share `stride` tokens, so a window may begin in the middle of a word.
-std::vector<size_t> owners(const std::vector<text::Encoding>& windows, size_t words, size_t stride) {
-  std::vector<size_t> owner(words, windows.size());
-  std::vector<int64_t> best(words, -1), first_token(words, -1);
-  int64_t begin = 0;  // of the window in the sentence's tokens
-  for (size_t k = 0; k < windows.size(); ++k) {
-    int64_t token = begin, tokens = 0;
-    for (const int32_t word : windows[k].word_ids) tokens += word >= 0;
-    for (const int32_t id : windows[k].word_ids) {
-      if (id < 0) continue;
-      const auto word = static_cast<size_t>(id);
-      if (first_token[word] < 0) first_token[word] = token;
-      const int64_t context = std::min(token - begin, begin + tokens - 1 - token);
-      if (first_token[word] == token && context > best[word]) {
-        best[word] = context;
-        owner[word] = k;
-      }
-      ++token;
-    }
-    begin += tokens - static_cast<int64_t>(stride);
-  }
-  return owner;
-}
-
 // The samples of one sentence.
 void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const text::Tokenizer& tokenizer,
-                     const TaggedDatasetOptions& options, const text::Characters& characters,
-                     FeatureRows& samples) {
+                     const TaggedDatasetOptions& options, const WordInputs& inputs, FeatureRows& samples) {
   const corpus::TaggedSentence& sentence = corpus.sentences[static_cast<size_t>(index)];
   const text::EncodeOptions encode = {
       .special_tokens = true,
@@ -94,34 +60,17 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
     window.word_ids = {-1};
     window.offsets = {{0, 0}};
   }
-  const auto owner = owners(windows, sentence.tokens.size(), encode.stride);
+  const auto features = word_features(windows, sentence.tokens, encode.stride, inputs);
   const int32_t number[] = {static_cast<int32_t>(index)};
   for (size_t k = 0; k < windows.size(); ++k) {
-    std::vector<int32_t> words = windows[k].word_ids;
-    for (int32_t& word : words)
-      if (word >= 0 && owner[static_cast<size_t>(word)] != k) word = -1;
-    if (characters.empty() && options.words == nullptr) {
-      samples.add({windows[k].ids, words, number});
-      continue;
-    }
-    std::vector<int32_t> ids, counts, of_words;
-    for (size_t t = 0; t < windows[k].ids.size(); ++t) {
-      const size_t before = ids.size();
-      const int32_t word = options.whole_words ? words[t] : windows[k].word_ids[t];
-      const bool is_first = word >= 0 && (t == 0 || words[t - 1] != word);
-      const auto [begin, end] = windows[k].offsets[t];
-      const std::string empty;
-      const std::string& text = word < 0 ? empty : sentence.tokens[static_cast<size_t>(word)];
-      if (!characters.empty() && word >= 0 && !options.whole_words)
-        characters.append_ids(text::slice_code_points(text, begin, end), ids);
-      if (!characters.empty() && is_first && options.whole_words) characters.append_ids(text, ids);
-      counts.push_back(static_cast<int32_t>(ids.size() - before));
-      of_words.push_back(options.words != nullptr && is_first ? id_of_word(*options.words, text) : 0);
-    }
-    if (options.words == nullptr) {
-      samples.add({windows[k].ids, words, number, ids, counts});
+    const auto& ids = windows[k].ids;
+    const auto& [words, characters, counts, of_words] = features[k];
+    if (inputs.words != nullptr) {
+      samples.add({ids, words, number, characters, counts, of_words});
+    } else if (!inputs.characters.empty()) {
+      samples.add({ids, words, number, characters, counts});
     } else {
-      samples.add({windows[k].ids, words, number, ids, counts, of_words});
+      samples.add({ids, words, number});
     }
   }
 }
@@ -146,11 +95,11 @@ FeatureFile cached_features(const corpus::TaggedCorpus& corpus, const text::Toke
   }
   const std::string key =
       hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
-  const text::Characters characters(options.characters);
+  const WordInputs inputs = {text::Characters(options.characters), options.whole_words, options.words};
   return FeatureFile::cached(options.cache / (key + ".words"), rows_of_sentences(options),
                              std::ssize(corpus.sentences), {corpus.name, "sentences"},
                              [&](int64_t index, FeatureRows& samples) {
-                               encode_sentence(corpus, index, tokenizer, options, characters, samples);
+                               encode_sentence(corpus, index, tokenizer, options, inputs, samples);
                              });
 }
 
@@ -172,10 +121,9 @@ void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& 
 TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet& tags,
                              const text::Tokenizer& tokenizer, const TaggedDatasetOptions& options)
     : features_((require_room(tokenizer, options), cached_features(corpus, tokenizer, options))),
+      columns_{!options.characters.empty(), options.whole_words},
       has_tags_(corpus.has_tags),
       label_all_tokens_(options.label_all_tokens),
-      has_characters_(!options.characters.empty()),
-      whole_words_(options.whole_words),
       has_word_ids_(options.words != nullptr),
       pad_to_multiple_of_(options.pad_to_multiple_of) {
   for (const std::string& name : tags.names()) {
@@ -203,7 +151,7 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
   for (int64_t sample = 0; sample < size(); ++sample) {
     if (ids(sample).size() != word_ids(sample).size() || features_.row(sample, 2).size() != 1)
       throw foreign("rows");
-    if (has_characters_ && !fits_tokens(sample)) throw foreign("characters");
+    if (columns_.characters && !fits_tokens(sample)) throw foreign("characters");
     if (has_word_ids_) {
       const auto of_words = features_.row(sample, ids_of_words);
       if (of_words.size() != ids(sample).size()) throw foreign("ids of words");
@@ -242,34 +190,36 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
 
 // Whether there is a count of characters for each token, and these are all characters.
 bool TaggedDataset::fits_tokens(int64_t sample) const {
-  const auto counts = features_.row(sample, 4);
+  const auto counts = features_.row(sample, character_counts);
   int64_t total = 0;
   for (const int32_t count : counts) total += count < 0 ? int64_t{1} << 40 : count;
-  return counts.size() == ids(sample).size() && total == std::ssize(features_.row(sample, 3));
+  return counts.size() == ids(sample).size() && total == std::ssize(features_.row(sample, character_ids));
 }
 
 Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
-  std::vector<TokenSequence> sequences;
-  int32_t longest = 0;
-  for (const int64_t sample : samples) longest = std::max(longest, length_of(sample));
-  const std::vector<int32_t> types(static_cast<size_t>(longest));
+  std::vector<WordSample> rows;
   for (const int64_t sample : samples) {
-    const auto tokens = ids(sample);
-    sequences.push_back({tokens, std::span(types).first(tokens.size()), sample});
+    WordSample& row = rows.emplace_back();
+    row = {.ids = ids(sample), .words = word_ids(sample), .sample = sample};
+    if (columns_.characters) row.characters = features_.row(sample, character_ids);
+    if (columns_.characters) row.character_counts = features_.row(sample, character_counts);
+    if (has_word_ids_) row.word_ids = features_.row(sample, ids_of_words);
   }
-  Batch batch = pack_sequences(sequences, pad_to_multiple_of_);
-  if (samples.empty()) return batch;
-  const int64_t tokens = batch.at("input_ids").numel();
-  const Tensor words = at::full({tokens}, -1, at::kLong), labels = at::full({tokens}, -100, at::kLong);
+  Batch batch = pack_words(rows, columns_, pad_to_multiple_of_);
+  if (has_tags_ && !samples.empty()) batch.tensors["labels"] = labels(samples, batch.at("words").numel());
+  return batch;
+}
+
+// [tokens] int64: those of the samples' tokens, then -100.
+Tensor TaggedDataset::labels(std::span<const int64_t> samples, int64_t tokens) const {
+  const Tensor labels = at::full({tokens}, -100, at::kLong);
   int64_t at = 0;
   for (const int64_t sample : samples) {
     const auto& gold = gold_[static_cast<size_t>(sentence(sample))];
-    int64_t number = 0;
     int32_t previous = -1;
     for (const int32_t word : word_ids(sample)) {
-      const bool first = word >= 0 && word != previous;
-      if (first) words.data_ptr<int64_t>()[at] = number++;
-      if (word >= 0 && has_tags_ && (first || label_all_tokens_)) {
+      const bool first = word != previous;
+      if (word >= 0 && (first || label_all_tokens_)) {
         const int32_t tag = gold[static_cast<size_t>(word)];
         labels.data_ptr<int64_t>()[at] = first ? tag : inside_[static_cast<size_t>(tag)];
       }
@@ -277,27 +227,7 @@ Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
       ++at;
     }
   }
-  batch.tensors["words"] = words;
-  if (has_characters_) {
-    CharacterRows characters;
-    for (const int64_t sample : samples) characters.add(features_.row(sample, 3), features_.row(sample, 4));
-    characters.add_to(batch);
-  }
-  if (whole_words_) {
-    WordRows rows;
-    for (const int64_t sample : samples) {
-      int32_t previous = -1;
-      const auto tokens_words = word_ids(sample);
-      for (size_t t = 0; t < tokens_words.size(); ++t) {
-        const int32_t word = tokens_words[t];
-        rows.add(word >= 0, word != previous, has_word_ids_ ? features_.row(sample, ids_of_words)[t] : 0);
-        previous = word;
-      }
-    }
-    rows.add_to(batch);
-  }
-  if (has_tags_) batch.tensors["labels"] = labels;
-  return batch;
+  return labels;
 }
 
 TaggedDataset::Tags TaggedDataset::by_sentence(std::span<const int64_t> samples,

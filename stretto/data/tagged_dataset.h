@@ -8,6 +8,7 @@
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/dataset.h"
 #include "stretto/data/feature_file.h"
+#include "stretto/data/features/words.h"
 #include "stretto/data/rows.h"
 #include "stretto/data/sentence_context.h"
 #include "stretto/text/tokenizer.h"
@@ -28,7 +29,7 @@ struct TaggedDatasetOptions {
   bool label_all_tokens =
       false;  // all tokens of a word have its tag (I- behind the first one for B-), else the first only
   std::string characters = {};             // those of text::Characters, for models that read them; "": none
-  bool whole_words = false;                // for models that read words of several tokens (WordRows)
+  bool whole_words = false;                // for models that read words of several tokens as one
   const text::Tokenizer* words = nullptr;  // then also their ids by this tokenizer of words; null: none
   ContextOptions context = {};             // of sentences that need no windows
   std::filesystem::path cache = {};
@@ -49,10 +50,8 @@ class TaggedDataset : public Dataset {
   int32_t length_of(int64_t sample) const override { return static_cast<int32_t>(ids(sample).size()); }
   std::string fingerprint() const override { return fingerprint_; }
 
-  // A packed batch (see Batch) with words [T]: the number of the word within its sample at the first token of each word to
-  // predict, else -1; if the corpus has tags, labels [T]: tag ids, -100 for other tokens; and, with options.characters, those of
-  // each token's part of its word (CharacterRows). With options.whole_words also WordRows, and the characters of the whole word at its
-  // first token.
+  // The batch of pack_words(), with what the options ask for; if the corpus has tags, with labels [T]: tag ids, -100
+  // for tokens of no word to predict and, without label_all_tokens, for further tokens of a word.
   Batch pack(std::span<const int64_t> samples) const override;
 
   bool has_tags() const { return has_tags_; }
@@ -77,12 +76,14 @@ class TaggedDataset : public Dataset {
   // The word of each token if it is to be predicted in this sample, else -1.
   std::span<const int32_t> word_ids(int64_t sample) const { return features_.row(sample, 1); }
   bool fits_tokens(int64_t sample) const;
+  Tensor labels(std::span<const int64_t> samples, int64_t tokens) const;
   int32_t sentence(int64_t sample) const { return features_.row(sample, 2)[0]; }
 
   FeatureFile features_;
   std::vector<int32_t> words_, inside_;  // inside_: the tag of further tokens of a word, by tag
   std::vector<std::vector<int32_t>> gold_;
-  bool has_tags_, label_all_tokens_, has_characters_, whole_words_, has_word_ids_;
+  WordColumns columns_;
+  bool has_tags_, label_all_tokens_, has_word_ids_;
   int64_t pad_to_multiple_of_, max_words_ = 0, cut_ = 0, windows_ = 0;
   std::string fingerprint_;
 };

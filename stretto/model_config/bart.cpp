@@ -1,32 +1,48 @@
 #include "stretto/model_config/bart.h"
 
-#include "stretto/base/error.h"
-#include "stretto/model_config/config_json.h"
+#include "stretto/model_config/config_fields.h"
+#include "stretto/model_config/transformer_sizes.h"
 
 namespace stretto {
 namespace {
 
-// Called before tensors are allocated.
-void check_size(const BartConfig& config, const std::string& source) {
-  const int64_t width = config.d_model;
-  check_parameter_count({{config.vocab_size, width}}, source,
-                        fmt::format("vocab_size {} x d_model {}", config.vocab_size, width));
-  check_parameter_count(
-      {{2, config.max_position_embeddings, width}}, source,
-      fmt::format("max_position_embeddings {} x d_model {}", config.max_position_embeddings, width));
-  check_parameter_count({{4, config.encoder_layers, width, width},
-                         {2, config.encoder_layers, width, config.encoder_ffn_dim},
-                         {8, config.decoder_layers, width, width},
-                         {2, config.decoder_layers, width, config.decoder_ffn_dim}},
-                        source,
-                        fmt::format("encoder_layers {} and decoder_layers {} of d_model {}",
-                                    config.encoder_layers, config.decoder_layers, width));
+const std::vector<ConfigField<BartConfig>>& bart_fields() {
+  using Config = BartConfig;
+  static const std::vector<ConfigField<Config>> table = {
+      {"vocab_size", &Config::vocab_size, 1, max_width},
+      {"d_model", &Config::d_model, 1, max_width},
+      {"encoder_layers", &Config::encoder_layers, 0, max_layers},
+      {"encoder_attention_heads", &Config::encoder_attention_heads, 1, max_width},
+      {"encoder_ffn_dim", &Config::encoder_ffn_dim, 1, max_width},
+      {"decoder_layers", &Config::decoder_layers, 1, max_layers},
+      {"decoder_attention_heads", &Config::decoder_attention_heads, 1, max_width},
+      {"decoder_ffn_dim", &Config::decoder_ffn_dim, 1, max_width},
+      {"max_position_embeddings", &Config::max_position_embeddings, 1, max_width},
+      {"pad_token_id", &Config::pad_token_id, 0, max_width},
+      {"eos_token_id", &Config::eos_token_id, &Config::vocab_size},
+      {"decoder_start_token_id", &Config::decoder_start_token_id, &Config::vocab_size},
+      {"activation_function", &Config::activation_function},
+      {"init_std", &Config::init_std, 100},
+      {"dropout", &Config::dropout},
+      {"attention_dropout", &Config::attention_dropout},
+      {"activation_dropout", &Config::activation_dropout},
+      {"classifier_dropout", &Config::classifier_dropout}};
+  return table;
 }
 
-void require_heads_divide(const BartConfig& config, const char* key, int64_t heads,
-                          const std::string& source) {
-  if (config.d_model % heads != 0)
-    throw ConfigError("{}: d_model ({}) must be a multiple of {} ({})", source, config.d_model, key, heads);
+void check_sizes(const BartConfig& config, const std::string& source) {
+  const NamedSize width = {"d_model", config.d_model};
+  check_transformer_sizes(source, width,
+                          {{{"vocab_size", config.vocab_size}, width},
+                           {{"max_position_embeddings", config.max_position_embeddings}, width},
+                           {width, width}},
+                          {{.layers = {"encoder_layers", config.encoder_layers},
+                            .heads = {"encoder_attention_heads", config.encoder_attention_heads},
+                            .inner = {"encoder_ffn_dim", config.encoder_ffn_dim}},
+                           {.layers = {"decoder_layers", config.decoder_layers},
+                            .heads = {"decoder_attention_heads", config.decoder_attention_heads},
+                            .inner = {"decoder_ffn_dim", config.decoder_ffn_dim},
+                            .square_maps = 8}});
 }
 
 }  // namespace
@@ -48,53 +64,16 @@ BartConfig BartConfig::from_json(const nlohmann::json& json, const std::string& 
   field.require("extra_pos_embeddings", 2);
   field.require("tie_word_embeddings", true);
   BartConfig config;
-  field.read("vocab_size", config.vocab_size, 1, max_width);
-  field.read("d_model", config.d_model, 1, max_width);
-  field.read("encoder_layers", config.encoder_layers, 0, max_layers);
-  field.read("encoder_attention_heads", config.encoder_attention_heads, 1, max_width);
-  field.read("encoder_ffn_dim", config.encoder_ffn_dim, 1, max_width);
-  field.read("decoder_layers", config.decoder_layers, 1, max_layers);
-  field.read("decoder_attention_heads", config.decoder_attention_heads, 1, max_width);
-  field.read("decoder_ffn_dim", config.decoder_ffn_dim, 1, max_width);
-  field.read("max_position_embeddings", config.max_position_embeddings, 1, max_width);
-  field.read("pad_token_id", config.pad_token_id, 0, max_width);
-  field.read("eos_token_id", config.eos_token_id, 0, config.vocab_size - 1);
-  field.read("decoder_start_token_id", config.decoder_start_token_id, 0, config.vocab_size - 1);
-  field.read("activation_function", config.activation_function);
-  field.read("init_std", config.init_std, 0, 100);
-  field.read("dropout", config.dropout, 0, 1);
-  field.read("attention_dropout", config.attention_dropout, 0, 1);
-  field.read("activation_dropout", config.activation_dropout, 0, 1);
-  // Files written before it was renamed.
-  field.read("classif_dropout", config.classifier_dropout, 0, 1);
-  field.read("classifier_dropout", config.classifier_dropout, 0, 1);
-  require_heads_divide(config, "encoder_attention_heads", config.encoder_attention_heads, source);
-  require_heads_divide(config, "decoder_attention_heads", config.decoder_attention_heads, source);
-  check_size(config, source);
+  field.read("classif_dropout", config.classifier_dropout, 0, 1);  // in files written before it was renamed
+  read_fields(bart_fields(), field, config);
+  check_sizes(config, source);
   config.labels = read_labels(json, source, /*default_count=*/3);
   return config;
 }
 
 nlohmann::json BartConfig::to_json(const nlohmann::json& original, const std::string& architecture) const {
   nlohmann::json json = begin_config_json(original, "bart", architecture);
-  json["vocab_size"] = vocab_size;
-  json["d_model"] = d_model;
-  json["encoder_layers"] = encoder_layers;
-  json["encoder_attention_heads"] = encoder_attention_heads;
-  json["encoder_ffn_dim"] = encoder_ffn_dim;
-  json["decoder_layers"] = decoder_layers;
-  json["decoder_attention_heads"] = decoder_attention_heads;
-  json["decoder_ffn_dim"] = decoder_ffn_dim;
-  json["max_position_embeddings"] = max_position_embeddings;
-  json["pad_token_id"] = pad_token_id;
-  json["eos_token_id"] = eos_token_id;
-  json["decoder_start_token_id"] = decoder_start_token_id;
-  json["activation_function"] = activation_function;
-  json["init_std"] = init_std;
-  json["dropout"] = dropout;
-  json["attention_dropout"] = attention_dropout;
-  json["activation_dropout"] = activation_dropout;
-  json["classifier_dropout"] = classifier_dropout;
+  write_fields(bart_fields(), *this, json);
   write_labels(json, labels);
   return json;
 }

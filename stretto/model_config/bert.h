@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,28 @@
 
 namespace stretto {
 
-// The configuration of a BERT encoder (Devlin et al. 2019) or of RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al.
-// 2020), which number positions from pad_token_id + 1 and have another head, or of ELECTRA (Clark et al. 2020), whose embeddings may be
-// narrower than its layers. Names and defaults are those of Hugging Face's config.json.
+// How a family that is BERT under another model_type differs from it.
+struct BertVariant {
+  const char* model_type;
+  const char* class_name;    // what names of architectures begin with: "BertFor..."
+  const char* encoder_name;  // the encoder in weight files: "bert."
+  // Sequence classification reads the pooled state of the first token; else its state through a layer of the head,
+  // with this activation.
+  bool has_pooler = false;
+  const char* head_activation = "tanh";
+  bool positions_follow_padding = false;  // positions are numbered from pad_token_id + 1, else from 0
+  int64_t embedding_size = 0;  // its default, where it is a key of config.json; 0: it is hidden_size
+  // Defaults of config.json.
+  int64_t vocab_size = 30522, pad_token_id = 0;
+  int64_t hidden_size = 768, num_attention_heads = 12, intermediate_size = 3072;
+};
+
+// BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019), XLM-RoBERTa (Conneau et al. 2020) and ELECTRA (Clark et al. 2020).
+std::span<const BertVariant> bert_variants();
+
+// The configuration of a BERT encoder or of a variant. Names and defaults are those of Hugging Face's config.json.
 struct BertConfig {
-  std::string model_type = "bert";  // or "roberta", "xlm-roberta", "electra"
+  std::string model_type = "bert";  // of a variant
   int64_t vocab_size = 30522;
   int64_t hidden_size = 768;
   int64_t embedding_size = 768;  // hidden_size, except of ELECTRA
@@ -32,13 +50,9 @@ struct BertConfig {
   std::vector<std::string> labels;  // id2label; one output of the classification head per label
 
   int64_t num_labels() const { return std::ssize(labels); }
-  bool is_roberta() const { return model_type == "roberta" || model_type == "xlm-roberta"; }
-  bool has_pooler() const { return model_type == "bert"; }
-  // The encoder's name in weight files: "bert", "roberta" or "electra".
-  std::string encoder_name() const { return is_roberta() ? "roberta" : model_type; }
-  // What names of architectures begin with: "Bert", "Roberta", "XLMRoberta" or "Electra".
-  std::string class_name() const;
-  int64_t first_position() const { return is_roberta() ? pad_token_id + 1 : 0; }
+  // Throws ConfigError if model_type is that of no variant.
+  const BertVariant& variant() const;
+  int64_t first_position() const { return variant().positions_follow_padding ? pad_token_id + 1 : 0; }
   int64_t max_length() const { return max_position_embeddings - first_position(); }  // tokens
 
   // Sets all dropout probabilities to `p`.

@@ -165,4 +165,9 @@ std::string architecture_of(const nlohmann::json& json) {
   return found->front().get<std::string>();
 }
 
+bool names_another_head(const nlohmann::json& json, const std::string& head) {
+  const std::string architecture = architecture_of(json);
+  return architecture.find("For") != std::string::npos && !architecture.ends_with("For" + head);
+}
+
 }  // namespace stretto

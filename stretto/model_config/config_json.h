@@ -69,4 +69,7 @@ nlohmann::json begin_config_json(const nlohmann::json& original, const std::stri
 // The first of `architectures` ("BertForSequenceClassification"); "" if there is none.
 std::string architecture_of(const nlohmann::json& json);
 
+// Whether the architecture ends with "For" and a head other than `head`.
+bool names_another_head(const nlohmann::json& json, const std::string& head);
+
 }  // namespace stretto

@@ -4,9 +4,44 @@
 #include <set>
 
 #include "stretto/base/error.h"
-#include "stretto/model_config/config_json.h"
+#include "stretto/model_config/config_fields.h"
 
 namespace stretto {
+namespace {
+
+using Fields = std::vector<ConfigField<SequenceTaggerConfig>>;
+
+// How the states of a transformer become vectors of words.
+const Fields& transformer_fields() {
+  using Config = SequenceTaggerConfig;
+  static const Fields table = {{"layers", &Config::layers},
+                               {"layer_mean", &Config::layer_mean},
+                               {"subtoken_pooling", &Config::subtoken_pooling},
+                               {"fine_tune", &Config::fine_tune}};
+  return table;
+}
+
+const Fields& tagger_fields() {
+  using Config = SequenceTaggerConfig;
+  static const Fields table = {{"vocab_size", &Config::vocab_size, 1, max_width},
+                               {"word_dimensions", &Config::word_dimensions, 0, max_width},
+                               {"train_words", &Config::train_words},
+                               {"characters", &Config::characters},
+                               {"character_dimensions", &Config::character_dimensions, 1, max_width},
+                               {"character_hidden_size", &Config::character_hidden_size, 1, max_width},
+                               {"reproject_embeddings", &Config::reproject_embeddings},
+                               {"rnn_type", &Config::rnn_type},
+                               {"hidden_size", &Config::hidden_size, 1, max_width},
+                               {"rnn_layers", &Config::rnn_layers, 1, max_layers},
+                               {"bidirectional", &Config::bidirectional},
+                               {"use_crf", &Config::use_crf},
+                               {"dropout", &Config::dropout},
+                               {"word_dropout", &Config::word_dropout},
+                               {"locked_dropout", &Config::locked_dropout}};
+  return table;
+}
+
+}  // namespace
 
 int64_t SequenceTaggerConfig::character_count() const {
   return 1 + std::ranges::count_if(characters, [](char c) { return (c & 0xC0) != 0x80; });
@@ -27,25 +62,8 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
     config.transformer = *found;
   }
   field.read("transformer_path", config.transformer_path);
-  field.read("layers", config.layers);
-  field.read("layer_mean", config.layer_mean);
-  field.read("subtoken_pooling", config.subtoken_pooling);
-  field.read("fine_tune", config.fine_tune);
-  field.read("vocab_size", config.vocab_size, 1, max_width);
-  field.read("word_dimensions", config.word_dimensions, 0, max_width);
-  field.read("train_words", config.train_words);
-  field.read("characters", config.characters);
-  field.read("character_dimensions", config.character_dimensions, 1, max_width);
-  field.read("character_hidden_size", config.character_hidden_size, 1, max_width);
-  field.read("reproject_embeddings", config.reproject_embeddings);
-  field.read("rnn_type", config.rnn_type);
-  field.read("hidden_size", config.hidden_size, 1, max_width);
-  field.read("rnn_layers", config.rnn_layers, 1, max_layers);
-  field.read("bidirectional", config.bidirectional);
-  field.read("use_crf", config.use_crf);
-  field.read("dropout", config.dropout, 0, 1);
-  field.read("word_dropout", config.word_dropout, 0, 1);
-  field.read("locked_dropout", config.locked_dropout, 0, 1);
+  read_fields(transformer_fields(), field, config);
+  read_fields(tagger_fields(), field, config);
   if (config.rnn_type != "LSTM" && config.rnn_type != "GRU" && config.rnn_type != "none")
     throw ConfigError("{}: rnn_type: found \"{}\"; expected LSTM, GRU or none", source, config.rnn_type);
   static const std::set<std::string> poolings = {"first", "last", "first_last", "mean"};
@@ -74,31 +92,13 @@ SequenceTaggerConfig SequenceTaggerConfig::from_json(const nlohmann::json& json,
 nlohmann::json SequenceTaggerConfig::to_json(const nlohmann::json& original) const {
   nlohmann::json json = begin_config_json(original, model_type, "SequenceTaggerForTokenClassification");
   json.erase("transformer_path");  // the weights are saved with the others
-  if (transformer.is_null()) {
-    for (const char* key : {"transformer", "layers", "layer_mean", "subtoken_pooling", "fine_tune"})
-      json.erase(key);
-  } else {
+  for (const char* key : {"transformer", "layers", "layer_mean", "subtoken_pooling", "fine_tune"})
+    json.erase(key);
+  if (!transformer.is_null()) {
     json["transformer"] = transformer;
-    json["layers"] = layers;
-    json["layer_mean"] = layer_mean;
-    json["subtoken_pooling"] = subtoken_pooling;
-    json["fine_tune"] = fine_tune;
+    write_fields(transformer_fields(), *this, json);
   }
-  json["vocab_size"] = vocab_size;
-  json["word_dimensions"] = word_dimensions;
-  json["train_words"] = train_words;
-  json["characters"] = characters;
-  json["character_dimensions"] = character_dimensions;
-  json["character_hidden_size"] = character_hidden_size;
-  json["reproject_embeddings"] = reproject_embeddings;
-  json["rnn_type"] = rnn_type;
-  json["hidden_size"] = hidden_size;
-  json["rnn_layers"] = rnn_layers;
-  json["bidirectional"] = bidirectional;
-  json["use_crf"] = use_crf;
-  json["dropout"] = dropout;
-  json["word_dropout"] = word_dropout;
-  json["locked_dropout"] = locked_dropout;
+  write_fields(tagger_fields(), *this, json);
   write_labels(json, labels, /*is_text_classifier=*/false);
   return json;
 }

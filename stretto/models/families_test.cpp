@@ -5,6 +5,7 @@
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/golden_support.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 
 namespace stretto {
@@ -19,13 +20,13 @@ const std::filesystem::path roberta_folder = families / "roberta";
 
 struct FamilyCase {
   const char* name;
-  Head head;
+  std::string head;
   bool wide;
 };
 
 // The golden loss: the sum of the cross entropies; of questions, of the means of start's and end's over each sequence's tokens.
-Tensor loss_sum(Head head, const Tensor& logits, const Batch& batch) {
-  if (head != Head::question_answering) return nn::cross_entropy(logits, batch.at("labels")).sum;
+Tensor loss_sum(const std::string& head, const Tensor& logits, const Batch& batch) {
+  if (head != heads::question_answering) return nn::cross_entropy(logits, batch.at("labels")).sum;
   const Tensor bounds = batch.at("cu_seqlens");
   Tensor sum = at::zeros({}, logits.options());
   for (int64_t b = 0; b + 1 < bounds.numel(); ++b) {
@@ -61,24 +62,24 @@ TEST_P(FamilyGolden, LogitsLossAndEveryGradient) {
 
 INSTANTIATE_TEST_SUITE_P(
     Heads, FamilyGolden,
-    ::testing::Values(FamilyCase{"roberta/sequence", Head::sequence_classification, true},
-                      FamilyCase{"roberta/sequence", Head::sequence_classification, false},
-                      FamilyCase{"roberta/token", Head::token_classification, true},
-                      FamilyCase{"roberta/token", Head::token_classification, false},
-                      FamilyCase{"distilbert/sequence", Head::sequence_classification, true},
-                      FamilyCase{"distilbert/sequence", Head::sequence_classification, false},
-                      FamilyCase{"distilbert/token", Head::token_classification, true},
-                      FamilyCase{"distilbert/token", Head::token_classification, false},
-                      FamilyCase{"roberta/qa", Head::question_answering, true},
-                      FamilyCase{"roberta/qa", Head::question_answering, false},
-                      FamilyCase{"distilbert/qa", Head::question_answering, true},
-                      FamilyCase{"distilbert/qa", Head::question_answering, false},
-                      FamilyCase{"electra/sequence", Head::sequence_classification, true},
-                      FamilyCase{"electra/sequence", Head::sequence_classification, false},
-                      FamilyCase{"electra/token", Head::token_classification, true},
-                      FamilyCase{"electra/token", Head::token_classification, false},
-                      FamilyCase{"electra/qa", Head::question_answering, true},
-                      FamilyCase{"electra/qa", Head::question_answering, false}));
+    ::testing::Values(FamilyCase{"roberta/sequence", heads::sequence_classification, true},
+                      FamilyCase{"roberta/sequence", heads::sequence_classification, false},
+                      FamilyCase{"roberta/token", heads::token_classification, true},
+                      FamilyCase{"roberta/token", heads::token_classification, false},
+                      FamilyCase{"distilbert/sequence", heads::sequence_classification, true},
+                      FamilyCase{"distilbert/sequence", heads::sequence_classification, false},
+                      FamilyCase{"distilbert/token", heads::token_classification, true},
+                      FamilyCase{"distilbert/token", heads::token_classification, false},
+                      FamilyCase{"roberta/qa", heads::question_answering, true},
+                      FamilyCase{"roberta/qa", heads::question_answering, false},
+                      FamilyCase{"distilbert/qa", heads::question_answering, true},
+                      FamilyCase{"distilbert/qa", heads::question_answering, false},
+                      FamilyCase{"electra/sequence", heads::sequence_classification, true},
+                      FamilyCase{"electra/sequence", heads::sequence_classification, false},
+                      FamilyCase{"electra/token", heads::token_classification, true},
+                      FamilyCase{"electra/token", heads::token_classification, false},
+                      FamilyCase{"electra/qa", heads::question_answering, true},
+                      FamilyCase{"electra/qa", heads::question_answering, false}));
 
 // What a folder written here holds is what is read from it.
 TEST_P(FamilyGolden, ConfigJsonIsReadAgain) {
@@ -91,18 +92,81 @@ TEST_P(FamilyGolden, ConfigJsonIsReadAgain) {
             model->config_json({}));
 }
 
+// Another value of `value`'s kind that configurations allow.
+nlohmann::json changed(const nlohmann::json& value) {
+  if (value.is_string()) return "relu";
+  if (value.is_number_float()) return value.get<double>() / 2;
+  return value == 0 ? 1 : 2 * value.get<int64_t>();
+}
+
+// Each key of config.json is a value of its own: changing it changes that key alone of what is written.
+TEST(FamilyConfig, EachKeyIsReadAndWrittenByItself) {
+  const auto written = [](const nlohmann::json& json) {
+    return make_text_model(bundled_models(), heads::sequence_classification, json, "config.json")
+        ->config_json({});
+  };
+  const nlohmann::json tiny = {{"vocab_size", 8},
+                               {"hidden_size", 8},
+                               {"num_hidden_layers", 1},
+                               {"intermediate_size", 4},
+                               {"dim", 8},
+                               {"hidden_dim", 4},
+                               {"n_layers", 1},
+                               {"num_attention_heads", 2},
+                               {"n_heads", 2},
+                               {"d_model", 8},
+                               {"encoder_layers", 1},
+                               {"encoder_ffn_dim", 4},
+                               {"decoder_ffn_dim", 4},
+                               {"decoder_layers", 1},
+                               {"encoder_attention_heads", 2},
+                               {"embedding_size", 4},
+                               {"max_position_embeddings", 16},
+                               {"decoder_attention_heads", 2}};
+  for (const char* type : {"bert", "roberta", "xlm-roberta", "electra", "distilbert", "bart"}) {
+    nlohmann::json json = tiny;
+    json["model_type"] = type;
+    const nlohmann::json before = written(json);
+    int keys = 0;
+    for (const auto& [key, value] : before.items()) {
+      if (key == "model_type" || key == "problem_type" || !(value.is_number() || value.is_string())) continue;
+      nlohmann::json wanted = before;
+      wanted[key] = changed(value);
+      EXPECT_EQ(written(wanted), wanted) << type << ": " << key;
+      ++keys;
+    }
+    EXPECT_GE(keys, 13) << type;
+  }
+}
+
+TEST(ModelRegistry, HeadsThatAFamilyHasNotAreRefusedWithThoseItHas) {
+  const auto refusal = [](const char* type, const std::string& head) -> std::string {
+    try {
+      make_text_model(bundled_models(), head, {{"model_type", type}}, "config.json");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refusal("bart", heads::token_classification),
+            "config.json: model_type: \"bart\" has no head for TokenClassification; its heads: "
+            "SequenceClassification");
+  EXPECT_THAT(refusal("bert", "CausalLM"),
+              HasSubstr("its heads: QuestionAnswering, SequenceClassification, TokenClassification"));
+}
+
 // XLM-RoBERTa is RoBERTa under other names, so that roberta's references hold for it.
 TEST(Roberta, ConfigJsonKeepsTheFamily) {
   nlohmann::json json = read_config_json(roberta_folder / "sequence/config.json");
   for (const auto& [type, prefix] : {std::pair{"roberta", "RobertaFor"}, {"xlm-roberta", "XLMRobertaFor"}}) {
-    for (const auto& [head, suffix] : {std::pair{Head::sequence_classification, "SequenceClassification"},
-                                       {Head::token_classification, "TokenClassification"},
-                                       {Head::question_answering, "QuestionAnswering"}}) {
+    for (const auto& [head, suffix] : {std::pair{heads::sequence_classification, "SequenceClassification"},
+                                       {heads::token_classification, "TokenClassification"},
+                                       {heads::question_answering, "QuestionAnswering"}}) {
       json["model_type"] = type;
       const auto model = make_text_model(bundled_models(), head, json, "config.json");
       EXPECT_EQ(model->config_json({}).at("model_type"), type);
       EXPECT_EQ(model->config_json({}).at("architectures"), nlohmann::json({std::string(prefix) + suffix}));
-      EXPECT_EQ(model->max_length(), 48) << "of 50 positions, which begin at 2";
+      EXPECT_EQ(model->limits().max_length, 48) << "of 50 positions, which begin at 2";
     }
   }
 }

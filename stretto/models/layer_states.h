@@ -8,7 +8,7 @@
 
 #include "stretto/tensor/tensor.h"
 
-// What the encoders share whose layers' states another model reads (Head::hidden_states).
+// What the encoders share whose layers' states another model reads (heads::hidden_states).
 namespace stretto {
 
 // The layers named by `layers`: numbers separated by commas, 0 for the embeddings' output and `count` or -1 for that of the last of

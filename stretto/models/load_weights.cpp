@@ -7,11 +7,9 @@
 namespace stretto {
 namespace {
 
-bool has_another_head(const std::filesystem::path& folder, Head head) {
-  if (!std::filesystem::exists(folder / "config.json")) return false;
-  const std::string architecture = architecture_of(read_config_json(folder / "config.json"));
-  return architecture.find("For") != std::string::npos &&
-         !architecture.ends_with(std::string("For") + name_of(head));
+bool has_another_head(const std::filesystem::path& folder, const std::string& head) {
+  const std::filesystem::path file = folder / "config.json";
+  return std::filesystem::exists(file) && names_another_head(read_config_json(file), head);
 }
 
 std::string current_name(std::string name, const EncoderNames& names) {
@@ -23,8 +21,8 @@ std::string current_name(std::string name, const EncoderNames& names) {
 
 }  // namespace
 
-WeightReport load_encoder_weights(const TextModel& model, Head head, const std::filesystem::path& folder,
-                                  const EncoderNames& names) {
+WeightReport load_encoder_weights(const TextModel& model, const std::string& head,
+                                  const std::filesystem::path& folder, const EncoderNames& names) {
   NamedTensors weights;
   for (auto& [name, tensor] : load_hf_weights(folder)) weights[current_name(name, names)] = tensor;
   if (has_another_head(folder, head))

@@ -19,7 +19,7 @@ struct EncoderNames {
 
 // Loads the weights of a Hugging Face folder into an encoder with a head. Weights that the folder lacks are not changed but
 // reported. The head of a folder whose config.json names another one is left out, as heads share names.
-WeightReport load_encoder_weights(const TextModel& model, Head head, const std::filesystem::path& folder,
-                                  const EncoderNames& names);
+WeightReport load_encoder_weights(const TextModel& model, const std::string& head,
+                                  const std::filesystem::path& folder, const EncoderNames& names);
 
 }  // namespace stretto

@@ -1,55 +1,76 @@
 #include "stretto/models/registry.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/bart/model.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/distilbert/model.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/sequence_tagger/model.h"
 
 namespace stretto {
 namespace {
 
-ModelType roberta_type(const char* name) {
-  return {.name = name,
-          .sequence_classifier = make_roberta_sequence_classifier,
-          .token_classifier = make_bert_token_classifier,
-          .question_answerer = make_bert_question_answerer,
-          .hidden_states = make_bert_hidden_states,
-          .sequence_classifier_head = "classifier.out_proj.weight"};
+ModelType bert_type(const BertVariant& variant) {
+  const HeadType sequence_classifier =
+      variant.has_pooler ? HeadType{make_bert_sequence_classifier, "classifier.weight"}
+                         : HeadType{make_layered_bert_sequence_classifier, "classifier.out_proj.weight"};
+  return {.name = variant.model_type,
+          .heads = {{heads::sequence_classification, sequence_classifier},
+                    {heads::token_classification, {make_bert_token_classifier, "classifier.weight"}},
+                    {heads::question_answering, {make_bert_question_answerer, "qa_outputs.weight"}},
+                    {heads::hidden_states, {make_bert_hidden_states}}}};
 }
 
-MakeTextModel distilbert_with(Head head) {
-  return [head](const nlohmann::json& config, const std::string& source, const TextModelOptions& options) {
-    return make_distilbert(head, config, source, options);
+ModelType distilbert_type() {
+  const auto with = [](const std::string& head) -> MakeTextModel {
+    return [head](const nlohmann::json& config, const std::string& source, const TextModelOptions& options) {
+      return make_distilbert(head, config, source, options);
+    };
   };
+  ModelType type{.name = "distilbert", .heads = {}};
+  for (const char* head : {heads::sequence_classification, heads::token_classification})
+    type.heads[head] = {with(head), "classifier.weight"};
+  type.heads[heads::question_answering] = {with(heads::question_answering), "qa_outputs.weight"};
+  type.heads[heads::hidden_states] = {with(heads::hidden_states)};
+  return type;
+}
+
+ModelType bart_type() {
+  return {.name = "bart",
+          .heads = {{heads::sequence_classification,
+                     {make_bart_sequence_classifier, "classification_head.out_proj.weight"}}}};
+}
+
+ModelType sequence_tagger_type() {
+  return {.name = SequenceTaggerConfig::model_type,
+          .heads = {{heads::token_classification, {make_sequence_tagger, "linear.weight"}}}};
+}
+
+std::vector<ModelType> bundled_types() {
+  std::vector<ModelType> types;
+  std::ranges::transform(bert_variants(), std::back_inserter(types), bert_type);
+  types.push_back(distilbert_type());
+  types.push_back(bart_type());
+  types.push_back(sequence_tagger_type());
+  return types;
+}
+
+// Those that compute logits.
+std::vector<std::string> heads_of(const ModelType& type) {
+  std::vector<std::string> names;
+  for (const auto& [head, _] : type.heads)
+    if (head != heads::hidden_states) names.push_back(head);
+  return names;
 }
 
 }  // namespace
 
 const ModelRegistry& bundled_models() {
-  static const ModelRegistry models(
-      "a model_type", {
-                          {.name = "bert",
-                           .sequence_classifier = make_bert_sequence_classifier,
-                           .token_classifier = make_bert_token_classifier,
-                           .question_answerer = make_bert_question_answerer,
-                           .hidden_states = make_bert_hidden_states},
-                          roberta_type("roberta"),
-                          roberta_type("xlm-roberta"),
-                          roberta_type("electra"),
-                          {.name = "distilbert",
-                           .sequence_classifier = distilbert_with(Head::sequence_classification),
-                           .token_classifier = distilbert_with(Head::token_classification),
-                           .question_answerer = distilbert_with(Head::question_answering),
-                           .hidden_states = distilbert_with(Head::hidden_states)},
-                          {.name = "bart",
-                           .sequence_classifier = make_bart_sequence_classifier,
-                           .sequence_classifier_head = "classification_head.out_proj.weight"},
-                          {.name = SequenceTaggerConfig::model_type,
-                           .token_classifier = make_sequence_tagger,
-                           .token_classifier_head = "linear.weight"},
-                      });
+  static const ModelRegistry models("a model_type", bundled_types());
   return models;
 }
 
@@ -64,54 +85,28 @@ const ModelType& model_type_of(const ModelRegistry& models, const nlohmann::json
   return models.at(name, source + ": model_type");
 }
 
-std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, Head head,
+std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const std::string& head,
                                            const nlohmann::json& config, const std::string& source,
                                            const TextModelOptions& options) {
   const ModelType& type = model_type_of(models, config, source);
-  const MakeTextModel& make = head == Head::sequence_classification ? type.sequence_classifier
-                              : head == Head::token_classification  ? type.token_classifier
-                              : head == Head::question_answering    ? type.question_answerer
-                                                                    : type.hidden_states;
-  if (!make && head == Head::hidden_states)
+  const auto found = type.heads.find(head);
+  if (found != type.heads.end()) return found->second.make(config, source, options);
+  if (head == heads::hidden_states)
     throw ConfigError("{}: model_type: the states of \"{}\" cannot be read by another model", source,
                       type.name);
-  if (!make) {
-    throw ConfigError("{}: model_type: \"{}\" has no head for {}", source, type.name,
-                      head == Head::sequence_classification ? "sequence classification"
-                      : head == Head::token_classification  ? "token classification"
-                                                            : "question answering");
-  }
-  return make(config, source, options);
+  throw ConfigError("{}: model_type: \"{}\" has no head for {}; its heads: {}", source, type.name, head,
+                    fmt::join(heads_of(type), ", "));
 }
 
-std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, Head head,
+std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, const std::string& head,
                                                        const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   const nlohmann::json config = read_config_json(file);
   const ModelType& type = model_type_of(models, config, file.string());
-  const std::string architecture = architecture_of(config);
-  if (architecture.find("For") != std::string::npos &&
-      !architecture.ends_with(std::string("For") + name_of(head)))
-    return std::nullopt;
-  const std::string& weight = head == Head::sequence_classification ? type.sequence_classifier_head
-                              : head == Head::token_classification  ? type.token_classifier_head
-                                                                    : type.question_answerer_head;
-  if (!hf_folder_has(folder, weight)) return std::nullopt;
+  if (names_another_head(config, head)) return std::nullopt;
+  const auto found = type.heads.find(head);
+  if (found == type.heads.end() || !hf_folder_has(folder, found->second.trained_weight)) return std::nullopt;
   return read_labels(config, file.string());
-}
-
-const char* name_of(Head head) {
-  switch (head) {
-    case Head::sequence_classification:
-      return "SequenceClassification";
-    case Head::token_classification:
-      return "TokenClassification";
-    case Head::question_answering:
-      return "QuestionAnswering";
-    case Head::hidden_states:
-      break;
-  }
-  return "";
 }
 
 }  // namespace stretto

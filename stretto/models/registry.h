@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "stretto/base/registry.h"
@@ -12,19 +13,17 @@ namespace stretto {
 using MakeTextModel = std::function<std::shared_ptr<TextModel>(
     const nlohmann::json& config, const std::string& source, const TextModelOptions& options)>;
 
-// A model architecture, named as model_type in config.json, with functions to create it with each head. Heads that it
-// does not support are empty.
+struct HeadType {
+  MakeTextModel make;
+  // A weight that a model folder holds if the head was trained. "": the head has none.
+  std::string trained_weight = {};
+};
+
+// A model architecture, named as model_type in config.json, and its heads by what architectures end with (heads.h):
+// "SequenceClassification".
 struct ModelType {
   std::string name;
-  MakeTextModel sequence_classifier = {};
-  MakeTextModel token_classifier = {};
-  MakeTextModel question_answerer = {};
-  MakeTextModel hidden_states = {};
-
-  // The weights that are present in a model folder if the head was trained.
-  std::string sequence_classifier_head = "classifier.weight";
-  std::string token_classifier_head = "classifier.weight";
-  std::string question_answerer_head = "qa_outputs.weight";
+  std::map<std::string, HeadType> heads;
 };
 
 using ModelRegistry = Registry<ModelType>;
@@ -36,14 +35,14 @@ const ModelRegistry& bundled_models();
 const ModelType& model_type_of(const ModelRegistry& models, const nlohmann::json& config,
                                const std::string& source);
 
-// Creates the model with a head. Throws ConfigError if its type does not support the head.
-std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, Head head,
+// Creates the model with a head. Throws ConfigError, which lists the heads that its type has, for another one.
+std::shared_ptr<TextModel> make_text_model(const ModelRegistry& models, const std::string& head,
                                            const nlohmann::json& config, const std::string& source,
                                            const TextModelOptions& options = {});
 
 // The labels of a trained head in a model folder; nullopt if its weights hold none, or its config.json names another
 // head.
-std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, Head head,
+std::optional<std::vector<std::string>> trained_labels(const ModelRegistry& models, const std::string& head,
                                                        const std::filesystem::path& folder);
 
 }  // namespace stretto

@@ -9,29 +9,79 @@
 
 #include <torch/nn/module.h>
 
-#include "stretto/base/error.h"
 #include "stretto/nn/packed.h"
-#include "stretto/nn/sharded.h"
 #include "stretto/tensor/hf_folder.h"
 
 namespace stretto {
-
-namespace nn {
-class Crf;
-}
-
-// What is computed from the hidden states of an encoder; in Hugging Face's names of architectures, behind "For".
-// hidden_states: no head, but the states of some layers, side by side.
-enum class Head { sequence_classification, token_classification, question_answering, hidden_states };
-
-// "SequenceClassification", "TokenClassification", "QuestionAnswering"; "" without a head.
-const char* name_of(Head head);
 
 // Options that override config.json.
 struct TextModelOptions {
   std::optional<std::vector<std::string>> labels = {};  // unset: those of config.json
   std::optional<double> dropout = {};  // all dropout probabilities; unset: those of config.json
-  std::string layers = "-1";           // of hidden_states, see layer_states.h
+  std::string layers = "-1";           // whose hidden states are computed, see layer_states.h
+};
+
+// What texts must not exceed.
+struct TextLimits {
+  int64_t vocab_size = 0;  // ids of tokens are below it
+  int64_t max_length = 0;  // tokens per text
+};
+
+// What a model reads of words besides their tokens. The batch holds it: data/features/words.h.
+struct WordReader {
+  std::string characters = {};  // the characters that it knows (text/characters.h); "": it reads none
+  bool whole_words = false;     // reads the tokens of each word as one
+  bool word_ids = false;        // then also an id of each word, by a tokenizer of words in the model's folder
+  bool reads_context = true;  // reads tokens together with those of words around them, which it does not tag
+};
+
+// A model without a head computes the states of some layers side by side, [T, layers * width].
+struct HiddenStates {
+  int64_t layers = 0, width = 0;
+};
+
+// The part of forward() that training does not change: a vector per word. Where the batch has frozen_states
+// [words, width()], forward() takes them from there.
+class FrozenStates {
+ public:
+  virtual ~FrozenStates() = default;
+  virtual int64_t width() const = 0;
+  // [words, width()] of a batch of whole words.
+  virtual Tensor compute(const Batch& batch, const nn::Context& context) const = 0;
+};
+
+// The sum of the losses of each sequence, and the number of tokens or words in it: two tensors [B] fp64 on the
+// CPU.
+struct SequenceLosses {
+  Tensor sums, counts;
+};
+
+// Losses and tags from the logits [T, labels] of a token classification. Tags are those of tokens, or of words:
+// the tokens whose batch["words"] is not negative.
+class SequenceLabeller {
+ public:
+  virtual ~SequenceLabeller() = default;
+
+  // The training loss of batch["labels"]: a sum, and how many tokens or words it is the loss of. `weights`:
+  // factors of the losses of tags, which are also counted by them (nn::cross_entropy); empty: none.
+  virtual Loss loss(const Tensor& logits, const Batch& batch, const nn::Context& context,
+                    const std::vector<double>& weights = {}) const = 0;
+
+  virtual SequenceLosses losses(const Tensor& logits, const Batch& batch) const = 0;
+
+  // The most probable tags, [T] int64.
+  virtual Tensor best_tags(const Tensor& logits, const Batch& batch) const = 0;
+
+  // The probability of each tag, [T, labels] fp64.
+  virtual Tensor probabilities(const Tensor& logits, const Batch& batch) const = 0;
+};
+
+// What only some models have; null: this one has not. Valid as long as the model.
+struct Capabilities {
+  const WordReader* word_reader = nullptr;
+  const HiddenStates* hidden_states = nullptr;
+  const FrozenStates* frozen_states = nullptr;
+  const SequenceLabeller* sequence_labeller = nullptr;  // null: tokens are tagged each by itself
 };
 
 // A model of any architecture with a head.
@@ -57,38 +107,8 @@ class TextModel : public torch::nn::Module {
   virtual nlohmann::json config_json(const nlohmann::json& original) const = 0;
 
   virtual const std::vector<std::string>& labels() const = 0;
-
-  // The characters that the model reads besides tokens (text/characters.h), which the batch holds as data::CharacterRows; "": none.
-  virtual std::string characters() const { return ""; }
-
-  // The layers and the width H of hidden states.
-  struct StatesShape {
-    int64_t layers = 0, width = 0;
-  };
-  virtual StatesShape states_shape() const { return {}; }
-
-  // Whether the model reads the words that tokens are parts of: the batch holds their data::WordRows. `word_ids`: also an id of
-  // each word, by a tokenizer of words in the model's folder.
-  struct WholeWords {
-    bool any = false, word_ids = false;
-  };
-  virtual WholeWords whole_words() const { return {}; }
-
-  // Whether tokens are read together with those of neighbouring words to which no tag belongs.
-  virtual bool reads_context() const { return true; }
-
-  // The part of forward() that no training changes: a vector of width frozen_width() of each word, 0 if there is none. forward() takes
-  // it from the batch's frozen_states [words, frozen_width()] where they are given.
-  virtual int64_t frozen_width() const { return 0; }
-  virtual Tensor frozen_states(const Batch& /*batch*/, const nn::Context& /*context*/) const {
-    throw Error("the model has no frozen states");
-  }
-
-  // What turns the logits of a token classification into tags of whole sequences; null: each token by itself. See tagging.h.
-  virtual std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const { return nullptr; }
-
-  virtual int64_t vocab_size() const = 0;
-  virtual int64_t max_length() const = 0;  // tokens per text
+  virtual TextLimits limits() const = 0;
+  virtual Capabilities capabilities() const { return {}; }
 
  private:
   bool keeps_file_types_ = false;

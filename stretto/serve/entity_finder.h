@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "stretto/data/features/words.h"
 #include "stretto/serve/served_model.h"
-#include "stretto/text/characters.h"
 
 namespace stretto {
 
@@ -58,14 +58,23 @@ class EntityFinder : public Pipeline {
   InputKind input_kind() const override { return InputKind::text_or_words; }
 
  private:
-  std::vector<text::Encoding> windows(const PipelineInput& input) const;
+  struct Sample;
+
+  Sample sample_of(const PipelineInput& input) const;
+  std::vector<data::WordFeatures> features_of(const Sample& sample, const PipelineInput& input,
+                                              size_t stride) const;
+  Batch batch_of(std::span<const Sample> samples) const;
+  TaggedToken token_of(const Sample& sample, const text::Encoding& window, size_t t,
+                       const std::string& text) const;
   const text::Tokenizer& tokenizer_of_words() const;
 
   ServedModel served_;
   mutable std::optional<text::Tokenizer> split_;  // of words that are given; loaded when there are any
   mutable std::once_flag split_loaded_;
   std::optional<text::Tokenizer> words_;  // of word vectors besides tokens
-  text::Characters characters_;           // those that the model reads besides tokens
+  data::WordInputs inputs_;
+  const SequenceLabeller& labeller_;
+  bool has_own_labeller_;
   std::string strategy_;
 };
 

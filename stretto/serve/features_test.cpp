@@ -12,8 +12,10 @@
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/data/text_dataset.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/models/heads.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/tasks/preparation.h"
+#include "stretto/text/copy_tokenizer.h"
 
 // What a model reads is the same in training and in serving: ids, types, positions and windows of equal
 // inputs.
@@ -23,26 +25,33 @@ namespace {
 // Keeps the batches that it is given, and finds nothing in them.
 class RecordingModel : public TextModel {
  public:
-  RecordingModel(Head head, int64_t max_length, std::vector<std::string> labels, std::vector<Batch>& batches)
-      : head_(head), max_length_(max_length), labels_(std::move(labels)), batches_(batches) {}
+  RecordingModel(std::string head, int64_t max_length, std::vector<std::string> labels, WordReader words,
+                 std::vector<Batch>& batches)
+
+      : head_(std::move(head)),
+        max_length_(max_length),
+        labels_(std::move(labels)),
+        words_(std::move(words)),
+        batches_(batches) {}
 
   Tensor forward(const Batch& batch, const nn::Context&) const override {
     batches_.push_back(batch);
-    const int64_t rows = head_ == Head::sequence_classification ? batch.at("cu_seqlens").numel() - 1
-                                                                : batch.at("input_ids").numel();
-    return at::zeros({rows, head_ == Head::question_answering ? 2 : std::ssize(labels_)});
+    const int64_t rows = head_ == heads::sequence_classification ? batch.at("cu_seqlens").numel() - 1
+                                                                 : batch.at("input_ids").numel();
+    return at::zeros({rows, head_ == heads::question_answering ? 2 : std::ssize(labels_)});
   }
   void initialize(uint64_t, const std::vector<std::string>&) override {}
   WeightReport load_weights(const std::filesystem::path&) override { return {}; }
   nlohmann::json config_json(const nlohmann::json& original) const override { return original; }
   const std::vector<std::string>& labels() const override { return labels_; }
-  int64_t vocab_size() const override { return 100'000; }
-  int64_t max_length() const override { return max_length_; }
+  TextLimits limits() const override { return {100'000, max_length_}; }
+  Capabilities capabilities() const override { return {.word_reader = &words_}; }
 
  private:
-  Head head_;
+  std::string head_;
   int64_t max_length_;
   std::vector<std::string> labels_;
+  WordReader words_;
   std::vector<Batch>& batches_;
 };
 
@@ -63,27 +72,26 @@ class Features : public ::testing::TestWithParam<std::string> {  // a tokenizer 
     return load_tokenizer(recipe, folder_.path());
   }
 
-  // The batch that a pipeline makes of the inputs.
-  Batch served(Head head, int64_t max_length, std::span<const PipelineInput> inputs) {
+  // The batch that a pipeline makes of the inputs, by which records_ are made.
+  Batch served(const std::string& head, int64_t max_length, std::span<const PipelineInput> inputs,
+               const WordReader& words = {}) {
     const nlohmann::json config = {{"model_type", "recording"},
-                                   {"architectures", {std::string("RecordingFor") + name_of(head)}},
+                                   {"architectures", {heads::architecture("Recording", head)}},
                                    {"id2label", {{"0", "O"}, {"1", "B-PER"}}}};
     write_file_atomic(folder_.path() / "config.json", config.dump());
     std::vector<Batch> batches;
     const auto make = [&](const nlohmann::json& json, const std::string& source, const TextModelOptions&) {
-      return std::make_shared<RecordingModel>(head, max_length, read_labels(json, source), batches);
+      return std::make_shared<RecordingModel>(head, max_length, read_labels(json, source), words, batches);
     };
     ModelRegistry models = bundled_models();
-    models.add({.name = "recording",
-                .sequence_classifier = make,
-                .token_classifier = make,
-                .question_answerer = make});
-    load_pipeline(folder_.path(), {}, models)->predict(inputs, "logits");
+    models.add({.name = "recording", .heads = {{head, {make}}}});
+    records_ = load_pipeline(folder_.path(), {}, models)->predict(inputs, "logits");
     EXPECT_EQ(batches.size(), 1);
     return batches.at(0);
   }
 
   const TempFolder folder_, cache_;
+  std::vector<nlohmann::ordered_json> records_;
 };
 
 Batch trained(const data::Dataset& dataset) {
@@ -108,7 +116,7 @@ TEST_P(Features, OfTexts) {
   for (size_t i = 0; i < inputs.size(); ++i) file += fmt::format("{}\t{}\n", inputs[i].text, i % 2);
   const data::TextDataset dataset(data::parse_rows(file, "a.tsv"),
                                   tokenizer_of_training("text-classification"), 12, cache_.path());
-  expect_same_features(trained(dataset), served(Head::sequence_classification, 12, inputs));
+  expect_same_features(trained(dataset), served(heads::sequence_classification, 12, inputs));
 }
 
 TEST_P(Features, OfPairs) {
@@ -118,27 +126,69 @@ TEST_P(Features, OfPairs) {
     file += fmt::format("{}\t{}\t{}\n", inputs[i].text, *inputs[i].text_pair, i % 2);
   const data::TextDataset dataset(data::parse_rows(file, "a.tsv"),
                                   tokenizer_of_training("text-classification"), 12, cache_.path());
-  expect_same_features(trained(dataset), served(Head::sequence_classification, 12, inputs));
+  expect_same_features(trained(dataset), served(heads::sequence_classification, 12, inputs));
 }
 
-// A sentence of several windows among them.
-TEST_P(Features, OfWords) {
-  const std::vector<std::vector<std::string>> sentences = {
+// Sentences, the second of which has several windows, as a file and as inputs.
+struct Sentences {
+  Sentences() {
+    for (const auto& sentence : words) {
+      for (const std::string& word : sentence) file += word + " O\n";
+      file += "\n";
+      inputs.push_back({fmt::format("{}", fmt::join(sentence, " ")), std::nullopt, sentence});
+    }
+  }
+
+  const std::vector<std::vector<std::string>> words = {
       {"a", "film"},
       {"the", "film", "was", "caf\u00e9-like", ",", "New", "York", "is", "\u4e2d\u6587", "x", "y", "z"},
       {"Don't"}};
   std::string file;
   std::vector<PipelineInput> inputs;
-  for (const auto& words : sentences) {
-    for (const std::string& word : words) file += word + " O\n";
-    file += "\n";
-    inputs.push_back({fmt::format("{}", fmt::join(words, " ")), std::nullopt, words});
-  }
-  const data::TaggedDataset dataset(corpus::parse_tagged(file, "a.conll"), data::LabelSet({"O", "B-PER"}),
+};
+
+TEST_P(Features, OfWords) {
+  const Sentences sentences;
+  const data::TaggedDataset dataset(
+      corpus::parse_tagged(sentences.file, "a.conll"), data::LabelSet({"O", "B-PER"}),
+      tokenizer_of_training("token-classification"), {.max_length = 12, .stride = 3, .cache = cache_.path()});
+  ASSERT_GT(dataset.size(), std::ssize(sentences.words));
+  expect_same_features(trained(dataset), served(heads::token_classification, 12, sentences.inputs));
+}
+
+// A model of whole words reads each in one window, with its characters and its id, and tags each once.
+TEST_P(Features, OfWholeWords) {
+  const Sentences sentences;
+  const std::string characters = "abcdefim\u00e9-";
+  const auto words_folder = folder_.path() / text::words_folder;
+  std::filesystem::create_directories(words_folder);
+  write_file_atomic(words_folder / "tokenizer.json",
+                    R"({"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {"type": "WordLevel",
+    "vocab": {"<unk>": 0, "film": 1, "York": 2}, "unk_token": "<unk>"}})");
+  const text::Tokenizer words = text::Tokenizer::load(words_folder);
+  const data::TaggedDataset dataset(corpus::parse_tagged(sentences.file, "a.conll"),
+                                    data::LabelSet({"O", "B-PER"}),
                                     tokenizer_of_training("token-classification"),
-                                    {.max_length = 12, .stride = 3, .cache = cache_.path()});
-  ASSERT_GT(dataset.size(), std::ssize(sentences));
-  expect_same_features(trained(dataset), served(Head::token_classification, 12, inputs));
+                                    {.max_length = 12,
+                                     .stride = 3,
+                                     .characters = characters,
+                                     .whole_words = true,
+                                     .words = &words,
+                                     .cache = cache_.path()});
+  ASSERT_GT(dataset.size(), std::ssize(sentences.words));
+  const Batch training = trained(dataset);
+  const Batch serving = served(heads::token_classification, 12, sentences.inputs,
+                               {.characters = characters, .whole_words = true, .word_ids = true});
+  expect_same_features(training, serving);
+  for (const char* name : {"words", "token_words", "word_ids", "characters", "character_cu_seqlens"})
+    EXPECT_TRUE(at::equal(training.at(name), serving.at(name))) << name << "\n" << serving.at(name);
+  EXPECT_EQ(serving.at("word_ids").eq(1).sum().item<int64_t>(), 2) << "films";
+  EXPECT_GT(serving.at("characters").numel(), 0);
+  for (size_t i = 0; i < sentences.words.size(); ++i) {
+    std::vector<std::string> tagged;
+    for (const auto& token : records_[i].at("tokens")) tagged.push_back(token.at("word"));
+    EXPECT_EQ(tagged, sentences.words[i]);
+  }
 }
 
 // Training and serving have the same default lengths of window and stride, and neither reads white space in
@@ -155,7 +205,7 @@ TEST_P(Features, OfQuestions) {
       corpus::parse_questions(nlohmann::json{{"data", rows}}.dump(), "a.json"), tokenizer,
       {.cache = cache_.path()});
   ASSERT_GT(dataset.size(), std::ssize(inputs));
-  expect_same_features(trained(dataset), served(Head::question_answering, 512, inputs));
+  expect_same_features(trained(dataset), served(heads::question_answering, 512, inputs));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Features, ::testing::Values("uncased.txt", "roberta", "gpt2", "unigram"),

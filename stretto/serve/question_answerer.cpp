@@ -7,15 +7,16 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/data/features/questions.h"
 #include "stretto/data/packing.h"
-#include "stretto/data/question_dataset.h"
-#include "stretto/data/question_text.h"
+#include "stretto/models/heads.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto {
 namespace {
 
-constexpr int64_t longest_window = 384, longest_answer = 15;  // tokens; Hugging Face's defaults
+// In tokens; Hugging Face's defaults.
+constexpr int64_t longest_window = 384, largest_stride = 128, longest_answer = 15;
 constexpr int64_t most_answers = 1000;
 constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are wide enough
 
@@ -23,13 +24,13 @@ constexpr size_t tokens_at_once = 2048;  // fills the caches, and products are w
 std::vector<double> probabilities(const Tensor& logits, const text::Encoding& window) {
   const Tensor values = logits.contiguous();
   const double* const score = values.const_data_ptr<double>();
+  const auto [first, last] = data::context_tokens(window);
   std::vector<double> result(window.size());
-  double highest = -std::numeric_limits<double>::infinity(), sum = 0;
-  const auto counts = [&](size_t t) { return t == 0 || window.sequence_ids[t] == 1; };
-  for (size_t t = 0; t < window.size(); ++t)
-    if (counts(t)) highest = std::max(highest, score[t]);
-  for (size_t t = 0; t < window.size(); ++t)
-    if (counts(t)) sum += result[t] = std::exp(score[t] - highest);
+  double highest = score[0], sum = 0;
+  for (size_t t = first; t < last; ++t) highest = std::max(highest, score[t]);
+  const auto add = [&](size_t t) { sum += result[t] = std::exp(score[t] - highest); };
+  add(0);
+  for (size_t t = first; t < last; ++t) add(t);
   for (double& value : result) value /= sum;
   return result;
 }
@@ -58,26 +59,23 @@ const PipelineOptions& checked(const PipelineOptions& options) {
 
 QuestionAnswerer::QuestionAnswerer(const std::filesystem::path& folder, const PipelineOptions& options,
                                    const ModelRegistry& models)
-    : served_(folder, Head::question_answering, checked(options), models),
+    : served_(folder, heads::question_answering, checked(options), models),
       top_k_(options.top_k.value_or(1)),
       null_answers_(options.handle_impossible_answer) {}
 
 std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input) const {
   const std::string& context = input.text_pair.value();
-  const std::string_view asked = data::without_leading_space(input.text);
+  const std::string_view asked = data::question_text(input.text);
   if (asked.empty() || context.empty())
     throw DataError("an empty {}; expected a question and its context",
                     asked.empty() ? "question" : "context");
-  const int64_t most = std::min(longest_window, served_.model->max_length());
+  const int64_t most = std::min(longest_window, served_.model->limits().max_length);
   // At most half of the room that the question leaves.
   const auto question = std::ssize(served_.tokenizer.encode(asked, {.special_tokens = false}).ids);
-  const int64_t stride = std::clamp<int64_t>((most - question) / 2 - 2, 0, most / 3);
+  const int64_t stride =
+      std::clamp<int64_t>((most - question) / 2 - 2, 0, std::min(most / 2, largest_stride));
   try {
-    return served_.tokenizer.encode_pair_windows(asked, context,
-                                                 {.special_tokens = true,
-                                                  .max_length = static_cast<size_t>(most),
-                                                  .truncation = text::Truncation::only_second,
-                                                  .stride = static_cast<size_t>(stride)});
+    return data::question_windows(served_.tokenizer, asked, context, {most, stride});
   } catch (const Error& error) {
     throw DataError("the question \"{}\" has {} tokens, which leaves too few of {} for its context ({})",
                     asked.substr(0, 60), question, most, error.what());

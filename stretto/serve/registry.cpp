@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/models/heads.h"
 #include "stretto/serve/entity_finder.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/question_answerer.h"
@@ -13,13 +14,13 @@ const PipelineRegistry& bundled_pipelines() {
                                         of_answers = {"label", "logits", "pipeline"};
   static const PipelineRegistry pipelines(
       "a model head",
-      {{"SequenceClassification", "text-classification", of_classes, {"top_k"}, make_text_classifier},
-       {"TokenClassification",
+      {{heads::sequence_classification, "text-classification", of_classes, {"top_k"}, make_text_classifier},
+       {heads::token_classification,
         "token-classification",
         of_classes,
         {"aggregation_strategy", "split_into_words"},
         make_entity_finder},
-       {"QuestionAnswering",
+       {heads::question_answering,
         "question-answering",
         of_answers,
         {"top_k", "handle_impossible_answer"},

@@ -18,8 +18,8 @@ NamedTensors weights_of(const TextModel& model) {
 
 }  // namespace
 
-ServedModel::ServedModel(const std::filesystem::path& path, Head head, const PipelineOptions& options,
-                         const ModelRegistry& models)
+ServedModel::ServedModel(const std::filesystem::path& path, const std::string& head,
+                         const PipelineOptions& options, const ModelRegistry& models)
     : folder(path.string()),
       config(read_config_json(path / "config.json")),
       tokenizer(text::Tokenizer::load(path)),

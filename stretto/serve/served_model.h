@@ -12,7 +12,7 @@ namespace stretto {
 // A trained model folder, loaded for inference: what pipelines have in common.
 struct ServedModel {
   // Throws DataError if weights are missing in the folder or not finite.
-  ServedModel(const std::filesystem::path& folder, Head head, const PipelineOptions& options,
+  ServedModel(const std::filesystem::path& folder, const std::string& head, const PipelineOptions& options,
               const ModelRegistry& models);
 
   // Throws DataError, which shows the beginning of `text`, if logits are not finite, unless the options allow it.

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/problem_type.h"
 #include "stretto/serve/served_model.h"
 
@@ -21,7 +22,7 @@ InputKind kind_of(std::optional<bool> pairs) {
 
 TextClassifier::TextClassifier(const std::filesystem::path& folder, const PipelineOptions& options,
                                const ModelRegistry& models)
-    : served_(std::make_unique<const ServedModel>(folder, Head::sequence_classification, options, models)),
+    : served_(std::make_unique<const ServedModel>(folder, heads::sequence_classification, options, models)),
       kind_(kind_of(read_text_pairs(served_->config))),
       top_k_(options.top_k),
       problem_(read_problem_type(served_->config, served_->model->labels().size(),
@@ -39,13 +40,13 @@ Tensor TextClassifier::logits(std::span<const PipelineInput> inputs) const {
 
 text::Encoding TextClassifier::encode(const PipelineInput& input, bool truncated) const {
   text::EncodeOptions options = {.special_tokens = true};
-  if (truncated) options.max_length = static_cast<size_t>(served_->model->max_length());
+  if (truncated) options.max_length = static_cast<size_t>(served_->model->limits().max_length);
   return input.text_pair ? served_->tokenizer.encode_pair(input.text, *input.text_pair, options)
                          : served_->tokenizer.encode(input.text, options);
 }
 
 bool TextClassifier::is_truncated(const PipelineInput& input, const text::Encoding& encoding) const {
-  return static_cast<int64_t>(encoding.size()) == served_->model->max_length() &&
+  return static_cast<int64_t>(encoding.size()) == served_->model->limits().max_length &&
          encode(input, false).size() > encoding.size();
 }
 

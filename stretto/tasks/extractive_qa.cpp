@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/metrics/squad.h"
+#include "stretto/models/heads.h"
 
 namespace stretto {
 namespace {
@@ -59,7 +60,7 @@ WindowScores window_scores(std::span<const double> row) {
 
 ExtractiveQa::ExtractiveQa(const ModelConfig& config, const AnswerOptions& options, uint64_t seed,
                            const ModelRegistry& models)
-    : ModelModule(config, Head::question_answering, {}, seed, models), options_(options) {}
+    : ModelModule(config, heads::question_answering, {}, seed, models), options_(options) {}
 
 Loss ExtractiveQa::training_step(const Batch& batch, StepContext& context) {
   const Tensor scores = scores_by_sequence(net().forward(batch, context.forward), batch);

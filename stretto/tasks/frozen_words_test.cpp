@@ -6,6 +6,7 @@
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/golden_support.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/tasks/kept_states.h"
 
@@ -33,7 +34,7 @@ TEST(WordsInContext, AreThoseOfFlair) {
   const TempFolder cache;
   const auto golden = SafetensorsFile(of_transformer / "context.safetensors").load_all();
   const auto encoder = of_transformer / "encoder";
-  const auto model = make_text_model(bundled_models(), Head::hidden_states,
+  const auto model = make_text_model(bundled_models(), heads::hidden_states,
                                      read_config_json(encoder / "config.json"), "config.json");
   model->load_weights(encoder);
   at::NoGradGuard no_grad;
@@ -50,11 +51,11 @@ TEST(WordsInContext, AreThoseOfFlair) {
 }
 
 // A model whose frozen states are the numbers of a sequence's words, plus how often they were computed.
-class CountingModel : public TextModel {
+class CountingModel : public FrozenStates {
  public:
   explicit CountingModel(double offset = 0) : offset_(offset) {}
-  int64_t frozen_width() const override { return 2; }
-  Tensor frozen_states(const Batch& batch, const nn::Context&) const override {
+  int64_t width() const override { return 2; }
+  Tensor compute(const Batch& batch, const nn::Context&) const override {
     ++computed;
     EXPECT_EQ(batch.count, 1);
     EXPECT_EQ(batch.at("cu_seqlens").numel(), 2);
@@ -62,19 +63,11 @@ class CountingModel : public TextModel {
     const int64_t count = words.max().item<int64_t>() + 1;
     return at::arange(2 * count, at::kFloat).view({count, 2}) + batch.sample_ids.front() * 100 + offset_;
   }
-  Tensor forward(const Batch&, const nn::Context&) const override { return {}; }
-  void initialize(uint64_t, const std::vector<std::string>&) override {}
-  WeightReport load_weights(const std::filesystem::path&) override { return {}; }
-  nlohmann::json config_json(const nlohmann::json&) const override { return {}; }
-  const std::vector<std::string>& labels() const override { return labels_; }
-  int64_t vocab_size() const override { return 1; }
-  int64_t max_length() const override { return 48; }
 
   mutable int computed = 0;
 
  private:
   double offset_;
-  std::vector<std::string> labels_;
 };
 
 TEST(KeptStates, AreComputedOnceAndTheSameAsWithoutStorage) {
@@ -129,22 +122,23 @@ TEST(KeptStates, OfATagger) {
   const auto dataset = dataset_in_context({.words = 2}, cache);
   nlohmann::json config = read_config_json(of_transformer / "tagger/config.json");
   config.update({{"fine_tune", false}, {"characters", ""}, {"word_dimensions", 0}, {"use_crf", false}});
-  const auto model = make_text_model(bundled_models(), Head::token_classification, config, "config.json");
+  const auto model = make_text_model(bundled_models(), heads::token_classification, config, "config.json");
   std::vector<std::string> names;
   for (const auto& item : model->named_parameters()) names.push_back(item.key());
   model->initialize(1, names);
+  const FrozenStates& states = *model->capabilities().frozen_states;
   at::NoGradGuard no_grad;
   run_rank_threads(1, [&](Group& group) {
     const Mesh mesh(group, {.dp_replicate = group.size()});
-    KeptStates kept(StateStorage::cpu, dataset.words(), model->frozen_width(), at::kFloat, mesh, at::kCPU);
+    KeptStates kept(StateStorage::cpu, dataset.words(), states.width(), at::kFloat, mesh, at::kCPU);
     const Batch batch = whole_batch(dataset);
     Batch given = batch;
-    kept.add_to(given, *model, {});
+    kept.add_to(given, states, {});
     const Tensor wanted = model->forward(batch, {}), first = model->forward(given, {});
     EXPECT_LT(relative_difference(first, wanted), 1e-5);
     // In another batch a sample's scores are its own again.
     Batch one = dataset.pack(std::vector<int64_t>{5});
-    kept.add_to(one, *model, {});
+    kept.add_to(one, states, {});
     const int64_t begin = batch.at("cu_seqlens")[5].item<int64_t>();
     const Tensor rows = model->forward(one, {});
     EXPECT_LT(relative_difference(rows, first.slice(0, begin, begin + rows.size(0))), 1e-5);

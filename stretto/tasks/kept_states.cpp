@@ -40,7 +40,7 @@ KeptStates::KeptStates(StateStorage storage, std::span<const int32_t> words, int
   known_ = at::zeros({std::ssize(words)}, at::kLong);
 }
 
-void KeptStates::add_to(Batch& batch, const TextModel& model, const nn::Context& context) {
+void KeptStates::add_to(Batch& batch, const FrozenStates& model, const nn::Context& context) {
   const Tensor bounds = batch.at("cu_seqlens").to(at::kCPU);
   std::vector<Tensor> parts;
   int64_t words = 0;  // before this sample's
@@ -48,7 +48,7 @@ void KeptStates::add_to(Batch& batch, const TextModel& model, const nn::Context&
     const auto sample = static_cast<size_t>(batch.sample_ids[static_cast<size_t>(b)]);
     const int64_t begin = begins_[sample], end = begins_[sample + 1];
     if (begin == end) continue;
-    const auto compute = [&] { return model.frozen_states(sequence_of(batch, bounds, b, words), context); };
+    const auto compute = [&] { return model.compute(sequence_of(batch, bounds, b, words), context); };
     if (!states_.defined()) {
       parts.push_back(compute());
     } else {

@@ -10,7 +10,7 @@
 
 namespace stretto {
 
-// The frozen states of the words of a dataset's samples (TextModel::frozen_states), computed when a sample is first used. Those of a
+// The frozen states of the words of a dataset's samples (FrozenStates), computed when a sample is first used. Those of a
 // sample are computed by themselves: products round by their number of rows, so that a batch of several would depend on the others, and
 // a result on whether states are kept.
 class KeptStates {
@@ -23,7 +23,7 @@ class KeptStates {
              const Mesh& mesh, at::Device device);
 
   // Adds frozen_states to a batch of the dataset.
-  void add_to(Batch& batch, const TextModel& model, const nn::Context& context);
+  void add_to(Batch& batch, const FrozenStates& model, const nn::Context& context);
 
   int64_t bytes() const { return static_cast<int64_t>(states_.defined() ? states_.nbytes() : 0); }
 

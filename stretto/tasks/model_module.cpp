@@ -15,8 +15,8 @@ std::filesystem::path config_file(const ModelConfig& config) {
 
 }  // namespace
 
-ModelModule::ModelModule(const ModelConfig& config, Head head, const std::vector<std::string>& labels,
-                         uint64_t seed, const ModelRegistry& models)
+ModelModule::ModelModule(const ModelConfig& config, const std::string& head,
+                         const std::vector<std::string>& labels, uint64_t seed, const ModelRegistry& models)
     : original_config_(read_config_json(config_file(config))), seed_(seed) {
   model_ = model(make_text_model(models, head, original_config_, config_file(config).string(),
                                  {.labels = labels, .dropout = config.dropout}));

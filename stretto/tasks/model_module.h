@@ -35,8 +35,8 @@ class ModelModule : public Module {
  protected:
   // Creates the model of `config` and maps the weights in its folder. Weights that the folder lacks, or all if there is
   // only a config.json, are initialised from `seed`, which is logged. `labels`: names of the classes.
-  ModelModule(const ModelConfig& config, Head head, const std::vector<std::string>& labels, uint64_t seed,
-              const ModelRegistry& models);
+  ModelModule(const ModelConfig& config, const std::string& head, const std::vector<std::string>& labels,
+              uint64_t seed, const ModelRegistry& models);
 
  private:
   std::filesystem::path tokenizer_;

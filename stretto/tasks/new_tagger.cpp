@@ -16,6 +16,7 @@
 #include "stretto/corpus/word_vectors.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/sequence_tagger.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/settings/describe.h"
 #include "stretto/tensor/safetensors.h"
@@ -176,7 +177,7 @@ void write_new_tagger(const std::filesystem::path& folder, const TaggerSettings&
 // Throws ConfigError, by the transformer's config.json, for a family or layers that cannot be read.
 void check_transformer(const TaggerSettings& settings) {
   const std::filesystem::path file = *settings.transformer / "config.json";
-  make_text_model(bundled_models(), Head::hidden_states, read_config_json(file), file.string(),
+  make_text_model(bundled_models(), heads::hidden_states, read_config_json(file), file.string(),
                   {.layers = settings.layers});
 }
 

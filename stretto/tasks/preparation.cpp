@@ -36,15 +36,16 @@ text::Tokenizer load_tokenizer(const Recipe& recipe, const std::filesystem::path
 }
 
 void check_fit(const Recipe& recipe, const text::Tokenizer& tokenizer, const TextModel& model) {
-  if (tokenizer.vocab_size() > model.vocab_size()) {
+  const auto [vocab_size, max_length] = model.limits();
+  if (tokenizer.vocab_size() > vocab_size) {
     throw ConfigError(
         "the tokenizer has ids up to {}, but the model's vocab_size is {}; set tokenizer.path to the tokenizer of model.path",
-        tokenizer.vocab_size() - 1, model.vocab_size());
+        tokenizer.vocab_size() - 1, vocab_size);
   }
-  if (recipe.data.max_length > model.max_length()) {
+  if (recipe.data.max_length > max_length) {
     throw ConfigError("{}: {} exceeds the {} positions of the model; set it to {} at most",
-                      recipe.origins.label("data.max_length"), recipe.data.max_length, model.max_length(),
-                      model.max_length());
+                      recipe.origins.label("data.max_length"), recipe.data.max_length, max_length,
+                      max_length);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/data_names.h"
 #include "stretto/data/summary.h"
+#include "stretto/models/heads.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/trainer/folder/run_folder.h"
@@ -202,7 +203,7 @@ void QuestionAnswering::test() {
   ModelConfig trained;
   trained.path = folder.model();
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
-  if (!trained_labels(models_, Head::question_answering, folder.model()))
+  if (!trained_labels(models_, heads::question_answering, folder.model()))
     throw DataError("{}: the model has no question answering head", folder.model().string());
   const QuestionSet questions = read_scored(*recipe_.data.test, recipe_.data.max_test_samples);
   const AnswerOptions options = answer_options(&questions);

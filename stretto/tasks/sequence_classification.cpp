@@ -2,6 +2,7 @@
 
 #include "stretto/base/strings.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/models/heads.h"
 
 namespace stretto {
 namespace {
@@ -18,7 +19,7 @@ std::vector<std::string> class_names(const std::vector<std::string>& labels) {
 SequenceClassification::SequenceClassification(const ModelConfig& config,
                                                const std::vector<std::string>& labels, uint64_t seed,
                                                const ModelRegistry& models, ClassificationSettings settings)
-    : ModelModule(config, Head::sequence_classification, class_names(labels), seed, models),
+    : ModelModule(config, heads::sequence_classification, class_names(labels), seed, models),
       settings_(std::move(settings)) {}
 
 Loss SequenceClassification::training_step(const Batch& batch, StepContext& context) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "stretto/data/features/questions.h"
+
 namespace stretto {
 namespace {
 

@@ -13,6 +13,7 @@
 #include "stretto/data/text_dataset.h"
 #include "stretto/metrics/glue.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/models/heads.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/trainer/folder/run_folder.h"
@@ -115,7 +116,7 @@ FitResult TextClassification::train(const std::vector<std::shared_ptr<Callback>>
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
   std::optional<data::LabelSet> expected;
   if (recipe_.model.path) {
-    if (const auto labels = trained_labels(models_, Head::sequence_classification, *recipe_.model.path)) {
+    if (const auto labels = trained_labels(models_, heads::sequence_classification, *recipe_.model.path)) {
       require_problem(recipe_, *recipe_.model.path, labels->size(), problem_);
       if (problem_ != ProblemType::regression) expected.emplace(*labels);
     }
@@ -156,7 +157,7 @@ void TextClassification::test() {
   ModelConfig trained;
   trained.path = folder.model();
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
-  const auto names = trained_labels(models_, Head::sequence_classification, folder.model());
+  const auto names = trained_labels(models_, heads::sequence_classification, folder.model());
   if (!names) throw DataError("{}: the model has no classification head", folder.model().string());
   require_problem(recipe_, folder.model(), names->size(), problem_);
   const data::LabelSet labels(*names);

@@ -11,7 +11,8 @@
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
 #include "stretto/metrics/spans.h"
-#include "stretto/nn/crf.h"
+#include "stretto/models/capabilities.h"
+#include "stretto/models/heads.h"
 #include "stretto/tasks/new_tagger.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
@@ -26,7 +27,7 @@ using corpus::TaggedCorpus;
 
 // The tokenizer of words that the model reads besides tokens, in its folder.
 std::optional<text::Tokenizer> words_tokenizer(const TextModel& model, const std::filesystem::path& folder) {
-  if (!model.whole_words().word_ids) return std::nullopt;
+  if (!word_reader_of(model).word_ids) return std::nullopt;
   return text::Tokenizer::load(folder / text::words_folder);
 }
 
@@ -89,7 +90,7 @@ void TokenClassification::name_numbers(const std::filesystem::path& model,
   options.numbers_are_names = options.tag_names == std::vector<std::string>{"*"};
   if (options.numbers_are_names) options.tag_names.clear();
   if (!options.tag_names.empty() || model.empty()) return;
-  if (const auto trained = trained_labels(models_, Head::token_classification, model))
+  if (const auto trained = trained_labels(models_, heads::token_classification, model))
     options.tag_names = *trained;
 }
 
@@ -116,13 +117,14 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
                                                                    const text::Tokenizer* words) const {
   const TokenClassificationConfig& settings = recipe_.token_classification;
   const bool given = recipe_.origins.given("token_classification.stride");
+  const WordReader reader = word_reader_of(model);
   const data::TaggedDatasetOptions options = {
       .max_length = recipe_.data.max_length,
       .long_sentences = of_dataset(settings.long_sentences),
       .stride = given ? settings.stride : std::min(settings.stride, recipe_.data.max_length / 4),
       .label_all_tokens = settings.label_all_tokens,
-      .characters = model.characters(),
-      .whole_words = model.whole_words().any,
+      .characters = reader.characters,
+      .whole_words = reader.whole_words,
       .words = words,
       .context = {settings.context_size, settings.respect_document_boundaries},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
@@ -151,7 +153,7 @@ std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedC
 // Those of a trained head, else those of the training file, sorted.
 data::LabelSet TokenClassification::tags_of(const TaggedCorpus& train) const {
   if (recipe_.model.path) {
-    if (const auto labels = trained_labels(models_, Head::token_classification, *recipe_.model.path))
+    if (const auto labels = trained_labels(models_, heads::token_classification, *recipe_.model.path))
       return data::LabelSet(*labels);
   }
   const auto names = train.tag_names();
@@ -192,7 +194,7 @@ std::pair<ModelConfig, std::filesystem::path> TokenClassification::start(const T
 TokenTagging::LossOptions TokenClassification::loss_options(const TokenTagging& module) const {
   const TokenClassificationConfig& settings = recipe_.token_classification;
   const std::string name = "token_classification.loss_weights";
-  if (module.net().crf() && !settings.loss_weights.empty())
+  if (module.net().capabilities().sequence_labeller != nullptr && !settings.loss_weights.empty())
     throw ConfigError(
         "{}: the model has a conditional random field, whose loss is per sentence, not per tag; remove this",
         recipe_.origins.label(name));
@@ -206,12 +208,12 @@ void TokenClassification::check_model(const TextModel& model) const {
   const auto refuse = [&](const char* setting, const char* why) {
     throw ConfigError("{}: {}", recipe_.origins.label(std::string("token_classification.") + setting), why);
   };
-  if (settings.context_size > 0 && !model.reads_context())
+  if (settings.context_size > 0 && !word_reader_of(model).reads_context)
     refuse(
         "context_size",
         "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
   if (settings.embeddings_storage_mode == StateStorage::none) return;
-  if (model.frozen_width() == 0)
+  if (model.capabilities().frozen_states == nullptr)
     refuse(
         "embeddings_storage_mode",
         "only states of a frozen transformer are kept; remove this, or train a sequence-tagger with fine_tune: false");
@@ -222,9 +224,10 @@ void TokenClassification::check_model(const TextModel& model) const {
 // Null if nothing of the model is frozen.
 std::shared_ptr<KeptStates> TokenClassification::kept_states(const data::TaggedDataset* dataset,
                                                              const TextModel& model) const {
-  if (dataset == nullptr || model.frozen_width() == 0) return nullptr;
+  const FrozenStates* const states = model.capabilities().frozen_states;
+  if (dataset == nullptr || states == nullptr) return nullptr;
   return std::make_shared<KeptStates>(recipe_.token_classification.embeddings_storage_mode, dataset->words(),
-                                      model.frozen_width(), compute_dtype(recipe_.training.precision), mesh_,
+                                      states->width(), compute_dtype(recipe_.training.precision), mesh_,
                                       device_);
 }
 
@@ -281,7 +284,7 @@ void TokenClassification::test() {
   ModelConfig trained;
   trained.path = folder.model();
   const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
-  const auto names = trained_labels(models_, Head::token_classification, folder.model());
+  const auto names = trained_labels(models_, heads::token_classification, folder.model());
   if (!names) throw DataError("{}: the model has no token classification head", folder.model().string());
   TaggedCorpus corpus = read(*recipe_.data.test, folder.model(), false);
   keep_first(corpus.sentences, recipe_.data.max_test_samples);

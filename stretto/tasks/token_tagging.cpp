@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
-#include "stretto/models/tagging.h"
+#include "stretto/models/capabilities.h"
+#include "stretto/models/heads.h"
 
 namespace stretto {
 
 TokenTagging::TokenTagging(const ModelConfig& config, const std::vector<std::string>& tags, uint64_t seed,
                            const ModelRegistry& models)
-    : ModelModule(config, Head::token_classification, tags, seed, models) {}
+    : ModelModule(config, heads::token_classification, tags, seed, models), labeller_(labeller_of(net())) {}
 
 void TokenTagging::take_states(std::shared_ptr<KeptStates> of_training,
                                std::shared_ptr<KeptStates> of_evaluation) {
@@ -18,26 +19,26 @@ void TokenTagging::take_states(std::shared_ptr<KeptStates> of_training,
 }
 
 Tensor TokenTagging::logits_of(Batch batch, KeptStates* states, const StepContext& context) const {
-  if (states != nullptr) states->add_to(batch, net(), context.forward);
+  if (states != nullptr) states->add_to(batch, *net().capabilities().frozen_states, context.forward);
   return net().forward(batch, context.forward);
 }
 
 Loss TokenTagging::training_step(const Batch& batch, StepContext& context) {
   const Tensor logits = logits_of(batch, training_states_.get(), context);
-  Loss loss = tag_loss(net(), logits, batch, context.forward, loss_.weights);
+  Loss loss = labeller_.loss(logits, batch, context.forward, loss_.weights);
   if (loss_.per_sentence) loss.count = static_cast<double>(batch.count);
   return loss;
 }
 
 Tensor TokenTagging::validation_step(const Batch& batch, StepContext& context) {
   const Tensor logits = logits_of(batch, evaluation_states_.get(), context);
-  const Tensor best = best_tags(net(), logits, batch).to(at::kCPU).contiguous(),
+  const Tensor best = labeller_.best_tags(logits, batch).to(at::kCPU).contiguous(),
                words = batch.at("words").to(at::kCPU).contiguous(),
                bounds = batch.at("cu_seqlens").to(at::kCPU).contiguous();
   const int64_t width = 3 + dataset_->max_words();
   const Tensor rows = at::full({batch.count, width}, -1.0, at::kDouble);
   const bool labelled = batch.has("labels");
-  const SequenceLosses losses = labelled ? tag_losses(net(), logits, batch)
+  const SequenceLosses losses = labelled ? labeller_.losses(logits, batch)
                                          : SequenceLosses{at::zeros({batch.count}), at::zeros({batch.count})};
   double* const values = rows.data_ptr<double>();
   for (int64_t b = 0; b < batch.count; ++b) {

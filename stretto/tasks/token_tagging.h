@@ -32,7 +32,7 @@ class TokenTagging : public ModelModule {
   // What gives the model its frozen states: of the training samples, and of those of evaluate_on. Without it the model computes them.
   void take_states(std::shared_ptr<KeptStates> of_training, std::shared_ptr<KeptStates> of_evaluation);
 
-  // The mean over tokens with a label, or over words if the model scores whole sentences (models/tagging.h), by set_loss.
+  // The mean over tokens with a label, or over words if the model scores whole sentences (SequenceLabeller), by set_loss.
   Loss training_step(const Batch& batch, StepContext& context) override;
 
   // One row per sample: its index, the sum of its losses, the number of labels in it, and the best tag of each word, -1 behind the last one.
@@ -56,6 +56,7 @@ class TokenTagging : public ModelModule {
   data::TaggedDataset::Tags tags_of(const Tensor& rows) const;
   std::vector<std::vector<std::string>> names_of(const std::vector<std::vector<int32_t>>& ids) const;
 
+  const SequenceLabeller& labeller_;
   LossOptions loss_;
   const data::TaggedDataset* dataset_ = nullptr;
   std::shared_ptr<KeptStates> training_states_, evaluation_states_;

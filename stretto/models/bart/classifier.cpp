@@ -1,5 +1,6 @@
 #include "stretto/base/error.h"
 #include "stretto/models/bart/model.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/initialize.h"
 #include "stretto/models/load_weights.h"
 
@@ -41,7 +42,7 @@ void BartForSequenceClassification::initialize(uint64_t seed, const std::vector<
 }
 
 WeightReport BartForSequenceClassification::load_weights(const std::filesystem::path& folder) {
-  return load_encoder_weights(*this, Head::sequence_classification, folder,
+  return load_encoder_weights(*this, heads::sequence_classification, folder,
                               {.prefix = "model.",
                                .parts = {"shared.", "encoder.", "decoder."},
                                .renamed = current_table_name,
@@ -51,7 +52,7 @@ WeightReport BartForSequenceClassification::load_weights(const std::filesystem::
 }
 
 nlohmann::json BartForSequenceClassification::config_json(const nlohmann::json& original) const {
-  return config_.to_json(original, "BartForSequenceClassification");
+  return config_.to_json(original, heads::architecture("Bart", heads::sequence_classification));
 }
 
 std::shared_ptr<TextModel> make_bart_sequence_classifier(const nlohmann::json& config,

@@ -95,8 +95,7 @@ class BartForSequenceClassification : public TextModel {
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
-  int64_t vocab_size() const override { return config_.vocab_size; }
-  int64_t max_length() const override { return config_.max_position_embeddings; }
+  TextLimits limits() const override { return {config_.vocab_size, config_.max_position_embeddings}; }
 
  private:
   BartConfig config_;

@@ -1,5 +1,8 @@
+#include "stretto/models/heads.h"
+
 #include "stretto/base/error.h"
 #include "stretto/models/bert/model.h"
+#include "stretto/models/blocks.h"
 #include "stretto/models/initialize.h"
 #include "stretto/models/layer_states.h"
 
@@ -20,12 +23,34 @@ std::shared_ptr<TextModel> make_bert(const nlohmann::json& config, const std::st
   return nn::make_sharded<Model>(bert_config(config, source, options));
 }
 
+// Hugging Face's BertModel without its pooler. Layers behind the last one of `layers` are not trained.
+class BertHiddenStates : public BertWithHead {
+ public:
+  BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers)
+      : BertWithHead(config, heads::hidden_states, /*sparse_words=*/true),
+        layers_(std::move(layers)),
+        shape_{std::ssize(layers_), config.hidden_size} {
+    freeze_layers_behind(*this, ".encoder.layer.", layers_);
+  }
+
+  Tensor forward(const Batch& batch, const nn::Context& context) const override {
+    return bert_->forward_layers(batch, nn::PackedLayout(batch), context, layers_);
+  }
+
+  Capabilities capabilities() const override { return {.hidden_states = &shape_}; }
+
+ private:
+  std::vector<int64_t> layers_;
+  HiddenStates shape_;
+};
+
 }  // namespace
 
-BertWithHead::BertWithHead(const BertConfig& config, Head head, bool sparse_words)
+BertWithHead::BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words)
     : config_(config), head_(head) {
-  const bool pools = head == Head::sequence_classification && config.has_pooler();
-  bert_ = register_module(config.encoder_name(), std::make_shared<BertModel>(config, sparse_words, pools));
+  const BertVariant& variant = config.variant();
+  const bool pools = head == heads::sequence_classification && variant.has_pooler;
+  bert_ = register_module(variant.encoder_name, std::make_shared<BertModel>(config, sparse_words, pools));
 }
 
 Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
@@ -34,9 +59,7 @@ Tensor BertWithHead::head_dropout(const Tensor& x, const nn::PackedLayout& layou
 }
 
 nlohmann::json BertWithHead::config_json(const nlohmann::json& original) const {
-  const bool has_head = head_ != Head::hidden_states;
-  return config_.to_json(original,
-                         config_.class_name() + (has_head ? std::string("For") + name_of(head_) : "Model"));
+  return config_.to_json(original, heads::architecture(config_.variant().class_name, head_));
 }
 
 void BertWithHead::initialize(uint64_t seed) {
@@ -47,11 +70,12 @@ void BertWithHead::initialize(uint64_t seed) {
 
 void BertWithHead::initialize(uint64_t seed, const std::vector<std::string>& names) {
   initialize_parameters(*this, seed, names, config_.initializer_range,
-                        config_.encoder_name() + ".embeddings.word_embeddings.weight", config_.pad_token_id);
+                        std::string(config_.variant().encoder_name) + ".embeddings.word_embeddings.weight",
+                        config_.pad_token_id);
 }
 
 BertForSequenceClassification::BertForSequenceClassification(const BertConfig& config, bool sparse_words)
-    : BertWithHead(config, Head::sequence_classification, sparse_words) {
+    : BertWithHead(config, heads::sequence_classification, sparse_words) {
   classifier_ =
       register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }
@@ -62,24 +86,24 @@ Tensor BertForSequenceClassification::forward(const Batch& batch, const nn::Cont
   return classifier_->forward(head_dropout(pooled, layout.first_tokens(), context));
 }
 
-RobertaForSequenceClassification::RobertaForSequenceClassification(const BertConfig& config)
-    : BertWithHead(config, Head::sequence_classification, /*sparse_words=*/true) {
+BertWithLayeredClassifier::BertWithLayeredClassifier(const BertConfig& config)
+    : BertWithHead(config, heads::sequence_classification, /*sparse_words=*/true),
+      activation_(nn::activation(config.variant().head_activation)) {
   dense_ = nn::add_layer(*this, "classifier.dense",
                          std::make_shared<nn::Linear>(config.hidden_size, config.hidden_size));
   out_ = nn::add_layer(*this, "classifier.out_proj",
                        std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }
 
-Tensor RobertaForSequenceClassification::forward(const Batch& batch, const nn::Context& context) const {
+Tensor BertWithLayeredClassifier::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch), first = layout.first_tokens();
   const Tensor state = head_dropout(bert_->forward_first(batch, layout, context), first, context, 1);
-  const Tensor inner = dense_->forward(state);
-  return out_->forward(
-      head_dropout(config_.is_roberta() ? at::tanh(inner) : at::gelu(inner), first, context));
+  const Tensor inner = nn::activate(dense_->forward(state), activation_);
+  return out_->forward(head_dropout(inner, first, context));
 }
 
 BertForTokenClassification::BertForTokenClassification(const BertConfig& config)
-    : BertWithHead(config, Head::token_classification, /*sparse_words=*/true) {
+    : BertWithHead(config, heads::token_classification, /*sparse_words=*/true) {
   classifier_ =
       register_module("classifier", std::make_shared<nn::Linear>(config.hidden_size, config.num_labels()));
 }
@@ -90,22 +114,13 @@ Tensor BertForTokenClassification::forward(const Batch& batch, const nn::Context
 }
 
 BertForQuestionAnswering::BertForQuestionAnswering(const BertConfig& config)
-    : BertWithHead(config, Head::question_answering, /*sparse_words=*/true) {
+    : BertWithHead(config, heads::question_answering, /*sparse_words=*/true) {
   outputs_ = register_module("qa_outputs", std::make_shared<nn::Linear>(config.hidden_size, 2));
 }
 
 Tensor BertForQuestionAnswering::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch);
   return outputs_->forward(bert_->forward(batch, layout, context));
-}
-
-BertHiddenStates::BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers)
-    : BertWithHead(config, Head::hidden_states, /*sparse_words=*/true), layers_(std::move(layers)) {
-  freeze_layers_behind(*this, ".encoder.layer.", layers_);
-}
-
-Tensor BertHiddenStates::forward(const Batch& batch, const nn::Context& context) const {
-  return bert_->forward_layers(batch, nn::PackedLayout(batch), context, layers_);
 }
 
 std::shared_ptr<TextModel> make_bert_hidden_states(const nlohmann::json& config, const std::string& source,
@@ -121,10 +136,10 @@ std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& c
   return make_bert<BertForSequenceClassification>(config, source, options);
 }
 
-std::shared_ptr<TextModel> make_roberta_sequence_classifier(const nlohmann::json& config,
-                                                            const std::string& source,
-                                                            const TextModelOptions& options) {
-  return make_bert<RobertaForSequenceClassification>(config, source, options);
+std::shared_ptr<TextModel> make_layered_bert_sequence_classifier(const nlohmann::json& config,
+                                                                 const std::string& source,
+                                                                 const TextModelOptions& options) {
+  return make_bert<BertWithLayeredClassifier>(config, source, options);
 }
 
 std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& config, const std::string& source,

@@ -1,3 +1,5 @@
+#include "stretto/models/heads.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +19,7 @@ using ::testing::Not;
 const std::filesystem::path heads_folder =
     std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert_heads";
 
-std::shared_ptr<TextModel> load_head(Head head, const std::filesystem::path& folder) {
+std::shared_ptr<TextModel> load_head(const std::string& head, const std::filesystem::path& folder) {
   const auto model =
       make_text_model(bundled_models(), head, read_config_json(folder / "config.json"), "config.json");
   const WeightReport report = model->load_weights(folder);
@@ -37,7 +39,7 @@ class BertHeads : public ::testing::TestWithParam<HeadCase> {};
 TEST_P(BertHeads, TokenClassificationIsThatOfTransformers) {
   const auto [precision, dtype, tolerance] = GetParam();
   const auto golden = SafetensorsFile(heads_folder / "token/golden.safetensors").load_all();
-  const auto model = load_head(Head::token_classification, heads_folder / "token");
+  const auto model = load_head(heads::token_classification, heads_folder / "token");
   model->to(dtype);
   const Batch batch = packed_batch(golden);
   const Tensor logits = model->forward(batch, {});
@@ -52,7 +54,7 @@ TEST_P(BertHeads, TokenClassificationIsThatOfTransformers) {
 TEST_P(BertHeads, QuestionAnsweringIsThatOfTransformers) {
   const auto [precision, dtype, tolerance] = GetParam();
   const auto golden = SafetensorsFile(heads_folder / "qa/golden.safetensors").load_all();
-  const auto model = load_head(Head::question_answering, heads_folder / "qa");
+  const auto model = load_head(heads::question_answering, heads_folder / "qa");
   model->to(dtype);
   const Batch batch = packed_batch(golden);
   const Tensor logits = model->forward(batch, {});
@@ -77,21 +79,21 @@ TEST(BertHead, AnotherHeadsWeightsAreNotLoaded) {
   // Both heads are named classifier, here of the same shape.
   const std::filesystem::path folder = std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/bert/gelu";
   const nlohmann::json config = read_config_json(folder / "config.json");
-  const auto model = make_text_model(bundled_models(), Head::token_classification, config, "config.json");
+  const auto model = make_text_model(bundled_models(), heads::token_classification, config, "config.json");
   EXPECT_THAT(model->load_weights(folder).missing, ElementsAre("classifier.bias", "classifier.weight"));
-  EXPECT_FALSE(trained_labels(bundled_models(), Head::token_classification, folder).has_value());
-  EXPECT_TRUE(trained_labels(bundled_models(), Head::sequence_classification, folder).has_value());
-  EXPECT_FALSE(trained_labels(bundled_models(), Head::question_answering, folder).has_value());
-  EXPECT_TRUE(trained_labels(bundled_models(), Head::question_answering, heads_folder / "qa").has_value());
+  EXPECT_FALSE(trained_labels(bundled_models(), heads::token_classification, folder).has_value());
+  EXPECT_TRUE(trained_labels(bundled_models(), heads::sequence_classification, folder).has_value());
+  EXPECT_FALSE(trained_labels(bundled_models(), heads::question_answering, folder).has_value());
+  EXPECT_TRUE(trained_labels(bundled_models(), heads::question_answering, heads_folder / "qa").has_value());
 }
 
 TEST(BertHead, ConfigJsonNamesTheArchitecture) {
-  const auto tagger = load_head(Head::token_classification, heads_folder / "token");
+  const auto tagger = load_head(heads::token_classification, heads_folder / "token");
   const nlohmann::json config = tagger->config_json({});
   EXPECT_EQ(config.at("architectures"), nlohmann::json({"BertForTokenClassification"}));
   EXPECT_EQ(config.at("id2label").size(), 5u);
   EXPECT_FALSE(config.contains("problem_type"));
-  const auto answerer = load_head(Head::question_answering, heads_folder / "qa");
+  const auto answerer = load_head(heads::question_answering, heads_folder / "qa");
   EXPECT_EQ(answerer->config_json({}).at("architectures"), nlohmann::json({"BertForQuestionAnswering"}));
 }
 

@@ -57,20 +57,19 @@ class BertWithHead : public TextModel {
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
-  int64_t vocab_size() const override { return config_.vocab_size; }
-  int64_t max_length() const override { return config_.max_length(); }
+  TextLimits limits() const override { return {config_.vocab_size, config_.max_length()}; }
 
   const BertConfig& config() const { return config_; }
 
  protected:
-  BertWithHead(const BertConfig& config, Head head, bool sparse_words);
+  BertWithHead(const BertConfig& config, const std::string& head, bool sparse_words);
 
   // dropout(x) before the head, or inside of it (`index` 1); x are the rows of `layout`.
   Tensor head_dropout(const Tensor& x, const nn::PackedLayout& layout, const nn::Context& context,
                       uint64_t index = 0) const;
 
   BertConfig config_;
-  Head head_;
+  std::string head_;
   std::shared_ptr<BertModel> bert_;
 };
 
@@ -84,14 +83,15 @@ class BertForSequenceClassification : public BertWithHead {
   std::shared_ptr<nn::Linear> classifier_;
 };
 
-// Hugging Face's RobertaForSequenceClassification and ElectraForSequenceClassification: of the first token's state, through a layer of its
-// own, whose activation is tanh or gelu.
-class RobertaForSequenceClassification : public BertWithHead {
+// Sequence classification of the variants without a pooler (RobertaForSequenceClassification, ElectraForSequenceClassification): of
+// the first token's state, through a layer of the head.
+class BertWithLayeredClassifier : public BertWithHead {
  public:
-  explicit RobertaForSequenceClassification(const BertConfig& config);
+  explicit BertWithLayeredClassifier(const BertConfig& config);
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
 
  private:
+  nn::Activation activation_;
   std::shared_ptr<nn::Linear> dense_, out_;
 };
 
@@ -115,24 +115,13 @@ class BertForQuestionAnswering : public BertWithHead {
   std::shared_ptr<nn::Linear> outputs_;
 };
 
-// Hugging Face's BertModel without its pooler. Layers behind the last one of `layers` are not trained.
-class BertHiddenStates : public BertWithHead {
- public:
-  BertHiddenStates(const BertConfig& config, std::vector<int64_t> layers);
-  Tensor forward(const Batch& batch, const nn::Context& context) const override;
-  StatesShape states_shape() const override { return {std::ssize(layers_), config_.hidden_size}; }
-
- private:
-  std::vector<int64_t> layers_;
-};
-
 // For models/registry.h.
 std::shared_ptr<TextModel> make_bert_sequence_classifier(const nlohmann::json& config,
                                                          const std::string& source,
                                                          const TextModelOptions& options);
-std::shared_ptr<TextModel> make_roberta_sequence_classifier(const nlohmann::json& config,
-                                                            const std::string& source,
-                                                            const TextModelOptions& options);
+std::shared_ptr<TextModel> make_layered_bert_sequence_classifier(const nlohmann::json& config,
+                                                                 const std::string& source,
+                                                                 const TextModelOptions& options);
 std::shared_ptr<TextModel> make_bert_token_classifier(const nlohmann::json& config, const std::string& source,
                                                       const TextModelOptions& options);
 std::shared_ptr<TextModel> make_bert_question_answerer(const nlohmann::json& config,

@@ -9,6 +9,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/models/golden_support.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 
 namespace stretto {
@@ -95,7 +96,7 @@ struct BackwardRecorder : nn::BlockObserver {
 
 TEST(Bert, TheModelItsEmbeddingsAndItsLayersAreBlocks) {
   const nlohmann::json config = read_config_json(golden_folder / "gelu/config.json");
-  const auto model = make_text_model(bundled_models(), Head::sequence_classification, config, "config.json",
+  const auto model = make_text_model(bundled_models(), heads::sequence_classification, config, "config.json",
                                      {.dropout = 0.1});
   model->load_weights(golden_folder / "gelu");
   BackwardRecorder recorder;
@@ -137,7 +138,7 @@ TEST(BertConfig, RefusesWhatItCannotDo) {
 TEST(BertConfig, RefusesAbsurdSizes) {
   const auto error_of = [](const char* text) -> std::string {
     try {
-      make_text_model(bundled_models(), Head::sequence_classification, nlohmann::json::parse(text),
+      make_text_model(bundled_models(), heads::sequence_classification, nlohmann::json::parse(text),
                       "config.json");
     } catch (const ConfigError& error) {
       return error.what();
@@ -161,7 +162,7 @@ TEST(BertConfig, RefusesAbsurdSizes) {
 TEST(ModelRegistry, UnknownTypesAreRefusedWithTheKnownOnes) {
   const auto error_of = [](const char* text) -> std::string {
     try {
-      make_text_model(bundled_models(), Head::sequence_classification, nlohmann::json::parse(text),
+      make_text_model(bundled_models(), heads::sequence_classification, nlohmann::json::parse(text),
                       "m/config.json");
     } catch (const ConfigError& error) {
       return error.what();

@@ -1,4 +1,5 @@
 #include "stretto/models/bert/model.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/load_weights.h"
 
 namespace stretto {
@@ -19,8 +20,8 @@ std::string current_norm_name(std::string name) {
 }  // namespace
 
 WeightReport BertWithHead::load_weights(const std::filesystem::path& folder) {
-  const std::string prefix = config_.encoder_name() + ".";
-  const bool pools = head_ == Head::sequence_classification && config_.has_pooler();
+  const std::string prefix = std::string(config_.variant().encoder_name) + ".";
+  const bool pools = head_ == heads::sequence_classification && config_.variant().has_pooler;
   const auto is_leftover = [&](const std::string& name) {
     return name.starts_with("cls.") || name.starts_with("lm_head.") ||
            name.starts_with("discriminator_predictions.") || name.starts_with("generator_predictions.") ||

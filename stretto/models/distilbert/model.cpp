@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/models/heads.h"
 #include "stretto/models/initialize.h"
 #include "stretto/models/layer_states.h"
 #include "stretto/models/load_weights.h"
@@ -87,30 +88,31 @@ Tensor DistilBertModel::forward_layers(const Batch& batch, const nn::PackedLayou
   return side_by_side(states, layers);
 }
 
-DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, Head head, std::vector<int64_t> layers)
-    : config_(config), head_(head), layers_(std::move(layers)) {
+DistilBertWithHead::DistilBertWithHead(const DistilBertConfig& config, const std::string& head,
+                                       std::vector<int64_t> layers)
+    : config_(config), head_(head), layers_(std::move(layers)), shape_{std::ssize(layers_), config.dim} {
   encoder_ = register_module("distilbert", std::make_shared<DistilBertModel>(config));
-  if (head == Head::hidden_states) {
+  if (head == heads::hidden_states) {
     freeze_layers_behind(*this, ".transformer.layer.", layers_);
     return;
   }
-  if (head == Head::sequence_classification)
+  if (head == heads::sequence_classification)
     before_ = register_module("pre_classifier", std::make_shared<nn::Linear>(config.dim, config.dim));
-  out_ = head == Head::question_answering
+  out_ = head == heads::question_answering
              ? register_module("qa_outputs", std::make_shared<nn::Linear>(config.dim, 2))
              : register_module("classifier", std::make_shared<nn::Linear>(config.dim, config.num_labels()));
 }
 
 Tensor DistilBertWithHead::forward(const Batch& batch, const nn::Context& context) const {
   const nn::PackedLayout layout(batch);
-  if (head_ == Head::hidden_states) return encoder_->forward_layers(batch, layout, context, layers_);
-  const bool whole_texts = head_ == Head::sequence_classification;
+  if (head_ == heads::hidden_states) return encoder_->forward_layers(batch, layout, context, layers_);
+  const bool whole_texts = head_ == heads::sequence_classification;
   const nn::PackedLayout rows = whole_texts ? layout.first_tokens() : layout;
   Tensor state = encoder_->forward(batch, layout, rows, context);
   if (whole_texts) state = at::relu(before_->forward(state));
-  const double p = whole_texts                         ? config_.seq_classif_dropout
-                   : head_ == Head::question_answering ? config_.qa_dropout
-                                                       : config_.dropout;
+  const double p = whole_texts                          ? config_.seq_classif_dropout
+                   : head_ == heads::question_answering ? config_.qa_dropout
+                                                        : config_.dropout;
   return out_->forward(nn::dropout(state, p, head_dropout_site, rows, context));
 }
 
@@ -129,19 +131,17 @@ WeightReport DistilBertWithHead::load_weights(const std::filesystem::path& folde
 }
 
 nlohmann::json DistilBertWithHead::config_json(const nlohmann::json& original) const {
-  const bool has_head = head_ != Head::hidden_states;
-  return config_.to_json(original,
-                         has_head ? std::string("DistilBertFor") + name_of(head_) : "DistilBertModel");
+  return config_.to_json(original, heads::architecture("DistilBert", head_));
 }
 
-std::shared_ptr<TextModel> make_distilbert(Head head, const nlohmann::json& config, const std::string& source,
-                                           const TextModelOptions& options) {
+std::shared_ptr<TextModel> make_distilbert(const std::string& head, const nlohmann::json& config,
+                                           const std::string& source, const TextModelOptions& options) {
   DistilBertConfig distilbert = DistilBertConfig::from_json(config, source);
   if (options.labels) distilbert.labels = *options.labels;
-  if (head == Head::question_answering) distilbert.labels = {"LABEL_0", "LABEL_1"};
+  if (head == heads::question_answering) distilbert.labels = {"LABEL_0", "LABEL_1"};
   if (options.dropout) distilbert.set_dropout(*options.dropout);
   std::vector<int64_t> layers;
-  if (head == Head::hidden_states) layers = layer_numbers(options.layers, distilbert.n_layers, source);
+  if (head == heads::hidden_states) layers = layer_numbers(options.layers, distilbert.n_layers, source);
   return nn::make_sharded<DistilBertWithHead>(distilbert, head, std::move(layers));
 }
 

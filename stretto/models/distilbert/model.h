@@ -65,7 +65,8 @@ class DistilBertModel : public torch::nn::Module {
 class DistilBertWithHead : public TextModel {
  public:
   // `layers`: of hidden_states.
-  DistilBertWithHead(const DistilBertConfig& config, Head head, std::vector<int64_t> layers = {});
+  DistilBertWithHead(const DistilBertConfig& config, const std::string& head,
+                     std::vector<int64_t> layers = {});
 
   Tensor forward(const Batch& batch, const nn::Context& context) const override;
   void initialize(uint64_t seed, const std::vector<std::string>& names) override;
@@ -75,21 +76,23 @@ class DistilBertWithHead : public TextModel {
 
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
-  int64_t vocab_size() const override { return config_.vocab_size; }
-  int64_t max_length() const override { return config_.max_position_embeddings; }
-  StatesShape states_shape() const override { return {std::ssize(layers_), config_.dim}; }
+  TextLimits limits() const override { return {config_.vocab_size, config_.max_position_embeddings}; }
+  Capabilities capabilities() const override {
+    return {.hidden_states = out_ == nullptr ? &shape_ : nullptr};
+  }
 
  private:
   DistilBertConfig config_;
-  Head head_;
+  std::string head_;
   std::vector<int64_t> layers_;
+  HiddenStates shape_;
   std::shared_ptr<DistilBertModel> encoder_;
   std::shared_ptr<nn::Linear> before_;  // of sequence classification, else null
   std::shared_ptr<nn::Linear> out_;     // null for hidden_states
 };
 
 // For models/registry.h.
-std::shared_ptr<TextModel> make_distilbert(Head head, const nlohmann::json& config, const std::string& source,
-                                           const TextModelOptions& options);
+std::shared_ptr<TextModel> make_distilbert(const std::string& head, const nlohmann::json& config,
+                                           const std::string& source, const TextModelOptions& options);
 
 }  // namespace stretto

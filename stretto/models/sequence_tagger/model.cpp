@@ -5,8 +5,11 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "stretto/base/hash.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
+#include "stretto/nn/crf.h"
 #include "stretto/nn/sequence_dropout.h"
+#include "stretto/nn/sharded.h"
 
 namespace stretto {
 namespace {
@@ -20,7 +23,7 @@ enum Site : int { elements_before, words, columns_before, elements_behind, colum
 // The width of the transformer's part of a word's vector.
 int64_t pooled_width(const SequenceTaggerConfig& config, const TextModel* transformer) {
   if (transformer == nullptr) return 0;
-  const auto [layers, width] = transformer->states_shape();
+  const auto [layers, width] = *transformer->capabilities().hidden_states;
   return (config.layer_mean ? 1 : layers) * width * (config.subtoken_pooling == "first_last" ? 2 : 1);
 }
 
@@ -62,7 +65,17 @@ SequenceTagger::SequenceTagger(const SequenceTaggerConfig& config, std::shared_p
   }
   const auto tags = std::ssize(config.labels);
   linear_ = register_module("linear", std::make_shared<nn::Linear>(width, tags));
-  if (config.use_crf) crf_ = register_module("crf", nn::make_sharded<nn::Crf>(tags));
+  if (config.use_crf) labeller_.emplace(register_module("crf", nn::make_sharded<nn::Crf>(tags)));
+  words_read_ = {.characters = config.characters,
+                 .whole_words = transformer_ != nullptr,
+                 .word_ids = transformer_ && words_,
+                 .reads_context = transformer_ != nullptr};
+}
+
+Capabilities SequenceTagger::capabilities() const {
+  return {.word_reader = &words_read_,
+          .frozen_states = transformer_ && !config_.fine_tune ? this : nullptr,
+          .sequence_labeller = labeller_ ? &*labeller_ : nullptr};
 }
 
 uint64_t SequenceTagger::number_of(int site) const {
@@ -115,21 +128,19 @@ SequenceTagger::Words SequenceTagger::embed_whole_words(const Batch& batch,
 Tensor SequenceTagger::transformer_states(const Batch& batch, const Rows& rows,
                                           const nn::Context& context) const {
   if (config_.fine_tune) return pooled(transformer_->forward(batch, context), rows);
-  return batch.has("frozen_states") ? batch.at("frozen_states") : frozen_states(batch, context);
+  return batch.has("frozen_states") ? batch.at("frozen_states") : compute(batch, context);
 }
 
-int64_t SequenceTagger::frozen_width() const {
-  return config_.fine_tune ? 0 : pooled_width(config_, transformer_.get());
-}
+int64_t SequenceTagger::width() const { return pooled_width(config_, transformer_.get()); }
 
-Tensor SequenceTagger::frozen_states(const Batch& batch, const nn::Context& context) const {
+Tensor SequenceTagger::compute(const Batch& batch, const nn::Context& context) const {
   at::NoGradGuard no_grad;
   return pooled(transformer_->forward(batch, {.kernels = context.kernels}), Rows(batch));
 }
 
 // The states [T, layers * H] of each word's tokens as one vector: [words, pooled_width()].
 Tensor SequenceTagger::pooled(Tensor states, const Rows& rows) const {
-  const auto [count, width] = transformer_->states_shape();
+  const auto [count, width] = *transformer_->capabilities().hidden_states;
   if (config_.layer_mean && count > 1) states = states.view({-1, count, width}).mean(1);
   const auto first = [&] { return states.index_select(0, rows.first); };
   const auto last = [&] {
@@ -241,7 +252,7 @@ std::shared_ptr<TextModel> make_sequence_tagger(const nlohmann::json& config, co
   if (tagger.transformer.is_null()) return nn::make_sharded<SequenceTagger>(tagger);
   const TextModelOptions of_transformer = {.dropout = options.dropout, .layers = tagger.layers};
   return nn::make_sharded<SequenceTagger>(
-      tagger, make_text_model(bundled_models(), Head::hidden_states, tagger.transformer,
+      tagger, make_text_model(bundled_models(), heads::hidden_states, tagger.transformer,
                               source + ": transformer", of_transformer));
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "stretto/model_config/sequence_tagger.h"
+#include "stretto/models/crf_labeller.h"
 #include "stretto/models/text_model.h"
-#include "stretto/nn/crf.h"
 #include "stretto/nn/layers.h"
 #include "stretto/nn/recurrent.h"
 
@@ -16,7 +16,7 @@ namespace stretto {
 // Word vectors, the states of an LSTM over each word's characters and a transformer's states, side by side; a linear map of them; a recurrent layer over the
 // words of a sentence; a linear layer that scores each tag; a conditional random field. Reads input_ids (a word each) and characters, not
 // token_type_ids; with a transformer, whose tokens the input_ids then are, data::WordRows, and all tokens of a word have its scores.
-class SequenceTagger : public TextModel {
+class SequenceTagger : public TextModel, private FrozenStates {
  public:
   // `transformer`: the hidden states of config.transformer, [T, layers * H]; null if there is none.
   explicit SequenceTagger(const SequenceTaggerConfig& config,
@@ -29,18 +29,16 @@ class SequenceTagger : public TextModel {
   WeightReport load_weights(const std::filesystem::path& folder) override;
   nlohmann::json config_json(const nlohmann::json& original) const override;
   const std::vector<std::string>& labels() const override { return config_.labels; }
-  std::string characters() const override { return config_.characters; }
-  std::shared_ptr<const nn::Sharded<nn::Crf>> crf() const override { return crf_; }
-  WholeWords whole_words() const override { return {transformer_ != nullptr, transformer_ && words_}; }
-  bool reads_context() const override { return transformer_ != nullptr; }
-  int64_t frozen_width() const override;
-  Tensor frozen_states(const Batch& batch, const nn::Context& context) const override;
-  int64_t vocab_size() const override {
-    return transformer_ ? transformer_->vocab_size() : config_.vocab_size;
+  TextLimits limits() const override {
+    return transformer_ ? transformer_->limits() : TextLimits{config_.vocab_size, 1'000'000};
   }
-  int64_t max_length() const override { return transformer_ ? transformer_->max_length() : 1'000'000; }
+  Capabilities capabilities() const override;
 
  private:
+  // FrozenStates, of a transformer that is not trained.
+  int64_t width() const override;
+  Tensor compute(const Batch& batch, const nn::Context& context) const override;
+
   // With a transformer: the row of each word's first token, the rows of all its tokens, and the number of each one's word.
   struct Rows {
     explicit Rows(const Batch& batch);
@@ -67,7 +65,8 @@ class SequenceTagger : public TextModel {
   std::shared_ptr<nn::Linear> reproject_;
   std::shared_ptr<nn::Recurrent> rnn_;
   std::shared_ptr<nn::Linear> linear_;
-  std::shared_ptr<nn::Sharded<nn::Crf>> crf_;
+  WordReader words_read_;
+  std::optional<CrfLabeller> labeller_;
 };
 
 // For models/registry.h.

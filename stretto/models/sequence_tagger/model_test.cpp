@@ -5,9 +5,10 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/models/capabilities.h"
 #include "stretto/models/golden_support.h"
+#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
-#include "stretto/models/tagging.h"
 
 namespace stretto {
 namespace {
@@ -20,7 +21,7 @@ const std::filesystem::path taggers =
     std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/sequence_tagger";
 
 std::shared_ptr<TextModel> golden_tagger(const std::string& name, at::ScalarType dtype) {
-  const auto model = make_text_model(bundled_models(), Head::token_classification,
+  const auto model = make_text_model(bundled_models(), heads::token_classification,
                                      read_config_json(taggers / name / "config.json"), "config.json");
   const WeightReport report = model->load_weights(taggers / name);
   EXPECT_THAT(report.missing, IsEmpty());
@@ -47,16 +48,16 @@ TEST_P(TaggerGolden, LogitsLossTagsAndEveryGradient) {
   const Batch batch = tagger_batch(golden);
   const Tensor logits = model->forward(batch, {});
   EXPECT_LT(relative_difference(logits.detach(), golden.at(precision + ".logits")), tolerance);
-  const Loss loss = tag_loss(*model, logits, batch, {});
+  const Loss loss = labeller_of(*model).loss(logits, batch, {});
   EXPECT_LT(relative_difference(loss.sum.detach(), golden.at(precision + ".loss_sum")), tolerance);
   EXPECT_EQ(loss.count, 10) << "words";
-  const SequenceLosses losses = tag_losses(*model, logits.detach(), batch);
+  const SequenceLosses losses = labeller_of(*model).losses(logits.detach(), batch);
   EXPECT_LT(relative_difference(losses.sums.sum(), golden.at(precision + ".loss_sum")), tolerance);
   EXPECT_TRUE(at::equal(losses.counts, at::tensor({3.0, 1.0, 6.0}, at::kDouble)));
   loss.sum.backward();
   expect_golden_gradients(*model, golden, precision, tolerance);
   if (golden.contains("tags")) {
-    EXPECT_TRUE(at::equal(best_tags(*model, logits.detach(), batch), golden.at("tags")));
+    EXPECT_TRUE(at::equal(labeller_of(*model).best_tags(logits.detach(), batch), golden.at("tags")));
   }
 }
 
@@ -77,15 +78,16 @@ TEST(SequenceTagger, OnlyWordsAreTagged) {
                    {"cu_seqlens", at::tensor({0, 2, 6}, at::kLong)},
                    {"labels", batch.at("labels").index({at::tensor(rows)})}};
   const Tensor kept = logits.index({at::tensor(rows)});
-  const SequenceLosses found = tag_losses(*model, logits, batch), wanted = tag_losses(*model, kept, words);
+  const SequenceLosses found = labeller_of(*model).losses(logits, batch),
+                       wanted = labeller_of(*model).losses(kept, words);
   EXPECT_TRUE(at::equal(found.counts, at::tensor({2.0, 0.0, 4.0}, at::kDouble)));
   EXPECT_EQ(found.sums[0].item<double>(), wanted.sums[0].item<double>());
   EXPECT_EQ(found.sums[1].item<double>(), 0);
   EXPECT_EQ(found.sums[2].item<double>(), wanted.sums[1].item<double>());
-  EXPECT_EQ(tag_loss(*model, logits, batch, {}).count, 6);
-  const Tensor tags = best_tags(*model, logits, batch),
-               probabilities = tag_probabilities(*model, logits, batch);
-  EXPECT_TRUE(at::equal(tags.index({at::tensor(rows)}), best_tags(*model, kept, words)));
+  EXPECT_EQ(labeller_of(*model).loss(logits, batch, {}).count, 6);
+  const Tensor tags = labeller_of(*model).best_tags(logits, batch),
+               probabilities = labeller_of(*model).probabilities(logits, batch);
+  EXPECT_TRUE(at::equal(tags.index({at::tensor(rows)}), labeller_of(*model).best_tags(kept, words)));
   EXPECT_EQ(tags[3].item<int64_t>(), 0);
   EXPECT_NEAR(probabilities[4].sum().item<double>(), 1, 1e-12);
   EXPECT_EQ(probabilities[3].sum().item<double>(), 0);
@@ -106,7 +108,7 @@ TEST(TransformerTagger, LossAndGradientsAreFlairs) {
   const auto golden = SafetensorsFile(of_transformer / "golden.safetensors").load_all();
   const auto model = golden_tagger("transformer/tagger", at::kFloat);
   const Batch batch = transformer_batch(golden);
-  const Loss loss = tag_loss(*model, model->forward(batch, {}), batch, {});
+  const Loss loss = labeller_of(*model).loss(model->forward(batch, {}), batch, {});
   const Tensor mean = loss.sum / loss.count;
   EXPECT_LT(relative_difference(mean.detach(), golden.at("loss")), 1e-5);
   mean.backward();
@@ -126,7 +128,7 @@ std::shared_ptr<TextModel> copying_tagger(const nlohmann::json& settings, int64_
   if (!settings.is_null()) json.update(settings);
   const std::vector<std::string> labels(static_cast<size_t>(width), "tag");
   const auto model =
-      make_text_model(bundled_models(), Head::token_classification, json, "config.json", {.labels = labels});
+      make_text_model(bundled_models(), heads::token_classification, json, "config.json", {.labels = labels});
   const WeightReport report = model->load_weights(of_transformer);  // which has no weights
   EXPECT_THAT(report.missing, ::testing::UnorderedElementsAre("linear.weight", "linear.bias"));
   at::NoGradGuard no_grad;
@@ -236,7 +238,7 @@ TEST(SequenceTagger, ConfigurationsThatCannotBeAreRefused) {
 TEST(SequenceTagger, PartsCanBeLeftOut) {
   const auto names = [](const nlohmann::json& changes) {
     const auto model =
-        make_text_model(bundled_models(), Head::token_classification, tagger_json(changes), "");
+        make_text_model(bundled_models(), heads::token_classification, tagger_json(changes), "");
     std::vector<std::string> all;
     for (const auto& item : model->named_parameters()) all.push_back(item.key());
     model->initialize(1, all);
@@ -248,7 +250,7 @@ TEST(SequenceTagger, PartsCanBeLeftOut) {
       names({{"rnn_type", "none"}, {"reproject_embeddings", false}, {"characters", ""}, {"use_crf", false}}),
       ::testing::ElementsAre("words.weight", "linear.weight", "linear.bias"));
   EXPECT_THAT(names({{"word_dimensions", 0}}), ::testing::Not(::testing::Contains("words.weight")));
-  const auto frozen = make_text_model(bundled_models(), Head::token_classification,
+  const auto frozen = make_text_model(bundled_models(), heads::token_classification,
                                       tagger_json({{"train_words", false}}), "");
   EXPECT_FALSE(frozen->named_parameters()["words.weight"].requires_grad());
 }

@@ -55,8 +55,7 @@ class BagOfWords : public TextModel {
   }
 
   const std::vector<std::string>& labels() const override { return labels_; }
-  int64_t vocab_size() const override { return vocab_size_; }
-  int64_t max_length() const override { return 4096; }
+  TextLimits limits() const override { return {vocab_size_, 4096}; }
 
  private:
   std::vector<std::string> labels_;
@@ -66,12 +65,11 @@ class BagOfWords : public TextModel {
 
 ModelRegistry models_with_bag_of_words() {
   ModelRegistry models = bundled_models();
-  models.add({.name = "bag-of-words",
-              .sequence_classifier = [](const nlohmann::json& config, const std::string& source,
-                                        const TextModelOptions& options) -> std::shared_ptr<TextModel> {
-                return std::make_shared<BagOfWords>(config, source, options);
-              },
-              .sequence_classifier_head = "words.weight"});
+  const auto make = [](const nlohmann::json& config, const std::string& source,
+                       const TextModelOptions& options) -> std::shared_ptr<TextModel> {
+    return std::make_shared<BagOfWords>(config, source, options);
+  };
+  models.add({.name = "bag-of-words", .heads = {{"SequenceClassification", {make, "words.weight"}}}});
   return models;
 }
 
