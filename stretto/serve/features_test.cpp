@@ -191,8 +191,8 @@ TEST_P(Features, OfWholeWords) {
   }
 }
 
-// Training and serving have the same default lengths of window and stride, and neither reads white space in
-// front of a question.
+// Training and serving have the same default lengths of window and stride, also for models that read fewer tokens;
+// and neither reads white space in front of a question.
 TEST_P(Features, OfQuestions) {
   const text::Tokenizer tokenizer = tokenizer_of_training("question-answering");
   std::string context = long_text;
@@ -201,11 +201,14 @@ TEST_P(Features, OfQuestions) {
   nlohmann::json rows;
   for (size_t i = 0; i < inputs.size(); ++i)
     rows.push_back({{"id", i}, {"question", inputs[i].text}, {"context", *inputs[i].text_pair}});
-  const data::QuestionDataset dataset(
-      corpus::parse_questions(nlohmann::json{{"data", rows}}.dump(), "a.json"), tokenizer,
-      {.cache = cache_.path()});
-  ASSERT_GT(dataset.size(), std::ssize(inputs));
-  expect_same_features(trained(dataset), served(heads::question_answering, 512, inputs));
+  const corpus::QuestionSet questions =
+      corpus::parse_questions(nlohmann::json{{"data", rows}}.dump(), "a.json");
+  for (const int64_t positions : {512, 300}) {
+    const data::QuestionDataset dataset(
+        questions, tokenizer, {.max_length = std::min<int64_t>(positions, 384), .cache = cache_.path()});
+    ASSERT_GT(dataset.size(), std::ssize(inputs));
+    expect_same_features(trained(dataset), served(heads::question_answering, positions, inputs));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Features, ::testing::Values("uncased.txt", "roberta", "gpt2", "unigram"),

@@ -72,8 +72,7 @@ std::vector<text::Encoding> QuestionAnswerer::windows(const PipelineInput& input
   const int64_t most = std::min(longest_window, served_.model->limits().max_length);
   // At most half of the room that the question leaves.
   const auto question = std::ssize(served_.tokenizer.encode(asked, {.special_tokens = false}).ids);
-  const int64_t stride =
-      std::clamp<int64_t>((most - question) / 2 - 2, 0, std::min(most / 2, largest_stride));
+  const int64_t stride = std::clamp<int64_t>((most - question) / 2 - 2, 0, largest_stride);
   try {
     return data::question_windows(served_.tokenizer, asked, context, {most, stride});
   } catch (const Error& error) {
