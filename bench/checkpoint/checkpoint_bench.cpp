@@ -4,6 +4,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint/writer.h"
+#include "stretto/comm/holders.h"
 #include "stretto/comm/rank_threads.h"
 
 // checkpoint_bench FOLDER REPEATS "SHAPE SHAPE ..." saves and loads a state of three fp32 tensors of each
@@ -20,7 +21,7 @@ double seconds(Function&& function) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-State make_state(const std::string& shapes) {
+State make_state(const Group& group, const std::string& shapes) {
   State state;
   int number = 0;
   for (const std::string_view text : split(shapes, ' ')) {
@@ -31,8 +32,8 @@ State make_state(const std::string& shapes) {
       shape.push_back(*value);
     }
     for (const char* kind : {"model", "optimizer.exp_avg", "optimizer.exp_avg_sq"}) {
-      state.tensors.push_back(
-          whole_entry(fmt::format("{}.{}", kind, number), shape, at::randn(shape).view({-1})));
+      state.tensors.push_back(whole_entry(fmt::format("{}.{}", kind, number), shape,
+                                          at::randn(shape).view({-1}), holders_of(group)));
     }
     ++number;
   }
@@ -48,8 +49,8 @@ void require_equal(const State& state, const State& loaded) {
 }
 
 void measure(Group& group, const std::filesystem::path& folder, int64_t repeats, const std::string& shapes) {
-  const State state = make_state(shapes);
-  State target = make_state(shapes);
+  const State state = make_state(group, shapes);
+  State target = make_state(group, shapes);
   const auto save = [&](checkpoint::Writer& writer, int64_t step) {
     const double taken = seconds([&] { writer.save(state, step); });
     if (const std::string error = writer.finish(); !error.empty()) throw IoError("{}", error);
@@ -60,7 +61,7 @@ void measure(Group& group, const std::filesystem::path& folder, int64_t repeats,
   for (int64_t step = 1; step <= repeats; ++step) {
     const double saved = save(direct, step);
     const double loaded = seconds(
-        [&] { checkpoint::load(checkpoint_format::checkpoint_path(folder / "direct", step), target); });
+        [&] { checkpoint::load(group, checkpoint_format::checkpoint_path(folder / "direct", step), target); });
     require_equal(state, target);
     fmt::print("{{\"save\": {:.6f}, \"load\": {:.6f}}}\n", saved, loaded);
   }

@@ -10,6 +10,7 @@
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint/transfer.h"
 #include "stretto/checkpoint/writer.h"
+#include "stretto/comm/holders.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/tensor/safetensors.h"
 
@@ -21,15 +22,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A state as a data-parallel run has it: all tensors whole at every rank.
-State replicated_state(int seed) {
+State replicated_state(int seed, const Holders& holders = {}) {
   auto random =
       at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(seed));  // one a rank: they are threads
   State state;
-  state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120}, random)));
-  state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4}, random)));
-  state.tensors.push_back(whole_entry("model.steps", {}, at::full({1}, seed, at::kLong)));
-  state.tensors.push_back(whole_entry("model.half", {7}, at::randn({7}, random).to(at::kBFloat16)));
-  state.tensors.push_back(whole_entry("model.none", {0, 3}, at::empty({0})));
+  state.tensors.push_back(whole_entry("model.w", {30, 4}, at::randn({120}, random), holders));
+  state.tensors.push_back(whole_entry("model.b", {4}, at::randn({4}, random), holders));
+  state.tensors.push_back(whole_entry("model.steps", {}, at::full({1}, seed, at::kLong), holders));
+  state.tensors.push_back(whole_entry("model.half", {7}, at::randn({7}, random).to(at::kBFloat16), holders));
+  state.tensors.push_back(whole_entry("model.none", {0, 3}, at::empty({0}), holders));
   state.scalars["place"] = {{"epoch", seed}};
   return state;
 }
@@ -37,7 +38,7 @@ State replicated_state(int seed) {
 // A state whose one tensor [6, 4] is cut over ranks by rows, or flat with shares that end inside rows.
 State sharded_state(int rank, int ranks, bool by_rows, bool filled) {
   const Tensor whole = at::arange(24, at::kFloat);
-  Entry entry = {.name = "w", .shape = {6, 4}, .pieces = {}, .replicated = false};
+  Entry entry = {.name = "w", .shape = {6, 4}, .pieces = {}};
   Piece piece;
   if (by_rows) {
     const int64_t begin = 6 * rank / ranks, end = 6 * (rank + 1) / ranks;
@@ -54,18 +55,26 @@ State sharded_state(int rank, int ranks, bool by_rows, bool filled) {
   return state;
 }
 
-void save(const std::filesystem::path& folder, int ranks, const std::function<State(int rank)>& state,
+void save(const std::filesystem::path& folder, int ranks, const std::function<State(const Group&)>& state,
           bool background = true) {
   run_rank_threads(ranks, [&](Group& group) {
     Writer writer(group, {.folder = folder, .background = background});
-    writer.save(state(group.rank()), 5);
+    writer.save(state(group), 5);
     EXPECT_EQ(writer.finish(), "");
   });
 }
 
+State on_each_rank(const Group& group) { return replicated_state(1, holders_of(group)); }
+
+checkpoint_format::Manifest load_alone(const std::filesystem::path& checkpoint, State& state) {
+  checkpoint_format::Manifest manifest;
+  run_rank_threads(1, [&](Group& group) { manifest = load(group, checkpoint, state); });
+  return manifest;
+}
+
 std::string load_error(const std::filesystem::path& checkpoint, State state) {
   try {
-    load(checkpoint, state);
+    load_alone(checkpoint, state);
   } catch (const Error& error) {
     return error.what();
   }
@@ -76,13 +85,12 @@ TEST(Checkpoint, GivesBackEveryBit) {
   for (const bool background : {false, true}) {
     for (const int ranks : {1, 2, 3}) {
       const TempFolder folder;
-      save(
-          folder.path(), ranks, [](int) { return replicated_state(1); }, background);
+      save(folder.path(), ranks, on_each_rank, background);
       const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
       checkpoint_format::verify(path);
       const State written = replicated_state(1);
       State read = replicated_state(2);
-      EXPECT_EQ(load(path, read).world_size, ranks);
+      EXPECT_EQ(load_alone(path, read).world_size, ranks);
       for (size_t i = 0; i < read.tensors.size(); ++i) {
         EXPECT_TRUE(read.tensors[i].pieces[0].data.equal(written.tensors[i].pieces[0].data))
             << read.tensors[i].name;
@@ -94,7 +102,7 @@ TEST(Checkpoint, GivesBackEveryBit) {
 
 TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
   const TempFolder folder;
-  save(folder.path(), 2, [](int) { return replicated_state(1); });
+  save(folder.path(), 2, on_each_rank);
   const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   const SafetensorsFile first(path / "rank-00000.safetensors"), second(path / "rank-00001.safetensors");
   EXPECT_EQ(first.names().size() + second.names().size(), 5u);
@@ -102,16 +110,96 @@ TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
   EXPECT_TRUE(first.load("model.w").equal(replicated_state(1).tensors[0].pieces[0].data.view({30, 4})));
 }
 
+// Of ranks 0 1 2 3 the pairs 0 1 | 2 3 hold "pair", and 0 2 | 1 3 a half of "halves"; all hold "all". Each set lists its
+// entries in an order of its own.
+TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
+  const TempFolder folder;
+  const auto state = [](int rank) {
+    const Holders all = {.set = 1, .ranks = 4, .me = rank}, pair = {.set = 2, .ranks = 2, .me = rank % 2},
+                  column = {.set = 3, .ranks = 2, .me = rank / 2};
+    State state;
+    for (int i = 0; i < 8; ++i) {
+      const int number = rank % 2 == 0 ? i : 7 - i;
+      const Tensor values = at::full({6}, number, at::kInt);
+      state.tensors.push_back(whole_entry(fmt::format("all.{}", number), {6}, values, all));
+      state.tensors.push_back(whole_entry(fmt::format("pair.{}.{}", rank / 2, number), {6}, values, pair));
+      state.tensors.push_back(flat_entry(fmt::format("halves.{}", number), {12}, rank % 2 * 6, values, column));
+    }
+    return state;
+  };
+  save(folder.path(), 4, [&](const Group& group) { return state(group.rank()); });
+  const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
+  checkpoint_format::verify(path);
+  for (int rank = 0; rank < 4; ++rank) {
+    const SafetensorsFile file(path / fmt::format("rank-{:05}.safetensors", rank));
+    EXPECT_EQ(file.names().size(), 8u / 4 + 8 / 2 + 8 / 2) << rank;
+  }
+  run_rank_threads(4, [&](Group& group) {
+    State read = state(group.rank());
+    for (const Entry& entry : read.tensors) entry.pieces[0].data.zero_();
+    load(group, path, read);
+    const State written = state(group.rank());
+    for (size_t i = 0; i < read.tensors.size(); ++i)
+      EXPECT_TRUE(read.tensors[i].pieces[0].data.equal(written.tensors[i].pieces[0].data));
+  });
+}
+
+// What two ranks write, or none, is not committed.
+TEST(Checkpoint, AWrongSetOfHoldersIsFoundBeforeTheCommit) {
+  const TempFolder folder;
+  run_rank_threads(2, [&](Group& group) {
+    Writer writer(group, {.folder = folder.path()});
+    writer.save(replicated_state(1), 1);
+    EXPECT_THAT(writer.finish(), HasSubstr("lies in 2 of its pieces, in rank-00000.safetensors, rank-00001"));
+    State state = replicated_state(1, holders_of(group));
+    if (group.rank() == 1) state.tensors.pop_back();
+    if (group.rank() == 1) state.tensors.erase(state.tensors.begin());
+    writer.save(state, 2);
+    EXPECT_THAT(writer.finish(), HasSubstr("lies in"));
+    state = replicated_state(1, holders_of(group));
+    if (group.rank() == 1) state.tensors[0].shape = {4, 30};
+    writer.save(state, 3);
+    EXPECT_THAT(writer.finish(),
+                HasSubstr("tensor model.w is F32 [30, 4] on one rank and F32 [4, 30] on another"));
+  });
+  EXPECT_THAT(checkpoint_format::list_checkpoints(folder.path()), ::testing::IsEmpty());
+}
+
+// Each tensor of the checkpoint must be in the table of a rank; which one does not matter.
+TEST(Checkpoint, TablesOfRanksMayDiffer) {
+  const TempFolder folder;
+  save(folder.path(), 1, on_each_rank);
+  const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
+  run_rank_threads(2, [&](Group& group) {
+    State state = replicated_state(2);
+    std::erase_if(state.tensors, [&](const Entry& entry) {
+      return (entry.name < "model.none") == (group.rank() == 0);
+    });
+    load(group, path, state);
+    EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(
+        replicated_state(1).tensors[group.rank() == 0 ? 0 : 1].pieces[0].data));
+    if (group.rank() == 1) state.tensors.pop_back();
+    EXPECT_THAT([&] { load(group, path, state); },
+                ::testing::ThrowsMessage<DataError>(HasSubstr("that this run has not")));
+    if (group.rank() == 0) state.tensors[0].shape = {4, 30};
+    EXPECT_THAT([&] { load(group, path, state); },
+                ::testing::ThrowsMessage<DataError>(HasSubstr("[30, 4] there and [4, 30] here")))
+        << "also at the rank whose tensors fit";
+  });
+}
+
 TEST(Checkpoint, FitsAnyNumberOfRanksAndAnyCut) {
   for (const int wrote : {1, 2, 4}) {
     for (const bool rows_written : {true, false}) {
       const TempFolder folder;
-      save(folder.path(), wrote, [&](int rank) { return sharded_state(rank, wrote, rows_written, true); });
+      save(folder.path(), wrote, [&](const Group& group) {
+        return sharded_state(group.rank(), wrote, rows_written, true);
+      });
       for (const int reads : {1, 2, 3}) {
         for (int rank = 0; rank < reads; ++rank) {
           for (const bool rows_read : {true, false}) {
             State state = sharded_state(rank, reads, rows_read, false);
-            load(checkpoint_format::checkpoint_path(folder.path(), 5), state);
+            load_alone(checkpoint_format::checkpoint_path(folder.path(), 5), state);
             const State expected = sharded_state(rank, reads, rows_read, true);
             EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(expected.tensors[0].pieces[0].data));
           }
@@ -131,7 +219,7 @@ TEST(Checkpoint, TheSnapshotIsTakenWhenSaveReturns) {
     writer.finish();
   });
   State read = replicated_state(2);
-  load(checkpoint_format::checkpoint_path(folder.path(), 5), read);
+  load_alone(checkpoint_format::checkpoint_path(folder.path(), 5), read);
   EXPECT_TRUE(read.tensors[0].pieces[0].data.equal(replicated_state(1).tensors[0].pieces[0].data));
 }
 
@@ -139,7 +227,7 @@ TEST(Checkpoint, OldOnesGoAfterACommit) {
   const TempFolder folder;
   run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path(), .retention = {.last = 2}});
-    for (int step = 1; step <= 4; ++step) writer.save(replicated_state(step), step);
+    for (int step = 1; step <= 4; ++step) writer.save(replicated_state(step, holders_of(group)), step);
   });
   const auto left = checkpoint_format::list_checkpoints(folder.path());
   ASSERT_EQ(left.size(), 2u);
@@ -164,16 +252,16 @@ TEST(Checkpoint, AFailureOfOneRankReachesAllAndCommitsNothing) {
   const TempFolder folder;
   run_rank_threads(2, [&](Group& group) {
     Writer writer(group, {.folder = folder.path()});
-    writer.save(replicated_state(1), 1);
+    writer.save(replicated_state(1, holders_of(group)), 1);
     EXPECT_EQ(writer.finish(), "");
     if (group.rank() == 0) {  // in the place of what rank 1 is to write
       make_folders(checkpoint_format::partial_path(folder.path(), 2) / "rank-00001.safetensors" /
                    "in the way");
     }
     group.barrier();
-    writer.save(replicated_state(2), 2);
+    writer.save(replicated_state(2, holders_of(group)), 2);
     EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 1: "), HasSubstr("rank-00001.safetensors")));
-    writer.save(replicated_state(3), 3);
+    writer.save(replicated_state(3, holders_of(group)), 3);
     EXPECT_EQ(writer.finish(), "");
   });
   const auto left = checkpoint_format::list_checkpoints(folder.path());
@@ -190,13 +278,13 @@ TEST(Checkpoint, AFolderThatCannotBeMadeIsTriedAgain) {
     if (group.rank() == 0) full.emplace(file_faults::Fault{.call = 1, .error = ENOSPC, .sticky = true});
     group.barrier();
     Writer writer(group, {.folder = folder});
-    writer.save(replicated_state(1), 1);
+    writer.save(replicated_state(1, holders_of(group)), 1);
     EXPECT_THAT(writer.finish(), AllOf(HasSubstr("rank 0: cannot create the folder " + folder.string()),
                                        HasSubstr("No space left")));
     group.barrier();
     full.reset();
     group.barrier();
-    writer.save(replicated_state(2), 2);
+    writer.save(replicated_state(2, holders_of(group)), 2);
     EXPECT_EQ(writer.finish(), "");
   });
   EXPECT_EQ(checkpoint_format::newest_good(folder).value().step, 2);
@@ -204,7 +292,7 @@ TEST(Checkpoint, AFolderThatCannotBeMadeIsTriedAgain) {
 
 TEST(Checkpoint, AnotherModelIsNamed) {
   const TempFolder folder;
-  save(folder.path(), 1, [](int) { return replicated_state(1); });
+  save(folder.path(), 1, on_each_rank);
   const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   const auto with = [&](const std::function<void(State&)>& change) {
     State state = replicated_state(1);
@@ -224,7 +312,7 @@ TEST(Checkpoint, AnotherModelIsNamed) {
 
 TEST(Checkpoint, DamageIsFoundWhileLoading) {
   const TempFolder folder;
-  save(folder.path(), 1, [](int) { return replicated_state(1); });
+  save(folder.path(), 1, on_each_rank);
   const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   const auto file = path / "rank-00000.safetensors";
   const std::string whole = read_file(file);
@@ -266,7 +354,7 @@ TEST(Checkpoint, AFaultAtEachWriteLeavesAGoodOne) {
           EXPECT_EQ(found->step, 2) << injection.hit();
         }
         State state = replicated_state(3);
-        load(found->path, state);
+        load(group, found->path, state);
         EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(
             replicated_state(static_cast<int>(found->step)).tensors[0].pieces[0].data));
       });
@@ -317,7 +405,7 @@ TEST_F(Apart, Rank0KeepsTheFilesOfAllAndOthersFetchThem) {
       const auto own_path = checkpoint_format::checkpoint_path(folder(group.rank()), 2);
       const ReadableCheckpoint readable(group, own_path, folder(group.rank()));
       EXPECT_EQ(readable.path() == own_path, group.rank() == 0);
-      load(readable.path(), state);
+      load(group, readable.path(), state);
     }
     const State expected = sharded_state(group.rank(), 3, /*by_rows=*/true, /*filled=*/true);
     EXPECT_TRUE(at::equal(state.tensors[0].pieces[0].data, expected.tensors[0].pieces[0].data));

@@ -1,5 +1,7 @@
 #include "stretto/checkpoint/load.h"
 
+#include <algorithm>
+#include <functional>
 #include <set>
 
 #include "stretto/base/error.h"
@@ -36,14 +38,32 @@ void require_same_tensor(const Entry& entry, const Manifest& manifest, const Opt
   }
 }
 
-void require_same_tensors(const State& state, const Manifest& manifest, const OptionNames& names) {
-  std::set<std::string> known;
-  for (const Entry& entry : state.tensors) {
-    require_same_tensor(entry, manifest, names);
-    known.insert(entry.name);
+// For each of the checkpoint's tensors a byte: whether this rank's table has it.
+std::string known_tensors(const State& state, const Manifest& manifest) {
+  std::set<std::string> names;
+  for (const Entry& entry : state.tensors) names.insert(entry.name);
+  std::string known;
+  for (const auto& [name, unused] : manifest.tensors) known += names.contains(name) ? 1 : 0;
+  return known;
+}
+
+// The tables of all ranks together have the tensors that the checkpoint has, and no others.
+void require_same_tensors(Group& group, const State& state, const Manifest& manifest,
+                          const OptionNames& names) {
+  std::string mismatch;
+  try {
+    for (const Entry& entry : state.tensors) require_same_tensor(entry, manifest, names);
+  } catch (const DataError& error) {
+    mismatch = error.what();
   }
+  for (const std::string& theirs : group.all_gather_bytes(mismatch))
+    if (!theirs.empty()) throw DataError("{}", theirs);
+  std::string known(manifest.tensors.size(), 0);
+  for (const std::string& theirs : group.all_gather_bytes(known_tensors(state, manifest)))
+    std::ranges::transform(known, theirs, known.begin(), std::bit_or<char>());
+  size_t tensor = 0;
   for (const auto& [name, unused] : manifest.tensors) {
-    if (!known.contains(name)) {
+    if (known[tensor++] == 0) {
       throw DataError(
           "it has a tensor {} that this run has not: it is a checkpoint of another model or optimizer", name);
     }
@@ -108,12 +128,12 @@ void load_piece(const std::string& tensor, const StoredEntry& stored, Piece& pie
 
 }  // namespace
 
-checkpoint_format::Manifest load(const std::filesystem::path& checkpoint, State& state,
+checkpoint_format::Manifest load(Group& group, const std::filesystem::path& checkpoint, State& state,
                                  const OptionNames& names) {
   at::NoGradGuard no_grad;
   Manifest manifest = checkpoint_format::read_manifest(checkpoint);
   try {
-    require_same_tensors(state, manifest, names);
+    require_same_tensors(group, state, manifest, names);
   } catch (const DataError& error) {
     throw DataError("{}: {}", checkpoint.string(), error.what());
   }

@@ -1,7 +1,8 @@
 #include "stretto/checkpoint/rank_file.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -20,21 +21,26 @@ int64_t bytes_of(const Entry& entry) {
   return bytes;
 }
 
-// For each entry the rank that writes it; meaningful for replicated ones. Replicated entries go to the rank that has the
-// fewest bytes so far, the largest first.
-std::vector<int> assign_writers(const std::vector<Entry>& entries, int world_size) {
-  std::vector<size_t> by_size(entries.size());
-  std::iota(by_size.begin(), by_size.end(), size_t{0});
-  std::ranges::stable_sort(by_size, std::greater{}, [&](size_t index) { return bytes_of(entries[index]); });
-  std::vector<int64_t> load(static_cast<size_t>(world_size), 0);
-  std::vector<int> writer(entries.size(), 0);
-  for (const size_t index : by_size) {
-    if (!entries[index].replicated) continue;
-    const auto least = std::ranges::min_element(load);
-    *least += bytes_of(entries[index]);
-    writer[index] = static_cast<int>(least - load.begin());
+// The entries that this rank writes. Those of each set of holders go to the one with the fewest bytes of it so far, the
+// largest first, in an order that all holders share.
+std::set<const Entry*> own_share(const std::vector<Entry>& entries) {
+  std::vector<const Entry*> by_size;
+  for (const Entry& entry : entries) by_size.push_back(&entry);
+  std::ranges::sort(by_size, [](const Entry* a, const Entry* b) {
+    const int64_t size_a = bytes_of(*a), size_b = bytes_of(*b);
+    return size_a != size_b ? size_a > size_b : a->name < b->name;
+  });
+  std::map<uint64_t, std::vector<int64_t>> written;  // bytes, by set and holder
+  std::set<const Entry*> mine;
+  for (const Entry* entry : by_size) {
+    const auto [set, ranks, me] = entry->holders;
+    std::vector<int64_t>& bytes = written[set];
+    bytes.resize(static_cast<size_t>(ranks));
+    const auto least = std::ranges::min_element(bytes);
+    *least += bytes_of(*entry);
+    if (least - bytes.begin() == me) mine.insert(entry);
   }
-  return writer;
+  return mine;
 }
 
 std::string_view bytes_of(const Tensor& plain) {
@@ -56,12 +62,11 @@ std::string make_header(const std::vector<OwnedPiece>& pieces) {
 
 }  // namespace
 
-std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int world_size) {
-  const std::vector<int> writer = assign_writers(state.tensors, world_size);
+std::vector<OwnedPiece> owned_pieces(const State& state) {
+  const std::set<const Entry*> mine = own_share(state.tensors);
   std::vector<OwnedPiece> pieces;
-  for (size_t index = 0; index < state.tensors.size(); ++index) {
-    const Entry& entry = state.tensors[index];
-    if (entry.is_copy || (entry.replicated && writer[index] != rank)) continue;
+  for (const Entry& entry : state.tensors) {
+    if (!mine.contains(&entry)) continue;
     for (const Piece& piece : entry.pieces)
       pieces.push_back({entry.name, entry.dtype, entry.shape, piece.region, piece.data});
   }

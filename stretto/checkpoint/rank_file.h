@@ -20,12 +20,13 @@ struct OwnedPiece {
   Tensor data;
 };
 
-// What `rank` writes of a state: all it holds of sharded entries, and its share of the
-// replicated ones, which are assigned to ranks by size. A pure function: every rank computes the same assignment.
-std::vector<OwnedPiece> owned_pieces(const State& state, int rank, int world_size);
+// What this rank writes of a state: its share of what it holds, which the holders of each set
+// (Entry::holders) divide by size. Their tables list the same entries of the set, in any order, so that all
+// of them compute the same division.
+std::vector<OwnedPiece> owned_pieces(const State& state);
 
-// Writes a safetensors file of these pieces. A piece that is not a whole tensor is named "<entry>#<number>". Returns the
-// part of the manifest that describes them.
+// Writes a safetensors file of these pieces. A piece that is not a whole tensor is named "<entry>#<number>".
+// Returns the part of the manifest that describes them.
 checkpoint_format::Manifest write_rank_file(const std::filesystem::path& path,
                                             const std::vector<OwnedPiece>& pieces);
 

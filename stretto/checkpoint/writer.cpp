@@ -7,6 +7,7 @@
 #include "stretto/base/log.h"
 #include "stretto/checkpoint/transfer.h"
 #include "stretto/tensor/file_memory.h"
+#include "stretto/tensor/safetensors.h"
 
 namespace stretto::checkpoint {
 namespace {
@@ -17,13 +18,15 @@ constexpr char error_mark = '-';
 
 std::string file_of(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
 
-// Adds what one rank wrote to the manifest.
+// Adds what one rank lists and wrote to the manifest.
 void merge(checkpoint_format::Manifest& whole, const checkpoint_format::Manifest& part) {
   whole.files.insert(part.files.begin(), part.files.end());
   for (const auto& [name, entry] : part.tensors) {
-    auto& merged = whole.tensors[name];
-    merged.dtype = entry.dtype;
-    merged.shape = entry.shape;
+    auto& merged = whole.tensors.try_emplace(name, entry.dtype, entry.shape).first->second;
+    if (merged.dtype != entry.dtype || merged.shape != entry.shape) {
+      throw DataError("tensor {} is {} [{}] on one rank and {} [{}] on another", name, merged.dtype,
+                      fmt::join(merged.shape, ", "), entry.dtype, fmt::join(entry.shape, ", "));
+    }
     merged.pieces.insert(merged.pieces.end(), entry.pieces.begin(), entry.pieces.end());
   }
 }
@@ -82,7 +85,8 @@ void take_snapshot(std::vector<OwnedPiece>& pieces, Tensor& buffer, const std::f
 
 struct Writer::Job {
   std::vector<OwnedPiece> pieces;
-  checkpoint_format::Manifest manifest;  // without files and tensors
+  std::map<std::string, checkpoint_format::StoredEntry> listed;  // this rank's table, without pieces
+  checkpoint_format::Manifest manifest;                          // without files and tensors
   std::filesystem::path partial;
 };
 
@@ -143,7 +147,9 @@ bool Writer::save(const State& state, int64_t step, std::optional<checkpoint_for
   }
   at::NoGradGuard no_grad;
   auto job = std::make_shared<Job>();
-  job->pieces = owned_pieces(state, group_.rank(), group_.size());
+  job->pieces = owned_pieces(state);
+  for (const Entry& entry : state.tensors)
+    job->listed[entry.name] = {safetensors_dtype(entry.dtype), entry.shape, {}};
   job->manifest.step = step;
   job->manifest.world_size = group_.size();
   job->manifest.score = std::move(score);
@@ -183,7 +189,8 @@ std::string Writer::write_and_commit(Job& job) {
   std::string part;
   try {
     make_folders(job.partial);
-    const auto written = write_rank_file(job.partial / file_of(rank), job.pieces);
+    auto written = write_rank_file(job.partial / file_of(rank), job.pieces);
+    written.tensors.merge(job.listed);  // what others write, so that it is missed if they do not
     part = part_mark + checkpoint_format::to_text(written);
   } catch (const std::exception& error) {
     part = fmt::format("{}rank {}: {}", error_mark, rank, error.what());
@@ -209,6 +216,7 @@ std::string Writer::commit(Job& job, const std::vector<std::string>& parts) {
   try {
     for (const std::string& part : parts)
       merge(job.manifest, checkpoint_format::parse_manifest(part.substr(1), "a rank's part"));
+    checkpoint_format::require_complete(job.manifest, "the state of all ranks");
     write_file_atomic(job.partial / checkpoint_format::manifest_name,
                       checkpoint_format::to_text(job.manifest));
     replace_folder(job.partial, checkpoint_format::checkpoint_path(options_.folder, job.manifest.step));

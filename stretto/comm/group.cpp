@@ -161,7 +161,7 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
   }
   const auto recorded =
       record_start(*store_, {.sequence = sequence,
-                             .group_id = plan.collective ? hash64(store_->path) | 1 : 0,
+                             .group_id = plan.collective ? id() : 0,
                              .group_rank = rank_,
                              .group_size = size_,
                              .operation = plan.operation,
@@ -237,6 +237,8 @@ Work Group::reduce(Tensor tensor, int destination, ReduceOp op) {
                  return backend.reduce(tensors, options);
                });
 }
+
+uint64_t Group::id() const { return hash64(store_->path) | 1; }
 
 bool Group::shares_memory() const { return size_ > 1 && backend_->shared && backend_->shared->on_one_host(); }
 

@@ -66,6 +66,10 @@ class Group {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+
+  // Names these ranks: the same number at all of them, and another for every other group. Not 0.
+  uint64_t id() const;
+
   const std::string& backend() const { return backend_name_; }
 
   // Where tensors passed to this group live: the CPU, or this rank's GPU.

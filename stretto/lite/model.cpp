@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/comm/holders.h"
 #include "stretto/comm/mesh.h"
 #include "stretto/parallel/replicas.h"
 
@@ -56,12 +57,15 @@ Engine& Model::engine(const std::string& what) const {
 
 void Model::set_optimizer_number(size_t number) { names_.optimizer = numbered("optimizer", number); }
 
+Holders Model::holders() const { return holders_of(group_); }
+
 void Model::add_state(State& state) {
   if (engine_) return engine_->add_state(state, names_);
   synchronise_buffers();
   for (const NamedTensorList* tensors : {&frozen_.frozen, &frozen_.buffers}) {
     for (const auto& [name, tensor] : *tensors)
-      state.tensors.push_back(whole_entry(names_.model + "." + name, tensor.sizes().vec(), tensor.detach()));
+      state.tensors.push_back(
+          whole_entry(names_.model + "." + name, tensor.sizes().vec(), tensor.detach(), holders()));
   }
 }
 

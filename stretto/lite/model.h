@@ -73,6 +73,7 @@ class Model {
 
   // --- state, also without trainable parameters
 
+  Holders holders() const;          // the ranks that have the same parameters and buffers
   void add_state(State& state);     // Engine::add_state()
   void resume(const State& state);  // Engine::resume(); zeroes the gradients, which belong to earlier weights
   void compare_replicas();          // Engine::compare_replicas()

@@ -113,7 +113,7 @@ class TorchOptimizer : public OptimizerBackend {
     return optimizer_->param_groups();
   }
   void add_state(State& state, const std::string& prefix, const Names* stored) override {
-    add_torch_state(*optimizer_, parameters(), state, prefix, stored);
+    add_torch_state(*optimizer_, parameters(), state, prefix, stored, model_.holders());
   }
   void resume(const State& state, const std::string& prefix) override {
     resume_torch_state(*optimizer_, parameters(), state, prefix);

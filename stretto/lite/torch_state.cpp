@@ -72,7 +72,8 @@ struct SchedulerCounter : torch::optim::LRScheduler {
 unsigned& scheduler_steps(torch::optim::LRScheduler& scheduler) { return SchedulerCounter::of(scheduler); }
 
 void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                     State& state, const std::string& prefix, const std::set<std::string>* stored) {
+                     State& state, const std::string& prefix, const std::set<std::string>* stored,
+                     const Holders& holders) {
   make_state(optimizer);  // throws early if it is not supported
   nlohmann::json steps = nlohmann::json::object();
   for (const auto& parameter : parameters) {
@@ -93,7 +94,7 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
       }
       if (!value->defined()) continue;
       *value = value->contiguous();
-      state.tensors.push_back(whole_entry(name(field), tensor.sizes().vec(), *value));
+      state.tensors.push_back(whole_entry(name(field), tensor.sizes().vec(), *value, holders));
     }
     if (!is_used) {  // torch creates it with the parameter's first gradient
       optimizer.state().erase(tensor.unsafeGetTensorImpl());

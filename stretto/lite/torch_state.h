@@ -11,18 +11,20 @@
 
 namespace stretto::lite {
 
-// The state of torch's optimizers as entries "<prefix>.<tensor>.<parameter>" of the state table, with steps and
-// learning rates in the scalars. `stored`: names in the checkpoint to be loaded, for which memory is allocated; null
-// for saving. Throws ConfigError for an optimizer whose state is not supported (LBFGS, a user-defined class).
+// The state of torch's optimizers as entries "<prefix>.<tensor>.<parameter>" of the state table, with steps
+// and learning rates in the scalars. `stored`: names in the checkpoint to be loaded, for which memory is
+// allocated; null for saving. `holders`: the ranks that step the same parameters. Throws ConfigError for an
+// optimizer whose state is not supported (LBFGS, a user-defined class).
 void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
-                     State& state, const std::string& prefix, const std::set<std::string>* stored);
+                     State& state, const std::string& prefix, const std::set<std::string>* stored,
+                     const Holders& holders);
 
 // Reads the scalars back, after the tensors were loaded.
 void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
                         const State& state, const std::string& prefix);
 
-// The number of steps that one of torch's schedulers has counted, which is its whole state: learning rates are the
-// optimizer's.
+// The number of steps that one of torch's schedulers has counted, which is its whole state: learning rates
+// are the optimizer's.
 unsigned& scheduler_steps(torch::optim::LRScheduler& scheduler);
 
 }  // namespace stretto::lite

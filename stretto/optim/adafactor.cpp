@@ -146,10 +146,8 @@ class Adafactor : public Optimizer {
     const TensorState& mine = states_[static_cast<size_t>(&piece - pieces().data())];
     const auto add = [&](const char* key, const Tensor& tensor, std::vector<int64_t> shape) {
       if (!tensor.defined()) return;
-      Entry entry =
-          whole_entry(fmt::format("{}.{}.{}", prefix, key, piece.name), std::move(shape), tensor.view({-1}));
-      entry.replicated = piece.replicated;
-      state.tensors.push_back(std::move(entry));
+      state.tensors.push_back(whole_entry(fmt::format("{}.{}.{}", prefix, key, piece.name), std::move(shape),
+                                          tensor.view({-1}), piece.holders));
     };
     add("row_var", mine.row_var, mine.row_var.defined() ? mine.row_var.sizes().vec() : piece.shape);
     add("col_var", mine.col_var, mine.col_var.defined() ? mine.col_var.sizes().vec() : piece.shape);

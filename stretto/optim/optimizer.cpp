@@ -30,11 +30,7 @@ Buffers slice(const Buffers& buffers, int64_t begin, int64_t end) {
 }
 
 Entry piece_entry(std::string name, const ParameterPiece& piece, Tensor data) {
-  Entry entry = {.name = std::move(name), .dtype = data.scalar_type(), .shape = piece.shape, .pieces = {}};
-  const int64_t last = piece.first + data.numel();
-  entry.pieces.push_back({flat_region(piece.shape, piece.first, last), std::move(data)});
-  entry.replicated = piece.replicated;
-  return entry;
+  return flat_entry(std::move(name), piece.shape, piece.first, std::move(data), piece.holders);
 }
 
 void Optimizer::bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator) {

@@ -42,7 +42,7 @@ struct ParameterPiece {
   double lr_factor = 1;      // times the step's learning rate
   int64_t row_width =
       0;  // above 0: a table of rows so wide, of which a step may have gradients for some only
-  bool replicated = true;  // every rank owns this same piece
+  Holders holders = {};  // the ranks that own this same piece
 };
 
 // The rows that have gradients, ascending, of each piece with a row_width, in order.

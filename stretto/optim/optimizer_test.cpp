@@ -49,7 +49,7 @@ TEST(Optimizer, DescribesItsState) {
   const auto optimizer = adamw({});
   const Buffers buffers = {at::ones({10}), at::ones({10}), {}};
   optimizer->bind(buffers,
-                  {{.name = "w", .shape = {4, 3}, .first = 5, .begin = 0, .end = 7, .replicated = false},
+                  {{.name = "w", .shape = {4, 3}, .first = 5, .end = 7, .holders = {.set = 1, .ranks = 2}},
                    {.name = "b", .shape = {3}, .begin = 7, .end = 10}},
                   plain_memory());
   optimizer->step({.lr = 0.1}, 1);
@@ -61,7 +61,7 @@ TEST(Optimizer, DescribesItsState) {
                                  "optimizer.exp_avg_sq.b"));
   const Entry& entry = state.tensors[0];
   EXPECT_THAT(entry.shape, ElementsAre(4, 3));
-  EXPECT_FALSE(entry.replicated);
+  EXPECT_EQ(entry.holders, (Holders{.set = 1, .ranks = 2}));
   ASSERT_EQ(entry.pieces.size(), 1u);
   EXPECT_EQ(entry.pieces[0].region, flat_region({4, 3}, 5, 12));
   EXPECT_TRUE(at::allclose(entry.pieces[0].data, at::full({7}, 0.1f)));

@@ -22,7 +22,9 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
              const PrepareParameters& prepare)
     : shared_parameters_(options.shared_parameters),
       gradients_are_sharded_(options.gradients == Held::sharded),
-      parameters_are_sharded_(options.parameters == Held::sharded) {
+      parameters_are_sharded_(options.parameters == Held::sharded),
+      holders_(options.holders),
+      shard_holders_(options.optimizer == Held::sharded ? options.shard_holders : options.holders) {
   if (parameters.empty())
     throw ConfigError(
         "the model has no trainable parameters: it has no parameters, or all of them are frozen");
@@ -200,7 +202,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
                       .weight_decay = info.weight_decay,
                       .lr_factor = info.lr_factor,
                       .row_width = info.steps_rows ? info.tensor.size(1) : 0,
-                      .replicated = shards_.size() == 1});
+                      .holders = shard_holders_});
   }
   return pieces;
 }
@@ -208,10 +210,9 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
 Entry Arena::master_entry(const Parameter& parameter, std::string name) const {
   const Range mine = answered_for() & Range{parameter.begin, parameter.end};
   const int64_t first = master_is_sharded() ? owned_.begin : 0;
-  Entry entry = flat_entry(std::move(name), parameter.info.tensor.sizes().vec(), mine.begin - parameter.begin,
-                           buffers_.master.slice(0, mine.begin - first, mine.end - first));
-  entry.replicated = !master_is_sharded() && !shared_parameters_;
-  return entry;
+  return flat_entry(std::move(name), parameter.info.tensor.sizes().vec(), mine.begin - parameter.begin,
+                    buffers_.master.slice(0, mine.begin - first, mine.end - first),
+                    master_is_sharded() || shared_parameters_ ? shard_holders_ : holders_);
 }
 
 Range Arena::answered_for() const {

@@ -7,7 +7,7 @@
 
 #include "stretto/optim/optimizer.h"
 #include "stretto/parallel/parameters.h"
-#include "stretto/parallel/range.h"
+#include "stretto/base/range.h"
 #include "stretto/strategy/sharding.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
@@ -24,6 +24,8 @@ struct ArenaOptions {
   optim::Placement placement = optim::Placement::flat;  // where shard boundaries may lie
   // The parameters of all ranks lie in one memory, of which each rank writes its shard.
   bool shared_parameters = false;
+  Holders holders = {};        // the ranks that hold the same parameters
+  Holders shard_holders = {};  // of these, the ones that hold the same shard
 };
 
 // Allocators of the arena's buffers.
@@ -118,7 +120,7 @@ class Arena {
   std::vector<optim::ParameterPiece> owned_pieces() const;
 
   // This rank's part of a parameter as an entry of the state table, which refers to the live master weights: the shard if
-  // master is sharded or shared, else all of it, replicated.
+  // master is sharded or shared, else all of it.
   Entry master_entry(const Parameter& parameter, std::string name) const;
 
   // Copies master to the compute copy of the owned range. Call it after writing to master.
@@ -150,6 +152,7 @@ class Arena {
   optim::Buffers buffers_;
   int64_t trainable_elements_ = 0;
   bool shared_parameters_ = false, gradients_are_sharded_ = false, parameters_are_sharded_ = false;
+  Holders holders_, shard_holders_;
 };
 
 }  // namespace stretto

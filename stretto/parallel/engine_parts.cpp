@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
+#include "stretto/comm/holders.h"
 #include "stretto/parallel/replicas.h"
 #include "stretto/tensor/file_memory.h"
 
@@ -75,8 +76,9 @@ bool use_shared_parameters(const EngineOptions& options, const Sharding& shardin
          group.shares_memory();
 }
 
-ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sharding, const Group& group,
-                                const optim::Optimizer* optimizer) {
+ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sharding,
+                                const DataParallel& ranks, const optim::Optimizer* optimizer) {
+  const Group& group = ranks.shard;
   if (sharding.optimizer == Held::sharded && optimizer == nullptr) {
     throw ConfigError(
         "strategy {} shards optimizer state, which requires one of stretto's optimizers; found none",
@@ -97,7 +99,9 @@ ArenaOptions make_arena_options(const EngineOptions& options, const Sharding& sh
           .shards = group.size(),
           .shard = group.rank(),
           .placement = optimizer != nullptr ? optimizer->placement() : optim::Placement::flat,
-          .shared_parameters = shared};
+          .shared_parameters = shared,
+          .holders = holders_of(ranks.all),
+          .shard_holders = ranks.replicas != nullptr ? holders_of(*ranks.replicas) : Holders()};
 }
 
 // Parameters lie in the common memory of the group's ranks if `options` shares them.
@@ -147,7 +151,7 @@ EngineParts::EngineParts(torch::nn::Module& module, const Mesh& mesh, const Engi
       ranks(mesh, find_sharding(options.strategy)),
       facts(first_facts(module, ranks, options, stepper.get())),
       optimizer(std::move(stepper)),
-      arena_options(make_arena_options(options, facts.sharding, ranks.shard, optimizer.get())),
+      arena_options(make_arena_options(options, facts.sharding, ranks, optimizer.get())),
       arena(facts.tensors.trainable, arena_options, arena_memory(arena_options, ranks.shard),
             load_some(ranks.all, options)),
       reducer(arena, ranks.shard, reducer_options(options, arena, ranks.shard)) {

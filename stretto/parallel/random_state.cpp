@@ -72,7 +72,6 @@ void RandomState::add_state(State& state, int rank, int writers) {
   writers_ = writers;
   for (int writer = 0; writer < writers; ++writer) {
     Entry entry = whole_entry(entry_name(writer), bytes_.sizes().vec(), bytes_);
-    entry.replicated = false;
     if (writer != rank) entry.pieces.clear();
     state.tensors.push_back(std::move(entry));
   }

@@ -329,12 +329,14 @@ TEST(Arena, ShardsShareAllElementsAndCutTensorsWhereTheyMay) {
                                                    .optimizer = Held::sharded,
                                                    .shards = 3,
                                                    .shard = shard,
-                                                   .placement = placement});
+                                                   .placement = placement,
+                                                   .holders = {.set = 1, .ranks = 6},
+                                                   .shard_holders = {.set = 2, .ranks = 2}});
       EXPECT_TRUE(arena.master_is_sharded());
       EXPECT_EQ(arena.buffers().master.numel(), arena.owned().size());
       EXPECT_EQ(arena.owned_buffers().grad.numel(), arena.owned().size());
       for (const auto& piece : arena.owned_pieces()) {
-        EXPECT_FALSE(piece.replicated);
+        EXPECT_EQ(piece.holders.set, 2u);
         if (!owned.empty() && owned.back().first == piece.name) {
           EXPECT_EQ(placement, optim::Placement::flat);
           EXPECT_EQ(piece.first, owned.back().second);

@@ -1,7 +1,6 @@
 #include "stretto/parallel/replicas.h"
 
 #include <map>
-#include <set>
 
 #include "stretto/base/hash.h"
 
@@ -59,25 +58,6 @@ std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksu
     if (all[rank] != all[reference]) return DivergentRank{rank, reference};
   }
   return std::nullopt;
-}
-
-void add_entries_of_others(Group& group, State& state) {
-  nlohmann::json mine = nlohmann::json::array();
-  std::set<std::string> known;
-  for (const Entry& entry : state.tensors) {
-    known.insert(entry.name);
-    mine.push_back({entry.name, static_cast<int>(entry.dtype), entry.shape});
-  }
-  for (const std::string& bytes : group.all_gather_bytes(mine.dump())) {
-    for (const nlohmann::json& theirs : nlohmann::json::parse(bytes)) {
-      if (!known.insert(theirs[0].get<std::string>()).second) continue;
-      state.tensors.push_back({.name = theirs[0],
-                               .dtype = static_cast<at::ScalarType>(theirs[1].get<int>()),
-                               .shape = theirs[2],
-                               .pieces = {},
-                               .replicated = false});
-    }
-  }
 }
 
 }  // namespace stretto

@@ -5,7 +5,6 @@
 
 #include "stretto/comm/group.h"
 #include "stretto/parallel/parameters.h"
-#include "stretto/tensor/state.h"
 
 namespace stretto {
 
@@ -24,9 +23,5 @@ struct DivergentRank {
   size_t rank, reference;
 };
 std::optional<DivergentRank> first_divergent_rank(Group& group, uint64_t checksum, int part = 0);
-
-// Adds, without pieces, the entries that only other ranks' tables have, so that all ranks describe the same tensors.
-// Collective.
-void add_entries_of_others(Group& group, State& state);
 
 }  // namespace stretto

@@ -14,17 +14,21 @@ const nlohmann::json& State::scalar(const std::string& name) const {
   return found->second;
 }
 
-Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data) {
+Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data, const Holders& holders) {
   Region region = flat_region(shape, 0, data.numel());
-  Entry entry = {
-      .name = std::move(name), .dtype = data.scalar_type(), .shape = std::move(shape), .pieces = {}};
+  Entry entry = {.name = std::move(name),
+                 .dtype = data.scalar_type(),
+                 .shape = std::move(shape),
+                 .pieces = {},
+                 .holders = holders};
   entry.pieces.push_back({std::move(region), std::move(data)});
   return entry;
 }
 
-Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data) {
+Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data,
+                 const Holders& holders) {
   const int64_t elements = data.numel();
-  Entry entry = whole_entry(std::move(name), std::move(shape), std::move(data));
+  Entry entry = whole_entry(std::move(name), std::move(shape), std::move(data), holders);
   if (elements == 0) entry.pieces.clear();
   for (Piece& piece : entry.pieces) piece.region = flat_region(entry.shape, first, first + elements);
   return entry;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,15 +19,22 @@ struct Piece {
   Tensor data;
 };
 
+// The ranks that hold exactly the same pieces of an entry. They divide the entries that they all hold, so that each is
+// written once: on each of them the table lists the same entries of this set.
+struct Holders {
+  uint64_t set = 0;  // which ranks: the same number on all of them, and another for other ranks
+  int ranks = 1;     // how many
+  int me = 0;        // this rank's position among them
+  bool operator==(const Holders&) const = default;
+};
+
 // A named tensor of the state, and the pieces of it that this rank holds.
 struct Entry {
   std::string name;
   at::ScalarType dtype = at::kFloat;
   std::vector<int64_t> shape;  // of the global tensor
   std::vector<Piece> pieces;
-  bool replicated =
-      true;  // every rank holds the same pieces, and one rank writes them; else pieces differ per rank
-  bool is_copy = false;  // of pieces that differ: another rank holds the same as this one, and writes them
+  Holders holders = {};  // by default this rank alone
 };
 
 // The state of a run as a table. Every component with state (engine, optimizer, schedule, cursor, ...) adds it in its
@@ -40,11 +48,12 @@ struct State {
   const nlohmann::json& scalar(const std::string& name) const;
 };
 
-// The entry of a tensor that is replicated on every rank. REQUIRES: data is contiguous, with as many elements as shape.
-Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data);
+// The entry of a tensor that `holders` hold whole. REQUIRES: data is contiguous, with as many elements as shape.
+Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data, const Holders& holders = {});
 
-// The entry of a tensor of which this rank holds the row-major elements [first, first + data.numel()); without elements
+// The entry of a tensor of which `holders` hold the row-major elements [first, first + data.numel()); without elements
 // it has no pieces.
-Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data);
+Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data,
+                 const Holders& holders = {});
 
 }  // namespace stretto

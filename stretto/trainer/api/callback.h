@@ -87,8 +87,8 @@ class Callback {
   virtual void fit_end(FitContext&) {}
   virtual void exception(FitContext&, const std::exception&) {}
 
-  // The state saved in checkpoints, under names of the callback's choice, as in tensor/state.h. Rank 0's scalars are
-  // saved.
+  // The state saved in checkpoints, under names of the callback's choice, as in tensor/state.h. Its tensors are equal on
+  // all ranks; rank 0's scalars are saved.
   virtual void add_state(State&) const {}
   virtual void resume(const State&) {}
 };

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/log.h"
+#include "stretto/comm/holders.h"
 
 namespace stretto {
 namespace {
@@ -64,6 +65,7 @@ void Callbacks::add_state(State& state) const {
     callback->add_state(own);
     for (Entry& entry : own.tensors) {
       entry.name = key_of(*callback) + "." + entry.name;
+      entry.holders = holders_of(context_.group);
       state.tensors.push_back(std::move(entry));
     }
     state.scalars[key_of(*callback)] = own.scalars;

@@ -5,7 +5,7 @@
 
 namespace stretto {
 
-// Elements [begin, end) of the arena.
+// Elements [begin, end) of a buffer, or of an axis of a tensor.
 struct Range {
   int64_t begin;
   int64_t end;
@@ -16,6 +16,7 @@ struct Range {
     return {from, std::max(from, std::min(end, other.end))};
   }
   Range shifted(int64_t by) const { return {begin + by, end + by}; }
+  bool operator==(const Range&) const = default;
 };
 
 }  // namespace stretto

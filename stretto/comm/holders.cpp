@@ -1,0 +1,9 @@
+#include "stretto/comm/holders.h"
+
+namespace stretto {
+
+Holders holders_of(const Group& group) {
+  return {.set = group.id(), .ranks = group.size(), .me = group.rank()};
+}
+
+}  // namespace stretto

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "stretto/comm/group.h"
+#include "stretto/tensor/state.h"
+
+namespace stretto {
+
+// All ranks of a group as the holders of what is equal on each of them.
+Holders holders_of(const Group& group);
+
+}  // namespace stretto
