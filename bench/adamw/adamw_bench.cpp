@@ -12,6 +12,7 @@
 
 #include "stretto/optim/optimizers.h"
 #include "stretto/tensor/memory.h"
+#include "stretto/optim/parameter_piece.h"
 
 // adamw_bench: AdamW steps over the parameters of MiniLM (22.7 M, fp32) on one core, in milliseconds, as JSON: all of them; with
 // word embeddings of which each step uses the rows of 430 words, drawn from 14,000 by Zipf's law, like batches of 32 sentences
@@ -42,10 +43,11 @@ struct Parameters {
     buffers = {buffer(), buffer(), {}};
     buffers.master.normal_();
     buffers.grad.fill_(1e-3);
-    optimizer->bind(buffers,
-                    {{.name = "words", .shape = {rows, width}, .end = rows * width, .row_width = row_width},
-                     {.name = "rest", .shape = {dense}, .begin = rows * width, .end = dense + rows * width}},
-                    allocator);
+    optimizer->bind(
+        buffers,
+        {{.name = "words", .layout = {{rows, width}}, .end = rows * width, .row_width = row_width},
+         {.name = "rest", .layout = {{dense}}, .begin = rows * width, .end = dense + rows * width}},
+        allocator);
   }
 };
 

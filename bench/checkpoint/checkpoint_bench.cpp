@@ -60,8 +60,9 @@ void measure(Group& group, const std::filesystem::path& folder, int64_t repeats,
                             {.folder = folder / "direct", .background = false, .retention = {.last = 1}});
   for (int64_t step = 1; step <= repeats; ++step) {
     const double saved = save(direct, step);
-    const double loaded = seconds(
-        [&] { checkpoint::load(group, checkpoint_format::checkpoint_path(folder / "direct", step), target); });
+    const double loaded = seconds([&] {
+      checkpoint::load(group, checkpoint_format::checkpoint_path(folder / "direct", step), target);
+    });
     require_equal(state, target);
     fmt::print("{{\"save\": {:.6f}, \"load\": {:.6f}}}\n", saved, loaded);
   }

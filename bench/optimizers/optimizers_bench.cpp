@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include "stretto/config/recipe.h"
+#include "stretto/optim/parameter_piece.h"
 #include "stretto/optim/registry.h"
 #include "stretto/tensor/memory.h"
 
@@ -37,7 +38,7 @@ std::vector<optim::ParameterPiece> pieces() {
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape) {
     int64_t count = 1;
     for (const int64_t size : shape) count *= size;
-    pieces.push_back({.name = name, .shape = shape, .begin = begin, .end = begin + count});
+    pieces.push_back({.name = name, .layout = {shape}, .begin = begin, .end = begin + count});
     begin += count;
   };
   add("words", {30522, 384});

@@ -9,6 +9,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/optim/parameter_piece.h"
 #include "stretto/optim_config/schedules.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/trainer/api/trainer.h"
@@ -77,7 +78,7 @@ double bare(int64_t steps) {
   const Tensor x = at::ones({1}), gradient = at::zeros({1});
   net.factor.mutable_grad() = gradient;
   const auto sgd = optim::sgd({.lr = 1e-6});
-  sgd->bind({net.factor.detach(), gradient, {}}, {{.name = "factor", .shape = {1}, .end = 1}},
+  sgd->bind({net.factor.detach(), gradient, {}}, {{.name = "factor", .layout = {{1}}, .end = 1}},
             plain_memory());
   return microseconds(
       [&] {

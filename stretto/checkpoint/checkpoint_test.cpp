@@ -7,6 +7,7 @@
 #include "stretto/base/file_faults.h"
 #include "stretto/base/files.h"
 #include "stretto/base/temp_folder.h"
+#include "stretto/base/tensor_layout.h"
 #include "stretto/checkpoint/load.h"
 #include "stretto/checkpoint/transfer.h"
 #include "stretto/checkpoint/writer.h"
@@ -110,8 +111,8 @@ TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
   EXPECT_TRUE(first.load("model.w").equal(replicated_state(1).tensors[0].pieces[0].data.view({30, 4})));
 }
 
-// Of ranks 0 1 2 3 the pairs 0 1 | 2 3 hold "pair", and 0 2 | 1 3 a half of "halves"; all hold "all". Each set lists its
-// entries in an order of its own.
+// Of ranks 0 1 2 3 the pairs 0 1 | 2 3 hold "pair", and 0 2 | 1 3 a half of "halves"; all hold "all". Each
+// set lists its entries in an order of its own.
 TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
   const TempFolder folder;
   const auto state = [](int rank) {
@@ -123,7 +124,8 @@ TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
       const Tensor values = at::full({6}, number, at::kInt);
       state.tensors.push_back(whole_entry(fmt::format("all.{}", number), {6}, values, all));
       state.tensors.push_back(whole_entry(fmt::format("pair.{}.{}", rank / 2, number), {6}, values, pair));
-      state.tensors.push_back(flat_entry(fmt::format("halves.{}", number), {12}, rank % 2 * 6, values, column));
+      state.tensors.push_back(
+          part_entry(fmt::format("halves.{}", number), TensorLayout{{12}}, rank % 2 * 6, values, column));
     }
     return state;
   };
@@ -172,9 +174,8 @@ TEST(Checkpoint, TablesOfRanksMayDiffer) {
   const auto path = checkpoint_format::checkpoint_path(folder.path(), 5);
   run_rank_threads(2, [&](Group& group) {
     State state = replicated_state(2);
-    std::erase_if(state.tensors, [&](const Entry& entry) {
-      return (entry.name < "model.none") == (group.rank() == 0);
-    });
+    std::erase_if(state.tensors,
+                  [&](const Entry& entry) { return (entry.name < "model.none") == (group.rank() == 0); });
     load(group, path, state);
     EXPECT_TRUE(state.tensors[0].pieces[0].data.equal(
         replicated_state(1).tensors[group.rank() == 0 ? 0 : 1].pieces[0].data));
@@ -192,9 +193,8 @@ TEST(Checkpoint, FitsAnyNumberOfRanksAndAnyCut) {
   for (const int wrote : {1, 2, 4}) {
     for (const bool rows_written : {true, false}) {
       const TempFolder folder;
-      save(folder.path(), wrote, [&](const Group& group) {
-        return sharded_state(group.rank(), wrote, rows_written, true);
-      });
+      save(folder.path(), wrote,
+           [&](const Group& group) { return sharded_state(group.rank(), wrote, rows_written, true); });
       for (const int reads : {1, 2, 3}) {
         for (int rank = 0; rank < reads; ++rank) {
           for (const bool rows_read : {true, false}) {

@@ -94,7 +94,8 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
       }
       if (!value->defined()) continue;
       *value = value->contiguous();
-      state.tensors.push_back(whole_entry(name(field), tensor.sizes().vec(), *value, holders));
+      state.tensors.push_back(
+          part_entry(name(field), parameter.layout, /*first=*/0, value->view({-1}), holders));
     }
     if (!is_used) {  // torch creates it with the parameter's first gradient
       optimizer.state().erase(tensor.unsafeGetTensorImpl());

@@ -5,6 +5,7 @@
 #include "stretto/kernels/cpu/factored_loops.h"
 #include "stretto/kernels/flush_denormals.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/optim/parameter_piece.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {
@@ -30,6 +31,9 @@ class Adafactor : public Optimizer {
     Tensor variance;          // in place of both
   };
 
+  static TensorLayout row_layout(const ParameterPiece& piece) { return piece.layout.collapsed(-1); }
+  static TensorLayout column_layout(const ParameterPiece& piece) { return piece.layout.collapsed(-2); }
+
   void make_state(const Allocator& allocator) override {
     const auto zeros = [&](const std::vector<int64_t>& shape) {
       return allocator(c10::multiply_integers(shape), buffers().master.scalar_type(),
@@ -37,14 +41,11 @@ class Adafactor : public Optimizer {
           .view(shape);
     };
     for (const ParameterPiece& piece : pieces()) {
-      std::vector<int64_t> rows = piece.shape, columns = piece.shape;
-      if (piece.shape.size() < 2 || piece.begin == piece.end) {
+      if (piece.layout.global.size() < 2 || piece.begin == piece.end) {
         states_.push_back({{}, {}, zeros({piece.end - piece.begin})});
         continue;
       }
-      rows.back() = 1;
-      columns[columns.size() - 2] = 1;
-      states_.push_back({zeros(rows), zeros(columns), {}});
+      states_.push_back({zeros(row_layout(piece).global), zeros(column_layout(piece).global), {}});
     }
   }
 
@@ -60,8 +61,8 @@ class Adafactor : public Optimizer {
         if (part.compute.defined()) Tensor(part.compute).copy_(part.master);
         continue;
       }
-      step_tensor(piece, states_[i], part.master.view(piece.shape),
-                  part.grad.mul_(grad_scale).view(piece.shape), rates.lr * piece.lr_factor,
+      step_tensor(piece, states_[i], part.master.view(piece.layout.global),
+                  part.grad.mul_(grad_scale).view(piece.layout.global), rates.lr * piece.lr_factor,
                   static_cast<double>(step));
       part.grad.zero_();
       if (part.compute.defined()) Tensor(part.compute).copy_(part.master);
@@ -71,7 +72,7 @@ class Adafactor : public Optimizer {
   // Tensors of two dimensions on CPU, in three passes over memory. False, and nothing is changed: it is another.
   bool step_matrices(const ParameterPiece& piece, const TensorState& state, const Buffers& part, double lr,
                      double grad_scale, double step) const {
-    if (piece.shape.size() != 2 || !part.master.device().is_cpu()) return false;
+    if (piece.layout.global.size() != 2 || !part.master.device().is_cpu()) return false;
     part.master.scalar_type() == at::kDouble ? step_matrix<double>(piece, state, part, lr, grad_scale, step)
                                              : step_matrix<float>(piece, state, part, lr, grad_scale, step);
     return true;
@@ -80,7 +81,7 @@ class Adafactor : public Optimizer {
   template <class R>
   void step_matrix(const ParameterPiece& piece, const TensorState& state, const Buffers& part, double lr,
                    double grad_scale, double step) const {
-    const int64_t rows = piece.shape[0], columns = piece.shape[1];
+    const int64_t rows = piece.layout.global[0], columns = piece.layout.global[1];
     const kernels::FactoredMatrix<R> matrix = {part.master.data_ptr<R>(), part.grad.data_ptr<R>(),
                                                static_cast<R>(grad_scale), rows, columns};
     const auto options = part.master.options();
@@ -144,14 +145,13 @@ class Adafactor : public Optimizer {
 
   void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const override {
     const TensorState& mine = states_[static_cast<size_t>(&piece - pieces().data())];
-    const auto add = [&](const char* key, const Tensor& tensor, std::vector<int64_t> shape) {
-      if (!tensor.defined()) return;
-      state.tensors.push_back(whole_entry(fmt::format("{}.{}.{}", prefix, key, piece.name), std::move(shape),
-                                          tensor.view({-1}), piece.holders));
+    const auto add = [&](const char* key, const Tensor& tensor, const TensorLayout& layout) {
+      state.tensors.push_back(part_entry(fmt::format("{}.{}.{}", prefix, key, piece.name), layout,
+                                         /*first=*/0, tensor.view({-1}), piece.holders));
     };
-    add("row_var", mine.row_var, mine.row_var.defined() ? mine.row_var.sizes().vec() : piece.shape);
-    add("col_var", mine.col_var, mine.col_var.defined() ? mine.col_var.sizes().vec() : piece.shape);
-    add("variance", mine.variance, piece.shape);
+    if (mine.variance.defined()) return add("variance", mine.variance, piece.layout);
+    add("row_var", mine.row_var, row_layout(piece));
+    add("col_var", mine.col_var, column_layout(piece));
   }
 
   AdafactorOptions options_;

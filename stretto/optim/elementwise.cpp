@@ -3,6 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/optim/lazy_rows.h"
 #include "stretto/tensor/memory.h"
+#include "stretto/optim/parameter_piece.h"
 
 namespace stretto::optim {
 namespace {

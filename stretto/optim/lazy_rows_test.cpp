@@ -7,6 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/tensor/memory.h"
+#include "stretto/optim/parameter_piece.h"
 
 namespace stretto::optim {
 namespace {
@@ -19,9 +20,9 @@ struct TableRun {
   TableRun() {
     optimizer->bind(
         buffers,
-        {{.name = "before", .shape = {16}, .end = 16},
-         {.name = "table", .shape = {5, 10}, .begin = 16, .end = 66, .lr_factor = 0.5, .row_width = 10},
-         {.name = "after", .shape = {14}, .begin = 66, .end = 80, .weight_decay = false}},
+        {{.name = "before", .layout = {{16}}, .end = 16},
+         {.name = "table", .layout = {{5, 10}}, .begin = 16, .end = 66, .lr_factor = 0.5, .row_width = 10},
+         {.name = "after", .layout = {{14}}, .begin = 66, .end = 80, .weight_decay = false}},
         plain_memory());
   }
   void set_gradient(const std::vector<int64_t>& rows, int64_t step) {
@@ -80,7 +81,7 @@ TEST(LazyRows, RowsAreSteppedWithTheRestWhereItCannotLeaveThem) {
   const auto optimizer = sgd({.lr = 1});
   EXPECT_FALSE(optimizer->steps_rows());
   const Buffers buffers = {at::zeros({4}), at::ones({4}), {}};
-  optimizer->bind(buffers, {{.name = "table", .shape = {2, 2}, .end = 4, .row_width = 2}}, plain_memory());
+  optimizer->bind(buffers, {{.name = "table", .layout = {{2, 2}}, .end = 4, .row_width = 2}}, plain_memory());
   const std::vector<int64_t> rows = {0, 1};
   optimizer->catch_up(0, rows);
   optimizer->step({.lr = 1}, 1, {rows});

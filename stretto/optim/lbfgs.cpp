@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/optim/parameter_piece.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

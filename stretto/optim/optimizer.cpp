@@ -3,7 +3,9 @@
 #include <functional>
 #include <numeric>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
+#include "stretto/optim/parameter_piece.h"
 
 namespace stretto::optim {
 namespace {
@@ -14,9 +16,10 @@ int64_t product(std::span<const int64_t> sizes) {
 
 // Whether the piece holds all of what `placement` keeps together.
 bool is_whole(const ParameterPiece& piece, Placement placement) {
-  if (placement == Placement::flat || piece.shape.empty()) return true;
-  const int64_t unit =
-      placement == Placement::rows ? product(std::span(piece.shape).subspan(1)) : product(piece.shape);
+  const std::vector<int64_t>& shape = piece.layout.global;
+  if (placement == Placement::flat) return true;
+  if (shape.empty()) return true;
+  const int64_t unit = placement == Placement::rows ? product(std::span(shape).subspan(1)) : product(shape);
   return unit == 0 || (piece.first % unit == 0 && (piece.end - piece.begin) % unit == 0);
 }
 
@@ -29,9 +32,12 @@ Buffers slice(const Buffers& buffers, int64_t begin, int64_t end) {
   return {part(buffers.master), part(buffers.grad), part(buffers.compute)};
 }
 
-Entry piece_entry(std::string name, const ParameterPiece& piece, Tensor data) {
-  return flat_entry(std::move(name), piece.shape, piece.first, std::move(data), piece.holders);
+Entry piece_entry(std::string name, const ParameterPiece& piece, const Tensor& data) {
+  return part_entry(std::move(name), piece.layout, piece.first, data, piece.holders);
 }
+
+Optimizer::Optimizer(const StepRates& base) : base_(base) {}
+Optimizer::~Optimizer() = default;
 
 void Optimizer::bind(const Buffers& buffers, std::vector<ParameterPiece> pieces, const Allocator& allocator) {
   if (buffers_.master.defined()) throw Error("{}: bound twice", name());
@@ -48,9 +54,13 @@ void Optimizer::check_pieces() const {
       throw Error("{}: elements [{}, {}) of {} overlap others or lie outside of the buffers of {} elements",
                   name(), piece.begin, piece.end, piece.name, buffers_.master.numel());
     }
+    if (!piece.layout.cuts.empty() && placement() != Placement::flat) {
+      throw Error("{}: {} of shape [{}] is cut over {}, but this optimizer needs it whole", name(),
+                  piece.name, fmt::join(piece.layout.global, ", "), name_of(piece.layout.cuts[0].over));
+    }
     if (!is_whole(piece, placement())) {
       throw Error("{}: {} of shape [{}] is split at element {}, but this optimizer needs {}", name(),
-                  piece.name, fmt::join(piece.shape, ", "), piece.first,
+                  piece.name, fmt::join(piece.layout.global, ", "), piece.first,
                   placement() == Placement::rows ? "whole rows" : "whole tensors");
     }
     previous_end = piece.end;

@@ -31,19 +31,7 @@ struct Evaluation {
 // Evaluates the batch of the step again, with the parameters as they are now. REQUIRES: gradients are zero.
 using Reevaluate = std::function<Evaluation()>;
 
-// What this rank owns of one parameter.
-struct ParameterPiece {
-  std::string name;
-  std::vector<int64_t> shape;  // of the global tensor
-  int64_t first = 0;           // row-major element of the global tensor at which the piece begins
-  int64_t begin = 0;           // elements [begin, end) of the buffers
-  int64_t end = 0;
-  bool weight_decay = true;  // whether the optimizer's weight_decay applies
-  double lr_factor = 1;      // times the step's learning rate
-  int64_t row_width =
-      0;  // above 0: a table of rows so wide, of which a step may have gradients for some only
-  Holders holders = {};  // the ranks that own this same piece
-};
+struct ParameterPiece;  // parameter_piece.h
 
 // The rows that have gradients, ascending, of each piece with a row_width, in order.
 using TouchedRows = std::vector<std::span<const int64_t>>;
@@ -52,7 +40,7 @@ using TouchedRows = std::vector<std::span<const int64_t>>;
 // derive from ElementwiseOptimizer (elementwise.h), others from this class.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
 
   // The name that recipes and checkpoints use: "AdamW".
   virtual std::string name() const = 0;
@@ -98,7 +86,7 @@ class Optimizer {
   virtual int64_t state_bytes() const = 0;
 
  protected:
-  explicit Optimizer(const StepRates& base) : base_(base) {}
+  explicit Optimizer(const StepRates& base);
 
   virtual void make_state(const Allocator& allocator) = 0;
   // `step` is 1 at the first.
@@ -135,8 +123,5 @@ class Optimizer {
 
 // Elements [begin, end) of each buffer.
 Buffers slice(const Buffers& buffers, int64_t begin, int64_t end);
-
-// The entry of state with one element for each of the piece's.
-Entry piece_entry(std::string name, const ParameterPiece& piece, Tensor data);
 
 }  // namespace stretto::optim

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/tensor/memory.h"
+#include "stretto/optim/parameter_piece.h"
 
 namespace stretto::optim {
 namespace {
@@ -19,9 +20,9 @@ TEST(Optimizer, StepsItsPiecesOnlyWithTheirSettings) {
   const Buffers buffers = {at::ones({6}), at::ones({6}), {}};
   optimizer->bind(
       buffers,
-      {{.name = "a", .shape = {2}, .begin = 0, .end = 2},
-       {.name = "b", .shape = {1}, .begin = 4, .end = 5, .weight_decay = false},
-       {.name = "c", .shape = {1}, .begin = 5, .end = 6, .weight_decay = false, .lr_factor = 0.1}},
+      {{.name = "a", .layout = {{2}}, .begin = 0, .end = 2},
+       {.name = "b", .layout = {{1}}, .begin = 4, .end = 5, .weight_decay = false},
+       {.name = "c", .layout = {{1}}, .begin = 5, .end = 6, .weight_decay = false, .lr_factor = 0.1}},
       plain_memory());
   optimizer->step({.lr = 0.5}, 2.0);
   EXPECT_TRUE(at::allclose(buffers.master, at::tensor({-0.05f, -0.05f, 1.0f, 1.0f, 0.0f, 0.9f}), 0, 1e-6));
@@ -33,7 +34,7 @@ TEST(Optimizer, TheSchedulesMomentumReplacesItsOwn) {
   const Buffers ours = {at::ones({4}), at::ones({4}), {}}, theirs = {at::ones({4}), at::ones({4}), {}};
   const auto scheduled = adamw({.betas = {0.5, 0.999}}), own = adamw({});
   for (const auto& [optimizer, buffers] : {std::pair(&scheduled, ours), {&own, theirs}})
-    (*optimizer)->bind(buffers, {{.name = "w", .shape = {4}, .end = 4}}, plain_memory());
+    (*optimizer)->bind(buffers, {{.name = "w", .layout = {{4}}, .end = 4}}, plain_memory());
   for (int step = 0; step < 3; ++step) {
     for (const Buffers& buffers : {ours, theirs}) Tensor(buffers.grad).fill_(1.0 / (1 + step));
     scheduled->step({.lr = 0.1, .momentum = 0.9}, 1);
@@ -49,8 +50,8 @@ TEST(Optimizer, DescribesItsState) {
   const auto optimizer = adamw({});
   const Buffers buffers = {at::ones({10}), at::ones({10}), {}};
   optimizer->bind(buffers,
-                  {{.name = "w", .shape = {4, 3}, .first = 5, .end = 7, .holders = {.set = 1, .ranks = 2}},
-                   {.name = "b", .shape = {3}, .begin = 7, .end = 10}},
+                  {{.name = "w", .layout = {{4, 3}}, .first = 5, .end = 7, .holders = {.set = 1, .ranks = 2}},
+                   {.name = "b", .layout = {{3}}, .begin = 7, .end = 10}},
                   plain_memory());
   optimizer->step({.lr = 0.1}, 1);
   State state;
@@ -72,7 +73,7 @@ TEST(Optimizer, DescribesItsState) {
 TEST(Optimizer, ResumesWhereItWas) {
   const auto make = [](const Buffers& buffers) {
     auto optimizer = adamw({});
-    optimizer->bind(buffers, {{.name = "w", .shape = {8}, .end = 8}}, plain_memory());
+    optimizer->bind(buffers, {{.name = "w", .layout = {{8}}, .end = 8}}, plain_memory());
     return optimizer;
   };
   const Buffers first = {at::ones({8}), at::zeros({8}), {}};
@@ -131,9 +132,10 @@ class NormDescent : public Optimizer {
 TEST(Optimizer, SeesTensorsWholeWhereItNeedsThem) {
   NormDescent optimizer(Placement::whole_tensor);
   const Buffers buffers = {at::zeros({4}), at::tensor({3.0f, 4.0f, 5.0f, 12.0f}), {}};
-  optimizer.bind(buffers,
-                 {{.name = "a", .shape = {2}, .end = 2}, {.name = "b", .shape = {2}, .begin = 2, .end = 4}},
-                 plain_memory());
+  optimizer.bind(
+      buffers,
+      {{.name = "a", .layout = {{2}}, .end = 2}, {.name = "b", .layout = {{2}}, .begin = 2, .end = 4}},
+      plain_memory());
   optimizer.step({.lr = 1}, 1);
   EXPECT_TRUE(at::allclose(buffers.master, -at::tensor({0.6f, 0.8f, 5.0f / 13, 12.0f / 13})));
   State state;
@@ -147,16 +149,20 @@ TEST(Optimizer, MisuseIsRefused) {
   const auto bind = [&](Placement placement, const ParameterPiece& piece) {
     return [=] { NormDescent(placement).bind(buffers, {piece}, plain_memory()); };
   };
-  const ParameterPiece part = {.name = "w", .shape = {4, 4}, .first = 6, .end = 8};
+  const ParameterPiece part = {.name = "w", .layout = {{4, 4}}, .first = 6, .end = 8};
   EXPECT_NO_THROW(bind(Placement::flat, part)());
   EXPECT_THAT(
       bind(Placement::rows, part),
       ThrowsMessage<Error>(HasSubstr("w of shape [4, 4] is split at element 6, but this optimizer needs "
                                      "whole rows")));
-  EXPECT_NO_THROW(bind(Placement::rows, {.name = "w", .shape = {4, 4}, .first = 8, .end = 8})());
-  EXPECT_THAT(bind(Placement::whole_tensor, {.name = "w", .shape = {4, 4}, .first = 8, .end = 8}),
+  EXPECT_NO_THROW(bind(Placement::rows, {.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8})());
+  EXPECT_THAT(bind(Placement::whole_tensor, {.name = "w", .layout = {{4, 4}}, .first = 8, .end = 8}),
               ThrowsMessage<Error>(HasSubstr("needs whole tensors")));
-  EXPECT_THAT(bind(Placement::flat, {.name = "w", .shape = {9}, .end = 9}),
+  const TensorLayout half = {{4, 8}, {{.axis = 1, .mine = {{0, 4}}, .largest = 4}}};
+  EXPECT_NO_THROW(bind(Placement::flat, {.name = "w", .layout = half, .first = 8, .end = 8})());
+  EXPECT_THAT(bind(Placement::rows, {.name = "w", .layout = half, .first = 8, .end = 8}),
+              ThrowsMessage<Error>(HasSubstr("w of shape [4, 8] is cut over tp")));
+  EXPECT_THAT(bind(Placement::flat, {.name = "w", .layout = {{9}}, .end = 9}),
               ThrowsMessage<Error>(HasSubstr("lie outside of the buffers of 8 elements")));
   EXPECT_THROW(adamw({})->step({.lr = 1}, 1), Error);
   EXPECT_THROW(sgd({.nesterov = true}), ConfigError);

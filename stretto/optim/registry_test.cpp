@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/optim/optimizers.h"
+#include "stretto/optim/parameter_piece.h"
 #include "stretto/optim/parts.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/yaml.h"
@@ -34,9 +35,9 @@ std::unique_ptr<Optimizer> from_yaml(const std::string& section) {
 // The weights and gradients of scripts/make_golden_optimizers.py, in buffers with padding between the parameters.
 struct Run {
   std::vector<ParameterPiece> pieces = {
-      {.name = "w", .shape = {4, 3}, .begin = 0, .end = 12},
-      {.name = "t", .shape = {2, 3, 2}, .begin = 16, .end = 28},
-      {.name = "b", .shape = {3}, .begin = 32, .end = 35, .weight_decay = false}};
+      {.name = "w", .layout = {{4, 3}}, .begin = 0, .end = 12},
+      {.name = "t", .layout = {{2, 3, 2}}, .begin = 16, .end = 28},
+      {.name = "b", .layout = {{3}}, .begin = 32, .end = 35, .weight_decay = false}};
   Buffers buffers;
   std::unique_ptr<Optimizer> optimizer;
 
@@ -127,7 +128,7 @@ TEST(Optimizers, AsTorch) {
 void compare_rows(const nlohmann::json& golden, at::ScalarType type, double tolerance, bool by_rows) {
   nlohmann::json section = golden.at("options");
   section["type"] = golden.at("type");
-  const ParameterPiece table = {.name = "w", .shape = {4, 3}, .end = 12, .row_width = 3};
+  const ParameterPiece table = {.name = "w", .layout = {{4, 3}}, .end = 12, .row_width = 3};
   Buffers buffers = {at::zeros({12}, type), at::zeros({12}, type), {}};
   for (int64_t i = 0; i < 12; ++i) buffers.master[i] = std::sin(1 + i);
   auto optimizer = from_yaml(section.dump());
@@ -188,7 +189,7 @@ TEST(Optimizers, SparseAdamLeavesATouchedRowWhoseGradientIsZero) {
   for (const bool by_rows : {true, false}) {
     const Buffers buffers = {at::ones({12}), at::zeros({12}), {}};
     auto optimizer = from_yaml("{type: SparseAdam}");
-    optimizer->bind(buffers, {{.name = "w", .shape = {4, 3}, .end = 12, .row_width = 3}}, plain_memory());
+    optimizer->bind(buffers, {{.name = "w", .layout = {{4, 3}}, .end = 12, .row_width = 3}}, plain_memory());
     const std::vector<int64_t> rows = {0, 2};
     const TouchedRows touched = by_rows ? TouchedRows{rows} : TouchedRows{};
     buffers.grad.slice(0, 0, 3).fill_(1);
@@ -259,12 +260,13 @@ TEST(Optimizers, LbfgsAsTorch) {
 TEST(Optimizers, LbfgsNeedsTheLossAndOneRate) {
   const Buffers buffers = {at::zeros({4}), at::zeros({4}), {}};
   const auto optimizer = lbfgs({});
-  optimizer->bind(buffers, {{.name = "w", .shape = {4}, .end = 4}}, plain_memory());
+  optimizer->bind(buffers, {{.name = "w", .layout = {{4}}, .end = 4}}, plain_memory());
   EXPECT_THAT([&] { optimizer->step({.lr = 1}, 1); },
               ThrowsMessage<ConfigError>(HasSubstr("in Lite, pass step() a closure")));
   EXPECT_THAT(
       [&] {
-        lbfgs({})->bind(buffers, {{.name = "w", .shape = {4}, .end = 4, .lr_factor = 0.5}}, plain_memory());
+        lbfgs({})->bind(buffers, {{.name = "w", .layout = {{4}}, .end = 4, .lr_factor = 0.5}},
+                        plain_memory());
       },
       ThrowsMessage<ConfigError>(HasSubstr("a learning rate of its own for w")));
 }
@@ -273,7 +275,7 @@ TEST(Optimizers, WriteTheComputeCopy) {
   for (const settings::Kind& kind : optimizer_kinds()) {
     const auto optimizer = from_yaml("{type: " + kind.type + ", lr: 0.1}");
     const Buffers buffers = {at::linspace(-1, 1, 64), at::ones({64}), at::zeros({64}, at::kBFloat16)};
-    optimizer->bind(buffers, {{.name = "w", .shape = {8, 8}, .end = 64}}, plain_memory());
+    optimizer->bind(buffers, {{.name = "w", .layout = {{8, 8}}, .end = 64}}, plain_memory());
     optimizer->reevaluates() ? optimizer->step({.lr = 0.1}, {.loss = 1},
                                                [&] {
                                                  Tensor(buffers.grad).fill_(1);
@@ -337,7 +339,7 @@ TEST(Optimizers, ProgramsAddTheirOwn) {
   EXPECT_THROW(register_optimizer("Lion", "again", lion), ConfigError);
   const auto optimizer = from_yaml("{type: Lion, lr: 0.5, betas: [0.5, 0.9]}");
   const Buffers buffers = {at::zeros({4}), at::tensor({3.0f, -2.0f, 0.0f, 1.0f}), {}};
-  optimizer->bind(buffers, {{.name = "w", .shape = {4}, .end = 4}}, plain_memory());
+  optimizer->bind(buffers, {{.name = "w", .layout = {{4}}, .end = 4}}, plain_memory());
   optimizer->step({.lr = 0.5}, 1);
   EXPECT_TRUE(at::equal(buffers.master, at::tensor({-0.5f, 0.5f, 0.0f, -0.5f})));
 }

@@ -36,7 +36,7 @@ Arena::Arena(std::vector<NamedParameter> parameters, const ArenaOptions& options
     if (units_.empty() || units_.back().name != info.unit)
       units_.push_back({info.unit, {end, end}, index, index, {}, {}});
     parameters_.push_back({std::move(info), units_.size() - 1, end, end + size, nullptr, nullptr});
-    end += padded(size);
+    end += padded(parameters_.back().info.layout.slot());
     units_.back().elements.end = end;
     units_.back().end_parameter = index + 1;
   }
@@ -195,7 +195,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
     if (mine.size() == 0) continue;
     const NamedParameter& info = parameter.info;
     pieces.push_back({.name = info.name,
-                      .shape = info.tensor.sizes().vec(),
+                      .layout = info.layout,
                       .first = mine.begin - parameter.begin,
                       .begin = mine.begin - owned_.begin,
                       .end = mine.end - owned_.begin,
@@ -210,7 +210,7 @@ std::vector<optim::ParameterPiece> Arena::owned_pieces() const {
 Entry Arena::master_entry(const Parameter& parameter, std::string name) const {
   const Range mine = answered_for() & Range{parameter.begin, parameter.end};
   const int64_t first = master_is_sharded() ? owned_.begin : 0;
-  return flat_entry(std::move(name), parameter.info.tensor.sizes().vec(), mine.begin - parameter.begin,
+  return part_entry(std::move(name), parameter.info.layout, mine.begin - parameter.begin,
                     buffers_.master.slice(0, mine.begin - first, mine.end - first),
                     master_is_sharded() || shared_parameters_ ? shard_holders_ : holders_);
 }

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/optim/optimizer.h"
-#include "stretto/parallel/parameters.h"
 #include "stretto/base/range.h"
+#include "stretto/optim/optimizer.h"
+#include "stretto/optim/parameter_piece.h"
+#include "stretto/parallel/parameters.h"
 #include "stretto/strategy/sharding.h"
 #include "stretto/tensor/memory.h"
 #include "stretto/tensor/state.h"
@@ -42,7 +43,8 @@ using PrepareParameters = std::function<void(std::span<const NamedParameter>)>;
 // (or of `master` if the model computes in the master dtype) and its gradient a view of `grad`, so that autograd
 // accumulates in place, and reductions, norms and optimizer steps operate on ranges of elements.
 //
-//   parameters   | w0      | b0 | w1            | b1 |       in registration order, each begins on a cache line
+//   parameters   | w0      | b0 | w1            | b1 |       in registration order, each begins on a cache line; as
+//                                                            long on each rank that has a part of the same tensor
 //   master       [ fp32 .................................. ]
 //   grad         [ fp32 .................................. ]
 //   compute      [ bf16 .................................. ]  only where it differs from master

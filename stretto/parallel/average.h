@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "stretto/optim/optimizer.h"
+#include "stretto/optim/parameter_piece.h"
 #include "stretto/tensor/state.h"
 
 namespace stretto {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/base/hash.h"
 #include "stretto/comm/holders.h"
@@ -49,6 +50,11 @@ ModuleTensors collect(torch::nn::Module& module, const DataParallel& ranks, cons
   ModuleTensors tensors = collect_tensors(module, options.groups, options.min_unit_elements);
   const bool rows = use_rows(ranks, options, sharding, optimizer);
   for (NamedParameter& parameter : tensors.trainable) {
+    if (!parameter.layout.cuts.empty()) {
+      throw ConfigError(
+          "parameter {} is cut over {}; the ranks of an engine hold whole parameters, or shards of them",
+          parameter.name, name_of(parameter.layout.cuts[0].over));
+    }
     if (!parameter.sparse) continue;
     const bool on_cpu = parameter.tensor.device().is_cpu();
     const bool keeps_idle = optimizer != nullptr && optimizer->keeps_idle_rows();

@@ -14,6 +14,7 @@
 #include "stretto/base/file_faults.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
+#include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
 #include "stretto/parallel/gradient_fixture.h"
@@ -469,6 +470,25 @@ TEST(Engine, DivergedRanksAreNamed) {
     if (group.rank() == 1) weights[3] += 1;
     EXPECT_THAT([&] { engine.compare_replicas(); }, ::testing::ThrowsMessage<DistributedError>(HasSubstr(
                                                         "the parameters of rank 1 differ from rank 0's")));
+  });
+}
+
+// The engine's sums and gathers are of whole parameters.
+TEST(Engine, RefusesParametersThatAreCut) {
+  struct Half : torch::nn::Module, nn::HasLayout {
+    Half() { register_parameter("weight", at::zeros({2, 3})); }
+    TensorLayout layout(const std::string&) const override {
+      return {{4, 3}, {{.axis = 0, .mine = {{0, 2}}, .largest = 2}}};
+    }
+  };
+  run_rank_threads(1, [](Group& group) {
+    Half half;
+    EXPECT_EQ(collect_tensors(half).trainable[0].layout.global, (std::vector<int64_t>{4, 3}));
+    EXPECT_THAT([&] { Engine(half, group, {}, nullptr); },
+                ThrowsMessage<ConfigError>(HasSubstr("parameter weight is cut over tp")));
+    half.parameters()[0].set_requires_grad(false);
+    EXPECT_THAT([&] { collect_tensors(half); },
+                ThrowsMessage<ConfigError>(HasSubstr("parameter weight is frozen, and cut over tp")));
   });
 }
 

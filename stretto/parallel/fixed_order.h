@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "stretto/comm/group.h"
 #include "stretto/base/range.h"
+#include "stretto/comm/group.h"
 
 // Sums whose rounding depends on the number of terms alone: those of a binary tree, in which the sum of n terms is that of the
 // first n / 2 (rounded down) plus that of the others. If n terms are divided evenly among 2, 4, 8, ... ranks, in order, the sum

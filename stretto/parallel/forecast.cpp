@@ -47,12 +47,12 @@ ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Op
   for (const NamedParameter& parameter : tensors.trainable) {
     if (parameter.sparse && parameter.tensor.device().is_cpu()) sizes.tables += parameter.tensor.numel();
     const int64_t begin = end, size = parameter.tensor.numel();
-    end += Arena::padded(size);
+    end += Arena::padded(parameter.layout.slot());
     if (sizes.units.empty() || parameter.unit != unit) sizes.units.push_back(0);
     unit = parameter.unit;
     sizes.units.back() += end - begin;
     pieces.push_back({.name = parameter.name,
-                      .shape = parameter.tensor.sizes().vec(),
+                      .layout = parameter.layout,
                       .begin = begin,
                       .end = begin + size,
                       .weight_decay = parameter.weight_decay,

@@ -35,9 +35,8 @@ NamedTensors GradientView::by_name(double factor) const {
   if (engine_->reducer.sums_to_owners()) engine_->ranks.shard.all_reduce(all).wait();
   NamedTensors named;
   for (const Arena::Parameter& parameter : arena.parameters()) {
-    const Tensor& tensor = parameter.info.tensor;
     named[parameter.info.name] =
-        all.slice(0, parameter.begin, parameter.begin + tensor.numel()).view(tensor.sizes());
+        all.slice(0, parameter.begin, parameter.end).view(parameter.info.layout.global);
   }
   return named;
 }

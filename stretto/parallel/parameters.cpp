@@ -5,8 +5,10 @@
 
 #include <fnmatch.h>
 
+#include "stretto/base/enum_names.h"
 #include "stretto/base/error.h"
 #include "stretto/nn/block_observer.h"
+#include "stretto/nn/has_layout.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto {
@@ -64,7 +66,12 @@ class Collector {
       return;
     }
     const std::string full_name = prefix + name;
+    TensorLayout layout = nn::layout_of(owner, name);
     if (!tensor.requires_grad()) {
+      if (!layout.cuts.empty())
+        throw ConfigError(
+            "parameter {} is frozen, and cut over {}; a frozen parameter must be whole on each rank",
+            full_name, name_of(layout.cuts[0].over));
       result.frozen.emplace_back(full_name, tensor);
       return;
     }
@@ -74,6 +81,7 @@ class Collector {
     result.trainable.push_back({.name = full_name,
                                 .unit = unit,
                                 .tensor = tensor,
+                                .layout = std::move(layout),
                                 .weight_decay = nn::has_weight_decay(owner, name),
                                 .sparse = table != nullptr && table->sparse && tensor.is_same(table->weight),
                                 .row_hook = table == nullptr ? nullptr : table->hook});

@@ -7,19 +7,21 @@
 
 #include <torch/nn/module.h>
 
+#include "stretto/base/tensor_layout.h"
 #include "stretto/nn/row_observer.h"
 #include "stretto/parallel/parameter_group.h"
 #include "stretto/tensor/tensor.h"
 
 namespace stretto {
 
-// A trainable parameter. tensor.sizes() is its global shape under every strategy.
+// A trainable parameter.
 struct NamedParameter {
   std::string name;  // the first name if it is tied
   std::string
       unit;  // path of the innermost block (nn/block_observer.h) that holds it; "" outside of blocks and
              // where several blocks share it
   Tensor tensor;
+  TensorLayout layout;  // where it lies in the global tensor of this name
   bool weight_decay;
   double lr_factor = 1;
   bool sparse = false;      // a lookup table (nn::Embedding) whose rows may be reduced and stepped separately
@@ -32,14 +34,15 @@ using NamedTensorList = std::vector<std::pair<std::string, Tensor>>;
 // A module's tensors by how the engine treats them. Tied parameters appear once.
 struct ModuleTensors {
   std::vector<NamedParameter> trainable;  // dense floating-point parameters, in registration order
-  NamedTensorList frozen;                 // parameters without a gradient: equal on all ranks, never reduced
-  NamedTensorList buffers;                // each rank's forward may write them; rank 0's are authoritative
+  NamedTensorList frozen;   // parameters without a gradient: whole and equal on all ranks, never reduced
+  NamedTensorList buffers;  // whole; each rank's forward may write them; rank 0's are authoritative
 };
 
-// Applies `groups` to the parameters of `module`, where the first matching group wins, and sorts the module's tensors.
-// Sets requires_grad = false for parameters that a group freezes. Throws ConfigError naming a parameter that cannot be
-// trained (complex, sparse layout, on another device) or a group without parameters. A block with fewer than
-// `min_unit_elements` is not a unit: its parameters belong to the block around it.
+// Applies `groups` to the parameters of `module`, where the first matching group wins, and sorts the module's
+// tensors. Sets requires_grad = false for parameters that a group freezes. Throws ConfigError naming a
+// parameter that cannot be trained (complex, sparse layout, on another device), a frozen one that is cut
+// (nn/has_layout.h), or a group without parameters. A block with fewer than `min_unit_elements` is not a
+// unit: its parameters belong to the block around it.
 ModuleTensors collect_tensors(torch::nn::Module& module, const std::vector<ParameterGroup>& groups = {},
                               int64_t min_unit_elements = 0);
 

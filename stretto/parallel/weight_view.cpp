@@ -99,7 +99,7 @@ NamedTensors WeightView::named(const Tensor& master) const {
   NamedTensors weights;
   for (const auto& parameter : engine_->arena.parameters()) {
     weights[parameter.info.name] =
-        master.slice(0, parameter.begin, parameter.end).view(parameter.info.tensor.sizes());
+        master.slice(0, parameter.begin, parameter.end).view(parameter.info.layout.global);
   }
   for (const NamedTensorList* tensors : {&engine_->facts.tensors.frozen, &engine_->facts.tensors.buffers}) {
     for (const auto& [name, tensor] : *tensors) weights[name] = tensor.detach();

@@ -1,6 +1,7 @@
 #include "stretto/tensor/state.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/tensor_layout.h"
 
 namespace stretto {
 
@@ -25,12 +26,17 @@ Entry whole_entry(std::string name, std::vector<int64_t> shape, Tensor data, con
   return entry;
 }
 
-Entry flat_entry(std::string name, std::vector<int64_t> shape, int64_t first, Tensor data,
+Entry part_entry(std::string name, const TensorLayout& layout, int64_t first, const Tensor& data,
                  const Holders& holders) {
-  const int64_t elements = data.numel();
-  Entry entry = whole_entry(std::move(name), std::move(shape), std::move(data), holders);
-  if (elements == 0) entry.pieces.clear();
-  for (Piece& piece : entry.pieces) piece.region = flat_region(entry.shape, first, first + elements);
+  Entry entry = {.name = std::move(name),
+                 .dtype = data.scalar_type(),
+                 .shape = layout.global,
+                 .pieces = {},
+                 .holders = holders};
+  for (const LocalBox& box : layout.boxes(first, first + data.numel())) {
+    entry.pieces.push_back(
+        {box.region, data.as_strided(box.sizes, box.strides, data.storage_offset() + box.first - first)});
+  }
   return entry;
 }
 

@@ -6,6 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/optim/parameter_piece.h"
 
 namespace stretto {
 
