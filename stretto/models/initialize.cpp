@@ -2,9 +2,8 @@
 
 #include <set>
 
-#include <ATen/CPUGeneratorImpl.h>
-
-#include "stretto/base/hash.h"
+#include "stretto/nn/has_layout.h"
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/layers.h"
 
 namespace stretto {
@@ -20,15 +19,18 @@ void initialize_parameters(torch::nn::Module& model, uint64_t seed, const std::v
   const auto parameters = model.named_parameters();
   for (const std::string& name : names) {
     const Tensor& parameter = parameters[name];
+    const TensorLayout layout = nn::layout_of(model, name);
     if (name.ends_with(".bias")) {
       parameter.zero_();
     } else if (norms.contains(name)) {
       parameter.fill_(1);
     } else {
-      at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
-      parameter.normal_(0, std, random);
+      nn::fill_normal(parameter, layout, nn::initial_key(seed, name), std);
     }
-    if (name == table && padding_row < parameter.size(0)) parameter[padding_row].zero_();
+    if (name == table && padding_row < layout.global[0]) {
+      const int64_t width = layout.global[1];
+      nn::zero_elements(parameter, layout, {padding_row * width, (padding_row + 1) * width});
+    }
   }
 }
 

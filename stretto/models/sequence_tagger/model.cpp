@@ -2,12 +2,11 @@
 
 #include <cmath>
 
-#include <ATen/CPUGeneratorImpl.h>
-
-#include "stretto/base/hash.h"
 #include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/crf.h"
+#include "stretto/nn/has_layout.h"
+#include "stretto/nn/initial_values.h"
 #include "stretto/nn/sequence_dropout.h"
 #include "stretto/nn/sharded.h"
 
@@ -205,14 +204,14 @@ void SequenceTagger::initialize(uint64_t seed, const std::vector<std::string>& n
       continue;
     }
     const Tensor& parameter = parameters[name];
-    at::Generator random = at::detail::createCPUGenerator(hash64(name, seed));
+    const TensorLayout place = nn::layout_of(*this, name);
+    const uint64_t key = nn::initial_key(seed, name);
     if (name.starts_with("crf.")) {
-      parameter.normal_(0, 0.1, random);
+      nn::fill_normal(parameter, place, key, 0.1);
     } else if (name.starts_with("characters.")) {
-      parameter.normal_(0, 1, random);
+      nn::fill_normal(parameter, place, key, 1);
     } else {
-      const double bound = initial_bound(name, parameter);
-      parameter.uniform_(-bound, bound, random);
+      nn::fill_uniform(parameter, place, key, initial_bound(name, parameter));
     }
   }
   if (!of_transformer.empty()) transformer_->initialize(seed, of_transformer);

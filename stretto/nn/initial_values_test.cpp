@@ -1,0 +1,147 @@
+#include "stretto/nn/initial_values.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stretto/base/error.h"
+#include "stretto/nn/has_layout.h"
+
+namespace stretto::nn {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// A linear layer that holds every position'th row of three joined tensors, or some of its columns, on one of
+// several ranks.
+struct CutLinear : torch::nn::Module, HasLayout {
+  CutLinear(int position, int positions, int cut_axis) {
+    const int64_t width = 24 / positions, first = position * width;
+    if (cut_axis == 0) {
+      cut = {.axis = 0,
+             .mine = {{first, first + width},
+                      {24 + first, 24 + first + width},
+                      {48 + first, 48 + first + width}},
+             .largest = 3 * width};
+      weight = register_parameter("weight", at::zeros({3 * width, 24}));
+      bias = register_parameter("bias", at::zeros({3 * width}));
+    } else {
+      cut = {.axis = 1, .mine = {{first, first + width}}, .largest = width};
+      weight = register_parameter("weight", at::zeros({72, width}));
+      bias = register_parameter("bias", at::zeros({72}));
+    }
+  }
+  TensorLayout layout(const std::string& parameter) const override {
+    if (parameter == "weight") return {{72, 24}, {cut}};
+    return cut.axis == 0 ? TensorLayout{{72}, {cut}} : TensorLayout{{72}};
+  }
+  Cut cut;
+  Tensor weight, bias;
+};
+
+struct CutNet : torch::nn::Module {
+  CutNet(int position, int positions) {
+    register_module("rows", std::make_shared<CutLinear>(position, positions, 0));
+    register_module("columns", std::make_shared<CutLinear>(position, positions, 1));
+  }
+};
+
+// The parameters of all positions, put together.
+std::map<std::string, Tensor> together(
+    int positions, const std::function<void(const Tensor&, const TensorLayout&, uint64_t key)>& fill) {
+  std::map<std::string, Tensor> whole;
+  for (int position = 0; position < positions; ++position) {
+    const CutNet net(position, positions);
+    for (const auto& item : net.named_parameters()) {
+      const TensorLayout layout = layout_of(net, item.key());
+      fill(item.value(), layout, initial_key(7, item.key()));
+      Tensor& values = whole[item.key()];
+      if (!values.defined()) values = at::full({count_elements(layout.global)}, NAN);
+      for (const LocalRun& run : layout.runs()) {
+        values.slice(0, run.global, run.global + run.elements)
+            .copy_(item.value().detach().view({-1}).slice(0, run.local, run.local + run.elements));
+      }
+    }
+  }
+  return whole;
+}
+
+TEST(InitialValues, AreEqualOnAnyMesh) {
+  const auto normal = [](const Tensor& parameter, const TensorLayout& layout, uint64_t key) {
+    fill_normal(parameter, layout, key, 0.02);
+  };
+  const auto uniform = [](const Tensor& parameter, const TensorLayout& layout, uint64_t key) {
+    fill_uniform(parameter, layout, key, 0.5);
+  };
+  for (const auto& fill : {std::function(normal), std::function(uniform)}) {
+    const auto alone = together(1, fill);
+    EXPECT_EQ(alone.size(), 4u);
+    EXPECT_FALSE(alone.at("rows.weight").equal(alone.at("columns.weight"))) << "names differ";
+    for (const int positions : {2, 4}) {
+      for (const auto& [name, values] : together(positions, fill))
+        EXPECT_TRUE(values.equal(alone.at(name))) << positions << " " << name;
+    }
+  }
+}
+
+// Torch's threads take parts that need not begin at a multiple of four elements.
+TEST(InitialValues, AreEqualInAnyPrecisionAndByAnyNumberOfThreads) {
+  const TensorLayout layout = {{333, 1001}};
+  const Tensor expected = at::empty({333, 1001}), threads = at::empty({333, 1001});
+  fill_normal(expected, layout, 3, 0.02);
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  fill_normal(threads, layout, 3, 0.02);
+  at::set_num_threads(before);
+  EXPECT_TRUE(threads.equal(expected));
+  for (const at::ScalarType type : {at::kDouble, at::kBFloat16}) {
+    const Tensor values = at::empty({333, 1001}, type);
+    fill_normal(values, layout, 3, 0.02);
+    EXPECT_TRUE(values.equal(expected.to(type)));
+  }
+}
+
+TEST(InitialValues, HaveTheirDistribution) {
+  const TensorLayout layout = {{1000, 1000}};
+  const Tensor values = at::empty({1000, 1000});
+  fill_normal(values, layout, initial_key(1, "w"), 2);
+  EXPECT_NEAR(values.mean().item<double>(), 0, 0.01);
+  EXPECT_NEAR(values.std().item<double>(), 2, 0.01);
+  EXPECT_NEAR((values.abs() < 2).to(at::kDouble).mean().item<double>(), 0.6827, 0.002);
+  EXPECT_NEAR((values.abs() < 4).to(at::kDouble).mean().item<double>(), 0.9545, 0.001);
+  EXPECT_NEAR((values.slice(1, 0, 999) * values.slice(1, 1, 1000)).mean().item<double>(), 0, 0.02)
+      << "neighbours are independent";
+  fill_uniform(values, layout, initial_key(1, "w"), 0.5);
+  EXPECT_NEAR(values.mean().item<double>(), 0, 0.002);
+  EXPECT_NEAR(values.std().item<double>(), 1 / std::sqrt(12.0), 0.001);
+  EXPECT_GE(values.min().item<double>(), -0.5);
+  EXPECT_LT(values.max().item<double>(), 0.5);
+}
+
+TEST(InitialValues, ARowIsZeroedWhereItIs) {
+  for (const int positions : {1, 2}) {
+    const auto whole = together(positions, [](const Tensor& parameter, const TensorLayout& layout, uint64_t) {
+      at::NoGradGuard no_grad;
+      parameter.fill_(1);
+      zero_elements(parameter, layout, {24, 48});
+    });
+    EXPECT_EQ(whole.at("rows.weight").sum().item<double>(), 71 * 24);
+    EXPECT_EQ(whole.at("columns.weight").slice(0, 24, 48).abs().max().item<double>(), 0);
+  }
+}
+
+TEST(HasLayout, MustFitTheParameter) {
+  CutLinear layer(0, 2, 0);
+  EXPECT_EQ(layout_of(layer, "weight").local(), (std::vector<int64_t>{36, 24}));
+  layer.cut.mine.pop_back();
+  EXPECT_THAT([&] { layout_of(layer, "weight"); },
+              ThrowsMessage<ConfigError>(HasSubstr("is [36, 24], but its layout says [24, 24]")));
+  layer.cut.axis = 3;
+  EXPECT_THAT([&] { layout_of(layer, "weight"); },
+              ThrowsMessage<ConfigError>(HasSubstr("a tensor of 2 axes is cut along axis 3")));
+}
+
+}  // namespace
+}  // namespace stretto::nn
