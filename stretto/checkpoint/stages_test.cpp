@@ -8,7 +8,6 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/nn/layers.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/parallel/data_parallel.h"
 #include "stretto/parallel/engine.h"
 #include "stretto/tensor/safetensors.h"
 
@@ -57,13 +56,13 @@ void on_ranks(const Job& job, double seed,
               const std::function<void(Group& world, Engine& engine, Net& net, State& state)>& act) {
   run_rank_threads(job.shape.ranks(), [&](Group& world) {
     const Mesh mesh(world, job.shape);
-    Net net(mesh.position("pp"), job.shape.pp, seed);
-    Engine engine(net, DataParallel(mesh, find_sharding(job.strategy)),
+    Net net(mesh.position(Axis::pp), job.shape.pp, seed);
+    Engine engine(net, mesh,
                   {.strategy = job.strategy, .precision = job.precision, .average = AverageOptions()},
                   optim::adamw({.lr = 0.1}));
     engine.backward(net.forward(), Reduce::last);
     engine.finish();
-    engine.step({.rates = {.lr = 0.1}, .grad_scale = 1.0 / mesh.size("dp")});
+    engine.step({.rates = {.lr = 0.1}, .grad_scale = 1.0 / mesh.size(Axes::data)});
     State state;
     engine.add_state(state);
     act(world, engine, net, state);

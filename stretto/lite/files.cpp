@@ -83,7 +83,7 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
   }
   const std::set<std::string> stored = checkpoint::tensor_names(manifest);
   State table = state(&stored, RandomState::writers(stored));
-  checkpoint::load(group(), readable.path(), table);
+  checkpoint::load(session_->mesh.world(), readable.path(), table);
   for (lite::Model& model : session_->models) model.resume(table);
   for (size_t i = 0; i < session_->optimizers.size(); ++i)
     session_->optimizers[i]->resume(table, lite::numbered("optimizer", i));

@@ -57,7 +57,7 @@ Engine& Model::engine(const std::string& what) const {
 
 void Model::set_optimizer_number(size_t number) { names_.optimizer = numbered("optimizer", number); }
 
-Holders Model::holders() const { return holders_of(group_); }
+Holders Model::holders() const { return holders_of(mesh_.group(Axes::sum)); }
 
 void Model::add_state(State& state) {
   if (engine_) return engine_->add_state(state, names_);

@@ -484,7 +484,8 @@ TEST(Engine, RefusesParametersThatAreCut) {
   run_rank_threads(1, [](Group& group) {
     Half half;
     EXPECT_EQ(collect_tensors(half).trainable[0].layout.global, (std::vector<int64_t>{4, 3}));
-    EXPECT_THAT([&] { Engine(half, group, {}, nullptr); },
+    const Mesh mesh = mesh_of(group);
+    EXPECT_THAT([&] { Engine(half, mesh, {}, nullptr); },
                 ThrowsMessage<ConfigError>(HasSubstr("parameter weight is cut over tp")));
     half.parameters()[0].set_requires_grad(false);
     EXPECT_THAT([&] { collect_tensors(half); },

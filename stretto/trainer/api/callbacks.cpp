@@ -65,7 +65,7 @@ void Callbacks::add_state(State& state) const {
     callback->add_state(own);
     for (Entry& entry : own.tensors) {
       entry.name = key_of(*callback) + "." + entry.name;
-      entry.holders = holders_of(context_.group);
+      entry.holders = holders_of(context_.mesh.world());
       state.tensors.push_back(std::move(entry));
     }
     state.scalars[key_of(*callback)] = own.scalars;

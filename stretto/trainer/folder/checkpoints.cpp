@@ -136,7 +136,7 @@ State Checkpoints::load_from(const std::filesystem::path& checkpoint, const Desc
   const checkpoint_format::Manifest manifest = checkpoint_format::read_manifest(readable.path());
   require_same_settings(manifest, checkpoint);
   State state = describe(RandomState::writers(checkpoint::tensor_names(manifest)));
-  checkpoint::load(group_, readable.path(), state, {{"precision", "training.precision"}});
+  checkpoint::load(mesh_.world(), readable.path(), state, {{"precision", "training.precision"}});
   if (!manifest.scalars.contains("products")) state.scalars.erase("products");  // of an earlier version
   log::info("resumed    after step {}, from {}{}", manifest.step, checkpoint.string(),
             manifest.world_size == mesh_.world().size()
