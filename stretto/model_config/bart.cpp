@@ -1,6 +1,8 @@
 #include "stretto/model_config/bart.h"
 
 #include "stretto/model_config/config_fields.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/model_config/transformer_sizes.h"
 
 namespace stretto {
@@ -76,6 +78,38 @@ nlohmann::json BartConfig::to_json(const nlohmann::json& original, const std::st
   write_fields(bart_fields(), *this, json);
   write_labels(json, labels);
   return json;
+}
+
+std::optional<ModelOutline> BartConfig::outline(std::string_view head) const {
+  if (head != heads::sequence_classification) return std::nullopt;
+  ModelOutline outline;
+  const auto attention = [&](const std::string& name) {
+    for (const char* product : {".q_proj", ".k_proj", ".v_proj", ".out_proj"})
+      outline.linear(name + product, d_model, d_model);
+    outline.norm(name + "_layer_norm", d_model);
+  };
+  const auto stack = [&](const std::string& name, int64_t layers, int64_t inner, bool reads_encoder) {
+    outline.begin_block("");
+    outline.table(name + ".embed_positions", max_position_embeddings + unused_positions, d_model);
+    outline.norm(name + ".layernorm_embedding", d_model);
+    for (int64_t i = 0; i < layers; ++i) {
+      const std::string layer = fmt::format("{}.layers.{}", name, i);
+      outline.begin_block(layer);
+      attention(layer + ".self_attn");
+      if (reads_encoder) attention(layer + ".encoder_attn");
+      outline.linear(layer + ".fc1", d_model, inner);
+      outline.linear(layer + ".fc2", inner, d_model);
+      outline.norm(layer + ".final_layer_norm", d_model);
+    }
+  };
+  const std::string root = "model";
+  outline.table(root + ".shared", vocab_size, d_model);
+  stack(root + ".encoder", encoder_layers, encoder_ffn_dim, /*reads_encoder=*/false);
+  stack(root + ".decoder", decoder_layers, decoder_ffn_dim, /*reads_encoder=*/true);
+  outline.begin_block("");
+  outline.linear("classification_head.dense", d_model, d_model);
+  outline.linear("classification_head.out_proj", d_model, num_labels());
+  return outline;
 }
 
 }  // namespace stretto

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace stretto {
+
+class ModelOutline;
 
 // The configuration of a BART encoder-decoder (Lewis et al. 2020), with the names and defaults of Hugging Face's config.json.
 struct BartConfig {
@@ -30,6 +34,9 @@ struct BartConfig {
   double classifier_dropout = 0;
   std::vector<std::string> labels;  // id2label; one output of the classification head per label
 
+  // Rows of the position tables that are not used.
+  static constexpr int64_t unused_positions = 2;
+
   int64_t num_labels() const { return std::ssize(labels); }
 
   // Sets all dropout probabilities to `p`.
@@ -41,6 +48,9 @@ struct BartConfig {
   // `original` (the config.json that the model was loaded from, or empty) with the values of this struct and
   // `architecture`.
   nlohmann::json to_json(const nlohmann::json& original, const std::string& architecture) const;
+
+  // The parameters of a model with `head`, see outline.h; nullopt if the family has no such head.
+  std::optional<ModelOutline> outline(std::string_view head) const;
 };
 
 }  // namespace stretto

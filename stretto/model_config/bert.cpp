@@ -5,6 +5,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_fields.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/model_config/transformer_sizes.h"
 
 namespace stretto {
@@ -124,6 +126,46 @@ nlohmann::json BertConfig::to_json(const nlohmann::json& original, const std::st
   if (variant().embedding_size > 0) embedding_field.write(*this, json);
   write_labels(json, labels, architecture.ends_with("ForSequenceClassification"));
   return json;
+}
+
+std::optional<ModelOutline> BertConfig::outline(std::string_view head) const {
+  const int64_t width = hidden_size;
+  const std::string encoder = std::string(variant().encoder_name) + ".";
+  ModelOutline outline;
+  outline.layers = num_hidden_layers;
+  outline.width = width;
+  outline.begin_block(encoder + "embeddings");
+  outline.table(encoder + "embeddings.word_embeddings", vocab_size, embedding_size);
+  outline.table(encoder + "embeddings.position_embeddings", max_position_embeddings, embedding_size);
+  outline.table(encoder + "embeddings.token_type_embeddings", type_vocab_size, embedding_size);
+  outline.norm(encoder + "embeddings.LayerNorm", embedding_size);
+  outline.begin_block("");
+  if (embedding_size != width) outline.linear(encoder + "embeddings_project", embedding_size, width);
+  for (int64_t i = 0; i < num_hidden_layers; ++i) {
+    const std::string layer = fmt::format("{}encoder.layer.{}", encoder, i);
+    outline.begin_block(layer);
+    for (const char* product : {"query", "key", "value"})
+      outline.linear(layer + ".attention.self." + product, width, width);
+    outline.linear(layer + ".attention.output.dense", width, width);
+    outline.norm(layer + ".attention.output.LayerNorm", width);
+    outline.linear(layer + ".intermediate.dense", width, intermediate_size);
+    outline.linear(layer + ".output.dense", intermediate_size, width);
+    outline.norm(layer + ".output.LayerNorm", width);
+  }
+  outline.begin_block("");
+  if (head == heads::sequence_classification && variant().has_pooler)
+    outline.linear(encoder + "pooler.dense", width, width);
+  if (head == heads::sequence_classification && !variant().has_pooler) {
+    outline.linear("classifier.dense", width, width);
+    outline.linear("classifier.out_proj", width, num_labels());
+  } else if (head == heads::sequence_classification || head == heads::token_classification) {
+    outline.linear("classifier", width, num_labels());
+  } else if (head == heads::question_answering) {
+    outline.linear("qa_outputs", width, 2);
+  } else if (head != heads::hidden_states) {
+    return std::nullopt;
+  }
+  return outline;
 }
 
 }  // namespace stretto

@@ -2,13 +2,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace stretto {
+
+class ModelOutline;
 
 // How a family that is BERT under another model_type differs from it.
 struct BertVariant {
@@ -65,6 +69,9 @@ struct BertConfig {
   // `original` (the config.json that the model was loaded from, or empty) with the values of this struct and
   // `architecture`.
   nlohmann::json to_json(const nlohmann::json& original, const std::string& architecture) const;
+
+  // The parameters of a model with `head`, see outline.h; nullopt if the family has no such head.
+  std::optional<ModelOutline> outline(std::string_view head) const;
 };
 
 }  // namespace stretto

@@ -1,6 +1,8 @@
 #include "stretto/model_config/distilbert.h"
 
 #include "stretto/model_config/config_fields.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/outline.h"
 #include "stretto/model_config/transformer_sizes.h"
 
 namespace stretto {
@@ -54,6 +56,36 @@ nlohmann::json DistilBertConfig::to_json(const nlohmann::json& original,
   write_fields(distilbert_fields(), *this, json);
   write_labels(json, labels, architecture.ends_with("ForSequenceClassification"));
   return json;
+}
+
+std::optional<ModelOutline> DistilBertConfig::outline(std::string_view head) const {
+  ModelOutline outline;
+  outline.layers = n_layers;
+  outline.width = dim;
+  outline.begin_block("distilbert.embeddings");
+  outline.table("distilbert.embeddings.word_embeddings", vocab_size, dim);
+  outline.table("distilbert.embeddings.position_embeddings", max_position_embeddings, dim);
+  outline.norm("distilbert.embeddings.LayerNorm", dim);
+  for (int64_t i = 0; i < n_layers; ++i) {
+    const std::string layer = fmt::format("distilbert.transformer.layer.{}", i);
+    outline.begin_block(layer);
+    for (const char* product : {"q_lin", "k_lin", "v_lin", "out_lin"})
+      outline.linear(layer + ".attention." + product, dim, dim);
+    outline.norm(layer + ".sa_layer_norm", dim);
+    outline.linear(layer + ".ffn.lin1", dim, hidden_dim);
+    outline.linear(layer + ".ffn.lin2", hidden_dim, dim);
+    outline.norm(layer + ".output_layer_norm", dim);
+  }
+  outline.begin_block("");
+  if (head == heads::sequence_classification) outline.linear("pre_classifier", dim, dim);
+  if (head == heads::sequence_classification || head == heads::token_classification) {
+    outline.linear("classifier", dim, num_labels());
+  } else if (head == heads::question_answering) {
+    outline.linear("qa_outputs", dim, 2);
+  } else if (head != heads::hidden_states) {
+    return std::nullopt;
+  }
+  return outline;
 }
 
 }  // namespace stretto

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace stretto {
+
+class ModelOutline;
 
 // The configuration of a DistilBERT encoder (Sanh et al. 2019), with the names and defaults of Hugging Face's config.json.
 struct DistilBertConfig {
@@ -36,6 +40,9 @@ struct DistilBertConfig {
   // `original` (the config.json that the model was loaded from, or empty) with the values of this struct and
   // `architecture`.
   nlohmann::json to_json(const nlohmann::json& original, const std::string& architecture) const;
+
+  // The parameters of a model with `head`, see outline.h; nullopt if the family has no such head.
+  std::optional<ModelOutline> outline(std::string_view head) const;
 };
 
 }  // namespace stretto

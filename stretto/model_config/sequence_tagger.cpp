@@ -5,6 +5,10 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_fields.h"
+#include "stretto/model_config/config_json.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/layer_numbers.h"
+#include "stretto/model_config/outline.h"
 
 namespace stretto {
 namespace {
@@ -101,6 +105,73 @@ nlohmann::json SequenceTaggerConfig::to_json(const nlohmann::json& original) con
   write_fields(tagger_fields(), *this, json);
   write_labels(json, labels, /*is_text_classifier=*/false);
   return json;
+}
+
+namespace {
+
+void add_recurrent(ModelOutline& outline, const std::string& name, int64_t gates, int64_t input,
+                   int64_t hidden, int64_t layers, int64_t directions) {
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    for (int64_t direction = 0; direction < directions; ++direction) {
+      const std::string end = fmt::format("_l{}{}", layer, direction == 0 ? "" : "_reverse");
+      const int64_t rows = gates * hidden, width = layer == 0 ? input : directions * hidden;
+      outline.add(name + ".weight_ih" + end, {rows, width}, rows * width);
+      outline.add(name + ".weight_hh" + end, {rows, hidden}, rows * hidden);
+      outline.add(name + ".bias_ih" + end, {rows});
+      outline.add(name + ".bias_hh" + end, {rows});
+    }
+  }
+}
+
+// The layers from the highest of `read` on are not trained: nobody reads what they compute.
+void freeze_unread(ModelOutline& outline, const std::vector<int64_t>& read) {
+  const int64_t first = *std::ranges::max_element(read);
+  outline.freeze_if([first](const OutlineParameter& parameter) {
+    const size_t at = parameter.block.find(".layer.");
+    return at != std::string::npos && std::stoll(parameter.block.substr(at + 7)) >= first;
+  });
+}
+
+}  // namespace
+
+std::optional<ModelOutline> SequenceTaggerConfig::outline(std::string_view head) const {
+  if (head != heads::token_classification) return std::nullopt;
+  ModelOutline outline;
+  int64_t width = embedding_size();
+  if (!transformer.is_null()) {
+    auto part = outline_of(transformer, "transformer", heads::hidden_states);
+    if (!part) return std::nullopt;
+    const std::vector<int64_t> read = layer_numbers(layers, part->layers, "layers");
+    width += (layer_mean ? 1 : std::ssize(read)) * part->width * (subtoken_pooling == "first_last" ? 2 : 1);
+    freeze_unread(*part, read);
+    if (!fine_tune) part->freeze();
+    outline.add_part("transformer.", std::move(*part));
+  }
+  if (word_dimensions > 0) {
+    ModelOutline words;
+    words.table("words", vocab_size, word_dimensions);
+    if (!train_words) words.freeze();
+    outline.add_part("", std::move(words));
+  }
+  if (!characters.empty()) {
+    outline.table("characters", character_count(), character_dimensions);
+    add_recurrent(outline, "character_rnn", 4, character_dimensions, character_hidden_size, 1, 2);
+  }
+  if (reproject_embeddings) outline.linear("reproject", width, width);
+  if (rnn_type != "none") {
+    const int64_t directions = bidirectional ? 2 : 1;
+    add_recurrent(outline, "rnn", rnn_type == "LSTM" ? 4 : 3, width, hidden_size, rnn_layers, directions);
+    width = directions * hidden_size;
+  }
+  const auto tags = std::ssize(labels);
+  outline.linear("linear", width, tags);
+  if (use_crf) {
+    outline.begin_block("crf");
+    outline.add("crf.transitions", {tags, tags});
+    outline.add("crf.start", {tags});
+    outline.add("crf.end", {tags});
+  }
+  return outline;
 }
 
 }  // namespace stretto

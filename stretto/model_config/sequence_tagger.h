@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 namespace stretto {
+
+class ModelOutline;
 
 // The configuration of a tagger of words (Huang et al. 2015; Lample et al. 2016), with the names and defaults of Flair's SequenceTagger
 // where it has them.
@@ -16,7 +20,7 @@ struct SequenceTaggerConfig {
   nlohmann::json
       transformer;  // config.json of an encoder whose states are part of a word's vector; null: none
   std::string transformer_path;  // the folder of its weights before training; "": they are with the others
-  std::string layers = "-1";     // see models/layer_states.h
+  std::string layers = "-1";     // see layer_numbers.h
   bool layer_mean = true;        // of several layers; else side by side
   std::string subtoken_pooling = "first";  // last, first_last, mean: the vector of a word of several tokens
   bool fine_tune = true;
@@ -44,6 +48,9 @@ struct SequenceTaggerConfig {
   // Throws ConfigError with `source` and the key for values out of range.
   static SequenceTaggerConfig from_json(const nlohmann::json& json, const std::string& source);
   nlohmann::json to_json(const nlohmann::json& original) const;
+
+  // The parameters of a model with `head`, see outline.h; nullopt if the family has no such head.
+  std::optional<ModelOutline> outline(std::string_view head) const;
 };
 
 }  // namespace stretto

@@ -3,9 +3,9 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/golden_support.h"
-#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 
 namespace stretto {

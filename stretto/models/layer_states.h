@@ -11,10 +11,6 @@
 // What the encoders share whose layers' states another model reads (heads::hidden_states).
 namespace stretto {
 
-// The layers named by `layers`: numbers separated by commas, 0 for the embeddings' output and `count` or -1 for that of the last of
-// `count` layers, or "all"; from 0 to `count`, in their order. Throws ConfigError, which begins with `source`, for others.
-std::vector<int64_t> layer_numbers(const std::string& layers, int64_t count, const std::string& source);
-
 // The states of `layers` side by side: [T, layers * H]. states[i] [T, H]: that of layer i.
 Tensor side_by_side(const std::vector<Tensor>& states, const std::vector<int64_t>& layers);
 

@@ -5,10 +5,10 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/bart/model.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/distilbert/model.h"
-#include "stretto/models/heads.h"
 #include "stretto/models/sequence_tagger/model.h"
 
 namespace stretto {

@@ -18,7 +18,7 @@ namespace stretto {
 struct TextModelOptions {
   std::optional<std::vector<std::string>> labels = {};  // unset: those of config.json
   std::optional<double> dropout = {};  // all dropout probabilities; unset: those of config.json
-  std::string layers = "-1";           // whose hidden states are computed, see layer_states.h
+  std::string layers = "-1";           // whose hidden states are computed, see model_config/layer_numbers.h
 };
 
 // What texts must not exceed.

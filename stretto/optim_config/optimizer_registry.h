@@ -20,6 +20,8 @@ struct OptimizerKind {
   settings::Kind kind;
   MakeOptimizer make =
       {};  // empty for the bundled types: their update rules, which need libtorch, are in optim/registry.cpp
+  // Tensors as large as the parameters that its state has at least, whatever its settings: the launcher's bound of memory.
+  int state_tensors = 0;
 
   const std::string& name() const { return kind.type; }
 };

@@ -7,22 +7,10 @@
 
 #include "stretto/optim/optimizer.h"
 #include "stretto/parallel/parameters.h"
+#include "stretto/strategy/memory.h"
 #include "stretto/strategy/sharding.h"
 
 namespace stretto {
-
-// Memory for the trainable parameters, in bytes per rank.
-struct EngineMemory {
-  int64_t master = 0;
-  int64_t gradients = 0;
-  int64_t compute = 0;  // 0 if the model computes with the master weights
-  int64_t optimizer = 0;
-  int64_t optimizer_in_files = 0;  // not counted in total()
-  int64_t average = 0;             // of the weights
-  // Whether `compute`, or `master` where there is none, is this rank's part of one copy.
-  bool parameters_are_shared = false;
-  int64_t total() const { return master + gradients + compute + optimizer + average; }
-};
 
 // What is known of an engine once it is constructed. It does not change afterwards.
 struct EngineFacts {

@@ -1,42 +1,10 @@
 #include "stretto/parallel/forecast.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "stretto/parallel/arena.h"
 
 namespace stretto {
-namespace {
-
-// Units whose gradients exist at a time under a strategy that shards them: two in reduction, the one that backward is in,
-// and the next (reducer.h). Of gathered parameters: the one in use and the next.
-constexpr int64_t gradient_units = 4, gathered_units = 2;
-
-struct ElementBytes {
-  int64_t master, compute;  // compute 0: the model computes with the master weights
-};
-
-ElementBytes bytes_of(Precision precision) {
-  const auto master = static_cast<int64_t>(c10::elementSize(master_dtype(precision)));
-  const bool copy = compute_dtype(precision) != master_dtype(precision);
-  return {master, copy ? static_cast<int64_t>(c10::elementSize(compute_dtype(precision))) : 0};
-}
-
-// Over how many ranks a strategy shards, and whether these share memory.
-struct ShardGroup {
-  int64_t ranks;
-  bool on_one_host;
-};
-
-ShardGroup shard_group(const Sharding& row, const JobShape& job) {
-  if (row.optimizer == Held::replicated) return {1, true};
-  if (row.hybrid) return {std::min(job.ranks, job.ranks_per_host), true};
-  return {job.ranks, job.hosts() == 1};
-}
-
-int64_t divided(int64_t bytes, int64_t ranks) { return (bytes + ranks - 1) / ranks; }
-
-}  // namespace
-
-int64_t ModelSizes::elements() const { return std::reduce(units.begin(), units.end(), int64_t{0}); }
 
 // The optimizer is bound to pages that are never touched.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer) {
@@ -66,39 +34,6 @@ ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Op
   sizes.optimizer_bytes = optimizer.state_bytes();
   sizes.can_shard = optimizer.placement() != optim::Placement::whole_model;
   return sizes;
-}
-
-MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Precision precision,
-                               const JobShape& job) {
-  const ElementBytes bytes = bytes_of(precision);
-  const ShardGroup group = shard_group(row, job);
-  const int64_t elements = sizes.elements(), shard = divided(elements, group.ranks);
-  const bool shared = group.on_one_host && group.ranks > 1;
-  const bool gathered = row.parameters == Held::sharded && group.ranks > 1 && !shared;
-  const int64_t computed_with = shared || gathered ? shard : elements;
-  const int64_t state = divided(sizes.optimizer_bytes, group.ranks);
-  MemoryForecast forecast;
-  forecast.parameters = {.master = bytes.master * (bytes.compute > 0 ? shard : computed_with),
-                         .gradients = bytes.master * (row.gradients == Held::sharded ? shard : elements),
-                         .compute = bytes.compute * computed_with,
-                         .optimizer = sizes.optimizer_in_files ? 0 : state,
-                         .optimizer_in_files = sizes.optimizer_in_files ? state : 0,
-                         .parameters_are_shared = shared};
-  if (group.ranks == 1) return forecast;
-  std::vector<int64_t> units = sizes.units;
-  if (!units.empty()) units.front() = std::max<int64_t>(0, units.front() - sizes.tables);
-  std::ranges::sort(units, std::greater<>());
-  const auto largest = [&](int64_t count) {
-    return std::reduce(units.begin(), units.begin() + std::min<int64_t>(count, std::ssize(units)),
-                       int64_t{0});
-  };
-  if (row.gradients == Held::sharded) forecast.step += bytes.master * largest(gradient_units);
-  if (gathered) {
-    const int64_t released = std::max(largest(gathered_units), *std::ranges::max_element(sizes.units));
-    forecast.step += (bytes.compute > 0 ? bytes.compute : bytes.master) *
-                     (row.reshard_after_forward ? released : elements - shard);
-  }
-  return forecast;
 }
 
 std::string StepForecast::bound() const {

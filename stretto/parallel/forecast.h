@@ -3,39 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "stretto/parallel/engine_facts.h"
+#include "stretto/optim/optimizer.h"
+#include "stretto/parallel/parameters.h"
+#include "stretto/strategy/memory.h"
 
 namespace stretto {
 
-// What the memory of a model's trainable parameters depends on.
-struct ModelSizes {
-  std::vector<int64_t> units;       // elements of each unit in the arena, in order
-  int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
-  int64_t optimizer_bytes = 0;      // the optimizer's state for all of them
-  bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
-  bool can_shard = true;            // the optimizer takes a part of the parameters
-  int64_t elements() const;
-};
-
 // `optimizer` has not been bound.
 ModelSizes sizes_of(const ModuleTensors& tensors, Precision precision, optim::Optimizer& optimizer);
-
-// The ranks of a job.
-struct JobShape {
-  int ranks = 1;
-  int ranks_per_host = 1;
-  int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
-};
-
-// Bytes per rank before a model is distributed over the ranks: what Engine::memory() reports afterwards, and the buffers
-// that exist during a step only. Ranks of one host share parameters (EngineOptions::shared_parameters).
-struct MemoryForecast {
-  EngineMemory parameters;
-  int64_t step = 0;  // gradients, and gathered parameters, of the largest blocks
-  int64_t total() const { return parameters.total() + step; }
-};
-MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Precision precision,
-                               const JobShape& job);
 
 // Rates of the hosts, in bytes per second.
 struct HardwareRates {

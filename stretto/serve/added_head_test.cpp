@@ -7,7 +7,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/data/packing.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/serve/served_model.h"
 #include "stretto/tensor/safetensors.h"
 

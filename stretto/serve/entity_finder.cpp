@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
-#include "stretto/models/heads.h"
 #include "stretto/text/copy_tokenizer.h"
 #include "stretto/text/utf8.h"
 

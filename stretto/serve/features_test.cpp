@@ -12,7 +12,7 @@
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/data/text_dataset.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/text/copy_tokenizer.h"

@@ -9,7 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/data/features/questions.h"
 #include "stretto/data/packing.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/text/utf8.h"
 
 namespace stretto {

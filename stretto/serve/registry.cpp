@@ -2,7 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/serve/entity_finder.h"
 #include "stretto/serve/pipeline.h"
 #include "stretto/serve/question_answerer.h"

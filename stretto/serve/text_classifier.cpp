@@ -6,7 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/data/packing.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/problem_type.h"
 #include "stretto/serve/served_model.h"
 

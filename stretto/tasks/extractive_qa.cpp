@@ -5,7 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/metrics/squad.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 
 namespace stretto {
 namespace {

@@ -5,8 +5,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/data/tagged_dataset.h"
 #include "stretto/model_config/config_json.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/golden_support.h"
-#include "stretto/models/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/tasks/kept_states.h"
 

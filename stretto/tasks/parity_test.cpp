@@ -6,7 +6,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/data/dataset.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/sequence_classification.h"

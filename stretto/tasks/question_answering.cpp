@@ -10,7 +10,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/data_names.h"
 #include "stretto/data/summary.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/tasks/extractive_qa.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/trainer/folder/run_folder.h"

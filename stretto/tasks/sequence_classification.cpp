@@ -2,7 +2,7 @@
 
 #include "stretto/base/strings.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 
 namespace stretto {
 namespace {

@@ -13,7 +13,7 @@
 #include "stretto/data/text_dataset.h"
 #include "stretto/metrics/glue.h"
 #include "stretto/model_config/config_json.h"
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/tasks/preparation.h"
 #include "stretto/tasks/sequence_classification.h"
 #include "stretto/trainer/folder/run_folder.h"

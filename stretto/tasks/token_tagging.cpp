@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
-#include "stretto/models/heads.h"
 
 namespace stretto {
 

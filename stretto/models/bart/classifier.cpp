@@ -1,6 +1,6 @@
 #include "stretto/base/error.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/bart/model.h"
-#include "stretto/models/heads.h"
 #include "stretto/models/initialize.h"
 #include "stretto/models/load_weights.h"
 

@@ -4,7 +4,6 @@ namespace stretto {
 namespace {
 
 constexpr double bart_norm_eps = 1e-5;   // torch's default, which no config.json of BART changes
-constexpr int64_t position_offset = 2;   // rows of the position tables that are not used
 constexpr uint64_t embedding_sites = 2;  // of the encoder, then of the decoder; the layers' sites follow
 
 AttentionNames attention_names(const std::string& attention) {
@@ -68,8 +67,8 @@ Tensor BartDecoderLayer::forward(const Tensor& x, const Tensor& encoded, const n
 BartPositions::BartPositions(const BartConfig& config, uint64_t site)
     : max_positions_(config.max_position_embeddings), dropout_(config.dropout), site_(site) {
   positions_ = register_module(
-      "embed_positions",
-      std::make_shared<nn::Embedding>(config.max_position_embeddings + position_offset, config.d_model));
+      "embed_positions", std::make_shared<nn::Embedding>(
+                             config.max_position_embeddings + BartConfig::unused_positions, config.d_model));
   norm_ =
       register_module("layernorm_embedding", std::make_shared<nn::LayerNorm>(config.d_model, bart_norm_eps));
 }
@@ -78,7 +77,7 @@ Tensor BartPositions::forward(const nn::Embedding& words, const Tensor& ids, con
                               const nn::Context& context) const {
   require_length(layout, max_positions_);
   const Tensor summed = nn::embedding_sum(
-      {words.lookup(ids), positions_->lookup(layout.position_ids + position_offset)}, context);
+      {words.lookup(ids), positions_->lookup(layout.position_ids + BartConfig::unused_positions)}, context);
   return nn::norm_dropout(summed, norm_->all(), dropout_, site_, layout, context);
 }
 

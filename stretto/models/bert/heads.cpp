@@ -1,6 +1,7 @@
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 
 #include "stretto/base/error.h"
+#include "stretto/model_config/layer_numbers.h"
 #include "stretto/models/bert/model.h"
 #include "stretto/models/blocks.h"
 #include "stretto/models/initialize.h"

@@ -1,4 +1,4 @@
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

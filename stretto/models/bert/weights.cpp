@@ -1,5 +1,5 @@
+#include "stretto/model_config/heads.h"
 #include "stretto/models/bert/model.h"
-#include "stretto/models/heads.h"
 #include "stretto/models/load_weights.h"
 
 namespace stretto {

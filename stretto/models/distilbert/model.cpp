@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/layer_numbers.h"
 #include "stretto/models/initialize.h"
 #include "stretto/models/layer_states.h"
 #include "stretto/models/load_weights.h"

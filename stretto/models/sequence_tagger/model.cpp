@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "stretto/models/heads.h"
+#include "stretto/model_config/heads.h"
 #include "stretto/models/registry.h"
 #include "stretto/nn/crf.h"
 #include "stretto/nn/has_layout.h"

@@ -19,11 +19,12 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   options.flight_record = recipe.output / "flight_record.json";
   apply(arguments.launch, options);
   if (options.ranks == 0) options.ranks = launch::default_ranks();
+  const std::vector<std::string> hosts = options.hosts.hosts_of_ranks(options.ranks);
   if (!arguments.launch.oversubscribe)
-    require_memory(recipe, verb, options.ranks, machine::available_memory());
+    require_memory(recipe, verb, {.ranks = static_cast<int>(hosts.size()), .ranks_per_host = options.ranks},
+                   machine::available_memory());
   // Hosts may differ: each rank checks again. The first launcher has checked for those that it started.
-  if (verb != Verb::test && !options.hosts.joined)
-    resolve(topology_request(recipe), options.hosts.hosts_of_ranks(options.ranks));
+  if (verb != Verb::test && !options.hosts.joined) resolve(topology_request(recipe), hosts);
   options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;

@@ -1,8 +1,11 @@
 #include "stretto/programs/arguments/memory_need.h"
 
 #include "stretto/base/error.h"
-#include "stretto/base/json.h"
 #include "stretto/base/strings.h"
+#include "stretto/model_config/config_json.h"
+#include "stretto/model_config/heads.h"
+#include "stretto/model_config/outline.h"
+#include "stretto/optim_config/optimizer_registry.h"
 
 namespace stretto::arguments {
 namespace {
@@ -16,39 +19,55 @@ double file_bytes(const std::optional<std::filesystem::path>& path) {
   return path && !error ? static_cast<double>(size) : 0;
 }
 
-// The parameter count of a transformer, from its config.json; 0 if it does not describe one.
-double parameters_in(const std::filesystem::path& config) {
+// The model of a bundled family, without its head, which is small; nullopt where config.json does not describe one.
+std::optional<ModelOutline> outline_of(const ModelConfig& model) {
+  const std::optional<std::filesystem::path> file = model.config ? model.config
+                                                    : model.path ? std::optional(*model.path / "config.json")
+                                                                 : std::nullopt;
+  if (!file) return std::nullopt;
   try {
-    const auto json = read_json(config);
-    const auto number = [&](const char* name) { return json.value(name, 0.0); };
-    const double hidden = number("hidden_size"), inner = number("intermediate_size");
-    return (number("vocab_size") + number("max_position_embeddings")) * hidden +
-           number("num_hidden_layers") * (4 * hidden * hidden + 2 * hidden * inner);
-  } catch (const std::exception&) {
-    return 0;
+    const nlohmann::json config = read_config_json(*file);
+    for (const char* head :
+         {heads::hidden_states, heads::sequence_classification, heads::token_classification}) {
+      if (auto outline = stretto::outline_of(config, file->string(), head)) return outline;
+    }
+  } catch (const Error&) {  // the ranks report it
   }
+  return std::nullopt;
 }
 
-double parameters(const ModelConfig& model) {
-  if (model.config) return parameters_in(*model.config);
-  return model.path ? parameters_in(*model.path / "config.json") : 0;
+ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
+  const auto trainable = model.trainable_elements();
+  const int64_t state = optim::optimizers().at(recipe.optimizer.type, "optimizer.type").state_tensors;
+  return {.units = model.trainable_blocks(),
+          .optimizer_bytes = state * trainable * bytes_of(recipe.training.precision).master,
+          .optimizer_in_files = recipe.training.offload_optimizer.has_value()};
+}
+
+// What the model takes under the strategy.
+double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
+  const auto model = outline_of(recipe.model);
+  if (!model) return 0;
+  const ElementBytes element = bytes_of(recipe.training.precision);
+  if (verb == Verb::test) return static_cast<double>(model->elements() * element.master);
+  if (recipe.training.device == DeviceChoice::cuda) return 0;  // in device memory
+  const int64_t frozen = (model->elements() - model->trainable_elements()) *
+                         (element.compute > 0 ? element.compute : element.master);
+  JobShape shape = job;
+  shape.shard_ranks = static_cast<int>(recipe.training.dp_shard.value_or(0));
+  const MemoryForecast forecast = forecast_memory(
+      sizes_of(*model, recipe), find_sharding(recipe.training.strategy), recipe.training.precision, shape);
+  return static_cast<double>(forecast.parameters.total() + frozen);
 }
 
 }  // namespace
 
-double memory_per_rank(const Recipe& recipe, Verb verb, int ranks) {
+double memory_per_rank(const Recipe& recipe, Verb verb, const JobShape& job) {
   constexpr double text_copies = 2;  // the content of the file, and its texts
-  const double word = recipe.training.precision == Precision::fp64 ? 8 : 4;
-  const double count = parameters(recipe.model);
-  if (verb == Verb::test) return library_bytes + count * word + text_copies * file_bytes(recipe.data.test);
-  const double shared =
-      recipe.training.strategy.starts_with("ddp") ? 1 : ranks;  // lower bound for sharded strategies
-  // Master, gradient and two tensors of optimizer state; on GPUs these are in device memory.
-  const double words = recipe.training.offload_optimizer ? 2 : 4;
-  const double state = recipe.training.device == DeviceChoice::cuda ? 0 : count * word * words / shared;
-  const double compute = recipe.training.precision == Precision::bf16 ? count * 2 / shared : 0;
-  return library_bytes + state + compute +
-         text_copies * (file_bytes(recipe.data.train) + file_bytes(recipe.data.validation));
+  const double texts = verb == Verb::test
+                           ? file_bytes(recipe.data.test)
+                           : file_bytes(recipe.data.train) + file_bytes(recipe.data.validation);
+  return library_bytes + model_bytes(recipe, verb, job) + text_copies * texts;
 }
 
 double library_memory() { return library_bytes; }
@@ -61,11 +80,16 @@ void require_memory(int ranks, double per_rank, double available) {
       static_cast<int>(available / per_rank));
 }
 
-void require_memory(const Recipe& recipe, Verb verb, int ranks, double available) {
-  const double need = memory_per_rank(recipe, verb, ranks);
+void require_memory(const Recipe& recipe, Verb verb, const JobShape& job, double available) {
+  const int ranks = job.ranks_per_host;
+  const double need = memory_per_rank(recipe, verb, job);
   if (need * ranks <= available) return;
+  const auto fits = [&](int fewer) {
+    const JobShape smaller = {.ranks = fewer * job.hosts(), .ranks_per_host = fewer};
+    return memory_per_rank(recipe, verb, smaller) * fewer <= available;
+  };
   int fit = ranks;
-  while (fit > 0 && memory_per_rank(recipe, verb, fit) * fit > available) --fit;
+  while (fit > 0 && !fits(fit)) --fit;
   throw ConfigError(
       "{} rank{} need at least {} of memory ({} per rank), but {} are available; {}, or pass --oversubscribe to start them anyway",
       ranks, ranks == 1 ? "" : "s", human_bytes(need * ranks), human_bytes(need), human_bytes(available),

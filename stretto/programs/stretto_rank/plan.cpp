@@ -120,7 +120,7 @@ std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& t
   std::vector<Row> rows;
   for (Sharding row : shardings()) {
     row.reshard_after_forward = training.reshard_after_forward;
-    if (row.hybrid && job.hosts() == 1) continue;  // fsdp
+    if (row.hybrid && job.hosts() == 1 && row.name != training.strategy) continue;  // fsdp
     if (row.optimizer == Held::sharded && !measured.sizes.can_shard) continue;
     Row result = {.strategy = row.name,
                   .memory = forecast_memory(measured.sizes, row, precision, job),
@@ -169,15 +169,16 @@ nlohmann::ordered_json to_json(const Row& row) {
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-void print_table(const std::vector<Row>& rows, const Row* best) {
+void print_table(const std::vector<Row>& rows, const Row* best, const std::string& configured) {
   fmt::print("{:<10}{:>12}{:>12}{:>12}{:>12}  {:<9}{}\n", "strategy", "per rank", "per host", "step",
              "steps/s", "bound by", "");
   for (const Row& row : rows) {
     fmt::print("{:<10}{:>12}{:>12}{:>9.1f} ms{:>12.2f}  {:<9}{}\n", row.strategy, human(row.per_rank),
                human(row.per_host), 1e3 * row.step.total(), 1 / row.step.total(), row.step.bound(),
-               !row.fits      ? "does not fit"
-               : &row == best ? "<- recommended"
-                              : "");
+               !row.fits                    ? "does not fit"
+               : &row == best               ? "<- recommended"
+               : row.strategy == configured ? "<- training.strategy"
+                                            : "");
   }
 }
 
@@ -188,7 +189,9 @@ void plan(const arguments::PlanArguments& arguments) {
   const int ranks =
       arguments.recipe.launch.ranks > 0 ? arguments.recipe.launch.ranks : launch::default_ranks();
   const int hosts = std::max(1, arguments.recipe.launch.hosts.nodes);
-  const JobShape job = {.ranks = ranks * hosts, .ranks_per_host = ranks};
+  const JobShape job = {.ranks = ranks * hosts,
+                        .ranks_per_host = ranks,
+                        .shard_ranks = static_cast<int>(whole.training.dp_shard.value_or(0))};
   const machine::Machine machine = machine::look_at_machine();
   HardwareRates rates = {.cores = arguments.cores > 0 ? arguments.cores : machine.cores,
                          .network = arguments.network_gbit * 1e9 / 8};
@@ -225,7 +228,7 @@ void plan(const arguments::PlanArguments& arguments) {
         "job       {}; {} ranks on {} host{}, {} cores and {} per host\n\n",
         1e3 * measured.step_seconds, human(measured.other_bytes), describe_batch(batch), job.ranks,
         job.hosts(), job.hosts() == 1 ? "" : "s", rates.cores, human_bytes(memory));
-    print_table(rows, best);
+    print_table(rows, best, whole.training.strategy);
     if (best == nullptr)
       fmt::print(
           "\nNo strategy fits: use more hosts, a smaller micro-batch, or training.activation_checkpointing\n");

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace stretto {
+
+// A parameter that a model will have.
+struct OutlineParameter {
+  std::string name;  // as in weight files
+  std::vector<int64_t> shape;
+  std::string block;     // the transformer layer or embeddings that it belongs to; "" outside of these
+  int64_t products = 0;  // multiply-adds of a forward for each row that its layer is given
+  bool trainable = true;
+  int64_t elements() const;
+};
+
+// The parameters of a model, in the order in which its module registers them, without making the model: what its config.json
+// implies. The launcher bounds the memory of a job by it.
+class ModelOutline {
+ public:
+  const std::vector<OutlineParameter>& parameters() const { return parameters_; }
+  int64_t elements() const;
+  int64_t trainable_elements() const;
+  // Elements of the trainable parameters by block, in order: what is gathered together (parallel/arena.h).
+  std::vector<int64_t> trainable_blocks() const;
+  int64_t products() const;  // the sum of its parameters'
+
+  // Of an encoder: its layers and the width of their states, which another model may read.
+  int64_t layers = 0, width = 0;
+
+  // Those added next belong to this block.
+  void begin_block(std::string name) { block_ = std::move(name); }
+  void add(std::string name, std::vector<int64_t> shape, int64_t products = 0);
+  void linear(const std::string& name, int64_t in, int64_t out);  // weight [out, in] and bias
+  void norm(const std::string& name, int64_t width);              // weight and bias
+  void table(const std::string& name, int64_t rows, int64_t width);
+  // The parameters of `part` under names that begin with `prefix` ("transformer.").
+  void add_part(const std::string& prefix, ModelOutline part);
+  void freeze() {
+    freeze_if([](const OutlineParameter&) { return true; });
+  }
+  template <class Predicate>
+  void freeze_if(const Predicate& predicate) {
+    for (OutlineParameter& parameter : parameters_)
+      if (predicate(parameter)) parameter.trainable = false;
+  }
+
+ private:
+  std::vector<OutlineParameter> parameters_;
+  std::string block_;
+};
+
+// The outline of a bundled family's model with a head of heads.h. nullopt for another model_type, or a head that the family has not. Throws ConfigError with
+// `source` for values out of range.
+std::optional<ModelOutline> outline_of(const nlohmann::json& config, const std::string& source,
+                                       std::string_view head);
+
+}  // namespace stretto

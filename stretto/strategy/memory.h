@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stretto/base/precision.h"
+#include "stretto/strategy/sharding.h"
+
+namespace stretto {
+
+// Memory for the trainable parameters, in bytes per rank.
+struct EngineMemory {
+  int64_t master = 0;
+  int64_t gradients = 0;
+  int64_t compute = 0;  // 0 if the model computes with the master weights
+  int64_t optimizer = 0;
+  int64_t optimizer_in_files = 0;  // not counted in total()
+  int64_t average = 0;             // of the weights
+  // Whether `compute`, or `master` where there is none, is this rank's part of one copy.
+  bool parameters_are_shared = false;
+  int64_t total() const { return master + gradients + compute + optimizer + average; }
+};
+
+// What the memory of a model's trainable parameters depends on.
+struct ModelSizes {
+  std::vector<int64_t> units;       // elements of each unit in the arena, in order
+  int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
+  int64_t optimizer_bytes = 0;      // the optimizer's state for all of them
+  bool optimizer_in_files = false;  // EngineOptions::offload_optimizer
+  bool can_shard = true;            // the optimizer takes a part of the parameters
+  int64_t elements() const;
+};
+
+// The ranks of a job.
+struct JobShape {
+  int ranks = 1;
+  int ranks_per_host = 1;
+  int shard_ranks = 0;  // that hold one copy under a hybrid strategy; 0: those of a host
+  int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
+};
+
+// The ranks that a strategy divides what it shards among, and whether these share memory.
+struct ShardGroup {
+  int ranks = 1;
+  bool on_one_host = true;
+};
+ShardGroup shard_group(const Sharding& row, const JobShape& job);
+
+// Bytes of an element of the master weights, and of the copy that the model computes with; 0 if it computes with the master
+// weights.
+struct ElementBytes {
+  int64_t master = 4, compute = 0;
+};
+ElementBytes bytes_of(Precision precision);
+
+// Bytes per rank before a model is distributed over the ranks: what EngineFacts::memory reports afterwards, and the buffers
+// that exist during a step only. Ranks of one host share parameters (EngineOptions::shared_parameters).
+struct MemoryForecast {
+  EngineMemory parameters;
+  int64_t step = 0;  // gradients, and gathered parameters, of the largest blocks
+  int64_t total() const { return parameters.total() + step; }
+};
+MemoryForecast forecast_memory(const ModelSizes& sizes, const Sharding& row, Precision precision,
+                               const JobShape& job);
+
+}  // namespace stretto
