@@ -3,7 +3,7 @@
 // The public headers of stretto. Link stretto::stretto and include this.
 //
 //   Recipe               the settings of a run (load_recipe, check_recipe)
-//   Task                 a recipe's `task`: trains and evaluates a model folder (bundled_tasks)
+//   Task                 a recipe's `task`: trains and evaluates a model folder (register_task, make_task)
 //   Module, Trainer      your own training step; the Trainer runs the loop; callbacks, metrics
 //   Lite                 distributed training for a program with its own loop and modules
 //   run_program          implements main() of a program with a Module: recipe, ranks, logs

@@ -77,8 +77,7 @@ int main(int argc, char** argv) {
   return stretto::run_program(argc, argv, [](const stretto::Run& run) {
     stretto::check_recipe(run.recipe, stretto::Verb::train);  // run_program has not required model and data
     const stretto::ModelRegistry models = words::models();
-    const auto task =
-        stretto::make_task(stretto::bundled_tasks(), {run.recipe, run.mesh, run.device, models});
+    const auto task = stretto::make_task({run.recipe, run.mesh, run.device, models});
     const stretto::FitResult result = task->train({});
     if (!result.stopped && run.recipe.data.test) task->test();
     return result;

@@ -1,6 +1,6 @@
-// A task that stretto does not have: which character follows which in the lines of a text file. A task is a class with train() and
-// test(), and reads its settings from the recipe; here it is the only one of its program, so no recipe names it.
-#include <algorithm>
+// A task that stretto does not have: which character follows which in the lines of a text file. Recipes name
+// it by `task: character-bigrams` and set it by their section character_bigrams.
+#include <cctype>
 
 #include <stretto/stretto.h>
 
@@ -11,13 +11,27 @@ using stretto::Tensor;
 
 constexpr int64_t bytes = 256;
 
+// The section character_bigrams of recipes.
+struct Settings {
+  bool lowercase = false;
+
+  void fields(stretto::settings::Fields& field) {
+    field("lowercase", lowercase, "read upper-case letters of ASCII as lower-case ones");
+  }
+  bool operator==(const Settings&) const = default;
+};
+
 // Each line is a sample: its bytes, and the next byte of each.
 class Lines : public stretto::data::Dataset {
  public:
-  explicit Lines(const std::filesystem::path& file) {
+  Lines(const std::filesystem::path& file, const Settings& settings) {
     std::istringstream text(stretto::read_file(file));
-    for (std::string line; std::getline(text, line);)
-      if (line.size() > 1) lines_.push_back(line);
+    for (std::string line; std::getline(text, line);) {
+      if (line.size() < 2) continue;
+      if (settings.lowercase)
+        for (char& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      lines_.push_back(line);
+    }
     if (lines_.empty()) throw stretto::DataError("{}: no line has two characters", file.string());
   }
   int64_t size() const override { return std::ssize(lines_); }
@@ -67,10 +81,10 @@ class CharacterBigrams : public stretto::Task {
 
   stretto::FitResult train(const std::vector<std::shared_ptr<stretto::Callback>>& callbacks) override {
     const stretto::Recipe& recipe = context_.recipe;
-    if (!recipe.data.train || !recipe.data.validation)
-      throw stretto::ConfigError("data.train and data.validation are required: files with one text per line");
+    const auto& settings = recipe.task_settings.as<Settings>();
     Bigrams module;
-    const Lines train(*recipe.data.train), validation(*recipe.data.validation);
+    const Lines train(*recipe.data.train, settings);
+    const Lines validation(*recipe.data.validation, settings);
     stretto::Trainer trainer(recipe, context_.mesh, context_.device);
     for (const auto& callback : callbacks) trainer.add(callback);
     return trainer.fit(module, train, &validation);
@@ -82,19 +96,27 @@ class CharacterBigrams : public stretto::Task {
   const stretto::TaskContext context_;
 };
 
-stretto::TaskRegistry tasks() {
-  stretto::TaskRegistry tasks = stretto::bundled_tasks();
-  tasks.add({"character-bigrams", [](const stretto::TaskContext& context) -> std::unique_ptr<stretto::Task> {
-               return std::make_unique<CharacterBigrams>(context);
-             }});
-  return tasks;
+stretto::TaskKind kind() {
+  return {
+      .name = "character-bigrams",
+      .help = "which character follows which",
+      .settings = stretto::settings::Settings(Settings{}),
+      .default_monitor = [](const stretto::Recipe&) { return "loss"; },
+      .check =
+          [](const stretto::Recipe& recipe) {
+            if (!recipe.data.validation)
+              throw stretto::ConfigError("data.validation is required: a file with one text per line");
+          },
+      .make =
+          [](const stretto::TaskContext& context) { return std::make_unique<CharacterBigrams>(context); }};
 }
 
 }  // namespace characters
 
 int main(int argc, char** argv) {
+  stretto::register_task(characters::kind());
   return stretto::run_program(argc, argv, [](const stretto::Run& run) {
-    const stretto::TaskContext context = {run.recipe, run.mesh, run.device, stretto::bundled_models()};
-    return characters::tasks().at("character-bigrams", "this program").make(context)->train({});
+    stretto::check_recipe(run.recipe, stretto::Verb::train);  // run_program has not required data
+    return stretto::make_task({run.recipe, run.mesh, run.device, stretto::bundled_models()})->train({});
   });
 }

@@ -8,6 +8,8 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
+#include "stretto/config/tagger_settings.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/optim_config/optimizers.h"
 
 namespace stretto::compat {
@@ -74,7 +76,7 @@ TEST_F(FlairScript, AsARecipe) {
   EXPECT_EQ(recipe.training.max_grad_norm, 5);
   EXPECT_EQ(recipe.training.seed, 42);
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().lr, 4e-5);
-  EXPECT_EQ(recipe.token_classification.tag_scheme, "IOBES");
+  EXPECT_EQ(recipe.task_settings.as<TokenClassificationConfig>().tag_scheme, "IOBES");
   EXPECT_EQ(recipe.data.train, data_.path() / "train.txt");
   EXPECT_EQ(recipe.data.validation, data_.path() / "dev.txt");
   EXPECT_EQ(recipe.data.test, data_.path() / "test.txt");
@@ -88,15 +90,15 @@ TEST_F(FlairScript, LayersPoolingAndTheRandomField) {
   const Recipe field = parse_recipe(translate({"--use_crf"}).recipe, "");
   EXPECT_EQ(field.model.type, "sequence-tagger");
   EXPECT_FALSE(field.model.path.has_value());
-  EXPECT_EQ(field.sequence_tagger.transformer, "models/xlm");
-  EXPECT_TRUE(field.sequence_tagger.use_crf);
-  EXPECT_EQ(field.sequence_tagger.rnn_type, "none");
-  EXPECT_FALSE(field.sequence_tagger.reproject_embeddings);
+  EXPECT_EQ(field.task_settings.as<TaggerSettings>().transformer, "models/xlm");
+  EXPECT_TRUE(field.task_settings.as<TaggerSettings>().use_crf);
+  EXPECT_EQ(field.task_settings.as<TaggerSettings>().rnn_type, "none");
+  EXPECT_FALSE(field.task_settings.as<TaggerSettings>().reproject_embeddings);
   const Recipe layers = parse_recipe(translate({"--layers", "-1,-2", "--subtoken_pooling=mean"}).recipe, "");
-  EXPECT_EQ(layers.sequence_tagger.layers, "-1,-2");
-  EXPECT_EQ(layers.sequence_tagger.subtoken_pooling, "mean");
-  EXPECT_FALSE(layers.sequence_tagger.use_crf);
-  EXPECT_EQ(layers.sequence_tagger.word_dropout, 0);
+  EXPECT_EQ(layers.task_settings.as<TaggerSettings>().layers, "-1,-2");
+  EXPECT_EQ(layers.task_settings.as<TaggerSettings>().subtoken_pooling, "mean");
+  EXPECT_FALSE(layers.task_settings.as<TaggerSettings>().use_crf);
+  EXPECT_EQ(layers.task_settings.as<TaggerSettings>().word_dropout, 0);
   EXPECT_EQ(parse_recipe(translate({"--use_crf", "False"}).recipe, "").model.path, "models/xlm");
 }
 
@@ -127,7 +129,7 @@ TEST_F(FlairScript, OneJsonFile) {
 
 TEST_F(FlairScript, ContextOfNeighbouringSentences) {
   const auto settings = [&](const std::vector<std::string>& flags) {
-    return parse_recipe(translate(flags).recipe, "").token_classification;
+    return parse_recipe(translate(flags).recipe, "").task_settings.as<TokenClassificationConfig>();
   };
   EXPECT_EQ(settings({"--context_size", "64"}).context_size, 64);
   EXPECT_FALSE(settings({"--context_size", "64"}).respect_document_boundaries);

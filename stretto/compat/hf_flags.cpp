@@ -5,7 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
-#include "stretto/config/recipe.h"
+#include "stretto/config/tasks/text_classification.h"
 
 namespace stretto::compat {
 namespace {

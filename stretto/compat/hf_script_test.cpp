@@ -8,6 +8,8 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/recipe.h"
+#include "stretto/config/tasks/question_answering.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/optim_config/optimizers.h"
 
 namespace stretto::compat {
@@ -73,7 +75,7 @@ TEST(HfScript, RunQaAsARecipe) {
   EXPECT_EQ(recipe.training.epochs, 2);
   EXPECT_EQ(recipe.training.batch_size, 4);
   EXPECT_EQ(recipe.training.precision, "bf16");
-  EXPECT_EQ(recipe.question_answering.version_2_with_negative, false);
+  EXPECT_EQ(recipe.task_settings.as<QuestionAnsweringConfig>().version_2_with_negative, false);
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().betas[1], 0.98);
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().weight_decay, 0);
   EXPECT_EQ(recipe.output, "out/run");
@@ -89,8 +91,8 @@ TEST(HfScript, EveryScheduleAndStageParses) {
                       "--output_dir", "o", "--do_train", "--lr_scheduler_type", schedule, "--eval_strategy",
                       "epoch", "--save_strategy", "no", "--label_all_tokens", "--seed", "7"});
     const Recipe recipe = parse_recipe(plan.recipe, "run-ner");
-    EXPECT_TRUE(recipe.token_classification.label_all_tokens);
-    EXPECT_EQ(recipe.token_classification.long_sentences, "cut");
+    EXPECT_TRUE(recipe.task_settings.as<TokenClassificationConfig>().label_all_tokens);
+    EXPECT_EQ(recipe.task_settings.as<TokenClassificationConfig>().long_sentences, "cut");
     EXPECT_EQ(recipe.training.seed, 7);
   }
 }

@@ -8,6 +8,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
 #include "stretto/config/new_tagger.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/track/registry.h"
 #include "stretto/weights/hub_cache.h"
 
@@ -46,50 +47,6 @@ void require_path(const Recipe& recipe, const std::string& setting, const Option
   if (!path)
     throw ConfigError("{} is required {}; add it to the recipe, or pass --set {}=...", setting, why, setting);
   require_file(recipe, setting, *path);
-}
-
-void check_new_tagger(const Recipe& recipe) {
-  const auto& origins = recipe.origins;
-  const auto refuse = [&](const char* setting, const std::string& why) {
-    throw ConfigError("{}: {}", origins.label(setting), why);
-  };
-  const char* const chosen = recipe.model.type ? "model.type" : "model.config";
-  if (recipe.task != "token-classification")
-    refuse(chosen, fmt::format("a sequence-tagger is for the task token-classification; {} is {}",
-                               origins.mention("task"), recipe.task));
-  for (const char* other : {"tokenizer.path", "tokenizer.lowercase", "tokenizer.add_prefix_space"}) {
-    if (origins.given(other))
-      refuse(other, fmt::format("a new sequence-tagger makes its own tokenizer; remove this, or {}",
-                                origins.mention(chosen)));
-  }
-  if (recipe.token_classification.label_all_tokens)
-    refuse("token_classification.label_all_tokens", "a sequence-tagger reads whole words; remove this");
-  const TaggerSettings tagger = read_new_tagger(recipe);
-  if (recipe.token_classification.context_size > 0 && !tagger.transformer)
-    refuse(
-        "token_classification.context_size",
-        "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
-  if (recipe.token_classification.embeddings_storage_mode != StateStorage::none &&
-      (!tagger.transformer || tagger.fine_tune))
-    refuse(
-        "token_classification.embeddings_storage_mode",
-        "only states of a frozen transformer are kept; remove this, or set sequence_tagger.transformer and fine_tune: false");
-  if (tagger.use_crf && !recipe.token_classification.loss_weights.empty())
-    refuse(
-        "token_classification.loss_weights",
-        "a conditional random field has a loss per sentence, not per tag; remove this, or set use_crf: false");
-}
-
-// Settings of a tagger that is not there would have no effect.
-void require_unused_tagger(const Recipe& recipe) {
-  Recipe unset;
-  if (recipe.sequence_tagger == unset.sequence_tagger) return;
-  for (const settings::Field& field : settings::fields_of(unset.sequence_tagger)) {
-    const std::string name = "sequence_tagger." + field.key;
-    if (recipe.origins.given(name))
-      throw ConfigError("{}: it has no effect without model.type: sequence-tagger; set that, or remove this",
-                        recipe.origins.label(name));
-  }
 }
 
 void check_model(const Recipe& recipe) {
@@ -199,10 +156,11 @@ void check_scheduler(const Recipe& recipe) {
 void check_files(const Recipe& recipe) {
   require_path(recipe, "data.train", recipe.data.train, "by stretto train");
   if (recipe.data.test) require_file(recipe, "data.test", *recipe.data.test);
-  if (recipe.data.validation_split && recipe.task != "text-classification") {
+  if (recipe.data.validation_split && !task_kind(recipe).draws_validation) {
     throw ConfigError(
-        "{}: only the task text-classification draws validation samples from the training samples; {} is {}; set data.validation to a file",
-        recipe.origins.label("data.validation_split"), recipe.origins.mention("task"), recipe.task);
+        "{}: only the task {} draws validation samples from the training samples; {} is {}; set data.validation to a file",
+        recipe.origins.label("data.validation_split"), tasks_with(&TaskKind::draws_validation),
+        recipe.origins.mention("task"), recipe.task);
   }
   if (recipe.data.validation_split && recipe.data.validation) {
     throw ConfigError("{}: there are validation samples already; remove this or {}",
@@ -307,34 +265,13 @@ void check_trained_model(const Recipe& recipe) {
                     recipe.origins.label("output"), model.string());
 }
 
-void check_text_classification(const Recipe& recipe) {
-  const TextClassificationConfig& settings = recipe.text_classification;
-  const auto& origins = recipe.origins;
-  const auto problem = settings.problem();
-  const bool is_regression = problem == LabelProblem::regression;
-  const bool is_multi_label = problem == LabelProblem::multi_label_classification;
-  const auto require = [&](const char* name, bool in_use, bool fits) {
-    if (!in_use || fits) return;
-    throw ConfigError("{}: it has no meaning with {}: {}; remove one",
-                      origins.label(std::string("text_classification.") + name),
-                      origins.mention("text_classification.problem_type"), problem);
-  };
-  require("label_smoothing", settings.label_smoothing > 0, !is_regression && !is_multi_label);
-  require("class_weights", !settings.class_weights.empty(), !is_regression);
-  require("label_separator", settings.label_separator.has_value(), is_multi_label);
-  require("glue_task", settings.glue_task.has_value(),
-          (settings.glue_task == GlueName::stsb) == is_regression && !is_multi_label);
-  if (settings.label_separator && settings.label_separator->empty())
-    throw ConfigError("{}: it is empty; expected a text between labels, such as \";\"",
-                      origins.label("text_classification.label_separator"));
-}
-
 }  // namespace
 
 void check_recipe(const Recipe& recipe, Verb verb) {
   check_output(recipe);
-  if (recipe.task == "text-classification") check_text_classification(recipe);
-  if (verb == Verb::train) check_model(recipe);
+  const TaskKind& task = task_kind(recipe);
+  if (task.check) task.check(recipe);
+  if (verb == Verb::train && !task.head.empty()) check_model(recipe);
   if (verb == Verb::test) {
     require_path(recipe, "data.test", recipe.data.test, "by stretto test");
     check_trained_model(recipe);

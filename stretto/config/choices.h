@@ -7,41 +7,6 @@ namespace stretto {
 
 // The values of settings with a closed list of names, each with its names in recipes (settings::OneOf).
 
-// text_classification.problem_type, as in a Hugging Face config.json (models/problem_type.h).
-enum class LabelProblem { single_label_classification, regression, multi_label_classification };
-constexpr auto names_of(LabelProblem) {
-  return std::to_array<std::string_view>(
-      {"single_label_classification", "regression", "multi_label_classification"});
-}
-
-// Tasks of GLUE (metrics/glue.h).
-enum class GlueName { cola, sst2, mrpc, qqp, stsb, mnli, mnli_mm, qnli, rte, wnli, ax };
-constexpr auto names_of(GlueName) {
-  return std::to_array<std::string_view>(
-      {"cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "mnli-mm", "qnli", "rte", "wnli", "ax"});
-}
-
-// token_classification
-enum class LongSentences { window, cut, refuse };
-constexpr auto names_of(LongSentences) {
-  return std::to_array<std::string_view>({"window", "cut", "refuse"});
-}
-
-enum class TagConversion { keep, iob1, iob2, bio, iobes, bioes };
-constexpr auto names_of(TagConversion) {
-  return std::to_array<std::string_view>({"keep", "IOB1", "IOB2", "BIO", "IOBES", "BIOES"});
-}
-
-enum class LossAverage { words, sentences };
-constexpr auto names_of(LossAverage) { return std::to_array<std::string_view>({"words", "sentences"}); }
-
-enum class StateStorage { none, cpu, gpu };
-constexpr auto names_of(StateStorage) { return std::to_array<std::string_view>({"none", "cpu", "gpu"}); }
-
-// question_answering.misplaced_answers
-enum class MisplacedAnswers { refuse, skip };
-constexpr auto names_of(MisplacedAnswers) { return std::to_array<std::string_view>({"refuse", "skip"}); }
-
 // training
 enum class DeviceChoice { automatic, cpu, cuda };
 constexpr auto names_of(DeviceChoice) { return std::to_array<std::string_view>({"auto", "cpu", "cuda"}); }

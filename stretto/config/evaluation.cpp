@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/config/model_rule.h"
+#include "stretto/config/task_kind.h"
 
 namespace stretto {
 namespace {
@@ -69,7 +70,7 @@ void require_evaluated_samples(const Recipe& recipe) {
   if (recipe.evaluate.every.never() || has_samples(recipe)) return;
   throw ConfigError("{}: there are no samples to evaluate; set data.validation{}, or evaluate.every: never",
                     recipe.origins.label("evaluate.every"),
-                    recipe.task == "text-classification" ? " or data.validation_split" : "");
+                    task_kind(recipe).draws_validation ? " or data.validation_split" : "");
 }
 
 void check_evaluation(const Recipe& recipe) {

@@ -3,7 +3,8 @@
 #include "stretto/base/inputs.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/recipe.h"
-#include "stretto/config/task_names.h"
+#include "stretto/config/tagger_settings.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/config/topology_request.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/yaml.h"
@@ -58,14 +59,16 @@ void resolve_fast_dev_run(Recipe& recipe) {
 void resolve(Recipe& recipe) {
   resolve_compute_options(recipe);
   resolve_fast_dev_run(recipe);
-  for (auto* path : {&recipe.model.path, &recipe.tokenizer.path, &recipe.sequence_tagger.transformer})
+  for (auto* path :
+       {&recipe.model.path, &recipe.tokenizer.path, &recipe.task_settings.as<TaggerSettings>().transformer})
     if (*path) *path = hub::resolve_model(**path);
   if (!recipe.tokenizer.path) recipe.tokenizer.path = recipe.model.path;
   if (!recipe.data.cache) recipe.data.cache = recipe.output / "cache";
   const bool evaluates = !recipe.evaluate.every.never();
-  if (evaluates && !recipe.checkpoint.monitor) recipe.checkpoint.monitor = default_monitor(recipe);
-  if (recipe.task == "question-answering" && !recipe.origins.given("data.max_length"))
-    recipe.data.max_length = 384;
+  const TaskKind& task = task_kind(recipe);
+  if (evaluates && !recipe.checkpoint.monitor)
+    recipe.checkpoint.monitor = task.default_monitor ? task.default_monitor(recipe) : "accuracy";
+  if (task.max_length && !recipe.origins.given("data.max_length")) recipe.data.max_length = *task.max_length;
 }
 
 Recipe parse_recipe(const std::string& yaml, const std::string& name, std::span<const std::string> overrides,

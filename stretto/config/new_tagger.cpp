@@ -5,6 +5,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/tagger_settings.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/settings/read.h"
 #include "stretto/settings/rule.h"
 #include "stretto/settings/yaml.h"
@@ -117,7 +119,7 @@ bool is_new_tagger(const ModelConfig& model) {
 
 TaggerSettings read_new_tagger(const Recipe& recipe) {
   if (recipe.model.type) {
-    const TaggerSettings& settings = recipe.sequence_tagger;
+    const TaggerSettings& settings = recipe.task_settings.as<TaggerSettings>();
     const std::string section = "sequence_tagger.";
     check(
         settings, [&](const std::string& name) { return recipe.origins.given(section + name); },
@@ -133,6 +135,49 @@ TaggerSettings read_new_tagger(const Recipe& recipe) {
       file.settings, [&](const std::string& name) { return origins.given(name); },
       [&](const std::string& name) { return origins.label(name); });
   return file.settings;
+}
+
+void check_new_tagger(const Recipe& recipe) {
+  const auto& origins = recipe.origins;
+  const auto refuse = [&](const char* setting, const std::string& why) {
+    throw ConfigError("{}: {}", origins.label(setting), why);
+  };
+  const auto& words = recipe.task_settings.as<TokenClassificationConfig>();
+  const char* const chosen = recipe.model.type ? "model.type" : "model.config";
+  if (recipe.task != "token-classification")
+    refuse(chosen, fmt::format("a sequence-tagger is for the task token-classification; {} is {}",
+                               origins.mention("task"), recipe.task));
+  for (const char* other : {"tokenizer.path", "tokenizer.lowercase", "tokenizer.add_prefix_space"}) {
+    if (origins.given(other))
+      refuse(other, fmt::format("a new sequence-tagger makes its own tokenizer; remove this, or {}",
+                                origins.mention(chosen)));
+  }
+  if (words.label_all_tokens)
+    refuse("token_classification.label_all_tokens", "a sequence-tagger reads whole words; remove this");
+  const TaggerSettings tagger = read_new_tagger(recipe);
+  if (words.context_size > 0 && !tagger.transformer)
+    refuse(
+        "token_classification.context_size",
+        "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
+  if (words.embeddings_storage_mode != StateStorage::none && (!tagger.transformer || tagger.fine_tune))
+    refuse(
+        "token_classification.embeddings_storage_mode",
+        "only states of a frozen transformer are kept; remove this, or set sequence_tagger.transformer and fine_tune: false");
+  if (tagger.use_crf && !words.loss_weights.empty())
+    refuse(
+        "token_classification.loss_weights",
+        "a conditional random field has a loss per sentence, not per tag; remove this, or set use_crf: false");
+}
+
+void require_unused_tagger(const Recipe& recipe) {
+  TaggerSettings unset;
+  if (recipe.task_settings.as<TaggerSettings>() == unset) return;
+  for (const settings::Field& field : settings::fields_of(unset)) {
+    const std::string name = "sequence_tagger." + field.key;
+    if (recipe.origins.given(name))
+      throw ConfigError("{}: it has no effect without model.type: sequence-tagger; set that, or remove this",
+                        recipe.origins.label(name));
+  }
 }
 
 }  // namespace stretto

@@ -4,7 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/config/model_rule.h"
-#include "stretto/config/task_names.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/optim_config/optimizer_registry.h"
 #include "stretto/optim_config/schedule_registry.h"
 #include "stretto/settings/describe.h"
@@ -45,6 +45,14 @@ std::string describe_strategies() {
   return text;
 }
 
+// "; unset with task question-answering: 384"
+std::string describe_max_lengths() {
+  std::string text;
+  for (const TaskKind& kind : task_kinds().entries())
+    if (kind.max_length) text += fmt::format("; unset with task {}: {}", kind.name, *kind.max_length);
+  return text;
+}
+
 // The strategy decides whether the setting applies: only under those that have `property`.
 settings::Rule for_strategies(settings::Rule rule, const TrainingConfig& training,
                               bool (*property)(const Sharding&)) {
@@ -77,28 +85,9 @@ void TokenizerConfig::fields(settings::Fields& field) {
         "lower-case the text, where there is only a vocab.txt; unset: inferred from the vocabulary");
   field(
       "add_prefix_space", add_prefix_space,
-      "byte-level BPE: put a space in front of each text; unset: as the tokenizer's files say, with task token-classification true");
-}
-
-void TextClassificationConfig::fields(settings::Fields& field) {
-  field(
-      "problem_type", problem_type,
-      "as in transformers: single_label_classification; regression, of labels that are numbers; multi_label_classification, of any number of classes per text; unset: single_label_classification, or what glue_task is");
-  field(
-      "label_separator", label_separator,
-      "multi-label: the text between the labels of a row, where they are not lists of JSON Lines; unset: a comma");
-  field(
-      "class_weights", class_weights,
-      "factors of the losses of classes, each LABEL=WEIGHT; others have weight 1; multi-label: of the texts that have the class");
-  field("label_smoothing", label_smoothing,
-        "part of the probability that is spread over all classes in the loss (Szegedy et al. 2016)",
-        at_least(0).below(1));
-  field("glue_task", glue_task, "evaluate with the metrics of this task of GLUE");
-}
-
-settings::OneOf<LabelProblem> TextClassificationConfig::problem() const {
-  if (problem_type) return *problem_type;
-  return glue_task == GlueName::stsb ? LabelProblem::regression : LabelProblem::single_label_classification;
+      fmt::format(
+          "byte-level BPE: put a space in front of each text; unset: as the tokenizer's files say, with task {} true",
+          tasks_with([](const TaskKind& kind) { return kind.splits_words; })));
 }
 
 void DataConfig::fields(settings::Fields& field) {
@@ -129,7 +118,8 @@ void DataConfig::fields(settings::Fields& field) {
         one_of({"utf-8", "utf-8-replace", "latin-1"}));
   field(
       "max_length", max_length,
-      "maximum tokens per sample, special tokens included; longer texts are truncated, sentences and contexts of the other tasks split into windows; unset with task question-answering: 384",
+      "maximum tokens per sample, special tokens included; longer texts are truncated, sentences and contexts of the other tasks split into windows" +
+          describe_max_lengths(),
       at_least(2).at_most(max_count));
   field(
       "pad_to_multiple_of", pad_to_multiple_of,
@@ -138,57 +128,6 @@ void DataConfig::fields(settings::Fields& field) {
   field("cache", cache,
         "folder in which token ids are cached between runs; unset: cache/ in the output folder",
         may_change_on_resume());
-}
-
-void TokenClassificationConfig::fields(settings::Fields& field) {
-  field(
-      "long_sentences", long_sentences,
-      "sentences of more than data.max_length tokens: window splits them into overlapping samples, in which each word is predicted once; cut leaves the words behind out; refuse ends the run");
-  field("stride", stride,
-        "tokens that consecutive windows of a sentence share; unset: at most a quarter of data.max_length",
-        at_least(0).at_most(max_count));
-  field("label_all_tokens", label_all_tokens,
-        "train on all tokens of a word (with I- behind the first one), instead of its first token only");
-  field("tag_scheme", tag_scheme,
-        "convert the tags of the files to this scheme; keep: as they are; BIO is IOB2, BIOES is IOBES");
-  field(
-      "tag_names", tag_names,
-      "for JSON Lines whose tags are numbers: the names of 0, 1, 2, ...; unset: the classes of a model that was trained as a tagger; [\"*\"]: these, else the numbers themselves");
-  field(
-      "loss_weights", loss_weights,
-      "factors of the losses of tags, each TAG=WEIGHT; others have weight 1; not with a conditional random field");
-  field(
-      "loss_average", loss_average,
-      "what the loss is divided by: the words, or the sentences of the global batch; Flair's sum over a batch of n at rate r, clipped to c, is sentences at rate n * r, clipped to c / n");
-  field(
-      "context_size", context_size,
-      "words of the sentences before and behind, on each side, that a transformer reads too, as far as data.max_length has room",
-      at_least(0).at_most(max_count));
-  field("respect_document_boundaries", respect_document_boundaries,
-        "context ends at -DOCSTART- lines; off: it includes sentences of other documents");
-  field(
-      "embeddings_storage_mode", embeddings_storage_mode,
-      "what becomes of the states of a sequence-tagger's frozen transformer: cpu keeps them in memory for later epochs, gpu on each rank's GPU; none computes them again",
-      may_change_on_resume());
-}
-
-void QuestionAnsweringConfig::fields(settings::Fields& field) {
-  field(
-      "version_2_with_negative", version_2_with_negative,
-      "whether questions may have no answer, as in SQuAD 2.0; unset: if one of the evaluated file has none");
-  field("doc_stride", doc_stride, "tokens of the context that consecutive windows share",
-        at_least(0).at_most(max_count));
-  field("n_best_size", n_best_size, "answers per question in nbest_predictions.json",
-        at_least(1).at_most(1000).may_change_on_resume());
-  field("max_answer_length", max_answer_length, "maximum tokens of an answer",
-        at_least(1).at_most(max_count).may_change_on_resume());
-  field(
-      "null_score_diff_threshold", null_score_diff_threshold,
-      "a question is predicted to have no answer if the score of that exceeds the best answer's by more than this",
-      may_change_on_resume());
-  field(
-      "misplaced_answers", misplaced_answers,
-      "training answers whose text is not at its answer_start: refuse ends the run, skip leaves the question out");
 }
 
 void TrainingConfig::fields(settings::Fields& field) {
@@ -435,40 +374,17 @@ bool ProgramFields::operator==(const ProgramFields& other) const {
   return settings::to_yaml(list) == settings::to_yaml(other.list);
 }
 
-const std::vector<std::string>& task_names() {
-  static const std::vector<std::string> names = {"text-classification", "token-classification",
-                                                 "question-answering"};
-  return names;
-}
-
-std::string default_monitor(const Recipe& recipe) {
-  if (recipe.task == "token-classification" || recipe.task == "question-answering") return "f1";
-  const TextClassificationConfig& settings = recipe.text_classification;
-  if (settings.glue_task == GlueName::cola) return "matthews_correlation";
-  if (settings.problem() == LabelProblem::regression) return "pearson";
-  return settings.problem() == LabelProblem::multi_label_classification ? "f1_micro" : "accuracy";
-}
-
 TrackerSetup tracker_setup(const Recipe& recipe) {
   const TrackConfig& track = recipe.track;
   return {recipe.output, track.logging_dir, track.experiment, track.run_name, track.tags};
 }
 
 void Recipe::fields(settings::Fields& field) {
-  field("task", task, "the task", one_of(task_names()));
+  field("task", task, "the task", one_of(task_kinds().names()));
   field("model", model, "the model to start from");
   field("tokenizer", tokenizer, "the tokenizer");
   field("data", data, "data files and their columns");
-  const auto with = [this](const char* name) { return settings::Rule{}.used_with("task", task, {name}); };
-  field("text_classification", text_classification,
-        "kind of labels, loss and metrics (task: text-classification)", with("text-classification"));
-  field("token_classification", token_classification, "words and their tags (task: token-classification)",
-        with("token-classification"));
-  field("sequence_tagger", sequence_tagger,
-        "a new tagger of words (model.type: sequence-tagger; task: token-classification)",
-        with("token-classification"));
-  field("question_answering", question_answering, "windows and answers (task: question-answering)",
-        with("question-answering"));
+  task_settings.fields(field, task);
   field("training", training, "duration, batch sizes, precision, device");
   field("optimizer", optimizer, "the optimizer and its hyperparameters");
   field("scheduler", scheduler, "the learning rate schedule");

@@ -12,7 +12,7 @@
 
 #include "stretto/config/choices.h"
 #include "stretto/config/interval.h"
-#include "stretto/config/tagger_settings.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/settings/choice.h"
 #include "stretto/settings/fields.h"
 #include "stretto/settings/read.h"
@@ -66,47 +66,6 @@ struct DataConfig {
 
   void fields(settings::Fields& field);
   bool operator==(const DataConfig&) const = default;
-};
-
-struct TextClassificationConfig {
-  std::optional<settings::OneOf<LabelProblem>> problem_type = std::nullopt;
-  std::optional<std::string> label_separator = std::nullopt;
-  std::vector<std::string> class_weights = {};  // LABEL=WEIGHT
-  double label_smoothing = 0;
-  std::optional<settings::OneOf<GlueName>> glue_task = std::nullopt;
-
-  // problem_type, which a regression of GLUE implies.
-  settings::OneOf<LabelProblem> problem() const;
-  void fields(settings::Fields& field);
-  bool operator==(const TextClassificationConfig&) const = default;
-};
-
-struct TokenClassificationConfig {
-  settings::OneOf<LongSentences> long_sentences = LongSentences::window;
-  int64_t stride = 32;
-  bool label_all_tokens = false;
-  settings::OneOf<TagConversion> tag_scheme = TagConversion::keep;
-  std::vector<std::string> tag_names = {};
-  std::vector<std::string> loss_weights = {};  // TAG=WEIGHT
-  settings::OneOf<LossAverage> loss_average = LossAverage::words;
-  int64_t context_size = 0;
-  bool respect_document_boundaries = true;
-  settings::OneOf<StateStorage> embeddings_storage_mode = StateStorage::none;
-
-  void fields(settings::Fields& field);
-  bool operator==(const TokenClassificationConfig&) const = default;
-};
-
-struct QuestionAnsweringConfig {
-  std::optional<bool> version_2_with_negative = std::nullopt;
-  int64_t doc_stride = 128;
-  int64_t n_best_size = 20;
-  int64_t max_answer_length = 30;
-  double null_score_diff_threshold = 0;
-  settings::OneOf<MisplacedAnswers> misplaced_answers = MisplacedAnswers::refuse;
-
-  void fields(settings::Fields& field);
-  bool operator==(const QuestionAnsweringConfig&) const = default;
 };
 
 struct TrainingConfig {
@@ -269,10 +228,7 @@ struct Recipe {
   ModelConfig model = {};
   TokenizerConfig tokenizer = {};
   DataConfig data = {};
-  TextClassificationConfig text_classification = {};  // these with the task of that name
-  TokenClassificationConfig token_classification = {};
-  TaggerSettings sequence_tagger = {};  // with model.type
-  QuestionAnsweringConfig question_answering = {};
+  TaskSettings task_settings = {};  // the sections of tasks (config/tasks)
   TrainingConfig training = {};
   OptimizerConfig optimizer = {};
   SchedulerConfig scheduler = {};
@@ -286,7 +242,7 @@ struct Recipe {
   std::string resume = "auto";
 
   settings::Origins origins = {};  // where each setting was set, for error messages
-  ProgramFields program = {};     // in addition, or instead of the sections model, tokenizer and data
+  ProgramFields program = {};      // in addition, or instead of the sections model, tokenizer and data
 
   // `resume`; nothing if it is the folder of a checkpoint.
   std::optional<ResumeMode> resume_mode() const { return find_enum<ResumeMode>(resume); }

@@ -9,6 +9,7 @@
 #include "stretto/base/philox.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/config/check_recipe.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/optim_config/optimizers.h"
 #include "stretto/settings/describe.h"
 #include "stretto/settings/scoped_variable_support.h"
@@ -84,7 +85,7 @@ TEST(Recipe, SectionsOfAnotherTaskAreRefused) {
   refuses("task: token-classification\n", {"question_answering.doc_stride=8"},
           "--set question_answering.doc_stride=8: question_answering", "task: token-classification");
   const Recipe tagging = parse("task: token-classification\ntoken_classification: {stride: 8}\n");
-  EXPECT_EQ(tagging.token_classification.stride, 8);
+  EXPECT_EQ(tagging.task_settings.as<TokenClassificationConfig>().stride, 8);
   EXPECT_EQ(tagging.checkpoint.monitor, "f1");
   EXPECT_TRUE(computing_settings(tagging).contains("token_classification.stride"));
   EXPECT_THAT(dump_recipe(tagging),

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "stretto/comm/mesh.h"
-#include "stretto/config/choices.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/models/text_model.h"
 
 namespace stretto {

@@ -11,6 +11,7 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/evaluation.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/trainer/folder/run_folder.h"
 #include "stretto/trainer/run/matmul_libraries.h"
 
@@ -25,7 +26,7 @@ std::string upper_case(std::string text) {
 }  // namespace
 
 std::optional<bool> prefix_space(const Recipe& recipe) {
-  if (recipe.tokenizer.add_prefix_space || recipe.task != "token-classification")
+  if (recipe.tokenizer.add_prefix_space || !task_kind(recipe).splits_words)
     return recipe.tokenizer.add_prefix_space;
   return true;
 }

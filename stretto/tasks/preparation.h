@@ -20,7 +20,7 @@ namespace stretto {
 
 // What tasks on model folders have in common.
 
-// tokenizer.add_prefix_space. Unset: of token classification true, for words of a byte-level vocabulary are found only with a space
+// tokenizer.add_prefix_space. Unset: true for tasks on lists of words (TaskKind), for words of a byte-level vocabulary are found only with a space
 // in front of them; else as the tokenizer's files say.
 std::optional<bool> prefix_space(const Recipe& recipe);
 

@@ -9,19 +9,68 @@
 #include "stretto/base/log.h"
 #include "stretto/base/strings.h"
 #include "stretto/config/data_names.h"
+#include "stretto/config/tasks/question_answering.h"
 #include "stretto/data/summary.h"
-#include "stretto/model_config/heads.h"
 #include "stretto/tasks/extractive_qa.h"
-#include "stretto/tasks/preparation.h"
-#include "stretto/trainer/folder/run_folder.h"
-#include "stretto/trainer/records/summary.h"
+#include "stretto/tasks/fine_tuning.h"
 
 namespace stretto {
 namespace {
 
 using corpus::QuestionSet;
 
-std::string content_hash(const QuestionSet& set) {
+class QuestionAnswering : public FineTuning<QuestionSet, data::QuestionDataset, ExtractiveQa> {
+ public:
+  explicit QuestionAnswering(const TaskContext& context)
+      : FineTuning(context, {.head = "question answering",
+                             .unlabelled = "does not say which answers are right",
+                             .predictions = "predictions.json"}),
+        settings_(recipe_.task_settings.as<QuestionAnsweringConfig>()) {}
+
+ private:
+  TrainingFiles read_for_training() override;
+  QuestionSet read_for_test(const std::vector<std::string>&) override {
+    return read_scored(*recipe_.data.test, recipe_.data.max_test_samples);
+  }
+  bool has_labels(const QuestionSet& set) const override { return set.has_gold; }
+  std::string content_hash(const QuestionSet& set) const override;
+  std::unique_ptr<ExtractiveQa> make_module(const ModuleArguments& arguments) override {
+    return std::make_unique<ExtractiveQa>(arguments.model, answer_options(arguments.scored), arguments.seed,
+                                          models_);
+  }
+  std::unique_ptr<data::QuestionDataset> tokenize(const QuestionSet& set, const TextModel& model,
+                                                  const text::Tokenizer& tokenizer,
+                                                  bool is_scored) const override;
+  void describe(const QuestionSet& set, const data::QuestionDataset& dataset) const override;
+  void evaluate_on(ExtractiveQa& module, const QuestionSet& set,
+                   const data::QuestionDataset& dataset) const override {
+    module.evaluate_on(set, dataset);
+  }
+  bool evaluations_read_corpus() const override { return true; }
+  TestResults write_results(const QuestionSet& set, const ExtractiveQa& module, const Tensor& rows,
+                            const Metrics& metrics) const override;
+
+  QuestionSet read_scored(const std::filesystem::path& file, const std::optional<int64_t>& most) const;
+  void handle_misplaced(QuestionSet& set) const;
+  void refuse_unanswerable(const QuestionSet& set) const;
+  bool may_have_no_answer(const QuestionSet& scored) const;
+  std::string describe_scoring(const QuestionSet& scored) const;
+  AnswerOptions answer_options(const QuestionSet* scored) const;
+  void write_predictions(const QuestionSet& set, std::span<const QuestionAnswers> answers,
+                         bool null_answers) const;
+
+  const QuestionAnsweringConfig& settings_;
+};
+
+// The first `most` questions of a file, with their contexts.
+QuestionSet read(const std::filesystem::path& file, const std::optional<int64_t>& most) {
+  QuestionSet set = corpus::read_questions(file);
+  keep_first(set.questions, most);
+  if (most) set.contexts.resize(set.questions.back().context + 1);
+  return set;
+}
+
+std::string QuestionAnswering::content_hash(const QuestionSet& set) const {
   std::vector<uint64_t> parts;
   for (const std::string& context : set.contexts) parts.push_back(hash64(context));
   for (const corpus::Question& question : set.questions) {
@@ -36,38 +85,9 @@ std::string content_hash(const QuestionSet& set) {
   return hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
-class QuestionAnswering : public Task {
- public:
-  explicit QuestionAnswering(const TaskContext& context)
-      : recipe_(context.recipe), mesh_(context.mesh), device_(context.device), models_(context.models) {}
-
-  FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) override;
-  void test() override;
-
- private:
-  static QuestionSet read(const std::filesystem::path& file, const std::optional<int64_t>& most);
-  QuestionSet read_scored(const std::filesystem::path& file, const std::optional<int64_t>& most) const;
-  std::unique_ptr<data::QuestionDataset> tokenize(const QuestionSet& set, const text::Tokenizer& tokenizer,
-                                                  bool is_scored) const;
-  void handle_misplaced(QuestionSet& set) const;
-  void refuse_unanswerable(const QuestionSet& set) const;
-  bool may_have_no_answer(const QuestionSet& scored) const;
-  std::string describe_scoring(const QuestionSet& scored) const;
-  AnswerOptions answer_options(const QuestionSet* scored) const;
-  void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
-                      std::initializer_list<std::pair<const char*, const QuestionSet*>> sets) const;
-  void write_predictions(const QuestionSet& set, std::span<const QuestionAnswers> answers,
-                         bool null_answers) const;
-
-  const Recipe& recipe_;
-  const Mesh& mesh_;
-  at::Device device_;
-  const ModelRegistry& models_;
-};
-
 // A file without right answers does not say which of its questions have none.
 void QuestionAnswering::refuse_unanswerable(const QuestionSet& set) const {
-  if (recipe_.question_answering.version_2_with_negative.value_or(true) || !set.has_gold) return;
+  if (settings_.version_2_with_negative.value_or(true) || !set.has_gold) return;
   const auto without =
       std::ranges::find_if(set.questions, [](const auto& question) { return question.answers.empty(); });
   if (without == set.questions.end()) return;
@@ -78,13 +98,13 @@ void QuestionAnswering::refuse_unanswerable(const QuestionSet& set) const {
 // Whether "" may be predicted, and so whether the metrics are SQuAD 2.0's or 1.1's. The questions that are scored
 // decide: evaluations in training and `stretto test` of a file agree, whatever file the model was trained on.
 bool QuestionAnswering::may_have_no_answer(const QuestionSet& scored) const {
-  return recipe_.question_answering.version_2_with_negative.value_or(scored.count_unanswerable() > 0);
+  return settings_.version_2_with_negative.value_or(scored.count_unanswerable() > 0);
 }
 
 std::string QuestionAnswering::describe_scoring(const QuestionSet& scored) const {
   const bool no_answers = may_have_no_answer(scored);
   const std::string version = no_answers ? "as SQuAD 2.0" : "as SQuAD 1.1";
-  if (recipe_.question_answering.version_2_with_negative)
+  if (settings_.version_2_with_negative)
     return fmt::format("{}: {} is {}", version,
                        recipe_.origins.mention("question_answering.version_2_with_negative"), no_answers);
   if (!scored.has_gold)
@@ -95,20 +115,11 @@ std::string QuestionAnswering::describe_scoring(const QuestionSet& scored) const
 }
 
 AnswerOptions QuestionAnswering::answer_options(const QuestionSet* scored) const {
-  const QuestionAnsweringConfig& settings = recipe_.question_answering;
-  if (scored != nullptr && mesh_.world().rank() == 0) log::info("scoring    {}", describe_scoring(*scored));
+  if (scored != nullptr && is_first()) log::info("scoring    {}", describe_scoring(*scored));
   return {.null_answers = scored != nullptr && may_have_no_answer(*scored),
-          .n_best_size = settings.n_best_size,
-          .max_answer_length = settings.max_answer_length,
-          .null_score_diff_threshold = settings.null_score_diff_threshold};
-}
-
-// The first `most` questions of a file, with their contexts.
-QuestionSet QuestionAnswering::read(const std::filesystem::path& file, const std::optional<int64_t>& most) {
-  QuestionSet set = corpus::read_questions(file);
-  keep_first(set.questions, most);
-  if (most) set.contexts.resize(set.questions.back().context + 1);
-  return set;
+          .n_best_size = settings_.n_best_size,
+          .max_answer_length = settings_.max_answer_length,
+          .null_score_diff_threshold = settings_.null_score_diff_threshold};
 }
 
 // Reads a file that predictions are compared with.
@@ -120,23 +131,23 @@ QuestionSet QuestionAnswering::read_scored(const std::filesystem::path& file,
   return set;
 }
 
-std::unique_ptr<data::QuestionDataset> QuestionAnswering::tokenize(const QuestionSet& set,
+std::unique_ptr<data::QuestionDataset> QuestionAnswering::tokenize(const QuestionSet& set, const TextModel&,
                                                                    const text::Tokenizer& tokenizer,
                                                                    bool is_scored) const {
-  const data::QuestionDatasetOptions options = {
-      .max_length = recipe_.data.max_length,
-      .doc_stride = recipe_.question_answering.doc_stride,
-      .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
-      .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
-      .is_scored = is_scored,
-      .names = data_names};
-  auto dataset = on_rank_0_first(
-      mesh_, [&] { return std::make_unique<data::QuestionDataset>(set, tokenizer, options); });
-  if (mesh_.world().rank() != 0) return dataset;
+  return std::make_unique<data::QuestionDataset>(
+      set, tokenizer,
+      data::QuestionDatasetOptions{.max_length = recipe_.data.max_length,
+                                   .doc_stride = settings_.doc_stride,
+                                   .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
+                                   .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
+                                   .is_scored = is_scored,
+                                   .names = data_names});
+}
+
+void QuestionAnswering::describe(const QuestionSet& set, const data::QuestionDataset& dataset) const {
   log::info("data       {}: {} on {}, {} without an answer; {} of up to {} tokens", set.name,
             counted(std::ssize(set.questions), "question"), counted(std::ssize(set.contexts), "context"),
-            set.count_unanswerable(), counted(dataset->size(), "window"), recipe_.data.max_length);
-  return dataset;
+            set.count_unanswerable(), counted(dataset.size(), "window"), recipe_.data.max_length);
 }
 
 // Refuses or leaves out questions whose answer is not where it is said to be.
@@ -149,7 +160,7 @@ void QuestionAnswering::handle_misplaced(QuestionSet& set) const {
       "{}: the answer \"{}\" is not at answer_start {} of the context ({})", set.where(first),
       first.answers.front().text.substr(0, 60), first.answers.front().start,
       found.empty() ? "the context ends before it" : fmt::format("there: \"{}\"", found.substr(0, 60)));
-  if (recipe_.question_answering.misplaced_answers == MisplacedAnswers::refuse) {
+  if (settings_.misplaced_answers == MisplacedAnswers::refuse) {
     throw DataError("{}{}; correct the file, or set question_answering.misplaced_answers: skip", what,
                     misplaced.size() > 1 ? fmt::format(", and {} more", misplaced.size() - 1) : "");
   }
@@ -165,69 +176,26 @@ void QuestionAnswering::handle_misplaced(QuestionSet& set) const {
   if (set.questions.empty()) throw DataError("{}: no question has its answer at its answer_start", set.name);
 }
 
-void QuestionAnswering::compare_inputs(
-    const text::Tokenizer& tokenizer, const TextModel& model,
-    std::initializer_list<std::pair<const char*, const QuestionSet*>> sets) const {
-  std::vector<Input> inputs = inputs_of(tokenizer, model);
-  for (const auto& [name, set] : sets)
-    if (set != nullptr) inputs.push_back({name, "contents " + content_hash(*set), set->name});
-  require_same_inputs(mesh_.world(), inputs);
-}
-
-FitResult QuestionAnswering::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, *recipe_.tokenizer.path);
-  QuestionSet train_questions = read(*recipe_.data.train, recipe_.data.max_train_samples);
-  if (train_questions.count_unanswerable() == std::ssize(train_questions.questions))
-    throw DataError("{}: no question has an answer, from which nothing can be learned", train_questions.name);
-  handle_misplaced(train_questions);
-  std::optional<QuestionSet> validation;
-  refuse_unanswerable(train_questions);
+QuestionAnswering::TrainingFiles QuestionAnswering::read_for_training() {
+  TrainingFiles files{.train = read(*recipe_.data.train, recipe_.data.max_train_samples)};
+  if (files.train.count_unanswerable() == std::ssize(files.train.questions))
+    throw DataError("{}: no question has an answer, from which nothing can be learned", files.train.name);
+  handle_misplaced(files.train);
+  refuse_unanswerable(files.train);
   if (recipe_.data.validation)
-    validation = read_scored(*recipe_.data.validation, recipe_.data.max_validation_samples);
-  const AnswerOptions options = answer_options(validation ? &*validation : nullptr);
-  ExtractiveQa module(recipe_.model, options, static_cast<uint64_t>(recipe_.training.seed), models_);
-  compare_inputs(
-      tokenizer, module.net(),
-      {{"data.train", &train_questions}, {"data.validation", validation ? &*validation : nullptr}});
-  check_fit(recipe_, tokenizer, module.net());
-  module.ship_tokenizer(*recipe_.tokenizer.path, tokenizer.lowercase(), prefix_space(recipe_));
-  const auto train_set = tokenize(train_questions, tokenizer, /*is_scored=*/false);
-  const auto validation_set = validation ? tokenize(*validation, tokenizer, /*is_scored=*/true) : nullptr;
-  if (validation_set) module.evaluate_on(*validation, *validation_set);
-  train_questions = {};  // frees the texts, which are no longer needed
-  return fit_module(recipe_, module, *train_set, validation_set.get(), mesh_, device_, callbacks);
+    files.validation = read_scored(*recipe_.data.validation, recipe_.data.max_validation_samples);
+  return files;
 }
 
-void QuestionAnswering::test() {
-  const RunFolder folder(recipe_.output);
-  ModelConfig trained;
-  trained.path = folder.model();
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
-  if (!trained_labels(models_, heads::question_answering, folder.model()))
-    throw DataError("{}: the model has no question answering head", folder.model().string());
-  const QuestionSet questions = read_scored(*recipe_.data.test, recipe_.data.max_test_samples);
-  const AnswerOptions options = answer_options(&questions);
-  ExtractiveQa module(trained, options, 0, models_);
-  compare_inputs(tokenizer, module.net(), {{"data.test", &questions}});
-  check_fit(recipe_, tokenizer, module.net());
-  const auto dataset = tokenize(questions, tokenizer, /*is_scored=*/true);
-  module.evaluate_on(questions, *dataset);
-  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, mesh_, device_);
-  if (mesh_.world().rank() != 0) return;
-  const auto answers = module.answers(evaluation.rows);
-  const Metrics metrics = questions.has_gold ? module.metrics(evaluation.rows) : Metrics();
-  require_finite_loss(recipe_, metrics);
-  write_predictions(questions, answers, options.null_answers);
-  if (!questions.has_gold) {
-    log::info("{} does not say which answers are right: predictions only", questions.name);
-    std::filesystem::remove(folder.path() / "test_results.json");  // from other data
-  } else {
-    nlohmann::ordered_json results = squad_scores(questions, answers, options.null_answers);
-    results["loss"] = metrics.at("loss");
-    folder.write_json("test_results.json", results);
-    log::info("test       {}", metrics_text(metrics));
-  }
-  log::info("predictions {}", (folder.path() / "predictions.json").string());
+TestResults QuestionAnswering::write_results(const QuestionSet& set, const ExtractiveQa& module,
+                                             const Tensor& rows, const Metrics& metrics) const {
+  const auto answers = module.answers(rows);
+  const bool null_answers = may_have_no_answer(set);
+  write_predictions(set, answers, null_answers);
+  if (metrics.empty()) return {};
+  TestResults results{squad_scores(set, answers, null_answers)};
+  results.record["loss"] = metrics.at("loss");
+  return results;
 }
 
 void QuestionAnswering::write_predictions(const QuestionSet& set, std::span<const QuestionAnswers> answers,

@@ -4,19 +4,28 @@
 #include "stretto/tasks/token_classification.h"
 
 namespace stretto {
+namespace {
 
-const TaskRegistry& bundled_tasks() {
-  static const TaskRegistry tasks("a task", {
-                                                {"text-classification", make_text_classification},
-                                                {"token-classification", make_token_classification},
-                                                {"question-answering", make_question_answering},
-                                            });
+// How a bundled kind (config/tasks) is made.
+struct BundledTask {
+  std::string name;
+  std::unique_ptr<Task> (*make)(const TaskContext&);
+};
+
+const Registry<BundledTask>& bundled_tasks() {
+  static const Registry<BundledTask> tasks("a task", {
+                                                         {"text-classification", make_text_classification},
+                                                         {"token-classification", make_token_classification},
+                                                         {"question-answering", make_question_answering},
+                                                     });
   return tasks;
 }
 
-std::unique_ptr<Task> make_task(const TaskRegistry& tasks, const TaskContext& context) {
-  const Recipe& recipe = context.recipe;
-  return tasks.at(recipe.task, recipe.origins.label("task")).make(context);
+}  // namespace
+
+std::unique_ptr<Task> make_task(const TaskContext& context) {
+  const TaskKind& kind = task_kind(context.recipe);
+  return kind.make ? kind.make(context) : bundled_tasks().at(kind.name, "task").make(context);
 }
 
 }  // namespace stretto

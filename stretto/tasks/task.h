@@ -1,11 +1,8 @@
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "stretto/base/registry.h"
 #include "stretto/comm/mesh.h"
 #include "stretto/config/recipe.h"
 #include "stretto/models/registry.h"
@@ -35,17 +32,7 @@ struct TaskContext {
   const ModelRegistry& models;
 };
 
-struct TaskType {
-  std::string name;  // in recipes: task: NAME
-  std::function<std::unique_ptr<Task>(const TaskContext&)> make;
-};
-
-using TaskRegistry = Registry<TaskType>;
-
-// The built-in tasks: those of config/task_names.h.
-const TaskRegistry& bundled_tasks();
-
 // Creates the task of the recipe. Throws ConfigError, which lists the known tasks, for an unknown one.
-std::unique_ptr<Task> make_task(const TaskRegistry& tasks, const TaskContext& context);
+std::unique_ptr<Task> make_task(const TaskContext& context);
 
 }  // namespace stretto

@@ -8,28 +8,20 @@
 #include "stretto/base/strings.h"
 #include "stretto/config/data_names.h"
 #include "stretto/config/new_tagger.h"
+#include "stretto/config/tasks/token_classification.h"
 #include "stretto/corpus/tagged.h"
 #include "stretto/data/summary.h"
 #include "stretto/metrics/spans.h"
-#include "stretto/model_config/heads.h"
 #include "stretto/models/capabilities.h"
+#include "stretto/tasks/fine_tuning.h"
 #include "stretto/tasks/new_tagger.h"
-#include "stretto/tasks/preparation.h"
 #include "stretto/tasks/token_tagging.h"
 #include "stretto/text/copy_tokenizer.h"
-#include "stretto/trainer/folder/run_folder.h"
-#include "stretto/trainer/records/summary.h"
 
 namespace stretto {
 namespace {
 
 using corpus::TaggedCorpus;
-
-// The tokenizer of words that the model reads besides tokens, in its folder.
-std::optional<text::Tokenizer> words_tokenizer(const TextModel& model, const std::filesystem::path& folder) {
-  if (!word_reader_of(model).word_ids) return std::nullopt;
-  return text::Tokenizer::load(folder / text::words_folder);
-}
 
 // A word as a column of a CoNLL file: words of JSON Lines may hold any character.
 std::string conll_column(std::string word) {
@@ -38,7 +30,7 @@ std::string conll_column(std::string word) {
   return trim(word).empty() ? "_" : word;
 }
 
-std::string describe(const KeptStates& train, const KeptStates* validation) {
+std::string describe_states(const KeptStates& train, const KeptStates* validation) {
   const int64_t bytes = train.bytes() + (validation == nullptr ? 0 : validation->bytes());
   if (bytes == 0)
     return "states     of the frozen transformer are computed in each epoch (token_classification.embeddings_storage_mode: none)";
@@ -51,61 +43,74 @@ data::LongSentences of_dataset(LongSentences setting) {
   return setting == LongSentences::cut ? data::LongSentences::cut : data::LongSentences::refuse;
 }
 
-class TokenClassification : public Task {
+class TokenClassification : public FineTuning<TaggedCorpus, data::TaggedDataset, TokenTagging> {
  public:
   explicit TokenClassification(const TaskContext& context)
-      : recipe_(context.recipe), mesh_(context.mesh), device_(context.device), models_(context.models) {}
-
-  FitResult train(const std::vector<std::shared_ptr<Callback>>& callbacks) override;
-  void test() override;
+      : FineTuning(
+            context,
+            {.head = "token classification", .unlabelled = "has no tags", .predictions = "predictions.txt"}),
+        settings_(recipe_.task_settings.as<TokenClassificationConfig>()) {}
 
  private:
-  TaggedCorpus read(const std::filesystem::path& file, const std::filesystem::path& model,
-                    bool require_tags) const;
+  TrainingFiles read_for_training() override;
+  TaggedCorpus read_for_test(const std::vector<std::string>& labels) override;
+  bool has_labels(const TaggedCorpus& corpus) const override { return corpus.has_tags; }
+  std::string content_hash(const TaggedCorpus& corpus) const override { return corpus::content_hash(corpus); }
+  StartingModel starting_model(const TaggedCorpus& train) override;
+  std::unique_ptr<TokenTagging> make_module(const ModuleArguments& arguments) override {
+    return std::make_unique<TokenTagging>(arguments.model, arguments.labels, arguments.seed, models_);
+  }
+  void prepare(TokenTagging& module, const std::filesystem::path& tokenizer,
+               const TaggedCorpus* train) override;
   std::unique_ptr<data::TaggedDataset> tokenize(const TaggedCorpus& corpus, const TextModel& model,
                                                 const text::Tokenizer& tokenizer,
-                                                const text::Tokenizer* words) const;
+                                                bool is_scored) const override;
+  void describe(const TaggedCorpus& corpus, const data::TaggedDataset& dataset) const override;
+  void evaluate_on(TokenTagging& module, const TaggedCorpus&,
+                   const data::TaggedDataset& dataset) const override {
+    module.evaluate_on(dataset);
+  }
+  void before_fit(TokenTagging& module, const data::TaggedDataset& train,
+                  const data::TaggedDataset* validation) const override;
+  TestResults write_results(const TaggedCorpus& corpus, const TokenTagging& module, const Tensor& rows,
+                            const Metrics& metrics) const override;
+
+  std::optional<std::vector<std::string>> tags_of_model() const;
+  TaggedCorpus read(const std::filesystem::path& file,
+                    const std::optional<std::vector<std::string>>& trained_tags, bool require_tags) const;
   void check_model(const TextModel& model) const;
   std::shared_ptr<KeptStates> kept_states(const data::TaggedDataset* dataset, const TextModel& model) const;
-  void compare_inputs(const text::Tokenizer& tokenizer, const TextModel& model,
-                      std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const;
-  void name_numbers(const std::filesystem::path& model, corpus::TaggedOptions& options) const;
   void warn_of_numbers(const TaggedCorpus& train) const;
-  data::LabelSet tags_of(const TaggedCorpus& train) const;
-  std::pair<ModelConfig, std::filesystem::path> start(const TaggedCorpus& train) const;
   TokenTagging::LossOptions loss_options(const TokenTagging& module) const;
   void write_predictions(const TaggedCorpus& corpus,
                          const std::vector<std::vector<std::string>>& predicted) const;
 
-  const Recipe& recipe_;
-  const Mesh& mesh_;
-  at::Device device_;
-  const ModelRegistry& models_;
+  const TokenClassificationConfig& settings_;
+  std::optional<text::Tokenizer> words_;  // of words that the model reads besides tokens
 };
 
-// Names tags that are numbers: as the recipe says, else by the classes of the model in folder `model`, if it is a tagger.
-void TokenClassification::name_numbers(const std::filesystem::path& model,
-                                       corpus::TaggedOptions& options) const {
-  options.tag_names = recipe_.token_classification.tag_names;
-  options.numbers_are_names = options.tag_names == std::vector<std::string>{"*"};
-  if (options.numbers_are_names) options.tag_names.clear();
-  if (!options.tag_names.empty() || model.empty()) return;
-  if (const auto trained = trained_labels(models_, heads::token_classification, model))
-    options.tag_names = *trained;
+// The tags of the model that training starts from, if it is a tagger.
+std::optional<std::vector<std::string>> TokenClassification::tags_of_model() const {
+  if (!recipe_.model.path) return std::nullopt;
+  return trained_labels(models_, head(), *recipe_.model.path);
 }
 
-TaggedCorpus TokenClassification::read(const std::filesystem::path& file, const std::filesystem::path& model,
+// Tags that are numbers are named as the recipe says, else by the tags of the model.
+TaggedCorpus TokenClassification::read(const std::filesystem::path& file,
+                                       const std::optional<std::vector<std::string>>& trained_tags,
                                        bool require_tags) const {
-  const TokenClassificationConfig& settings = recipe_.token_classification;
   corpus::TaggedOptions options;
   options.token = recipe_.data.text.value_or("");
   options.tag = recipe_.data.label.value_or("");
   options.names = data_names;
   options.names.set("token", recipe_.origins.label("data.text"));
   options.names.set("tag", recipe_.origins.label("data.label"));
-  name_numbers(model, options);
-  if (settings.tag_scheme != TagConversion::keep)
-    options.scheme = corpus::parse_tag_scheme(settings.tag_scheme.name());
+  options.tag_names = settings_.tag_names;
+  options.numbers_are_names = options.tag_names == std::vector<std::string>{"*"};
+  if (options.numbers_are_names) options.tag_names.clear();
+  if (options.tag_names.empty() && trained_tags) options.tag_names = *trained_tags;
+  if (settings_.tag_scheme != TagConversion::keep)
+    options.scheme = corpus::parse_tag_scheme(settings_.tag_scheme.name());
   options.require_tags = require_tags;
   options.encoding = corpus::parse_encoding(recipe_.data.encoding.value_or("utf-8"), data_names);
   return corpus::read_tagged(file, options);
@@ -114,67 +119,52 @@ TaggedCorpus TokenClassification::read(const std::filesystem::path& file, const 
 std::unique_ptr<data::TaggedDataset> TokenClassification::tokenize(const TaggedCorpus& corpus,
                                                                    const TextModel& model,
                                                                    const text::Tokenizer& tokenizer,
-                                                                   const text::Tokenizer* words) const {
-  const TokenClassificationConfig& settings = recipe_.token_classification;
+                                                                   bool /*is_scored*/) const {
   const bool given = recipe_.origins.given("token_classification.stride");
   const WordReader reader = word_reader_of(model);
   const data::TaggedDatasetOptions options = {
       .max_length = recipe_.data.max_length,
-      .long_sentences = of_dataset(settings.long_sentences),
-      .stride = given ? settings.stride : std::min(settings.stride, recipe_.data.max_length / 4),
-      .label_all_tokens = settings.label_all_tokens,
+      .long_sentences = of_dataset(settings_.long_sentences),
+      .stride = given ? settings_.stride : std::min(settings_.stride, recipe_.data.max_length / 4),
+      .label_all_tokens = settings_.label_all_tokens,
       .characters = reader.characters,
       .whole_words = reader.whole_words,
-      .words = words,
-      .context = {settings.context_size, settings.respect_document_boundaries},
+      .words = words_ ? &*words_ : nullptr,
+      .context = {settings_.context_size, settings_.respect_document_boundaries},
       .cache = recipe_.data.cache.value_or(recipe_.output / "cache"),
       .pad_to_multiple_of = recipe_.data.pad_to_multiple_of,
       .names = data_names};
-  auto dataset = on_rank_0_first(mesh_, [&] {
-    return std::make_unique<data::TaggedDataset>(corpus, data::LabelSet(model.labels()), tokenizer, options);
-  });
-  if (mesh_.world().rank() != 0) return dataset;
+  return std::make_unique<data::TaggedDataset>(corpus, data::LabelSet(model.labels()), tokenizer, options);
+}
+
+void TokenClassification::describe(const TaggedCorpus& corpus, const data::TaggedDataset& dataset) const {
   log::info(
       "data       {}: {}, {}; {}", corpus.name, counted(std::ssize(corpus.sentences), "sentence"),
       counted(corpus.tokens(), "word"),
       corpus.has_tags ? fmt::format("{} ({})", counted(corpus.spans(), "span"), corpus.columns) : "no tags");
   const std::string lengths =
-      data::describe_lengths(data::lengths_of(*dataset), recipe_.data.max_length, data_names);
+      data::describe_lengths(data::lengths_of(dataset), recipe_.data.max_length, data_names);
   log::info("lengths    {}", lengths.substr(0, lengths.find(';')));  // what is cut or split follows
-  if (dataset->windows() > 0)
+  if (dataset.windows() > 0)
     log::info("windows    {} of {} samples are windows of sentences of more than {} tokens",
-              dataset->windows(), dataset->size(), recipe_.data.max_length);
-  if (dataset->unpredicted_words() > 0)
+              dataset.windows(), dataset.size(), recipe_.data.max_length);
+  if (dataset.unpredicted_words() > 0)
     log::warning("{}: {} behind data.max_length: {} are left out (token_classification.long_sentences: cut)",
-                 corpus.name, counted(dataset->unpredicted_words(), "word"), recipe_.data.max_length);
-  return dataset;
-}
-
-// Those of a trained head, else those of the training file, sorted.
-data::LabelSet TokenClassification::tags_of(const TaggedCorpus& train) const {
-  if (recipe_.model.path) {
-    if (const auto labels = trained_labels(models_, heads::token_classification, *recipe_.model.path))
-      return data::LabelSet(*labels);
-  }
-  const auto names = train.tag_names();
-  if (names.size() < 2)
-    throw DataError("{}: all words have the tag \"{}\"; expected tags of spans, such as B-PER, besides O",
-                    train.name, names.empty() ? "" : names.front());
-  return data::LabelSet(names);
+                 corpus.name, counted(dataset.unpredicted_words(), "word"), recipe_.data.max_length);
 }
 
 // Numbers may be classes, but there are no spans by which precision, recall and f1 could be counted.
 void TokenClassification::warn_of_numbers(const TaggedCorpus& train) const {
   const auto names = train.tag_names();
   const auto is_number = [](const std::string& name) { return parse_int(name).has_value(); };
-  if (mesh_.world().rank() != 0 || names.empty() || !std::ranges::all_of(names, is_number)) return;
+  if (!is_first() || names.empty() || !std::ranges::all_of(names, is_number)) return;
   log::warning(
       "{}: the tags are numbers without names, so that f1 does not count entities; name them: token_classification.tag_names: [O, B-PER, I-PER, ...], or write names into the files",
       train.name);
 }
 
 // The model and the tokenizer of the recipe, or those of a new tagger.
-std::pair<ModelConfig, std::filesystem::path> TokenClassification::start(const TaggedCorpus& train) const {
+StartingModel TokenClassification::starting_model(const TaggedCorpus& train) {
   ModelConfig model = recipe_.model;
   if (!is_new_tagger(model)) return {model, *recipe_.tokenizer.path};
   std::filesystem::path folder;
@@ -192,32 +182,30 @@ std::pair<ModelConfig, std::filesystem::path> TokenClassification::start(const T
 }
 
 TokenTagging::LossOptions TokenClassification::loss_options(const TokenTagging& module) const {
-  const TokenClassificationConfig& settings = recipe_.token_classification;
   const std::string name = "token_classification.loss_weights";
-  if (module.net().capabilities().sequence_labeller != nullptr && !settings.loss_weights.empty())
+  if (module.net().capabilities().sequence_labeller != nullptr && !settings_.loss_weights.empty())
     throw ConfigError(
         "{}: the model has a conditional random field, whose loss is per sentence, not per tag; remove this",
         recipe_.origins.label(name));
-  return {label_weights(recipe_, name, settings.loss_weights, "tag", module.net().labels()),
-          settings.loss_average == LossAverage::sentences};
+  return {label_weights(recipe_, name, settings_.loss_weights, "tag", module.net().labels()),
+          settings_.loss_average == LossAverage::sentences};
 }
 
 // Settings that the model has no use for.
 void TokenClassification::check_model(const TextModel& model) const {
-  const TokenClassificationConfig& settings = recipe_.token_classification;
   const auto refuse = [&](const char* setting, const char* why) {
     throw ConfigError("{}: {}", recipe_.origins.label(std::string("token_classification.") + setting), why);
   };
-  if (settings.context_size > 0 && !word_reader_of(model).reads_context)
+  if (settings_.context_size > 0 && !word_reader_of(model).reads_context)
     refuse(
         "context_size",
         "only a transformer reads neighbouring sentences; remove this, or set sequence_tagger.transformer");
-  if (settings.embeddings_storage_mode == StateStorage::none) return;
+  if (settings_.embeddings_storage_mode == StateStorage::none) return;
   if (model.capabilities().frozen_states == nullptr)
     refuse(
         "embeddings_storage_mode",
         "only states of a frozen transformer are kept; remove this, or train a sequence-tagger with fine_tune: false");
-  if (settings.embeddings_storage_mode == StateStorage::gpu && device_.is_cpu())
+  if (settings_.embeddings_storage_mode == StateStorage::gpu && device_.is_cpu())
     refuse("embeddings_storage_mode", "this run computes on the CPU; set cpu");
 }
 
@@ -226,92 +214,59 @@ std::shared_ptr<KeptStates> TokenClassification::kept_states(const data::TaggedD
                                                              const TextModel& model) const {
   const FrozenStates* const states = model.capabilities().frozen_states;
   if (dataset == nullptr || states == nullptr) return nullptr;
-  return std::make_shared<KeptStates>(recipe_.token_classification.embeddings_storage_mode, dataset->words(),
-                                      states->width(), compute_dtype(recipe_.training.precision), mesh_,
-                                      device_);
+  return std::make_shared<KeptStates>(settings_.embeddings_storage_mode, dataset->words(), states->width(),
+                                      compute_dtype(recipe_.training.precision), mesh_, device_);
 }
 
-void TokenClassification::compare_inputs(
-    const text::Tokenizer& tokenizer, const TextModel& model,
-    std::initializer_list<std::pair<const char*, const TaggedCorpus*>> corpora) const {
-  std::vector<Input> inputs = inputs_of(tokenizer, model);
-  for (const auto& [name, corpus] : corpora)
-    if (corpus != nullptr)
-      inputs.push_back({name, "contents " + corpus::content_hash(*corpus), corpus->name});
-  require_same_inputs(mesh_.world(), inputs);
-}
-
-FitResult TokenClassification::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  const std::filesystem::path model_path = recipe_.model.path.value_or("");
-  TaggedCorpus train_corpus = read(*recipe_.data.train, model_path, true);
-  std::optional<TaggedCorpus> validation_corpus;
+TokenClassification::TrainingFiles TokenClassification::read_for_training() {
+  const auto trained_tags = tags_of_model();
+  TrainingFiles files{.train = read(*recipe_.data.train, trained_tags, true)};
   if (recipe_.data.validation) {
-    validation_corpus = read(*recipe_.data.validation, model_path, true);
-    keep_first(validation_corpus->sentences, recipe_.data.max_validation_samples);
+    files.validation = read(*recipe_.data.validation, trained_tags, true);
+    keep_first(files.validation->sentences, recipe_.data.max_validation_samples);
   }
-  warn_of_numbers(train_corpus);
-  warn_of_similar_labels(mesh_, train_corpus.name, data::label_uses(train_corpus));
-  const data::LabelSet tags = tags_of(train_corpus);  // also of sentences that are left out now
-  keep_first(train_corpus.sentences, recipe_.data.max_train_samples);
-  const auto [model, tokenizer_folder] = start(train_corpus);
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, tokenizer_folder);
-  TokenTagging module(model, tags.names(), static_cast<uint64_t>(recipe_.training.seed), models_);
-  compare_inputs(tokenizer, module.net(),
-                 {{"data.train", &train_corpus},
-                  {"data.validation", validation_corpus ? &*validation_corpus : nullptr}});
-  check_fit(recipe_, tokenizer, module.net());
-  module.ship_tokenizer(tokenizer_folder, tokenizer.lowercase(), prefix_space(recipe_));
-  module.set_loss(loss_options(module));
-  check_model(module.net());
-  const auto word_tokenizer = words_tokenizer(module.net(), tokenizer_folder);
-  const text::Tokenizer* const words = word_tokenizer ? &*word_tokenizer : nullptr;
-  const auto train_set = tokenize(train_corpus, module.net(), tokenizer, words);
-  const auto validation_set =
-      validation_corpus ? tokenize(*validation_corpus, module.net(), tokenizer, words) : nullptr;
-  if (validation_set) module.evaluate_on(*validation_set);
-  const auto train_states = kept_states(train_set.get(), module.net()),
-             validation_states = kept_states(validation_set.get(), module.net());
-  module.take_states(train_states, validation_states);
-  if (train_states && mesh_.world().rank() == 0)
-    log::info("{}", describe(*train_states, validation_states.get()));
-  train_corpus = {};  // frees the words, which are no longer needed
-  validation_corpus.reset();
-  return fit_module(recipe_, module, *train_set, validation_set.get(), mesh_, device_, callbacks);
+  warn_of_numbers(files.train);
+  warn_of_similar_labels(mesh_, files.train.name, data::label_uses(files.train));
+  files.labels = trained_tags.value_or(files.train.tag_names());  // also of sentences that are left out now
+  if (files.labels.size() < 2 && !trained_tags)
+    throw DataError("{}: all words have the tag \"{}\"; expected tags of spans, such as B-PER, besides O",
+                    files.train.name, files.labels.empty() ? "" : files.labels.front());
+  keep_first(files.train.sentences, recipe_.data.max_train_samples);
+  return files;
 }
 
-void TokenClassification::test() {
-  const RunFolder folder(recipe_.output);
-  ModelConfig trained;
-  trained.path = folder.model();
-  const text::Tokenizer tokenizer = load_tokenizer(recipe_, folder.model());
-  const auto names = trained_labels(models_, heads::token_classification, folder.model());
-  if (!names) throw DataError("{}: the model has no token classification head", folder.model().string());
-  TaggedCorpus corpus = read(*recipe_.data.test, folder.model(), false);
+TaggedCorpus TokenClassification::read_for_test(const std::vector<std::string>& labels) {
+  TaggedCorpus corpus = read(*recipe_.data.test, labels, false);
   keep_first(corpus.sentences, recipe_.data.max_test_samples);
-  TokenTagging module(trained, *names, 0, models_);
-  compare_inputs(tokenizer, module.net(), {{"data.test", &corpus}});
-  check_fit(recipe_, tokenizer, module.net());
-  const auto words = words_tokenizer(module.net(), folder.model());
-  const auto dataset = tokenize(corpus, module.net(), tokenizer, words ? &*words : nullptr);
-  module.evaluate_on(*dataset);
-  const Evaluation evaluation = evaluate_for_test(recipe_, module, *dataset, mesh_, device_);
-  if (mesh_.world().rank() != 0) return;
-  const auto predicted = module.predicted(evaluation.rows);
-  const Metrics metrics = corpus.has_tags ? module.metrics(evaluation.rows) : Metrics();
-  require_finite_loss(recipe_, metrics);
-  write_predictions(corpus, predicted);
-  if (!corpus.has_tags) {
-    log::info("{} has no tags: predictions only", corpus.name);
-    std::filesystem::remove(folder.path() / "test_results.json");  // from other data
-  } else {
-    const metrics::SpanScores scores(module.gold(), predicted);
-    nlohmann::ordered_json results = scores.to_json();
-    results["loss"] = metrics.at("loss");
-    folder.write_json("test_results.json", results);
-    log::info("test       {}", metrics_text(metrics));
-    if (const std::string table = scores.table(); !table.empty()) log::info("{}", table);
+  return corpus;
+}
+
+void TokenClassification::prepare(TokenTagging& module, const std::filesystem::path& tokenizer,
+                                  const TaggedCorpus* train) {
+  if (train != nullptr) {
+    module.set_loss(loss_options(module));
+    check_model(module.net());
   }
-  log::info("predictions {}", (folder.path() / "predictions.txt").string());
+  if (word_reader_of(module.net()).word_ids) words_ = text::Tokenizer::load(tokenizer / text::words_folder);
+}
+
+void TokenClassification::before_fit(TokenTagging& module, const data::TaggedDataset& train,
+                                     const data::TaggedDataset* validation) const {
+  const auto train_states = kept_states(&train, module.net()),
+             validation_states = kept_states(validation, module.net());
+  module.take_states(train_states, validation_states);
+  if (train_states && is_first()) log::info("{}", describe_states(*train_states, validation_states.get()));
+}
+
+TestResults TokenClassification::write_results(const TaggedCorpus& corpus, const TokenTagging& module,
+                                               const Tensor& rows, const Metrics& metrics) const {
+  const auto predicted = module.predicted(rows);
+  write_predictions(corpus, predicted);
+  if (metrics.empty()) return {};
+  const metrics::SpanScores scores(module.gold(), predicted);
+  TestResults results{scores.to_json(), {scores.table()}};
+  results.record["loss"] = metrics.at("loss");
+  return results;
 }
 
 void TokenClassification::write_predictions(const TaggedCorpus& corpus,

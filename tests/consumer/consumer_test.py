@@ -244,17 +244,31 @@ class Extending(InFolder):
                                                     expect=2))
 
     def test_a_task_of_ones_own(self):
-        (self.folder / "lines.txt").write_text("abcabcabc\ncabcab\n" * 8)
-        settings = ["data={train: lines.txt, validation: lines.txt}", "training.global_batch_size=4", "training.epochs=20",
-                    "optimizer.lr=0.3", "checkpoint.monitor=loss", "training.device=cpu"]
-        (self.folder / "recipe.yaml").write_text("output: one\n")
+        (self.folder / "lines.txt").write_text("abcabcabc\ncABCab\n" * 8)
+        (self.folder / "recipe.yaml").write_text(
+            "task: character-bigrams\ncharacter_bigrams: {lowercase: true}\n"
+            "data: {train: lines.txt, validation: lines.txt}\n"
+            "training: {epochs: 20, global_batch_size: 4, device: cpu}\noptimizer: {lr: 0.3}\n")
+        run_task = lambda *settings, **options: run(self.build / "build/task", "recipe.yaml", *settings, "--no-pin",
+                                                    folder=self.folder, **options)
         for ranks, name in (1, "one"), (2, "two"):
-            run(self.build / "build/task", "recipe.yaml", *settings, "-N", ranks, "--no-pin", f"output={name}", folder=self.folder)
-        one, two = (json.loads((self.folder / name / "summary.json").read_text())["best"]["loss"] for name in ("one", "two"))
-        self.assertLess(one, 0.1)
-        self.assertAlmostEqual(one, two, places=5)
-        self.assertIn("data.train and data.validation are required", run(self.build / "build/task", "recipe.yaml", "output=x",
-                                                                         "checkpoint.monitor=loss", folder=self.folder, expect=2))
+            run_task("-N", ranks, f"output={name}")
+        run_task("character_bigrams.lowercase=false", "output=cased")
+        loss = lambda name: json.loads((self.folder / name / "summary.json").read_text())["best"]["loss"]
+        self.assertLess(loss("one"), 0.1)
+        self.assertAlmostEqual(loss("one"), loss("two"), places=5)
+        self.assertGreater(loss("cased"), 2 * loss("one"))  # b follows a, and so does B
+        self.assertIn("data.validation is required", run_task("data.validation=null", "output=x", expect=2))
+        self.assertIn('did you mean "lowercase"', run_task("character_bigrams.lowercas=true", "output=x", expect=2))
+        self.assertIn("character_bigrams does not apply with task: text-classification",
+                      run_task("task=text-classification", "output=x", expect=2))
+        # The program stretto does not know the task.
+        said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
+        self.assertIn("character_bigrams is not a setting", said)
+
+    def test_the_guide_shows_the_task_whole(self):
+        page = (EXAMPLE.parents[1] / "docs/guide/new-task.md").read_text()
+        self.assertIn("```cpp\n" + (EXAMPLE / "task.cpp").read_text() + "```\n", page)
 
 
 class NewProject(InFolder):

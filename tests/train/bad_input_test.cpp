@@ -312,11 +312,10 @@ TEST_F(BadInput, ConfigThatIsNoJson) {
 }
 
 TEST_F(BadInput, MoreThanMemoryHolds) {
-  std::string config = workspace_.read("model/config.json");
-  const std::string layers = "\"num_hidden_layers\": 2";
-  ASSERT_NE(config.find(layers), std::string::npos);
-  config.replace(config.find(layers), layers.size(), "\"num_hidden_layers\": 2000000000");
-  workspace_.write("model/config.json", config);
+  auto config = nlohmann::json::parse(workspace_.read("model/config.json"));
+  config["num_hidden_layers"] = 10000;
+  config["intermediate_size"] = 100000;
+  workspace_.write("model/config.json", config.dump());
   expect_refusal(usage, "", has_all("2 ranks", "--oversubscribe"));
 }
 

@@ -66,7 +66,7 @@ void ThreadWorkspace::run_threads(const std::string& name, int ranks, const std:
       ranks, {.deadline = std::chrono::seconds(60)},
       [&](Group& group) {
         const Mesh mesh = make_mesh(recipe, group);
-        const auto task = make_task(bundled_tasks(), {recipe, mesh, at::kCPU, bundled_models()});
+        const auto task = make_task({recipe, mesh, at::kCPU, bundled_models()});
         const FitResult result = task->train({});
         if (group.rank() == 0 && !result.stopped && !result.was_finished) write_summary(recipe, mesh, result);
       },

@@ -2,6 +2,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/strings.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/model_config/heads.h"
 #include "stretto/model_config/outline.h"
@@ -19,21 +20,20 @@ double file_bytes(const std::optional<std::filesystem::path>& path) {
   return path && !error ? static_cast<double>(size) : 0;
 }
 
-// The model of a bundled family, without its head, which is small; nullopt where config.json does not describe one.
-std::optional<ModelOutline> outline_of(const ModelConfig& model) {
+// The model of a bundled family; nullopt where config.json does not describe one with the task's head.
+std::optional<ModelOutline> outline_of(const Recipe& recipe) {
+  const ModelConfig& model = recipe.model;
   const std::optional<std::filesystem::path> file = model.config ? model.config
                                                     : model.path ? std::optional(*model.path / "config.json")
                                                                  : std::nullopt;
   if (!file) return std::nullopt;
+  const std::string head = task_kind(recipe).head;
   try {
-    const nlohmann::json config = read_config_json(*file);
-    for (const char* head :
-         {heads::hidden_states, heads::sequence_classification, heads::token_classification}) {
-      if (auto outline = stretto::outline_of(config, file->string(), head)) return outline;
-    }
+    return stretto::outline_of(read_config_json(*file), file->string(),
+                               head.empty() ? heads::hidden_states : head);
   } catch (const Error&) {  // the ranks report it
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
@@ -46,7 +46,7 @@ ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
 
 // What the model takes under the strategy.
 double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
-  const auto model = outline_of(recipe.model);
+  const auto model = outline_of(recipe);
   if (!model) return 0;
   const ElementBytes element = bytes_of(recipe.training.precision);
   if (verb == Verb::test) return static_cast<double>(model->elements() * element.master);

@@ -11,10 +11,11 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/comm/rank_threads.h"
 #include "stretto/config/check_recipe.h"
-#include "stretto/config/task_names.h"
+#include "stretto/config/task_kind.h"
 #include "stretto/model_config/config_json.h"
 #include "stretto/nn/layers.h"
 #include "stretto/serve/pipeline.h"
+#include "stretto/settings/rule.h"
 #include "stretto/tasks/task.h"
 
 namespace stretto {
@@ -113,12 +114,12 @@ TEST(AddedModel, IsTrainedTestedAndServedByWhatThereIs) {
   run_rank_threads(2, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
     const TaskContext context = {recipe, mesh, at::Device(at::kCPU), models};
-    const FitResult result = make_task(bundled_tasks(), context)->train({});
+    const FitResult result = make_task(context)->train({});
     EXPECT_EQ(result.best.value().at("accuracy"), 1);
   });
   run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
-    make_task(bundled_tasks(), {recipe, mesh, at::Device(at::kCPU), models})->test();
+    make_task({recipe, mesh, at::Device(at::kCPU), models})->test();
   });
   EXPECT_EQ(read_json(recipe.output / "test_results.json").at("accuracy"), 1);
 
@@ -141,7 +142,7 @@ TEST(AddedModel, IsUnknownToAnotherRegistry) {
     const Mesh mesh = make_mesh(recipe, group);
     const TaskContext context = {recipe, mesh, at::Device(at::kCPU), bundled_models()};
     try {
-      make_task(bundled_tasks(), context)->train({});
+      make_task(context)->train({});
       FAIL();
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(), HasSubstr("config.json: model_type: \"bag-of-words\" is not a model_type"));
@@ -152,14 +153,22 @@ TEST(AddedModel, IsUnknownToAnotherRegistry) {
   });
 }
 
-// Learns nothing: counts the lines of data.train.
+// Learns nothing: counts the lines of data.train, as far as its settings say.
+struct LineCountingConfig {
+  int64_t most = 1000;
+
+  void fields(settings::Fields& field) { field("most", most, "lines to count", settings::at_least(1)); }
+  bool operator==(const LineCountingConfig&) const = default;
+};
+
 class LineCounting : public Task {
  public:
   explicit LineCounting(const TaskContext& context) : recipe_(context.recipe) {}
   FitResult train(const std::vector<std::shared_ptr<Callback>>&) override {
     const std::string text = read_file(*recipe_.data.train);
     FitResult result;
-    result.samples = std::ranges::count(text, '\n');
+    result.samples = std::min<int64_t>(std::ranges::count(text, '\n'),
+                                       recipe_.task_settings.as<LineCountingConfig>().most);
     return result;
   }
   void test() override {}
@@ -168,34 +177,104 @@ class LineCounting : public Task {
   const Recipe& recipe_;
 };
 
-TEST(AddedTask, IsMadeFromTheRecipesName) {
+TaskKind line_counting() {
+  return {.name = "line-counting",
+          .help = "the number of lines",
+          .settings = settings::Settings(LineCountingConfig{}),
+          .default_monitor = [](const Recipe&) { return "lines"; },
+          .check =
+              [](const Recipe& recipe) {
+                if (recipe.task_settings.as<LineCountingConfig>().most % 2 == 1)
+                  throw ConfigError("{}: it is odd", recipe.origins.label("line_counting.most"));
+              },
+          .make = [](const TaskContext& context) { return std::make_unique<LineCounting>(context); }};
+}
+
+// Registers the task once per process, as a program does at its start.
+class AddedTask : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (task_kinds().find("line-counting") == nullptr) register_task(line_counting());
+  }
+  AddedTask() { write_reviews(folder_.path()); }
+
+  Recipe read(const std::string& task, const std::string& section) const {
+    return parse_recipe(
+        fmt::format("task: {}\ndata: {{train: {}/reviews.tsv}}\nevaluate: {{every: never}}\n{}", task,
+                    folder_.path().string(), section),
+        "lines.yaml");
+  }
+  // What is wrong with the recipe; fails if nothing is.
+  std::string refusal(const std::string& task, const std::string& section) const {
+    try {
+      check_recipe(read(task, section), Verb::train);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << task << ": " << section;
+    return "";
+  }
+  int64_t lines(const Recipe& recipe) const {
+    int64_t lines = 0;
+    run_rank_threads(1, [&](Group& group) {
+      const Mesh mesh = make_mesh(recipe, group);
+      lines = make_task({recipe, mesh, at::Device(at::kCPU), bundled_models()})->train({}).samples;
+    });
+    return lines;
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(AddedTask, IsNamedByARecipeAndReadsItsSection) {
+  const Recipe recipe = read("line-counting", "line_counting: {most: 10}");
+  check_recipe(recipe, Verb::train);
+  EXPECT_EQ(lines(recipe), 10);
+  EXPECT_EQ(lines(read("line-counting", "")), 49);
+  EXPECT_EQ(decode_recipe(encode_recipe(recipe)), recipe);
+  EXPECT_TRUE(computing_settings(recipe).contains("line_counting.most"));
+  EXPECT_THAT(recipe_help_on("line_counting"), HasSubstr("lines to count"));
+}
+
+TEST_F(AddedTask, HasItsOwnMonitor) {
+  const Recipe recipe = parse_recipe("task: line-counting\ndata: {train: x, validation: x}\n", "lines.yaml");
+  EXPECT_EQ(recipe.checkpoint.monitor, "lines");
+}
+
+TEST_F(AddedTask, HasItsSettingsChecked) {
+  EXPECT_THAT(refusal("line-counting", "line_counting: {most: 9}"),
+              HasSubstr("lines.yaml:4:23: line_counting.most: it is odd"));
+  EXPECT_THAT(refusal("line-counting", "line_counting: {most: 0}"), HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal("text-classification", "line_counting: {most: 10}"),
+              HasSubstr("line_counting does not apply with task: text-classification"));
+  EXPECT_THAT(refusal("line-counting", "question_answering: {doc_stride: 8}"),
+              HasSubstr("question_answering does not apply with task: line-counting"));
+  EXPECT_THAT(refusal("line-countin", ""), HasSubstr("did you mean \"line-counting\"?"));
+}
+
+TEST_F(AddedTask, ThatIsTakenOrNotMadeIsRefused) {
+  EXPECT_THROW(register_task(line_counting()), ConfigError);
+  TaskKind kind = line_counting();
+  kind.name = "training";  // its section would be that of the Trainer
+  EXPECT_THROW(register_task(kind), ConfigError);
+  EXPECT_EQ(task_kinds().find("training"), nullptr);
+  EXPECT_THROW(register_task({.name = "nothing", .help = "no task"}), ConfigError);
+}
+
+TEST(Tasks, ThatARecipeMayNameAreMade) {
   const TempFolder folder;
   write_reviews(folder.path());
   Recipe recipe = reviews_recipe(folder.path());
-  TaskRegistry tasks = bundled_tasks();
-  tasks.add({"line-counting", [](const TaskContext& context) -> std::unique_ptr<Task> {
-               return std::make_unique<LineCounting>(context);
-             }});
   run_rank_threads(1, [&](Group& group) {
     const Mesh mesh = make_mesh(recipe, group);
-    const TaskContext context = {recipe, mesh, at::Device(at::kCPU), bundled_models()};
-    recipe.task = "line-counting";
-    EXPECT_EQ(make_task(tasks, context)->train({}).samples, 49);
-    recipe.task = "line-countin";
-    try {
-      make_task(tasks, context);
-      FAIL();
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(
-          error.what(),
-          HasSubstr(
-              "\"line-countin\" is not a task that stretto has; did you mean "
-              "\"line-counting\"? (known: text-classification, token-classification, question-answering, line-counting)"));
+    for (const TaskKind& kind : task_kinds().entries()) {
+      recipe.task = kind.name;
+      EXPECT_NE(make_task({recipe, mesh, at::Device(at::kCPU), bundled_models()}), nullptr) << kind.name;
     }
+    recipe.task = "line-countin";
+    EXPECT_THROW(make_task({recipe, mesh, at::Device(at::kCPU), bundled_models()}), ConfigError);
   });
 }
-
-TEST(BundledTasks, AreThoseThatARecipeMayName) { EXPECT_EQ(bundled_tasks().names(), task_names()); }
 
 }  // namespace
 }  // namespace stretto

@@ -7,7 +7,7 @@ namespace stretto::rank {
 
 void run_recipe(const arguments::RecipeArguments& arguments, Verb verb) {
   run_rank("stretto", arguments, verb, [verb](const Run& run) {
-    const auto task = make_task(bundled_tasks(), {run.recipe, run.mesh, run.device, bundled_models()});
+    const auto task = make_task({run.recipe, run.mesh, run.device, bundled_models()});
     if (verb == Verb::test) {
       task->test();
       return true;

@@ -38,7 +38,7 @@ ShortRun::ShortRun(const Recipe& whole, const std::string& name, int64_t steps)
 }
 
 void ShortRun::train(const std::vector<std::shared_ptr<Callback>>& callbacks) {
-  make_task(bundled_tasks(), {recipe_, *mesh_, job_->device, bundled_models()})->train(callbacks);
+  make_task({recipe_, *mesh_, job_->device, bundled_models()})->train(callbacks);
   if (is_first()) remove_folder(recipe_.output);
 }
 

@@ -1,0 +1,64 @@
+#include "stretto/config/task_kind.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "stretto/base/error.h"
+#include "stretto/config/recipe.h"
+
+namespace stretto {
+
+void register_task(TaskKind kind) {
+  if (!kind.make)
+    throw ConfigError("the task \"{}\" is registered without a function that makes it; set make", kind.name);
+  Recipe recipe;
+  const auto taken = settings::fields_of(recipe);
+  for (const TaskSection& section : sections_of(kind)) {
+    if (std::ranges::find(taken, section.key, &settings::Field::key) != taken.end())
+      throw ConfigError("the task \"{}\" has a section \"{}\", but recipes have a setting of that name",
+                        kind.name, section.key);
+  }
+  task_kinds().add(std::move(kind));
+}
+
+const TaskKind& task_kind(const Recipe& recipe) {
+  return task_kinds().at(recipe.task, recipe.origins.label("task"));
+}
+
+std::vector<TaskSection> sections_of(const TaskKind& kind) {
+  std::vector<TaskSection> sections;
+  if (kind.settings) {
+    std::string key = kind.name;
+    std::ranges::replace(key, '-', '_');
+    sections.push_back({key, fmt::format("{} (task: {})", kind.help, kind.name), *kind.settings});
+  }
+  sections.insert(sections.end(), kind.further_sections.begin(), kind.further_sections.end());
+  return sections;
+}
+
+std::string tasks_with(const std::function<bool(const TaskKind&)>& property) {
+  std::vector<std::string> names;
+  for (const TaskKind& kind : task_kinds().entries())
+    if (property(kind)) names.push_back(kind.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+TaskSettings::TaskSettings() {
+  for (const TaskKind& kind : task_kinds().entries())
+    for (TaskSection& section : sections_of(kind))
+      sections_.push_back(
+          {kind.name, std::move(section.key), std::move(section.help), std::move(section.defaults)});
+}
+
+void TaskSettings::fields(settings::Fields& field, const std::string& task) {
+  for (Section& section : sections_)
+    field(section.key, section.settings, section.help,
+          settings::Rule{}.used_with("task", task, {section.task}));
+}
+
+void TaskSettings::throw_no_section() {
+  throw ConfigError("the program reads settings of a task that is not registered");
+}
+
+}  // namespace stretto
