@@ -371,6 +371,32 @@ TEST(Engine, ShardedGradientsAccumulateOverMicroBatches) {
   });
 }
 
+// As an exception leaves it. The other rank does not wait for gradients that are never computed.
+TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndKeepsNobodyWaiting) {
+  run_rank_threads(2, [](Group& group) {
+    Mlp net;
+    const Mesh mesh = mesh_of(group);
+    Engine engine(net, mesh, {}, optim::adamw({}));
+    const Tensor loss = net.forward(inputs(group.rank()));
+    {
+      Backward pass = engine.open(engine.uses(loss), Reduce::last);
+      if (group.rank() == 1) {
+        loss.backward();
+        pass.close();
+      }
+    }
+    if (group.rank() == 1) {
+      engine.finish();
+    } else {
+      EXPECT_EQ(largest_gradient(net), 0);
+    }
+    engine.gradients().clear();
+    engine.backward(net.forward(inputs(group.rank())), Reduce::last);
+    engine.finish();
+    EXPECT_GT(engine.gradients().norm(), 0);
+  });
+}
+
 TEST(Engine, ANonFiniteGradientIsNamedByTheRankThatHoldsIt) {
   run_rank_threads(2, [](Group& group) {
     Mlp net;
