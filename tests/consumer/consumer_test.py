@@ -266,9 +266,42 @@ class Extending(InFolder):
         said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
         self.assertIn("character_bigrams is not a setting", said)
 
-    def test_the_guide_shows_the_task_whole(self):
-        page = (EXAMPLE.parents[1] / "docs/guide/new-task.md").read_text()
-        self.assertIn("```cpp\n" + (EXAMPLE / "task.cpp").read_text() + "```\n", page)
+    def test_an_optimizer_a_schedule_and_a_strategy_of_ones_own(self):
+        rows = [f"{word} film\t{label}\n" for word, label in [("good", 1), ("bad", 0)]] * 16
+        (self.folder / "reviews.tsv").write_text("text\tlabel\n" + "".join(rows))
+        vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
+        (self.folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+        (self.folder / "config.json").write_text(json.dumps(
+            {"model_type": "bert", "vocab_size": len(vocabulary), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "intermediate_size": 32, "max_position_embeddings": 16}))
+        (self.folder / "recipe.yaml").write_text(
+            "task: text-classification\nmodel: {config: config.json}\ntokenizer: {path: vocab.txt}\n"
+            "data: {train: reviews.tsv, validation: reviews.tsv, max_length: 8}\n"
+            "training: {epochs: 5, global_batch_size: 8, device: cpu, strategy: sharded_state}\n"
+            "optimizer: {type: Lion, lr: 0.01, beta2: 0.9}\nscheduler: {type: Halving, every: 8}\n")
+        rules = lambda *settings, **options: run(self.build / "build/rules", "recipe.yaml", *settings, "--no-pin", folder=self.folder,
+                                                 **options)
+        losses = []
+        for ranks in 1, 2:
+            rules("-N", ranks, f"output={ranks}")
+            summary = json.loads((self.folder / f"{ranks}/summary.json").read_text())
+            self.assertEqual(summary["best"]["accuracy"], 1)
+            records = [json.loads(line) for line in (self.folder / f"{ranks}/metrics.jsonl").read_text().splitlines()]
+            rates = {record["step"]: record["lr"] for record in records if "lr" in record}
+            self.assertEqual(rates[max(rates)], 0.01 * 0.5 ** ((max(rates) - 1) // 8))
+            losses.append(summary["best"]["loss"])
+        self.assertAlmostEqual(losses[0], losses[1], places=4)
+        rules("-N", 2, "output=2", "training.epochs=6", "checkpoint.accept_changes=[training.epochs]")  # resumes with their state
+        self.assertIn("optimizer.beta2", rules("optimizer.beta2=1", "output=x", expect=2))
+        self.assertIn("scheduler.every", rules("scheduler.every=0", "output=x", expect=2))
+        # The program stretto knows none of them.
+        said = run(PREFIX / "bin/stretto", "train", "recipe.yaml", "output=x", folder=self.folder, expect=2)
+        self.assertIn("optimizer.beta2 is not a setting", said)
+
+    def test_the_guides_show_the_files_whole(self):
+        guides = EXAMPLE.parents[1] / "docs/guide"
+        for guide, file in ("new-task.md", "task.cpp"), ("new-model.md", "family.cpp"):
+            self.assertIn("```cpp\n" + (EXAMPLE / file).read_text() + "```\n", (guides / guide).read_text())
 
 
 class NewProject(InFolder):
