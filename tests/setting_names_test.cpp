@@ -63,7 +63,8 @@ size_t end_of_token(std::string_view source, size_t begin) {
   const bool separates_digits = begin > 0 && std::isalnum(static_cast<unsigned char>(source[begin - 1]));
   if (rest.front() != '"' && (rest.front() != '\'' || separates_digits)) return begin + 1;
   size_t end = begin + 1;
-  while (end < source.size() && source[end] != rest.front()) end += source[end] == '\\' ? size_t{2} : size_t{1};
+  while (end < source.size() && source[end] != rest.front())
+    end += source[end] == '\\' ? size_t{2} : size_t{1};
   return end + 1;
 }
 

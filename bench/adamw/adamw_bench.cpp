@@ -11,8 +11,8 @@
 #include <ATen/Parallel.h>
 
 #include "stretto/optim/optimizers.h"
-#include "stretto/tensor/memory.h"
 #include "stretto/optim/parameter_piece.h"
+#include "stretto/tensor/memory.h"
 
 // adamw_bench: AdamW steps over the parameters of MiniLM (22.7 M, fp32) on one core, in milliseconds, as JSON: all of them; with
 // word embeddings of which each step uses the rows of 430 words, drawn from 14,000 by Zipf's law, like batches of 32 sentences

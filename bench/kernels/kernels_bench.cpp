@@ -78,7 +78,7 @@ void norm(int64_t rows, int64_t width, at::ScalarType dtype) {
   norm.bias = random({width}), norm.residual = random({rows, width});
   norm.weight = random({width}), norm.offset = random({width});
   norm.eps = 1e-12;
-  norm.samples = norm.positions = at::arange(rows);
+  norm.samples = norm.places = at::arange(rows);
   norm.before = {0.1, 1};
   const kernels::NormSums sums = {at::zeros({width}), at::zeros({width}), at::zeros({width})};
   report(

@@ -92,7 +92,8 @@ FeatureFile FeatureFile::cached(const std::filesystem::path& path, int64_t rows,
         encode(item, samples);
       });
     }
-    log::info("tokenised {} ({} {}) in {}", source.name, items, source.items, human_duration(seconds_since(start)));
+    log::info("tokenised {} ({} {}) in {}", source.name, items, source.items,
+              human_duration(seconds_since(start)));
   }
   return FeatureFile(path, rows);
 }

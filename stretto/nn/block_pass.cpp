@@ -1,9 +1,9 @@
-#include "stretto/nn/block_observer.h"
-
 #include <algorithm>
 #include <utility>
 
 #include <torch/csrc/autograd/engine.h>
+
+#include "stretto/nn/block_observer.h"
 
 namespace stretto::nn {
 

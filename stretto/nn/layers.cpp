@@ -13,7 +13,9 @@ Linear::Linear(int64_t in, int64_t out)
       bias(register_parameter("bias", at::empty({out}))) {}
 
 Embedding::Embedding(int64_t rows, int64_t width, bool looked_up_only)
-    : weight(register_parameter("weight", at::empty({rows, width}))), sparse(looked_up_only), hook(std::make_shared<RowHook>()) {}
+    : weight(register_parameter("weight", at::empty({rows, width}))),
+      sparse(looked_up_only),
+      hook(std::make_shared<RowHook>()) {}
 
 LayerNorm::LayerNorm(int64_t width, double epsilon)
     : weight(register_parameter("weight", at::empty({width}))),

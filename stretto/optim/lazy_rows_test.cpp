@@ -6,8 +6,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/optim/optimizers.h"
-#include "stretto/tensor/memory.h"
 #include "stretto/optim/parameter_piece.h"
+#include "stretto/tensor/memory.h"
 
 namespace stretto::optim {
 namespace {

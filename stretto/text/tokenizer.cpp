@@ -111,8 +111,9 @@ std::vector<VocabularyEntry> entries_beyond(const Vocabulary& model, const std::
 }
 
 // The patterns that are searched in raw text, or those searched in normalised text.
-std::vector<AddedTokenPattern> patterns(const TokenizerStages& tokenizer, const std::vector<AddedToken>& tokens,
-                                        const Normalizer& normalizer, bool normalized) {
+std::vector<AddedTokenPattern> patterns(const TokenizerStages& tokenizer,
+                                        const std::vector<AddedToken>& tokens, const Normalizer& normalizer,
+                                        bool normalized) {
   std::vector<AddedTokenPattern> result;
   for (AddedToken token : in_search_order(tokens)) {
     if (token.normalized != normalized) continue;
@@ -189,7 +190,7 @@ TokenizerStages::TokenizerStages(TokenizerParts parts)
 }
 
 std::vector<Encoding> TokenizerStages::encode_all(const Input& first, const Input* second,
-                                            const EncodeOptions& options, bool all_windows) const {
+                                                  const EncodeOptions& options, bool all_windows) const {
   const Sequence first_sequence = tokenize(first);
   const Sequence second_sequence = second == nullptr ? Sequence() : tokenize(*second);
   const auto token_of = [this](int32_t id) { return token(id).value_or(""); };
@@ -234,7 +235,7 @@ void TokenizerStages::tokenize_text(std::string_view text, Scratch& scratch, Seq
 // Normalises; takes out the added tokens that are searched in normalised text; the text between them is
 // processed further.
 void TokenizerStages::tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
-                               Sequence& out) const {
+                                     Sequence& out) const {
   NormalizedText& normalized = scratch.normalized;
   normalized.clear();
   normalizer_->normalize(piece, first_character, normalized);

@@ -1,5 +1,3 @@
-#include "stretto/text/tokenizer_parts.h"
-
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -12,6 +10,7 @@
 #include "stretto/base/message_support.h"
 #include "stretto/base/temp_folder.h"
 #include "stretto/text/copy_tokenizer.h"
+#include "stretto/text/tokenizer_parts.h"
 
 namespace stretto::text {
 namespace {
@@ -449,7 +448,8 @@ TEST(Tokenizer, BadCharsmaps) {
   for (const char* text :
        {"AAAA*", "AAAAA", " AAA", "\tAAAA===", "AAA\n", "AAA-", "=AAA", "A=AA", "AA=A", "A===", "===="}) {
     file["normalizer"]["precompiled_charsmap"] = text;
-    EXPECT_THAT(json_error(file), has_all("tokenizer.json: normalizer.precompiled_charsmap:", "base 64")) << text;
+    EXPECT_THAT(json_error(file), has_all("tokenizer.json: normalizer.precompiled_charsmap:", "base 64"))
+        << text;
   }
   for (const auto& [text, bytes] :
        std::vector<std::pair<const char*, int>>{{"/////w==", 4}, {"//////8=", 5}, {"////////", 6}}) {

@@ -1,5 +1,4 @@
 #include "stretto/optim_config/schedules.h"
-
 #include "stretto/optim_config/schedules/warmup.h"
 #include "stretto/settings/check_settings.h"
 

@@ -1,8 +1,7 @@
-#include "stretto/optim_config/schedules.h"
-
 #include <cmath>
 #include <numbers>
 
+#include "stretto/optim_config/schedules.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

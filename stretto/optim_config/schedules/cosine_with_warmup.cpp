@@ -1,9 +1,8 @@
-#include "stretto/optim_config/schedules.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "stretto/optim_config/schedules.h"
 #include "stretto/optim_config/schedules/warmup.h"
 #include "stretto/settings/check_settings.h"
 

@@ -1,7 +1,6 @@
-#include "stretto/optim_config/schedules.h"
-
 #include <algorithm>
 
+#include "stretto/optim_config/schedules.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

@@ -1,9 +1,8 @@
-#include "stretto/optim_config/schedules.h"
-
 #include <cmath>
 #include <numbers>
 
 #include "stretto/base/error.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

@@ -1,5 +1,3 @@
-#include "stretto/optim_config/schedules.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stretto/base/error.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/settings/check_settings.h"
 
 namespace stretto::optim {

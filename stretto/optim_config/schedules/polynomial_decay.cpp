@@ -1,8 +1,7 @@
-#include "stretto/optim_config/schedules.h"
-
 #include <cmath>
 
 #include "stretto/base/error.h"
+#include "stretto/optim_config/schedules.h"
 #include "stretto/optim_config/schedules/warmup.h"
 #include "stretto/settings/check_settings.h"
 

@@ -19,9 +19,9 @@ struct RecipeArguments {
   std::vector<std::string> overrides;  // KEY=VALUE, with or without --set before it, in order
   std::string strategy;
   std::filesystem::path deepspeed, accelerate, parameters,
-      hps;                         // configuration files of other tools; empty: none
-  bool allow_nonfinite = false;    // of `stretto test`
-  compat::FlagPlaces flags = {};   // of the lines of a recipe that a script's flags became
+      hps;                        // configuration files of other tools; empty: none
+  bool allow_nonfinite = false;   // of `stretto test`
+  compat::FlagPlaces flags = {};  // of the lines of a recipe that a script's flags became
   LaunchArguments launch;
   std::vector<settings::Field> program = {};  // settings declared by the program: see load_recipe
 };

@@ -15,7 +15,7 @@ namespace stretto {
 struct TimedEvent {
   std::string name;
   double seconds = 0;
-  double operations = 0;  // floating-point operations of matrix products
+  double operations = 0;                                       // floating-point operations of matrix products
   std::optional<kernels::MatmulShape> product = std::nullopt;  // of a product of stretto's layers
   uint64_t thread = 0;
   double start = 0;  // seconds after some moment

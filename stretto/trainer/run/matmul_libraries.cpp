@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "stretto/data/sample_lengths.h"
-
 #include "stretto/comm/mesh.h"
+#include "stretto/data/sample_lengths.h"
 
 namespace stretto {
 
