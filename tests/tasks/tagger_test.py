@@ -129,17 +129,16 @@ def check_section(stretto):
 
 def check_losses(stretto):
     """Weights of all tags change nothing, those of some do; the mean over sentences is that over words at another scale."""
-    plain = [SECTION, "sequence_tagger={use_crf: false, hidden_size: 8}", *STEPS]
+    # Under the default seed the tags' losses are nearly equal before the first step, and with them all means.
+    plain = [SECTION, "sequence_tagger={use_crf: false, hidden_size: 8}", *STEPS, "training.seed=1"]
     stretto.train("tagger.yaml", "plain", 1, *plain)
     labels = stretto.json("plain/model/config.json")["label2id"]
     weights = lambda of: "token_classification.loss_weights=[" + ", ".join(f"{tag}={of(tag)}" for tag in labels) + "]"
     stretto.train("tagger.yaml", "same", 2, *plain, weights(lambda tag: 3))
     stretto.train("tagger.yaml", "weighted", 1, *plain, weights(lambda tag: 1 if tag == "O" else 9))
-    losses = [losses_of(stretto, run)[:3] for run in ["plain", "same", "weighted"]]
-    for a, b, _ in zip(*losses):
+    for a, b, c in list(zip(losses_of(stretto, "plain"), losses_of(stretto, "same"), losses_of(stretto, "weighted")))[:3]:
         require(math.isclose(a, b, rel_tol=1e-5), f"equal weights change the loss: {a} and {b}")
-    # Before the first step the losses of all tags are nearly equal, and with them all means.
-    require(max(abs(a - c) for a, _, c in zip(*losses)) > 1e-2, f"weights do not change the loss: {losses}")
+        require(abs(a - c) > 1e-3, f"weights do not change the loss: {a} and {c}")
     sgd = ["optimizer={type: SGD, weight_decay: 0}", "training.max_grad_norm=1e9", "training.max_steps=1", "evaluate.every=never"]
     stretto.train("tagger.yaml", "words", 1, *sgd, "optimizer.lr=0.5")
     stretto.train("tagger.yaml", "sentences", 2, *sgd, "optimizer.lr=0.05", "token_classification.loss_average=sentences")
