@@ -111,7 +111,7 @@ TEST(Checkpoint, ReplicatedTensorsAreWrittenOnceAndSpread) {
   EXPECT_TRUE(first.load("model.w").equal(replicated_state(1).tensors[0].pieces[0].data.view({30, 4})));
 }
 
-// Of ranks 0 1 2 3 the pairs 0 1 | 2 3 hold "pair", and 0 2 | 1 3 a half of "halves"; all hold "all". Each
+// The pairs of ranks 0 1 | 2 3 hold "pair", and 0 2 | 1 3 a half of "halves"; all hold "all". Each
 // set lists its entries in an order of its own.
 TEST(Checkpoint, EachSetOfHoldersDividesItsEntries) {
   const TempFolder folder;

@@ -108,7 +108,7 @@ struct Ranks {
   int positions, shards;  // of tp; of each copy
 };
 
-// Of all ranks, by the entry's name. What equal ranks hold is counted once.
+// The pieces of all ranks, by the entry's name. What equal ranks hold is counted once.
 std::map<std::string, Parts> parts_of(const std::vector<std::vector<TensorLayout>>& layouts,
                                       const Sharding& row, Precision precision, const Ranks& ranks) {
   std::map<std::string, Parts> parts;

@@ -65,7 +65,7 @@ std::string tasks_with(const std::function<bool(const TaskKind&)>& property);
 // written. It keeps the settings of all registered tasks, each with its own defaults.
 class TaskSettings {
  public:
-  // Of the tasks that are registered now.
+  // Holds the settings of the tasks that are registered now.
   TaskSettings();
 
   // The settings of the section whose struct is a T, whatever the task:

@@ -31,10 +31,10 @@ class ModelOutline {
   std::vector<int64_t> trainable_blocks() const;
   int64_t products() const;  // the sum of its parameters'
 
-  // Of an encoder: its layers and the width of their states, which another model may read.
+  // The layers of an encoder and the width of their states, which another model may read; 0 without one.
   int64_t layers = 0, width = 0;
 
-  // Those added next belong to this block.
+  // Parameters that are added next belong to this block.
   void begin_block(std::string name) { block_ = std::move(name); }
   void add(std::string name, std::vector<int64_t> shape, int64_t products = 0);
   void linear(const std::string& name, int64_t in, int64_t out);  // weight [out, in] and bias

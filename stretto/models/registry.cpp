@@ -59,7 +59,7 @@ std::vector<ModelType> bundled_types() {
   return types;
 }
 
-// Those that compute logits.
+// The heads that compute logits.
 std::vector<std::string> heads_of(const ModelType& type) {
   std::vector<std::string> names;
   for (const auto& [head, _] : type.heads)

@@ -100,7 +100,7 @@ void expect_masks(const PackedLayout& layout, const std::vector<Sequence>& seque
   }
 }
 
-// Of the models there are: each sample is one sequence, and its positions are the places, given or not.
+// In all bundled models each sample is one sequence, and its positions are the places, given or not.
 TEST(Places, MasksOfSamplesOfOneSequenceAreThoseOfTheirPositions) {
   const std::vector<Sequence> samples = {{7, 3, 0}, {int64_t{1} << 40, 2, 0}, {0, 5, 0}};
   for (const Kernels kernels : {Kernels::fast, Kernels::reference}) {

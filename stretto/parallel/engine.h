@@ -53,8 +53,8 @@ class Engine {
 
   // --- backward: see backward.h
 
-  // Of a backward from `loss`, which may be undefined: none. Leaves of its graph that are no parameters of this engine are
-  // appended to `others`. Throws Error if a sparse table is used other than by lookup.
+  // Counts the uses by a backward from `loss`; none if it is undefined. Leaves of its graph that are not parameters of this
+  // engine are appended to `others`. Throws Error if a sparse table is used other than by lookup.
   GradientUses uses(const Tensor& loss, std::vector<Tensor>* others = nullptr) const;
   // Throws Error inside of another backward, and after one with Reduce::last until finish().
   [[nodiscard]] Backward open(GradientUses uses, Reduce reduce);

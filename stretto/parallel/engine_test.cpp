@@ -371,7 +371,7 @@ TEST(Engine, ShardedGradientsAccumulateOverMicroBatches) {
   });
 }
 
-// As an exception leaves it. The other rank does not wait for gradients that are never computed.
+// An exception leaves a pass unclosed. The other rank does not wait for gradients that are never computed.
 TEST(Engine, APassThatIsNotClosedLeavesZeroGradientsAndKeepsNobodyWaiting) {
   run_rank_threads(2, [](Group& group) {
     Mlp net;

@@ -19,7 +19,7 @@ struct WordInputs {
   const text::Tokenizer* words = nullptr;  // then also the id of each word by this tokenizer; null: no ids
 };
 
-// Of one window of a text, which is a sample. Vectors are by token, except `characters`.
+// The features of one window of a text, which is a sample. Vectors are by token, except `characters`.
 struct WordFeatures {
   std::vector<int32_t> words;  // the token's word if it is predicted in this window, else -1
   // The characters of each token, one token after the other, and their numbers. With whole_words those of a whole
