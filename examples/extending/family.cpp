@@ -1,5 +1,6 @@
-// A model family that stretto does not have, for its tasks: the mean of a text's word vectors and a linear layer (Joulin et
-// al. 2016). Runs recipes like `stretto train`, with model.config or model.path naming a folder of the family.
+// A model family that stretto does not have, for its tasks: the mean of a text's word vectors and a linear
+// layer (Joulin et al. 2016). Runs recipes like `stretto train`, with model.config or model.path naming a
+// folder of the family.
 #include <stretto/stretto.h>
 
 namespace words {
@@ -19,7 +20,8 @@ class MeanOfWords : public stretto::TextModel {
     out_ = register_module("out", std::make_shared<stretto::nn::Linear>(width_, std::ssize(labels_)));
   }
 
-  // A packed batch: the tokens of all texts one after the other; sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1].
+  // A packed batch: the tokens of all texts one after the other; sequence b is rows cu_seqlens[b] to
+  // cu_seqlens[b + 1].
   Tensor forward(const stretto::Batch& batch, const stretto::nn::Context& context) const override {
     const stretto::nn::PackedLayout layout(batch);
     const Tensor lengths = layout.cu_seqlens.diff();

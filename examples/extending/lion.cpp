@@ -1,4 +1,5 @@
-// An optimizer that stretto does not have: Lion (Chen et al. 2023), which steps by the sign of an average of gradients.
+// An optimizer that stretto does not have: Lion (Chen et al. 2023), which steps by the sign of an average of
+// gradients.
 #include <stretto/stretto.h>
 
 namespace {

@@ -1,4 +1,5 @@
-// Runs recipes like `stretto train`, which may name the optimizer, the schedule and the strategy of this folder.
+// Runs recipes like `stretto train`, which may name the optimizer, the schedule and the strategy of this
+// folder.
 #include <stretto/stretto.h>
 
 void add_lion();           // lion.cpp

@@ -1,5 +1,5 @@
-// A strategy that stretto does not have under this name: the state of the optimizer is sharded, gradients and parameters are not.
-// A strategy is a row of a table that the engine reads.
+// A strategy that stretto does not have under this name: the state of the optimizer is sharded, gradients and
+// parameters are not. A strategy is a row of a table that the engine reads.
 #include <stretto/stretto.h>
 
 void add_sharded_state() {

@@ -2,8 +2,8 @@
 //
 //   stretto launch -N 2 examples/module_gan examples/module/gan.yaml
 //
-// The generator learns to put points on a circle. Besides the optimizers this program shows metrics objects, values logged per epoch,
-// a DataModule, and what follows training: test() and predict().
+// The generator learns to put points on a circle. The program also shows metric objects, values logged per
+// epoch, a DataModule, and test() and predict() after training.
 #include <cmath>
 #include <numbers>
 
@@ -74,7 +74,7 @@ class GanTask : public stretto::Module {
  public:
   explicit GanTask(const Settings& settings)
       : net_(model(std::make_shared<Gan>(settings.width))),
-        told_apart_(metric(std::make_shared<stretto::ClassMetric>(
+        discriminator_accuracy_(metric(std::make_shared<stretto::ClassMetric>(
             2, std::vector<std::string>{"accuracy", "f1_macro"}, "discriminator_"))),
         distance_(metric(std::make_shared<stretto::MeanMetric>("distance"))) {}
 
@@ -111,7 +111,8 @@ class GanTask : public stretto::Module {
     const Tensor fake = net_->generator->forward(batch.at("noise"));
     const Tensor both = at::cat({batch.at("point"), fake});
     const Tensor labels = at::cat({at::ones(batch.count, at::kLong), at::zeros(batch.count, at::kLong)});
-    told_apart_->update(net_->discriminator->forward(both).squeeze(1).gt(0).to(at::kLong), labels);
+    discriminator_accuracy_->update(net_->discriminator->forward(both).squeeze(1).gt(0).to(at::kLong),
+                                    labels);
     distance_->update((fake.norm(2, 1) - 1).abs());
     return {};
   }
@@ -129,8 +130,8 @@ class GanTask : public stretto::Module {
   }
 
   std::shared_ptr<Gan> net_;
-  std::shared_ptr<stretto::ClassMetric> told_apart_;  // real points from generated ones
-  std::shared_ptr<stretto::MeanMetric> distance_;     // of generated points from the circle
+  std::shared_ptr<stretto::ClassMetric> discriminator_accuracy_;  // on real and generated points
+  std::shared_ptr<stretto::MeanMetric> distance_;                 // of generated points from the circle
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Classifies noisy recordings of waves, of different lengths, into four kinds: a task that is not part of stretto, with its own
-// dataset, model, metric and callback. docs/guide/module.md explains it.
+// Classifies noisy recordings of waves, of different lengths, into four kinds, with its own dataset, model,
+// metric and callback. docs/guide/module.md explains it.
 //
 //   module_waves waves.yaml -N 2 [SECTION.KEY=VALUE ...]
 #include <numbers>
@@ -18,7 +18,7 @@ using at::Tensor;
 
 constexpr int64_t kinds = 4;  // sine, square, triangle, sawtooth
 
-// The settings of this program: declared like stretto's, in the recipe or on the command line as model.channels=32.
+// The settings of this program, set in the recipe or on the command line (model.channels=32).
 struct ModelSettings {
   int64_t channels = 16;
   int64_t kernel_size = 7;
@@ -42,7 +42,8 @@ struct Settings {
   }
 };
 
-// Recordings generated on demand, each from its number alone: the same for every rank, every epoch and every resumed run.
+// Recordings are generated on demand, each from its number alone, so that all ranks, epochs and resumed runs
+// agree.
 class Waves : public stretto::data::SampleDataset {
  public:
   Waves(int64_t first, int64_t count) : SampleDataset(lengths(first, count)), first_(first) {}
@@ -137,7 +138,7 @@ class WaveTask : public stretto::Module {
   std::shared_ptr<WaveNet> net_;
 };
 
-// Ends a run when f1_macro has not improved for several evaluations; also when a run that ended so is started again.
+// Ends a run when f1_macro has not improved for several evaluations, and again if that run is resumed.
 class Patience : public stretto::Callback {
  public:
   explicit Patience(int64_t evaluations) : patience_(evaluations) {}

@@ -1,6 +1,6 @@
 // A complete program with Lite: accumulation, validation and checkpoints. See docs/guide/lite.md.
 //
-//   whole FOLDER EPOCHS     trains to EPOCHS epochs, starting from the newest checkpoint in FOLDER if there is one
+//   whole FOLDER EPOCHS     trains to EPOCHS epochs, from the newest checkpoint in FOLDER if there is one
 
 #include "bars.h"
 
