@@ -10,8 +10,8 @@
 
 namespace stretto {
 
-// An enum whose values have names in files, options and messages. They are given once, next to the enum, in the order
-// of its values, which count from 0:
+// An enum whose values have names in files, options and messages. They are given once, next to the enum, in
+// the order of its values, which count from 0:
 //   enum class Cell { lstm, gru };
 //   constexpr auto names_of(Cell) { return std::to_array<std::string_view>({"LSTM", "GRU"}); }
 template <class Enum>
@@ -31,7 +31,7 @@ std::vector<std::string> enum_names() {
   return {names.begin(), names.end()};
 }
 
-// The value of this name; nothing for another text.
+// The value of this name; nullopt for any other text.
 template <NamedEnum Enum>
 constexpr std::optional<Enum> find_enum(std::string_view name) {
   const auto names = names_of(Enum());
@@ -44,7 +44,7 @@ constexpr std::optional<Enum> find_enum(std::string_view name) {
 // Throws ConfigError: "bf61" is not one of `names`; did you mean "bf16"?
 [[noreturn]] void refuse_name(std::string_view name, std::span<const std::string> names);
 
-// The value of this name. Throws ConfigError for another text.
+// The value of this name. Throws ConfigError for any other text.
 template <NamedEnum Enum>
 Enum parse_enum(std::string_view name) {
   if (const auto found = find_enum<Enum>(name)) return *found;

@@ -7,8 +7,8 @@
 
 namespace stretto {
 
-// Base class of all exceptions of stretto. Messages state where, what was found, what was expected and what to do.
-// `exit_code`: the exit code of a program that does not catch the error.
+// Base class of all exceptions of stretto. Messages state where, what was found, what was expected and what
+// to do. `exit_code`: the exit code of a program that does not catch the error.
 class Error : public std::runtime_error {
  public:
   template <class... Args>
@@ -23,7 +23,8 @@ struct ConfigError : Error {
   int exit_code() const override { return 2; }
 };
 
-// Malformed input (data, weights, tokenizers, checkpoints); the message names the file and, if known, the line.
+// Malformed input (data, weights, tokenizers, checkpoints); the message names the file and, if known, the
+// line.
 struct DataError : Error {
   using Error::Error;
 };

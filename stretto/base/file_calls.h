@@ -23,8 +23,8 @@ auto change(const char* name, const std::filesystem::path& path, Perform perform
   return file_faults::call(name, path, 0, [&](size_t) { return perform(); });
 }
 
-// A failed fsync is not retried: the kernel drops the pages that it could not write, so that a second fsync would
-// succeed.
+// A failed fsync is not retried: the kernel drops the pages that it could not write, so that a second fsync
+// would succeed.
 inline void sync(const Fd& file, const std::filesystem::path& path) {
   if (change("fsync", path, [&] { return ::fsync(file.get()); }) != 0) fail("fsync", path);
 }

@@ -13,10 +13,10 @@
 
 namespace stretto::file_faults {
 
-// Fault injection for the writes of base/files, in tests. Its system calls that modify files (open for writing,
-// write, fsync, rename, mkdir, unlink, rmdir, ftruncate) are counted from 1, and one of them can be made to
-// fail, to write less than requested, or to kill the process. Off by default; then a call costs one relaxed
-// load.
+// Fault injection for the writes of base/files, in tests. Its system calls that modify files (open for
+// writing, write, fsync, rename, mkdir, unlink, rmdir, ftruncate) are counted from 1, and one of them can be
+// made to fail, to write less than requested, or to kill the process. Off by default; then a call costs one
+// relaxed load.
 //
 // Replaying an operation with a fault at each of its calls:
 //   for (int64_t call = 1;; ++call) {
@@ -41,12 +41,12 @@ struct Fault {
   std::string path = {};  // only calls on paths that contain this are counted and affected; empty: all
 };
 
-// Programs get a fault from this function at their first call, an extern "C" const Fault* (); null: no fault. stretto does
-// not define it: tests preload a library that does (tests/support/file_fault.h, LD_PRELOAD).
+// Programs get a fault from this function at their first call, an extern "C" const Fault* (); null: no fault.
+// stretto does not define it: tests preload a library that does (tests/support/file_fault.h, LD_PRELOAD).
 inline constexpr const char* fault_function = "stretto_file_fault";
 
-// Sets the fault of the process while this object lives, instead of the environment's. REQUIRES: no other Injection
-// lives.
+// Sets the fault of the process while this object lives, instead of the environment's. REQUIRES: no other
+// Injection lives.
 class Injection {
  public:
   explicit Injection(Fault fault);
@@ -63,12 +63,13 @@ class Injection {
 enum class State : uint8_t { unknown, off, on };
 extern std::atomic<State> state;  // unknown until the first call has looked for a fault
 
-// The effect on this call, if any. Counts the call; kills the process for kill_before; sets errno for `error`.
+// The effect on this call, if any. Counts the call; kills the process for kill_before; sets errno for
+// `error`.
 std::optional<Effect> next_call(const char* name, const std::filesystem::path& path);
 [[noreturn]] void die();
 
-// Runs one system call, `perform(size)`, under the fault that is set. It returns a negative number and sets errno on
-// failure. `size`: the number of bytes of a write; else 0.
+// Runs one system call, `perform(size)`, under the fault that is set. It returns a negative number and sets
+// errno on failure. `size`: the number of bytes of a write; else 0.
 template <class Perform>
 auto call(const char* name, const std::filesystem::path& path, size_t size, Perform perform)
     -> decltype(perform(size)) {

@@ -28,8 +28,8 @@ struct Operation {
   std::function<void(const std::filesystem::path&)> prepare, run, check;
 };
 
-// Runs the operation once for each of its calls, each in a new folder, with `fault` at that call. Returns the number of
-// calls.
+// Runs the operation once for each of its calls, each in a new folder, with `fault` at that call. Returns the
+// number of calls.
 int64_t replay_errors(const Operation& operation, Fault fault) {
   for (fault.call = 1;; ++fault.call) {
     const TempFolder folder;
@@ -49,7 +49,7 @@ int64_t replay_errors(const Operation& operation, Fault fault) {
   }
 }
 
-// The same, but the process dies at the call.
+// Like replay_errors, but the process dies at the call.
 void replay_deaths(const Operation& operation, Effect effect) {
   const auto calls = [&] {
     const TempFolder folder;

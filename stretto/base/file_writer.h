@@ -12,9 +12,9 @@ namespace stretto {
 
 // Files that are written piece by piece. Functions throw IoError with the path and the system's reason.
 
-// A new file, written sequentially, for content that does not fit in memory. finish() makes it durable; destruction
-// before that removes the file. Not atomic: to make a set of files appear atomically, write them into a folder of
-// another name and rename it with rename_folder.
+// A new file, written sequentially, for content that does not fit in memory. finish() makes it durable;
+// destruction before that removes the file. Not atomic: to make a set of files appear atomically, write them
+// into a folder of another name and rename it with rename_folder.
 class FileWriter {
  public:
   // Creates the file, replacing an existing one.
@@ -34,8 +34,8 @@ class FileWriter {
   int64_t size_ = 0;
 };
 
-// A file opened for appending: log files and JSON lines. write() appends all bytes or, if it throws, none. REQUIRES:
-// there is no other writer.
+// A file opened for appending: log files and JSON lines. write() appends all bytes or, if it throws, none.
+// REQUIRES: there is no other writer.
 class AppendFile {
  public:
   explicit AppendFile(const std::filesystem::path& path, bool keep_old = true);

@@ -64,7 +64,8 @@ bool stands(const std::filesystem::path& path) {
 int rename_to_free_name(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
-  // The file system does not support RENAME_NOREPLACE. Between check and rename only an empty folder could be replaced.
+  // The file system does not support RENAME_NOREPLACE. Between check and rename only an empty folder could be
+  // replaced.
   if (!stands(to)) return ::rename(from.c_str(), to.c_str());
   errno = EEXIST;
   return -1;
@@ -76,7 +77,8 @@ void sync_parent(const std::filesystem::path& folder) {
   if (parent) sync(parent, folder_of(folder));
 }
 
-// Returns the first folder of the path that could not be created, with the reason in errno; nullopt on success.
+// Returns the first folder of the path that could not be created, with the reason in errno; nullopt on
+// success.
 std::optional<std::filesystem::path> make_missing_folders(const std::filesystem::path& folder) {
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return std::nullopt;
@@ -211,8 +213,8 @@ void replace_folder(const std::filesystem::path& fresh, const std::filesystem::p
     return remove_tree(fresh);
   }
   if (errno != EINVAL && errno != ENOSYS) fail("write", path);
-  // The file system does not support RENAME_EXCHANGE: for a moment `path` does not exist, and the old folder is at
-  // `old`.
+  // The file system does not support RENAME_EXCHANGE: for a moment `path` does not exist, and the old folder
+  // is at `old`.
   const std::filesystem::path old = with_suffix(path, ".old");
   remove_tree(old);
   rename_folder(path, old);

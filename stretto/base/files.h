@@ -8,24 +8,25 @@
 
 namespace stretto {
 
-// Files and folders as a whole; file_writer.h writes files piece by piece. Functions throw IoError with the path and the
-// system's reason. Their behaviour on failures is tested with a fault at each system call: file_faults.h.
+// Files and folders as a whole; file_writer.h writes files piece by piece. Functions throw IoError with the
+// path and the system's reason. Their behaviour on failures is tested with a fault at each system call:
+// file_faults.h.
 
-// The content of a file, or of a pipe, such as a recipe from another program. Files that belong to a model are
-// read with MappedFile, which refuses pipes: several processes read them, some more than once.
+// The content of a file, or of a pipe, such as a recipe from another program. Files that belong to a model
+// are read with MappedFile, which refuses pipes: several processes read them, some more than once.
 std::string read_file(const std::filesystem::path& path);
 
-// The same; "" if there is no such file.
+// Like read_file, but returns "" if there is no such file.
 std::string read_if_there(const std::filesystem::path& path);
 
-// The same; "" also for a file that cannot be read: for what the system reports in /proc and /sys.
+// Like read_file, but returns "" if the file is missing or cannot be read; meant for /proc and /sys.
 std::string read_if_readable(const std::filesystem::path& path);
 
-// Writes `content` atomically and durably: after any failure `path` has either its old or its new content. (A temporary
-// file in the same folder, fsync, rename, fsync of the folder.)
+// Writes `content` atomically and durably: after any failure `path` has either its old or its new content. (A
+// temporary file in the same folder, fsync, rename, fsync of the folder.)
 void write_file_atomic(const std::filesystem::path& path, std::string_view content);
 
-// The same for content in pieces: `fill` calls its argument once per piece, in order.
+// Like write_file_atomic, for content in pieces: `fill` calls its argument once per piece, in order.
 using WritePiece = std::function<void(std::string_view)>;
 void write_file_atomic(const std::filesystem::path& path, const std::function<void(const WritePiece&)>& fill);
 
@@ -36,24 +37,24 @@ void make_folders(const std::filesystem::path& folder);
 // failure.
 void sync_folder(const std::filesystem::path& folder);
 
-// Renames the folder `from` to `to` atomically and durably. Throws, and changes nothing, if `to` exists. If only the
-// final fsync fails, `to` exists nevertheless.
+// Renames the folder `from` to `to` atomically and durably. Throws, and changes nothing, if `to` exists. If
+// only the final fsync fails, `to` exists nevertheless.
 void rename_folder(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Removes `folder` recursively. It is first renamed to "<folder>.removing", so that a partially removed folder never
-// has its name. If the process dies, that folder remains, and the next remove_folder of the same name removes it. Does
-// nothing if `folder` does not exist.
+// Removes `folder` recursively. It is first renamed to "<folder>.removing", so that a partially removed
+// folder never has its name. If the process dies, that folder remains, and the next remove_folder of the same
+// name removes it. Does nothing if `folder` does not exist.
 void remove_folder(const std::filesystem::path& folder);
 
-// Replaces the folder `path` by `fresh`, atomically if the file system supports RENAME_EXCHANGE; the old folder is
-// removed afterwards.
+// Replaces the folder `path` by `fresh`, atomically if the file system supports RENAME_EXCHANGE; the old
+// folder is removed afterwards.
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& path);
 
 // Expands "~" and "~/x" to the home folder; other paths are unchanged.
 std::filesystem::path expand_home(const std::string& path);
 
-// A file mapped read-only. Movable; the bytes stay valid while the object lives. What is not a regular file is
-// refused, and a pipe without a writer is not waited for.
+// A file mapped read-only. Movable; the bytes stay valid while the object lives. Throws IoError if the path
+// is not a regular file; does not block on a pipe without a writer.
 class MappedFile {
  public:
   MappedFile() = default;

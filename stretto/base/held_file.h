@@ -9,16 +9,16 @@
 
 namespace stretto {
 
-// A log file that may be held: nothing is written, and neither it nor its folder is made, until release(). A
-// run that is refused before that leaves the log of an earlier run as it was. What is held is lost with this
-// object; beyond 1 MiB it is released.
+// A log file whose output can be held back. Until release(), lines are kept in memory, and neither the file
+// nor its folder is created, so that a run that fails its checks leaves the log of an earlier run unchanged.
+// The destructor discards held lines; more than 1 MiB of them are released.
 class HeldFile {
  public:
-  // Unless it is held, throws IoError where the file cannot be opened.
+  // Throws IoError if the file cannot be opened, unless `hold`.
   HeldFile(std::filesystem::path path, bool hold);
 
   void write(std::string_view bytes);  // throws IoError
-  void release();                      // what follows is written at once. Throws IoError
+  void release();                      // later lines are written at once. Throws IoError
 
  private:
   std::filesystem::path path_;

@@ -60,7 +60,7 @@ const Curl& curl() {
   return loaded;
 }
 
-// Where the content of a reply goes.
+// Receives the content of a reply.
 struct Receiver {
   CURL* easy;
   const HttpRequest& request;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t max_bytes = size_t{256} << 20;  // parsed values need many times the memory of the text
 
-// The deepest nesting of brackets outside strings, found without recursion.
+// The maximum nesting depth of brackets outside strings, found without recursion.
 int nesting_depth(std::string_view text) {
   int depth = 0;
   int deepest = 0;
@@ -32,8 +32,8 @@ int nesting_depth(std::string_view text) {
   return deepest;
 }
 
-// nlohmann's message without its prefix "[name] parse error at line 1, column 2: " and without the quoted source, which
-// may be long and not UTF-8.
+// nlohmann's message without its prefix "[name] parse error at line 1, column 2: " and without the quoted
+// source, which may be long and not UTF-8.
 std::string reason(std::string_view what) {
   const size_t begin = what.find(": ");
   if (begin != std::string_view::npos) what.remove_prefix(begin + 2);

@@ -11,18 +11,20 @@
 
 namespace stretto {
 
-// Parses untrusted JSON of at most 256 MiB and `max_depth` levels, so that a malicious file cannot overflow the
-// stack. Throws DataError with `name`, line and column; `first_line`: the line number of the beginning of
+// Parses untrusted JSON of at most 256 MiB and `max_depth` levels, so that a malicious file cannot overflow
+// the stack. Throws DataError with `name`, line and column; `first_line`: the line number of the beginning of
 // `text`.
 nlohmann::json parse_json(std::string_view text, const std::string& name, int max_depth = 64,
                           int64_t first_line = 1);
 
 nlohmann::json read_json(const std::filesystem::path& path);
 
-// The value if it is an integer that fits; else nullopt. json::get() would truncate fractions and wrap around.
+// The value if it is an integer that fits; else nullopt. json::get() would truncate fractions and wrap
+// around.
 std::optional<int64_t> whole_number(const nlohmann::json& value);
 
-// A member of an object that may be missing, of another type or damaged: a number, else nullopt; text, else "".
+// A member of an object that may be missing, of another type or damaged: a number, else nullopt; text, else
+// "".
 template <class Json>
 std::optional<double> number_in(const Json& object, const std::string& name) {
   if (!object.is_object()) return std::nullopt;
@@ -37,8 +39,8 @@ std::string text_in(const Json& object, const std::string& name) {
   return found != object.end() && found->is_string() ? found->template get<std::string>() : "";
 }
 
-// Calls `take` for each line of JSON Lines that holds an object. Others are skipped: a running process may have written half of
-// the last line.
+// Calls `take` for each line of JSON Lines that holds an object. Others are skipped: a running process may
+// have written half of the last line.
 void each_json_line(
     std::string_view text,
     const std::function<void(std::string_view line, const nlohmann::ordered_json& object)>& take);

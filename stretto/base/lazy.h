@@ -6,8 +6,8 @@
 
 namespace stretto {
 
-// A value that is computed when it is first needed. A copy computes its own, since its owner may differ by then.
-// Thread-safe.
+// A value that is computed when it is first needed. A copy computes its own, since its owner may differ by
+// then. Thread-safe.
 template <class T>
 class Lazy {
  public:

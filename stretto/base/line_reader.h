@@ -11,8 +11,8 @@
 
 namespace stretto {
 
-// The lines of a file, of a pipe or of standard input, as they arrive: a program that reads what this one writes gets its answer
-// before it sends the next line.
+// The lines of a file, of a pipe or of standard input, as they arrive: a program that reads what this one
+// writes gets its answer before it sends the next line.
 class LineReader {
  public:
   // "-": standard input. Throws IoError if the file cannot be opened.
@@ -20,14 +20,15 @@ class LineReader {
 
   const std::string& name() const { return name_; }  // the path, or "standard input"
 
-  // The complete lines of the next part of the input, without their newlines; at least one, none at the end. They are valid until
-  // the next call. Throws IoError if the input cannot be read, DataError for a line of more than 16 MiB, such as that of /dev/zero.
+  // The complete lines of the next part of the input, without their newlines; at least one, none at the end.
+  // They are valid until the next call. Throws IoError if the input cannot be read, DataError for a line of
+  // more than 16 MiB, such as that of /dev/zero.
   std::span<const std::string_view> next_lines();
 
   // The number of the first of these lines, from 1.
   int64_t line_number() const { return number_; }
 
-  // What is left of the input, of at most `most_bytes`. Throws IoError, or DataError if there is more.
+  // The rest of the input. Throws IoError, or DataError if it has more than `most_bytes`.
   std::string rest(size_t most_bytes);
 
  private:

@@ -43,7 +43,7 @@ const char* name_of(Level level) {
 struct State {
   std::mutex mutex;
   std::unique_ptr<HeldFile> file;        // none: no log file is open
-  std::unique_ptr<StreamWriter> writer;  // to stderr; none: it is written to directly
+  std::unique_ptr<StreamWriter> writer;  // of stderr; null: lines are written to it directly
   bool file_failed = false;
   Output output;
   int rank = 0;

@@ -8,20 +8,20 @@
 
 namespace stretto::log {
 
-// The logger of the process: writes lines to stderr, and to the rank's log file if one is open. Thread-safe. The
-// functions below do not throw if output cannot be written (closed pipe, lost terminal, full disk): the lines are
-// dropped. Control characters in lines are escaped, as in \x1b.
+// The logger of the process: writes lines to stderr, and to the rank's log file if one is open. Thread-safe.
+// The functions below do not throw if output cannot be written (closed pipe, lost terminal, full disk): the
+// lines are dropped. Control characters in lines are escaped, as in \x1b.
 enum class Level { info, warning, error };
 
-// `prints_info`: whether this rank's info lines are written to stderr. Warnings and errors always are, with the prefix
-// "stretto: warning: " or "stretto: error: ", and "[rank n] " on ranks other than 0.
+// `prints_info`: whether this rank's info lines are written to stderr. Warnings and errors always are, with
+// the prefix "stretto: warning: " or "stretto: error: ", and "[rank n] " on ranks other than 0.
 void set_rank(int rank, bool prints_info);
 
 // Appends to the file, after a line that separates runs. Throws IoError if it cannot be opened.
 void open_file(const std::filesystem::path& path);
 
-// Sends lines, without newline, to `output` instead of stderr; an empty function restores stderr. `output` must not
-// call the logger.
+// Sends lines, without newline, to `output` instead of stderr; an empty function restores stderr. `output`
+// must not call the logger.
 using Output = std::function<void(std::string_view line)>;
 void set_output(Output output);
 

@@ -6,12 +6,11 @@
 
 namespace stretto {
 
-// A folder that is made before it is known whether anything will stay in it. With this object it is removed,
-// together with the parents that were made for it, unless they hold something by then. Other processes may
-// use the same folders.
+// A folder that is created before it is known whether it will be used. The destructor removes it, and the
+// parents that were created for it, if they are empty. Other processes may use the same folders.
 class NewFolder {
  public:
-  // Makes the folder and its parents, where they are missing. Throws IoError.
+  // Creates the folder and its parents where they are missing. Throws IoError.
   explicit NewFolder(const std::filesystem::path& folder);
   NewFolder(NewFolder&& other) noexcept : made_(std::exchange(other.made_, {})) {}
   NewFolder& operator=(NewFolder&& other) noexcept {

@@ -4,8 +4,7 @@
 
 namespace stretto {
 
-// A free name for what is kept next to what was kept before: "<path>-1", or the number after the highest that
-// is there.
+// An unused path: "<path>-1", or the number after the highest one that exists.
 std::filesystem::path next_numbered(const std::filesystem::path& path);
 
 }  // namespace stretto

@@ -7,8 +7,8 @@
 
 namespace stretto {
 
-// What messages of a library call its options. A C++ user knows an option by the name of its member, which is the default; a
-// program gives the names that its own users know: keys of a recipe, flags of a command.
+// What messages of a library call its options. A C++ user knows an option by the name of its member, which is
+// the default; a program gives the names that its own users know: keys of a recipe, flags of a command.
 //   TaggedOptions options = {.names = {{"encoding", "data.encoding"}}};
 class OptionNames {
  public:

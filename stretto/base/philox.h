@@ -5,8 +5,8 @@
 
 namespace stretto {
 
-// Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): four random words that are a pure
-// function of a 128-bit counter and a 64-bit key. There is no other state.
+// Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): four random words that
+// are a pure function of a 128-bit counter and a 64-bit key. There is no other state.
 inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t key) {
   uint32_t key0 = static_cast<uint32_t>(key);
   uint32_t key1 = static_cast<uint32_t>(key >> 32);
@@ -21,8 +21,8 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t 
   return counter;
 }
 
-// A pseudo-random permutation of 0 .. size-1, one value at a time in O(1): a Feistel network over Philox with cycle
-// walking. The same (size, key) always gives the same order, so a position in the order needs no state.
+// A pseudo-random permutation of 0 .. size-1, one value at a time in O(1): a Feistel network over Philox with
+// cycle walking. The same (size, key) always gives the same order, so a position in the order needs no state.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t key);

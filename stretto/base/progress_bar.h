@@ -9,21 +9,21 @@
 
 namespace stretto {
 
-// "evaluating  34 % [####--------] 34/100 batches | 12s left": `what` (may be empty), the share done (0 to 1), a bar and `parts`,
-// the most important first. Fitted to `columns` characters: as many parts as have room beside the narrowest bar, which then takes
-// what is left, up to `widest` cells.
+// "evaluating  34 % [####--------] 34/100 batches | 12s left": `what` (may be empty), the share done (0 to
+// 1), a bar and `parts`, the most important first. Fitted to `columns` characters: as many parts as fit next
+// to the narrowest bar, which then takes the remaining width, up to `widest` cells.
 std::string bar_line(const std::string& what, double share, const std::vector<std::string>& parts,
                      int columns, int widest = 24);
 
 // The part of a piece of work that is done, 0 to 1.
 double share_of(int64_t done, int64_t total);
 
-// The time left of a piece of work, by the time that the part of it since start() took.
+// Estimates the time left of a piece of work from its speed since start().
 class Pace {
  public:
-  // The first call counts: `done` were done before.
+  // Only the first call has an effect: `done` units were done before it.
   void start(int64_t done);
-  // nullopt until something was done.
+  // Returns nullopt until a unit has been done.
   std::optional<double> seconds_left(int64_t done, int64_t total) const;
 
  private:
@@ -35,8 +35,9 @@ class Pace {
 // "34/100 batches"; of the unit "bytes", "1.5 MiB/2.0 GiB".
 std::string count_text(int64_t done, int64_t total, const std::string& unit);
 
-// Shows how far a piece of work has come while this object lives: on a terminal as a live line, which disappears at the
-// end; elsewhere as a log line every 10 s, of bytes every 2 s. Work that takes less than half a second is not shown. Thread-safe.
+// Shows the progress of a piece of work during its lifetime: on a terminal as a live line, which disappears
+// at the end; elsewhere as a log line every 10 s, of bytes every 2 s. Work that takes less than half a second
+// is not shown. Thread-safe.
 class ProgressBar {
  public:
   // `what`: "tokenising reviews.tsv"; `unit`: what `total` counts, "texts", "bytes".

@@ -5,8 +5,8 @@
 
 namespace stretto {
 
-// Row-major elements [flat_begin, flat_end) of the box at `offset` with `extent` in a global tensor: a whole tensor, a
-// flat shard, rows or columns.
+// Row-major elements [flat_begin, flat_end) of the box at `offset` with `extent` in a global tensor: a whole
+// tensor, a flat shard, rows or columns.
 struct Region {
   std::vector<int64_t> offset;
   std::vector<int64_t> extent;
@@ -17,7 +17,8 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-// The number of elements of a tensor of this shape. Throws DataError for a negative size or if the product overflows.
+// The number of elements of a tensor of this shape. Throws DataError for a negative size or if the product
+// overflows.
 int64_t count_elements(const std::vector<int64_t>& shape);
 
 // The region of a whole tensor. Throws like count_elements.

@@ -9,12 +9,14 @@
 
 namespace stretto {
 
-// Throws ConfigError for a name that is not among `known`; for Registry. Defined in strings.cpp, next to did_you_mean.
+// Throws ConfigError for a name that is not among `known`; for Registry. Defined in strings.cpp, next to
+// did_you_mean.
 [[noreturn]] void refuse_unknown_name(const std::string& where, const std::string& name,
                                       const std::string& kind, const std::vector<std::string>& known);
 
-// Kinds of one thing, found by name: models by model_type, optimizers, tasks, ... An Entry has `name`, a member or a function.
-// A registry is a value; what programs extend by a function register_...() is one that the process has.
+// Implementations of one kind, found by name: models by model_type, optimizers, tasks, ... An Entry has
+// `name`, a member or a function. A registry is a value; those that programs extend by a function
+// register_...() are global.
 template <class Entry>
 class Registry {
  public:
@@ -30,7 +32,7 @@ class Registry {
     entries_.push_back(std::move(entry));
   }
 
-  // Null for an unknown name. Valid until the next add().
+  // Returns null for an unknown name. Valid until the next add().
   const Entry* find(const std::string& name) const {
     for (const Entry& entry : entries_) {
       if (name_of(entry) == name) return &entry;
@@ -44,7 +46,7 @@ class Registry {
     refuse_unknown_name(where, name, kind_, names());
   }
 
-  // In the order of registration, as entries().
+  // All names, in the order of registration, like entries().
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const Entry& entry : entries_) names.push_back(name_of(entry));

@@ -15,7 +15,7 @@ struct Animal {
   int legs = 4;
 };
 
-// As the types of a section of a recipe, whose names are in their settings.
+// Like the types of a section of a recipe, whose names are in their settings.
 struct Nested {
   Animal animal;
   const std::string& name() const { return animal.name; }

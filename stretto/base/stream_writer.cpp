@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t piece_bytes = 4096;  // per system call
 constexpr size_t overshoot = 16;      // times the capacity, if the caller ignores full()
 
-// False on an error that will not go away.
+// Returns false on a permanent error.
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -37,7 +37,8 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-// How many bytes the descriptor takes without a wait; 0 where the system cannot tell.
+// Returns the number of bytes that the descriptor took without blocking; 0 if the system does not support
+// that.
 size_t write_at_once(int fd, std::string_view bytes) {
   const iovec piece{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
   const ssize_t written = ::pwritev2(fd, &piece, 1, -1, RWF_NOWAIT);

@@ -7,20 +7,21 @@
 
 namespace stretto {
 
-// Writes to a descriptor that may stop accepting bytes (an unread pipe, a terminal after Ctrl-S), on a thread of its
-// own: no call blocks. O_NONBLOCK is not used, since other processes may share the open file.
+// Writes to a descriptor that may stop accepting bytes (an unread pipe, a terminal after Ctrl-S), on a thread
+// of its own: no call blocks. O_NONBLOCK is not used, since other processes may share the open file.
 //
-// A reader is stalled if bytes are waiting and it has taken none for `patience`. If then more than `capacity` bytes
-// wait, overwritten states of live lines ("\r") are dropped first, then the oldest lines, which are replaced by a note
-// with their number. A slow reader loses nothing if the caller does not write while full().
+// A reader is stalled if bytes are waiting and it has taken none for `patience`. If then more than `capacity`
+// bytes wait, overwritten states of live lines ("\r") are dropped first, then the oldest lines, which are
+// replaced by a note with their number. A slow reader loses nothing if the caller does not write while
+// full().
 class StreamWriter {
  public:
   struct Limits {
     size_t capacity = size_t{1} << 20;
     std::chrono::milliseconds patience{10'000};
-    // The reader may be stopped for a time, but reads all in the end: finish() waits for it, and what a pipe
-    // takes at once is written by the caller's thread (Linux 6.5), so that it is not lost if this process
-    // crashes. REQUIRES: SIGPIPE is ignored.
+    // The reader may stop for a while, but eventually reads everything. finish() waits for it, and bytes that
+    // a pipe accepts at once are written by the caller's thread (Linux 6.5), so that it is not lost if this
+    // process crashes. REQUIRES: SIGPIPE is ignored.
     bool reader_returns = false;
   };
 
@@ -50,7 +51,7 @@ class StreamWriter {
   std::shared_ptr<State> state_;  // shared with the thread, which may be blocked in write() for longer
 };
 
-// `text` without what is overwritten after carriage returns: of each line the last state.
+// `text` without text that a carriage return overwrites: the last state of each line.
 std::string without_overwritten(std::string_view text);
 
 }  // namespace stretto

@@ -25,7 +25,7 @@ class StreamWriterOnPipe : public ::testing::Test {
     read_ = Fd(ends[0]);
     write_ = Fd(ends[1]);
   }
-  // All that comes until the other end is closed.
+  // Reads until the other end is closed.
   std::string read_all() {
     std::string text;
     char chunk[4096];

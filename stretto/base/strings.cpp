@@ -80,7 +80,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-// For a name that was not written to its end: "cosine" for "CosineWithWarmup".
+// The choices that begin with `wanted`, which completes a name: "cosine" for "CosineWithWarmup".
 std::vector<std::string> beginning_with(const std::string& wanted, std::span<const std::string> choices) {
   constexpr size_t shortest_word = 4;
   std::vector<std::string> found;
@@ -92,7 +92,7 @@ std::vector<std::string> beginning_with(const std::string& wanted, std::span<con
   return found;
 }
 
-// The choices at the smallest distance, if it is that of a plausible slip, in their order.
+// The choices at the smallest distance, in their order, if that distance is plausible for a typing error.
 std::vector<std::string> nearest(std::string_view word, std::span<const std::string> choices) {
   constexpr size_t longest_word = 100;
   if (word.size() > longest_word) return {};

@@ -21,17 +21,17 @@ std::string_view trim(std::string_view text);
 // `text` with A to Z in lower case. Other bytes, such as those of UTF-8, are unchanged.
 std::string lower_case(std::string_view text);
 
-// UTF-8 text whose control characters, which terminals interpret, are escaped: all but newlines and tabs. Those below U+0080 become
-// \x1b, or as in JSON \u001b; those from U+0080 to U+009F become \u009b.
+// UTF-8 text whose control characters, which terminals interpret, are escaped: all but newlines and tabs.
+// Those below U+0080 become \x1b, or as in JSON \u001b; those from U+0080 to U+009F become \u009b.
 enum class ControlEscape { hexadecimal, json };
 std::string escape_controls(std::string_view text, ControlEscape escape);
 
-// The choice closest to `word` (Damerau-Levenshtein distance, ignoring case), if it is close enough to be a plausible
-// typing error.
+// The choice closest to `word` (Damerau-Levenshtein distance, ignoring case), if it is close enough to be a
+// plausible typing error.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> choices);
 
-// "; did you mean \"X\"?" for closest(word, choices), with up to three equally close choices, or for choices that begin
-// with `word`; else "".
+// "; did you mean \"X\"?" for closest(word, choices), with up to three equally close choices, or for choices
+// that begin with `word`; else "".
 std::string did_you_mean(std::string_view word, std::span<const std::string> choices);
 
 // 93.4 -> "1m 33s"; 0.25 -> "0.25s"; 7265 -> "2h 01m".

@@ -46,8 +46,8 @@ Sizes row_major_strides(const Sizes& sizes) {
   return strides;
 }
 
-// How many of the box's elements come before the local element `flat`. Their order in the box is their order
-// there.
+// The number of the box's elements that come before the local element `flat`. The box and the local tensor
+// order them alike.
 int64_t elements_before(const Box& box, const Sizes& strides, int64_t flat) {
   if (box.extent.empty()) return flat;  // a scalar
   int64_t rest = 1, before = 0;
@@ -62,7 +62,7 @@ int64_t elements_before(const Box& box, const Sizes& strides, int64_t flat) {
   return before;
 }
 
-// Whether the box's elements are next to each other in the local tensor.
+// Whether the box's elements are contiguous in the local tensor.
 bool is_dense(const Box& box, const Sizes& local) {
   size_t whole = local.size();  // the axes from here on are whole
   while (whole > 0 && box.extent[whole - 1] == local[whole - 1]) --whole;

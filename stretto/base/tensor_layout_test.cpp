@@ -51,7 +51,7 @@ int64_t dot(const std::vector<int64_t>& index, const std::vector<int64_t>& strid
   return sum;
 }
 
-// The global element of each local one that the boxes hold, as they say.
+// Maps the local elements of the boxes to global ones, according to the boxes.
 std::map<int64_t, int64_t> described(const TensorLayout& layout, const std::vector<LocalBox>& boxes) {
   std::vector<int64_t> strides(layout.global.size(), 1);
   for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * layout.global[axis];

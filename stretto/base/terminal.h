@@ -4,11 +4,11 @@
 
 namespace stretto {
 
-// A descriptor of the terminal on which progress is shown: behind standard error, or passed on by stretto's launcher to rank
-// 0 (STRETTO_TERMINAL). -1: there is none.
+// A descriptor of the terminal on which progress is shown: standard error, or the one that stretto's launcher
+// passes to rank 0 (STRETTO_TERMINAL). -1: there is none.
 int progress_terminal();
 
-// Its width in characters; 80 if it is unknown.
+// The width of that terminal in characters; 80 if it is unknown.
 int progress_columns();
 
 // "[####------]" with `cells` cells, the share `done` (0 to 1) of them full.

@@ -10,7 +10,8 @@
 
 namespace stretto {
 
-// Wakes a poll(2) in another thread: fd() is readable from wake() until drain(), also if wake() came first. Thread-safe.
+// Wakes a poll(2) in another thread: fd() is readable from wake() until drain(), also if wake() came first.
+// Thread-safe.
 class Wake {
  public:
   Wake() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

@@ -18,9 +18,9 @@ struct WeightedMean {
     sum += other.sum;
     weight += other.weight;
   }
-  // NaN: there are no values.
+  // NaN if there are no values.
   double mean() const { return weight > 0 ? sum / weight : NAN; }
-  // Returns the mean and starts again.
+  // Returns the mean and resets the sum.
   double take() { return std::exchange(*this, {}).mean(); }
 };
 

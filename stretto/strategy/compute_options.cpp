@@ -16,7 +16,7 @@ auto labelled(const OptionLabels& labels, const char* option, const Parse& parse
   }
 }
 
-// Agrees with the launcher's.
+// Parses `name`, which must agree with the launcher's strategy.
 Strategy parse_agreed_strategy(const std::string& name, const OptionLabels& labels) {
   Strategy strategy = labelled(labels, "strategy", [&] { return parse_strategy(name); });
   const auto launched = launched_strategy();

@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// Library of matrix products on CPU; automatic: the fastest for the shapes of the model, by measurement.
+// Matmul library on CPU. `automatic` measures the shapes of the model and picks the fastest.
 enum class Products { automatic, aten, onednn, mkl, stretto };
 constexpr auto names_of(Products) {
   return std::to_array<std::string_view>({"auto", "aten", "onednn", "mkl", "stretto"});
@@ -22,14 +22,15 @@ struct ComputeOptions {
   Products products = Products::automatic;
 };
 
-// The same as a user writes it, in a recipe or in LiteOptions.
+// These options as a user writes them, in a recipe or in LiteOptions.
 struct ComputeNames {
   std::string strategy = "ddp";    // of parse_strategy()
   std::string precision = "fp32";  // of parse_precision()
   std::string products = "auto";
 };
 
-// What messages say of an option, by the name of its member: "strategy". The default says the name alone.
+// How messages refer to an option, given the name of its member, such as "strategy". The default is the name
+// alone.
 struct OptionLabels {
   using Text = std::function<std::string(const std::string& option)>;
   Text label = [](const std::string& option) {
@@ -41,9 +42,9 @@ struct OptionLabels {
   };  // whether it was set, or has its default
 };
 
-// Reads the names. The strategy is that of `stretto launch --strategy` if there is one, and sets the precision if it
-// names one. Throws ConfigError for unknown names, for a strategy that was given and contradicts the launcher's, and for a
-// precision that was given and contradicts the strategy's.
+// Parses the names. `stretto launch --strategy` overrides the default strategy; a strategy that names a
+// precision sets it. Throws ConfigError for unknown names, for a strategy that was given and contradicts the
+// launcher's, and for a precision that was given and contradicts the strategy's.
 ComputeOptions parse_compute_options(const ComputeNames& names, const OptionLabels& labels);
 
 }  // namespace stretto

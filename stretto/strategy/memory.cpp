@@ -7,8 +7,8 @@
 namespace stretto {
 namespace {
 
-// Units whose gradients exist at a time under a strategy that shards them: two in reduction, the one that backward is in,
-// and the next (reducer.h). Of gathered parameters: the one in use and the next.
+// Units whose gradients exist at a time under a strategy that shards them: two in reduction, the one that
+// backward is in, and the next (reducer.h). Of gathered parameters: the one in use and the next.
 constexpr int64_t gradient_units = 4, gathered_units = 2;
 
 int64_t divided(int64_t bytes, int64_t ranks) { return (bytes + ranks - 1) / ranks; }

@@ -8,7 +8,7 @@
 
 namespace stretto {
 
-// Memory for the trainable parameters, in bytes per rank.
+// Memory of the trainable parameters, their gradients and their optimizer state, in bytes per rank.
 struct EngineMemory {
   int64_t master = 0;
   int64_t gradients = 0;
@@ -46,15 +46,16 @@ struct ShardGroup {
 };
 ShardGroup shard_group(const Sharding& row, const JobShape& job);
 
-// Bytes of an element of the master weights, and of the copy that the model computes with; 0 if it computes with the master
-// weights.
+// Bytes of an element of the master weights, and of the copy that the model computes with; 0 if it computes
+// with the master weights.
 struct ElementBytes {
   int64_t master = 4, compute = 0;
 };
 ElementBytes bytes_of(Precision precision);
 
-// Bytes per rank before a model is distributed over the ranks: what EngineFacts::memory reports afterwards, and the buffers
-// that exist during a step only. Ranks of one host share parameters (EngineOptions::shared_parameters).
+// Bytes per rank before a model is distributed over the ranks: what EngineFacts::memory reports afterwards,
+// and the buffers that exist during a step only. Ranks of one host share parameters
+// (EngineOptions::shared_parameters).
 struct MemoryForecast {
   EngineMemory parameters;
   int64_t step = 0;  // gradients, and gathered parameters, of the largest blocks

@@ -57,7 +57,7 @@ std::vector<int> ranks_by_host(const std::vector<std::string>& hosts) {
 }
 
 std::vector<std::vector<int>> groups_along(const MeshShape& shape, Axes axes, const std::vector<int>& row) {
-  std::map<int, std::vector<int>> groups;  // by the place in the row of the first
+  std::map<int, std::vector<int>> groups;  // by the position of the first rank in the row
   for (size_t place = 0; place < row.size(); ++place) {
     int first = static_cast<int>(place), stride = 1;
     for (auto axis = shape.order.rbegin(); axis != shape.order.rend(); ++axis) {

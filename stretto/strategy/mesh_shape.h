@@ -8,8 +8,8 @@
 
 namespace stretto {
 
-// How many ranks each axis of a mesh has, and how ranks that are numbered in a row lie on it. Their product
-// is the number of ranks.
+// The number of ranks on each axis of a mesh, whose product is the number of ranks, and the order in which
+// numbered ranks fill the axes.
 struct MeshShape {
   int pp = 1;
   int dp_replicate = 1;
@@ -25,18 +25,18 @@ struct MeshShape {
   bool operator==(const MeshShape&) const = default;
 };
 
-// Throws ConfigError, with the equation, where `shape` has an axis without ranks or not `ranks` in all, or
-// its order lists an axis twice.
+// Throws ConfigError, with the equation, unless every axis of `shape` has a rank, their product is `ranks`,
+// and its order lists each axis once.
 void require_ranks(const MeshShape& shape, int ranks);
 
-// Ranks of one host next to each other, hosts in the order of their first rank: rank numbers in the order in
-// which they lie on a mesh. `hosts`: the name of each rank's host. Ranks along the fastest axes so share a
-// host where they can.
+// The ranks in the order in which they fill a mesh: ranks of one host next to each other, hosts in the order
+// of their first rank, so that ranks along the fastest axes share a host if possible. `hosts`: the name of
+// each rank's host.
 std::vector<int> ranks_by_host(const std::vector<std::string>& hosts);
 
-// The groups of ranks that differ on `axes` only. The ranks of each are in the order of `row`, and so are the
-// groups, by their first. `row`: the rank at each place, as from ranks_by_host(). REQUIRES: shape.ranks() ==
-// row.size().
+// The groups of ranks that differ on `axes` only. Each group is in the order of `row`; groups are in the
+// order of their first ranks. `row`: the rank at each position of the mesh, as from ranks_by_host().
+// REQUIRES: shape.ranks() == row.size().
 std::vector<std::vector<int>> groups_along(const MeshShape& shape, Axes axes, const std::vector<int>& row);
 
 }  // namespace stretto

@@ -38,12 +38,12 @@ void for_each_shape(const std::function<void(const MeshShape&)>& use) {
           }
 }
 
-// What groups_along() must return, from the definition: each rank's position on each axis, as a number in a
-// mixed base.
+// The expected result of groups_along(), from the definition: a rank's positions on the axes are the digits
+// of its number in a mixed base.
 Lists by_positions(const MeshShape& shape, Axes axes) {
   std::map<std::vector<int>, std::vector<int>> groups;  // by the positions that the ranks of a group share
   std::vector<std::vector<int>> lists;
-  std::array<int, 5> position = {};  // by place in `order`
+  std::array<int, 5> position = {};  // by index in `order`
   for (int rank = 0; rank < shape.ranks(); ++rank) {
     std::vector<int> shared;
     for (size_t i = 0; i < 5; ++i) shared.push_back(axes.has(shape.order[i]) ? 0 : position[i]);
@@ -107,7 +107,7 @@ TEST(MeshShape, EachSetOfAxesPartitionsTheRanks) {
   EXPECT_EQ(shapes % 120, 0);
 }
 
-// A launcher that deals ranks over two hosts in turn.
+// The launcher assigns ranks to two hosts in turn.
 TEST(MeshShape, TheFastestAxesStayOnAHost) {
   const std::vector<int> row = ranks_by_host({"a", "b", "a", "b"});
   EXPECT_THAT(row, ElementsAre(0, 2, 1, 3));

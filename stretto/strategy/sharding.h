@@ -9,24 +9,26 @@ namespace stretto {
 // Whether each rank of the data-parallel group holds a whole buffer or a shard of it.
 enum class Held { replicated, sharded };
 
-// A data-parallel strategy: which of the buffers of the trainable parameters are sharded. The engine reads this table;
-// strategies have no code of their own.
+// A data-parallel strategy: which of the buffers of the trainable parameters are sharded. The engine reads
+// this table; strategies have no code of their own.
 struct Sharding {
   std::string name;
-  // Optimizer state, and the master weights if the model computes with a copy of another dtype. Sharded: each rank
-  // steps its shard of the parameters.
+  // Optimizer state, and the master weights if the model computes with a copy of another dtype. Sharded: each
+  // rank steps its shard of the parameters.
   Held optimizer = Held::replicated;
-  // Sharded: a rank keeps the reduced gradients of its shard; other gradients take memory during backward only.
+  // Sharded: a rank keeps the reduced gradients of its shard; other gradients take memory during backward
+  // only.
   Held gradients = Held::replicated;
-  // What the model computes with. Sharded: one copy in memory that the ranks share, or else gathered block by block.
+  // The weights that the model computes with. Sharded: one copy in memory that the ranks share, or else
+  // gathered block by block.
   Held parameters = Held::replicated;
   // resolve() (topology.h) puts the ranks on both dp_replicate and dp_shard, so that there are several copies
-  // of what is sharded. Else: there is one, divided among all ranks.
+  // of the sharded buffers. Otherwise there is one copy, divided among all ranks.
   bool hybrid = false;
-  // Parameters that are gathered are released after the forward of their block, and gathered again for its backward. Off: they
-  // are kept until then.
+  // Gathered parameters are released after the forward of their block and gathered again for its backward.
+  // False: they are kept until the backward.
   bool reshard_after_forward = true;
-  // What a rank holds, in the list of strategies that a recipe's help gives: "also its part of the gradients".
+  // What a rank holds, as the help of a recipe lists it: "also its part of the gradients".
   std::string help = {};
 };
 
@@ -47,8 +49,9 @@ const std::vector<Sharding>& shardings();
 // The rows that have a property, for help and messages: "zero2, fsdp and hsdp".
 std::string strategies_with(bool (*property)(const Sharding&), std::string_view conjunction = "and");
 
-// Adds a row, known to recipes from then on. Throws ConfigError for a name that is taken. Not thread-safe: at the start of a
-// program, or before main() in the initialiser of a namespace-scope variable, for which it returns true.
+// Adds a row, known to recipes from then on. Throws ConfigError for a name that is taken. Not thread-safe: at
+// the start of a program, or before main() in the initialiser of a namespace-scope variable, for which it
+// returns true.
 bool register_sharding(Sharding row);
 
 }  // namespace stretto

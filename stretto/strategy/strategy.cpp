@@ -44,7 +44,7 @@ bool is_known_elsewhere(std::string_view kind) {
          std::any_of(std::begin(beginnings), std::end(beginnings), begins_kind);
 }
 
-// Where accmt and Accelerate put the optimizer's state, then the parameters; or both.
+// Values of accmt and Accelerate for offloading the optimizer's state, then the parameters, or both.
 bool is_offload(std::string_view word) { return word == "none" || word == "cpu" || word == "nvme"; }
 
 [[noreturn]] void refuse(std::string_view name) {
@@ -62,7 +62,7 @@ std::optional<std::string> find_kind(std::string_view name) {
   return std::nullopt;
 }
 
-// `words`: what follows the kind.
+// Parses `words`, which follow the kind.
 Strategy parse_rest(std::string_view name, const std::string& kind, std::vector<std::string_view> words) {
   Strategy strategy = {.kind = kind, .precision = std::nullopt};
   if (!words.empty() && !is_offload(words[0])) {

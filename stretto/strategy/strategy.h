@@ -16,16 +16,16 @@ struct Strategy {
   std::optional<Precision> precision = std::nullopt;  // the recipe's if not named
 
   std::string name() const { return precision ? kind + "-" + std::string(name_of(*precision)) : kind; }
-  // Whether both can be meant: one kind, and no two precisions.
+  // Whether the kinds are equal and no two different precisions are named.
   bool agrees_with(const Strategy& other) const {
     return kind == other.kind && (!precision || !other.precision || precision == other.precision);
   }
   bool operator==(const Strategy&) const = default;
 };
 
-// Accepts KIND[-PRECISION] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and Lightning give to the same
-// strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). Throws ConfigError, whose message distinguishes names of
-// those tools that this version does not support from misspellings.
+// Accepts KIND[-PRECISION] ("zero2-bf16"), and the names that accmt, DeepSpeed, Accelerate and Lightning give
+// to the same strategies ("deepspeed-2-bf16", "deepspeed_stage_2", "zero3"). Throws ConfigError, whose
+// message distinguishes names of those tools that this version does not support from misspellings.
 Strategy parse_strategy(std::string_view name);
 
 // Every KIND[-PRECISION].
@@ -37,7 +37,7 @@ std::vector<std::string> strategy_aliases(std::string_view kind);
 // All names of accmt that begin with `family`: "ddp", "fsdp" or "deepspeed", supported here or not.
 std::vector<std::string> accmt_names(std::string_view family);
 
-// The strategy that `stretto launch --strategy` has set for this program; nothing if it has set none.
+// The strategy that `stretto launch --strategy` has set for this program; nullopt if it has set none.
 std::optional<Strategy> launched_strategy();
 // Sets it for programs that this process starts.
 void set_launched_strategy(const Strategy& strategy);

@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-// What a user asks of the ranks of a job. Messages call these by `labels`.
+// The user's settings that arrange the ranks of a job. Messages refer to them by `labels`.
 struct TopologyRequest {
   std::string strategy = "ddp";  // a row of sharding.h
   std::optional<int64_t> dp_shard =
