@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-// What all ranks must agree on besides the shape.
+// The properties besides the shape that all ranks must agree on.
 std::string detail(const CollectiveCall& call) {
   constexpr std::array reductions = {"sum", "product", "min", "max"};
   const auto reduce = static_cast<size_t>(call.reduce);

@@ -15,7 +15,8 @@ enum class CollectiveOperation : int32_t {
   barrier
 };
 
-// What all ranks of a collective must agree on. Plain numbers, since ranks show it to each other.
+// The properties of a collective that all its ranks must agree on. A plain struct, since it is copied between
+// processes.
 struct CollectiveCall {
   int32_t operation;
   int32_t dtype;

@@ -18,7 +18,7 @@
 #include "stretto/comm/shared_messages.h"
 #include "stretto/comm/store_handle.h"
 
-// What a stranger who can write to the store, or a damaged rank, may claim about shared memory.
+// Forged descriptions of shared memory, by anyone who can write to the store or by a faulty rank.
 namespace stretto {
 namespace {
 
@@ -60,7 +60,7 @@ TEST(ForgedSegment, NothingElseIsEvenOpened) {
   const auto fifo = folder.path() / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT(refusal(Fd(::open(fifo.c_str(), O_RDWR))), HasSubstr("is not a rank's shared memory"));
-  // Root's device: other users do not get as far as its type.
+  // The device belongs to root, so that other users are refused before its type is checked.
   EXPECT_THAT(refusal(Fd(::open("/dev/null", O_RDWR))),
               AnyOf(HasSubstr("is not a rank's shared memory"), HasSubstr("belongs to another user")));
 }
@@ -82,7 +82,7 @@ TEST(ForgedSegment, MemoryOfAnotherUserIsRefused) {
   EXPECT_THAT(refusal(file), HasSubstr("belongs to another user"));
 }
 
-// The first rank of two, and what it makes of what a stranger wrote for the second.
+// The transport that the first rank of two chooses when the second rank's entry in the store is forged.
 std::string transport_with(const std::string& key, const std::string& forged) {
   const auto handle = memory_store();
   for (const auto& [name, value] :

@@ -28,7 +28,7 @@ std::string first_line(const char* text) {
   return std::string(view.substr(0, view.find('\n')));
 }
 
-// "float32"; nothing for no tensor.
+// "float32"; "" for an undefined tensor.
 std::string dtype_name(const Tensor& tensor) {
   return tensor.defined() ? std::string(c10::getDtypeNames(tensor.scalar_type()).first) : "";
 }
@@ -68,7 +68,7 @@ std::string root(int rank) { return fmt::format("root {}", rank); }
 
 struct Group::Backend {
   c10::intrusive_ptr<c10d::Backend> c10d;
-  c10::intrusive_ptr<SharedMemory> shared;  // the same, where it is that
+  c10::intrusive_ptr<SharedMemory> shared;  // the same object if it is shared memory; else null
 };
 
 Work::Work(std::function<void()> wait, std::string what, std::vector<Tensor> keep)
@@ -131,11 +131,11 @@ Allocator Group::allocator() const {
   return backend_->shared && size_ > 1 ? backend_->shared->allocator() : plain_memory();
 }
 
-// What a call is, for messages and records.
+// The description of a call, for messages and records.
 struct Group::Plan {
   const char* operation;
-  const Tensor& shown;      // its shape and type describe the call; undefined: none
-  std::string detail = {};  // what else all ranks must agree on
+  const Tensor& shown;      // its shape and dtype describe the call; may be undefined
+  std::string detail = {};  // other properties that all ranks must agree on
   bool collective = true;   // all ranks take part
 };
 
@@ -155,7 +155,8 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
     }
   }
   if (plan.collective && (options_.compare_calls || store_->compare_calls)) {
-    // In shared memory the others need this rank's part in what has begun, and it will be waiting elsewhere.
+    // In shared memory the others depend on this rank's part in calls that have begun, and it is about to
+    // wait elsewhere.
     if (backend_->shared) backend_->shared->waitForPendingWorks();
     compare_with_others(plan.operation + tensor, plan.detail, sequence);
   }
@@ -181,7 +182,7 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
   }
 }
 
-// All ranks read a rank's key before any of them begins the next call, so the one before that can be deleted.
+// All ranks read a rank's key before any of them begins the next call, so the previous key can be deleted.
 void Group::compare_with_others(const std::string& call, const std::string& detail, uint64_t sequence) {
   const auto key = [&](uint64_t number, int rank) { return fmt::format("calls.{}.{}", number, rank); };
   const auto shown = [&](int rank, const std::string& theirs, const std::string& addition) {
@@ -316,7 +317,7 @@ std::string Group::host() const {
   if (!options_.host.empty()) return options_.host;
   try {
     return this_host();
-  } catch (const IoError&) {  // then ranks do not share memory either
+  } catch (const IoError&) {  // ranks do not share memory in this case
     std::array<char, 256> name{};
     ::gethostname(name.data(), name.size() - 1);
     return name.data();
@@ -357,7 +358,7 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
 }
 
 std::unique_ptr<Group> Group::subgroup(const std::vector<int>& ranks, const std::string& name) {
-  // The others may need this rank's part in what has begun here before they get to this call.
+  // The others may depend on this rank's part in calls that have begun before they reach this call.
   if (backend_->shared) backend_->shared->waitForPendingWorks();
   const std::string prefix = fmt::format("{}.{}.{}", options_.name, name, subgroups_++);
   const auto position = std::find(ranks.begin(), ranks.end(), rank_);

@@ -20,7 +20,7 @@ Tensor filled(int rank, at::ScalarType dtype = at::kFloat) {
   return at::full({4}, rank + 1, at::TensorOptions(dtype));
 }
 
-// A process of mpirun, which is a rank: then the tests run over MPI, else over the other back ends.
+// A process that mpirun has started is a rank: the tests then run over MPI, else over the other back ends.
 class MpiRank : public ::testing::Environment {
  public:
   static bool here() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
@@ -120,7 +120,7 @@ TEST_P(AnyBackend, CommonMemoryIsWrittenByOneAndReadByAll) {
     common.slice(0, 1000 * group.rank(), 1000 * (group.rank() + 1)).fill_(group.rank() + 1);
     group.barrier();
     EXPECT_EQ(common.sum().item<float>(), 1000 * (1 + 2 + 3));
-    // What lies in common memory is reduced in place, too.
+    // Tensors in common memory are reduced in place, too.
     Tensor mine = group.allocator()(5000, at::kFloat, at::kCPU);
     mine.fill_(1);
     group.reduce(mine, 2).wait();
@@ -255,7 +255,7 @@ TEST_P(AnyBackend, MissingPeerEndsAtTheDeadline) {
 
 class ComparedCalls : public AnyBackend {
  protected:
-  // The message of each of two ranks that compare their calls.
+  // The error messages of two ranks that compare their calls.
   static std::vector<std::string> disagreement(const std::function<void(Group&)>& first,
                                                const std::function<void(Group&)>& second) {
     std::vector<std::string> messages(2, "nothing");

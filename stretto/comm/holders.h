@@ -5,7 +5,7 @@
 
 namespace stretto {
 
-// All ranks of a group as the holders of what is equal on each of them.
+// All ranks of a group as the holders of entries that are equal on each of them.
 Holders holders_of(const Group& group);
 
 }  // namespace stretto

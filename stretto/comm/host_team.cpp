@@ -32,7 +32,8 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
-// All memory of the host, but so that the segments of its ranks fit into a process's 128 TiB of addresses.
+// The memory of the host, limited so that the segments of its ranks fit into the 128 TiB address space of a
+// process.
 size_t segment_limit(size_t ranks_of_host) {
   const auto memory =
       static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
@@ -44,14 +45,14 @@ uint64_t random_token() {
   return uint64_t{random()} << 32 | random();
 }
 
-// A group's ranks and the store in which they meet.
+// The ranks of a group and their rendezvous store.
 struct MeetingPoint {
   c10d::Store& store;
   int rank, size;
   std::chrono::milliseconds deadline;
 
-  // What every rank has set under its own key, in the order of ranks. The store may let strangers write: `Card` reads
-  // itself from JSON, and throws where that is not what ranks write.
+  // The values that the ranks have set under their own keys, in rank order. Values are not trusted: `Card`
+  // parses its JSON and throws for values that no rank writes.
   template <class Card>
   std::vector<Card> exchange(const std::string& name, const Card& mine) const {
     std::vector<std::string> keys;
@@ -77,7 +78,7 @@ struct MeetingPoint {
   static constexpr size_t keys_per_wait = 1024;
 };
 
-// Which host a rank runs on.
+// The host that a rank runs on.
 struct Location {
   std::string host;
   pid_t process = 0;
@@ -85,7 +86,7 @@ struct Location {
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(Location, host, process, cpus)
 };
 
-// A rank's segment. `refusal`: why there is none; then the rest means nothing.
+// The segment of a rank. `refusal`: why there is none; the other members are then unset.
 struct Memory {
   std::string refusal;
   int fd = -1;
@@ -93,7 +94,7 @@ struct Memory {
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(Memory, refusal, fd, token)
 };
 
-// A rank of this host as this rank sees it.
+// Opens the segment and the process of another rank of this host.
 HostTeam::Peer open_peer(int rank, pid_t process, const Memory& memory, size_t room, size_t limit) {
   HostTeam::Peer peer{.rank = rank, .process = process};
   peer.mapping = SharedSegment::open(process, memory.fd, room, limit);
@@ -107,7 +108,7 @@ HostTeam::Peer open_peer(int rank, pid_t process, const Memory& memory, size_t r
   return peer;
 }
 
-// The ranks of each host, by the names that they gave it.
+// The ranks of each host, grouped by host name.
 std::vector<std::vector<int>> by_host(const std::vector<Location>& locations) {
   std::vector<std::vector<int>> hosts;
   for (size_t rank = 0; rank < locations.size(); ++rank) {
@@ -121,7 +122,7 @@ std::vector<std::vector<int>> by_host(const std::vector<Location>& locations) {
   return hosts;
 }
 
-// "" where all have succeeded.
+// The first reason of a refusal; "" if all have succeeded.
 std::string first_refusal(const std::vector<std::string>& refusals) {
   const auto found = std::find_if(refusals.begin(), refusals.end(),
                                   [](const std::string& refusal) { return !refusal.empty(); });

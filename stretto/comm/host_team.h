@@ -16,8 +16,8 @@
 
 namespace stretto {
 
-// The ranks of a group that run on one host, as one of them sees them. They are numbered by their position in the team, 0 ..
-// size() - 1, in the order of their ranks.
+// The ranks of a group that run on this rank's host, numbered by their position in the team, 0 .. size() - 1,
+// in the order of their ranks.
 class HostTeam {
  public:
   struct Peer {
@@ -28,12 +28,13 @@ class HostTeam {
     std::byte* data = nullptr;                         // the address of its segment
     size_t size = 0;                                   // of the segment
 
-    // Whether these bytes of its segment exist. Offsets that another rank has written must pass this before use.
+    // Whether these bytes of its segment exist. Offsets that another rank has written must pass this before
+    // use.
     bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size && bytes <= size - offset; }
   };
   HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, int me, bool crowded);
 
-  // Lets the others know that this rank has left, or that an exception has destroyed its group.
+  // Announces to the others that this rank has left, or that an exception has destroyed its group.
   ~HostTeam();
   HostTeam(HostTeam&&) = default;
 
@@ -45,15 +46,15 @@ class HostTeam {
   }
   const std::shared_ptr<SharedSegment>& segment() const { return own_; }
 
-  // There are more ranks than cores that they may run on, so that waiting ranks should sleep.
+  // Whether there are more ranks than cores that they may run on, so that waiting ranks should sleep.
   bool crowded() const { return crowded_; }
 
-  // Why a peer will do nothing more: "rank 1 (process 123) has ended"; "" while it takes part. What it announced before it
-  // ended can be read afterwards.
+  // Why a peer no longer participates: "rank 1 (process 123) has ended"; "" while it does. Its earlier
+  // announcements stay readable.
   std::string absence(int position) const;
 
-  // Returns a moment after the process of an absent peer has ended, or after a time: whoever supervises the ranks should
-  // see the end of the rank that failed first.
+  // Returns shortly after the process of an absent peer has ended, or after a time limit, so that a
+  // supervisor of the ranks sees the rank that failed first end first.
   void await_end(int position) const;
 
   // Announces why this rank ends the group.
@@ -64,23 +65,23 @@ class HostTeam {
   std::vector<Peer> peers_;
   int me_;
   bool crowded_;
-  int exceptions_ = std::uncaught_exceptions();  // when it was made
+  int exceptions_ = std::uncaught_exceptions();  // at construction
 };
 
-// Names this host: equal for processes of one boot that see the same process ids. Throws IoError.
+// An identifier of this host: equal for processes of one boot that see the same process ids. Throws IoError.
 std::string this_host();
 
-// Where the ranks of a group run.
+// The hosts of the ranks of a group.
 struct Hosts {
   std::vector<std::vector<int>> ranks;  // of each host, ascending; hosts in the order of their first rank
   size_t mine = 0;
   std::unique_ptr<HostTeam> team;  // this host's
-  std::string refusal;             // why there is no team, on any host
+  std::string refusal;             // why no host has a team
 };
 
-// Finds out, with the group's other ranks and through their store, which rank runs on which host, and maps the memory of
-// this host's ranks; `room` bytes at the front of a segment are the caller's, zeroed, and begin with a SharedControl.
-// Throws what the store throws, and DistributedError where the store holds something that no rank writes.
+// Exchanges hosts with the group's other ranks through the store, and maps the segments of this host's ranks.
+// The first `room` bytes of a segment belong to the caller; they are zeroed and begin with a SharedControl.
+// Throws what the store throws, and DistributedError for values in the store that no rank writes. Collective.
 Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room);
 
 }  // namespace stretto

@@ -16,7 +16,7 @@ namespace {
 
 int gpus_of_host() { return at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0; }
 
-// Code that names no index ("cuda") then means this rank's GPU.
+// Makes "cuda" without an index mean this rank's GPU.
 void make_current(at::Device device) {
   if (device.is_cuda()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
@@ -57,7 +57,8 @@ Job join_job(const std::string& device, const std::string& setting, const std::s
   job.device = choose_device(device, setting, job.info, gpus_of_host());
   make_current(job.device);
   prepare_vector_math();
-  // stretto's launcher gives each rank its cores and sets the number of threads; under others ranks would compete for them.
+  // stretto's launcher gives each rank its cores and sets the number of threads; under others ranks would
+  // compete for them.
   const bool threads_are_set = std::getenv("OMP_NUM_THREADS") != nullptr;
   if (job.device.is_cpu() && job.info.local_world_size > 1 && !threads_are_set) at::set_num_threads(1);
   GroupOptions options = {

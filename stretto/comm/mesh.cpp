@@ -10,8 +10,8 @@
 namespace stretto {
 namespace {
 
-// The sets that have a group, and what messages call it. Of sets with the same ranks the first gives the
-// name.
+// The sets of axes that have a group, and its name in messages. The first of several sets with the same ranks
+// gives the name.
 struct Set {
   Axes axes;
   const char* name;
@@ -35,7 +35,7 @@ std::string names_in(Axes axes) {
   return fmt::format("{{{}}}", fmt::join(names, ", "));
 }
 
-// Without the axes of one rank: equal for sets of the same ranks.
+// `axes` without those that have one rank: equal for sets with the same ranks.
 Axes effective(const MeshShape& shape, Axes axes) {
   Axes found;
   for (const Axis axis : all_axes) {

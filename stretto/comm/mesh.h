@@ -8,32 +8,32 @@
 
 namespace stretto {
 
-// The ranks of a job, arranged along axes (base/mesh_axis.h). A rank has a position on each, and for a set of
-// axes a group: the ranks that differ from it on these only.
+// The ranks of a job, arranged along axes (base/mesh_axis.h). A rank has a position on each axis and, for a
+// set of axes, a group: the ranks that differ from it on these axes only.
 //
 //   Mesh mesh(world, {.dp_replicate = 2, .tp = 2});      two hosts of two GPUs, in all ranks
 //   mesh.group(Axis::tp)    ranks 0 1 | 2 3              the neighbours: ranks of one host
 //   mesh.group(Axes::data)  ranks 0 2 | 1 3
 //   mesh.world()            ranks 0 1 2 3
 //
-// Ranks are ordered by host, in the order of each host's first rank, whatever order the launcher numbered
-// them in; along that row the last axis of MeshShape::order varies fastest. So the ranks of the fastest axes
-// share a host where they can, and with it, on CPUs, memory.
+// Ranks are ordered by host, in the order of each host's first rank, regardless of the launcher's numbering;
+// in that order the last axis of MeshShape::order varies fastest. Ranks of the fastest axes therefore share a
+// host if possible, and on CPUs its memory.
 class Mesh {
  public:
-  // Every rank of `world` must make it, with the same shape. All groups are made here, in one order.
-  // Collective. Throws ConfigError, with the equation, where the sizes are not positive or do not multiply to
-  // world.size(). REQUIRES: `world` outlives the mesh.
+  // Forms all groups. Collective: every rank of `world` passes the same shape. Throws ConfigError, with the
+  // equation, unless the sizes are positive and their product is world.size(). REQUIRES: `world` outlives the
+  // mesh.
   Mesh(Group& world, const MeshShape& shape);
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  // Everyone: what all must agree on (which step, stop, save) is decided here.
+  // The group of all ranks, for decisions that all must agree on (which step, stop, save).
   Group& world() const { return world_; }
 
-  // The ranks that differ from this one on `axes` only: of a single axis, or of a set that Axes names. Sets
-  // with the same ranks in the same order have one group, which is world() where these are all ranks as the
-  // launcher numbered them: calls of both are then in one order. Throws ConfigError for another set.
+  // The ranks that differ from this one on `axes` only: a single axis, or a set that Axes names. Sets with
+  // the same ranks in the same order share one group, and thereby one order of calls; it is world() if these
+  // are all ranks in the launcher's order. Throws ConfigError for any other set.
   Group& group(Axes axes) const;
 
   const MeshShape& shape() const { return shape_; }

@@ -111,7 +111,7 @@ TEST(Mesh, GroupsAreThoseOfTheShapeInAnyOrderOfAxes) {
   }
 }
 
-// A launcher that deals ranks over two hosts in turn.
+// The launcher assigns ranks to two hosts in turn.
 TEST(Mesh, TheFastestAxisStaysOnAHost) {
   const std::vector<std::string> hosts = {"a", "b", "a", "b"};
   const auto store = memory_store();

@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-// Outside of a job MPI_Init would start a world of one rank, or end the process.
+// Outside of a job, MPI_Init would start a world of one rank or end the process.
 bool mpi_has_started_this() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"})
     if (std::getenv(variable) != nullptr) return true;

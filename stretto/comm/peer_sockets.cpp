@@ -27,10 +27,9 @@ using Introduction = PeerIntroduction;
 //   connector:  Introduction, its nonce, proof of both nonces and the introduction
 //   acceptor:   proof of the same
 constexpr size_t nonce_bytes = 32, proof_bytes = 32;
-constexpr auto patience = std::chrono::seconds(10);      // with a connection that has not proved anything
-constexpr auto connect_time = std::chrono::seconds(20);  // to a rank that listens already
-constexpr size_t spare =
-    64;  // connections that have not proved anything, besides one for each that is missing
+constexpr auto patience = std::chrono::seconds(10);      // with an unauthenticated connection
+constexpr auto connect_time = std::chrono::seconds(20);  // to a rank that already listens
+constexpr size_t spare = 64;  // unauthenticated connections that are kept, besides one for each missing rank
 
 constexpr size_t claim_bytes = sizeof(Introduction) + nonce_bytes + proof_bytes;
 
@@ -40,20 +39,20 @@ std::string proof_of(const char* side, const std::string& key, std::string_view 
                         fmt::format("stretto link {}\n{}{}", side, acceptors_nonce, introduction_and_nonce));
 }
 
-// A connection to this rank whose other side has proved that it knows the key.
+// An authenticated connection to this rank.
 struct Guest {
   Introduction introduction;
   Fd socket;
   std::string address, answer;
 };
 
-// Takes the connections to this rank, and drops those whose other side proves nothing.
+// Accepts the connections to this rank, and drops those whose other side does not authenticate.
 class Reception {
  public:
   Reception(const Fd& listener, const std::string& key) : listener_(listener), key_(key) {}
 
-  // Waits until something arrives, or `until`. Of more than `room` connections that have not proved anything the oldest are
-  // dropped.
+  // Waits until something arrives, or `until`. Drops the oldest of more than `room` unauthenticated
+  // connections.
   std::vector<Guest> wait(Clock::time_point until, size_t room) {
     std::vector<pollfd> watched = {{listener_.get(), POLLIN, 0}};
     for (const Stranger& stranger : strangers_) watched.push_back({stranger.socket.get(), POLLIN, 0});
@@ -102,7 +101,7 @@ class Reception {
     return true;
   }
 
-  // Takes what has arrived. Returns whether the connection is settled: a guest's, or refused.
+  // Reads what has arrived. Returns whether the connection is settled: authenticated or refused.
   bool settle(Stranger& stranger, std::vector<Guest>& guests) {
     std::array<char, claim_bytes> buffer;
     const ssize_t received =
@@ -134,7 +133,7 @@ class Reception {
   cluster::RefusalLog refusals_{"ranks"};
 };
 
-// The group's key: random bytes that its first rank puts into the store, and the job's secret.
+// Derives the group's key from random bytes, which its first rank puts into the store, and the job's secret.
 std::string meet_key(c10d::Store& store, int rank, const std::string& secret) {
   if (rank == 0) {
     const std::string random = cluster::random_bytes(nonce_bytes);

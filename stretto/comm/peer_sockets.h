@@ -12,7 +12,7 @@
 
 namespace stretto {
 
-// Which connection of which ranks a new one is to be.
+// The first message on a new connection: which ranks and which channel it connects.
 struct PeerIntroduction {
   std::array<char, 8> magic = {'s', 't', 'r', 'e', 't', 't', 'o', '2'};
   int32_t from = 0, to = 0;
@@ -22,17 +22,18 @@ struct PeerIntroduction {
   std::string bytes() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
 
-// TCP connections of a rank to every other rank of a group: one for collectives and one for messages, so that neither waits for the
-// other. Nobody listens once the object is made.
+// TCP connections of a rank to every other rank of a group: one for collectives and one for messages, so that
+// neither waits for the other. No socket listens after construction.
 //
-// Both sides of a connection prove that they know the group's key, with HMAC-SHA256 of nonces of both, before either takes
-// anything else from the other. The key is made of the job's secret and of random bytes in the group's store. Nothing is encrypted.
+// Both sides of a connection prove that they know the group's key, with HMAC-SHA256 of nonces of both, before
+// either accepts anything else from the other. The key is derived from the job's secret and from random bytes
+// in the group's store. Traffic is not encrypted.
 class PeerSockets {
  public:
   enum class Channel : int32_t { collectives, messages };
 
-  // Meets the others through the store. Every rank of the group must call it. Throws DistributedError, naming ranks that did not
-  // come before options.deadline.
+  // Connects to the other ranks, whose addresses it finds in the store. Collective. Throws DistributedError,
+  // naming the ranks that did not connect before options.deadline.
   PeerSockets(c10d::Store& store, int rank, int size, const GroupOptions& options);
 
   int rank() const { return rank_; }

@@ -19,8 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Waking up takes about 50 us, so after waiting for longer a rank sleeps. Where there are more ranks than cores, spinning
-// would keep the awaited rank from running.
+// Waking up takes about 50 us, so after waiting for longer a rank sleeps. Where there are more ranks than
+// cores, spinning would keep the awaited rank from running.
 constexpr auto spin_time = std::chrono::microseconds(100), crowded_spin_time = std::chrono::microseconds(2);
 
 // How often a sleeping rank checks that the awaited one is alive.
@@ -46,7 +46,8 @@ SharedCollectives::SharedCollectives(std::unique_ptr<HostTeam> team, HostRail ra
 SharedCollectives::~SharedCollectives() {
   closing_ = true;
   try {
-    // The others may still need what this rank has begun. A correct program leaves nothing, so not for long.
+    // The others may still depend on calls that this rank has begun. A correct program leaves none, so the
+    // wait is short.
     const auto end = Clock::now() + std::chrono::seconds(1);
     if (failure_.empty()) {
       drive([&] { return complete_ == queued_ || Clock::now() > end; }, [this] { return blocking_peer(); },
@@ -94,7 +95,7 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
     }
     const auto now = Clock::now();
     begin += pauses.look(now);
-    if (idle == 63) moved = now;  // or a little earlier
+    if (idle == 63) moved = now;  // at most 63 iterations late
     if (now - moved < spin) continue;
     if (now - begin > deadline) {
       const int peer = awaited();
@@ -107,12 +108,12 @@ void SharedCollectives::drive(const std::function<bool()>& finished, const std::
   }
 }
 
-// Until the awaited rank announces something, or for a nap.
+// Sleeps until the awaited rank announces something, or for a nap.
 void SharedCollectives::sleep(const std::function<bool()>& finished, const std::function<int()>& awaited) {
   const int peer = awaited();
   if (peer == other_host) std::this_thread::sleep_for(std::chrono::microseconds(50));
   if (peer == -1 && !in_flight_.empty()) {
-    // In the destructor a rank must not wait for other hosts without a limit.
+    // A destructor must not wait for other hosts without a limit.
     closing_ ? std::this_thread::sleep_for(std::chrono::milliseconds(1)) : finish_next();
   }
   if (peer < 0) return;
@@ -136,7 +137,7 @@ bool SharedCollectives::advance() {
   return (meanwhile_ && meanwhile_()) || readied || worked || finished || completed;
 }
 
-// Shows the others this rank's data, as far as there are staging slots.
+// Publishes this rank's data to the others, as far as there are free staging slots.
 bool SharedCollectives::make_ready() {
   const uint64_t before = ready_;
   for (; to_make_ready_ != running_.end(); ++to_make_ready_) {
@@ -166,7 +167,7 @@ void SharedCollectives::enter(SharedTask& task) {
   if (offset) entry.offset = static_cast<int64_t>(*offset);
 }
 
-// Copies the next piece into a slot; false when none is free.
+// Copies the next piece into a slot; returns false if none is free.
 bool SharedCollectives::stage(const SharedTask& task) {
   uint64_t& free_once = slot_free_[slots_used_ % slots];
   if (complete_ < free_once) return false;
@@ -178,7 +179,7 @@ bool SharedCollectives::stage(const SharedTask& task) {
   return true;
 }
 
-// Does this rank's part of the pieces that all have shown.
+// Does this rank's part of the pieces that all ranks have published.
 bool SharedCollectives::work() {
   const uint64_t before = begun_;
   while (to_work_on_ != running_.end() && all_past(begun_, &SharedControl::ready, known_ready_)) {
@@ -241,15 +242,15 @@ void SharedCollectives::read_entries(SharedTask& task) {
   }
 }
 
-// Staged data lie in slots, whose numbers cannot lead out of the segment.
+// Staged data need no check: slot numbers cannot lead out of the segment.
 bool SharedCollectives::lies_in_segment(const SharedTask& task, int position, int64_t offset) const {
   if (offset < 0) return true;
   return static_cast<size_t>(offset) >= slots_begin && offset % task.element_bytes() == 0 &&
          team_->peer(position).holds(static_cast<uint64_t>(offset), task.shown_bytes());
 }
 
-// Reduce-scatter: this rank's block, into what it takes. All-reduce and reduce: its slice of the piece, into all ranks'
-// data or the root's.
+// Reduce-scatter: reduces this rank's block into its result. All-reduce and reduce: reduces its slice of the
+// piece into the data of all ranks or of the root.
 void SharedCollectives::reduce_slice(const SharedTask& task, uint64_t piece) {
   const int64_t size = team_->size(), me = team_->me(), slices = rail_.rails > 0 ? rail_.rails : size;
   int64_t begin = 0, end = task.elements(piece);

@@ -15,15 +15,15 @@
 
 namespace stretto {
 
-// How slices are reduced between hosts: a back end that a rank forms with one rank of each other host. There are as many
+// The back end that reduces slices between hosts, formed with one rank of each other host. There are as many
 // rails as the host with the fewest ranks has ranks; ranks with a higher position sum nothing.
 struct HostRail {
   c10::intrusive_ptr<c10d::Backend> backend = nullptr;  // none on a single host, and for higher positions
   int rails = 0;                                        // 0: a single host
 };
 
-// Collectives of the ranks of one host through their shared memory, without a thread of their own: data are moved
-// whenever a rank makes a call. The other ranks read and write tensors inside a rank's segment in place; other tensors
+// Collectives of the ranks of one host through shared memory. They have no thread: data are moved whenever a
+// rank makes a call. The other ranks read and write tensors inside a rank's segment in place; other tensors
 // pass through staging slots at the front of the segment.
 //
 // An all-reduce by three ranks:                        rank 0        rank 1        rank 2
@@ -31,7 +31,8 @@ struct HostRail {
 //   each sums one slice, in the order of the ranks,  | s0       |  |    s1    |  |       s2 |
 //   and writes it into all: the same bits everywhere   | s0 s1 s2 |  | s0 s1 s2 |  | s0 s1 s2 |
 //
-// Over several hosts, slices are also summed between hosts before they are written; only all_reduce is available then.
+// Over several hosts, slices are also summed between hosts before they are written; only all_reduce is
+// available then.
 class SharedCollectives {
  public:
   // Bytes at the front of a segment.
@@ -40,32 +41,33 @@ class SharedCollectives {
   static constexpr size_t room = slots_begin + slots * slot_bytes;
 
   explicit SharedCollectives(std::unique_ptr<HostTeam> team, HostRail rail = {});
-  // Waits up to a second for calls that were never waited for.
+  // Waits up to a second for calls whose wait() was never called.
   ~SharedCollectives();
   SharedCollectives(const SharedCollectives&) = delete;
   SharedCollectives& operator=(const SharedCollectives&) = delete;
 
   static constexpr int other_host = -2;
 
-  // Moves what can be moved now, and returns a number for wait(). REQUIRES: for reductions, kernels::can_reduce.
-  // Throws DistributedError when the group has failed.
+  // Begins a collective, moves the data that can be moved now, and returns a number for wait(). REQUIRES: for
+  // reductions, kernels::can_reduce. Throws DistributedError when the group has failed.
   uint64_t start(SharedTask::Request request);
 
-  // Throws DistributedError when a rank has ended, has left or called something else, or when the deadline has passed;
-  // after that every call throws.
+  // Waits for the collective of that number. Throws DistributedError when a rank has ended, left or called
+  // something else, or when the deadline has passed; after that every call throws.
   void wait(uint64_t number, std::chrono::milliseconds deadline);
   void wait_for_all(std::chrono::milliseconds deadline) { wait(queued_, deadline); }
   bool complete(uint64_t number);
 
-  // The same for anything else that a rank waits for: takes part in what has begun until `finished` returns true; it is
-  // called repeatedly. `awaited`: the position of the rank that it depends on, -1 for none, `other_host`.
+  // Waits for any other event: makes progress on collectives that have begun until `finished`, which is
+  // called repeatedly, returns true. `awaited`: the position of the rank that it depends on, -1 for none,
+  // `other_host`.
   void drive(const std::function<bool()>& finished, const std::function<int()>& awaited,
              std::chrono::milliseconds deadline);
 
-  // What else to move whenever this rank waits; returns whether anything moved.
+  // Sets further work to do whenever this rank waits; `move` returns whether anything moved.
   void meanwhile(std::function<bool()> move) { meanwhile_ = std::move(move); }
 
-  // Ends the group for all ranks: theirs and this rank's calls throw from now on.
+  // Aborts the group for all ranks: all further calls throw.
   [[noreturn]] void fail(const std::string& why);
 
   HostTeam& team() { return *team_; }
@@ -112,7 +114,7 @@ class SharedCollectives {
   std::deque<InFlight> in_flight_;  // begun and not done
   uint64_t calls_entered_ = 0, calls_complete_ = 0;
   uint64_t slots_used_ = 0;
-  std::array<uint64_t, slots> slot_free_{};         // once so many pieces are complete
+  std::array<uint64_t, slots> slot_free_{};         // the number of complete pieces that frees the slot
   std::vector<uint64_t> known_ready_, known_done_;  // the others' counters as last read
 };
 

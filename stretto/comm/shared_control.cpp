@@ -9,9 +9,10 @@
 
 namespace stretto {
 
-// Shared between processes, so without FUTEX_PRIVATE_FLAG.
+// The futex is shared between processes, hence no FUTEX_PRIVATE_FLAG.
 void announce(SharedControl& mine) {
-  // Either the sleeper sees the new count and does not sleep, or this rank sees the sleeper: both use one total order.
+  // Either the sleeper sees the new count and does not sleep, or this rank sees the sleeper: both use one
+  // total order.
   mine.events.fetch_add(1, std::memory_order_seq_cst);
   if (mine.sleepers.load(std::memory_order_seq_cst) == 0) return;
   ::syscall(SYS_futex, &mine.events, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

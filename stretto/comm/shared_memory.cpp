@@ -66,8 +66,8 @@ SharedMemory::SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::millisec
       exchange_(std::make_shared<SharedExchange>(std::move(team), std::move(rail), deadline)),
       network_(std::move(network)) {}
 
-// The back end of collectives that shared memory alone does not perform. What was begun in shared memory is finished first:
-// the others may need this rank's part in it, and this rank is about to wait for the network.
+// The back end of collectives that shared memory does not perform. Calls in shared memory are finished first:
+// the others may depend on this rank's part in them, and this rank is about to wait for the network.
 c10d::Backend* SharedMemory::fallback() {
   if (network_) waitForPendingWorks();
   return network_.get();
@@ -105,7 +105,8 @@ SharedMemory::WorkPtr SharedMemory::reduce(std::vector<Tensor>& tensors, const c
                static_cast<int>(options.rootRank), &options.reduceOp);
 }
 
-// It is never given back: a rank that ends first must not take it from the others. The kernel frees it with the segment.
+// The memory is never returned to the segment: a rank that ends first must not take it from the others. The
+// kernel frees it with the segment.
 Tensor SharedMemory::common(int64_t elements, at::ScalarType dtype) {
   HostTeam& team = exchange_->collectives.team();
   const size_t bytes = static_cast<size_t>(elements) * c10::elementSize(dtype);
@@ -160,7 +161,8 @@ SharedMemory::WorkPtr SharedMemory::barrier(const c10d::BarrierOptions& options)
   return start(CollectiveOperation::barrier, 0, Tensor(), Tensor());
 }
 
-// A message of the network: while a rank waits for it, it takes part in the reductions that it has begun.
+// Wraps a message of the network, so that a rank that waits for it makes progress on the reductions that it
+// has begun.
 SharedMemory::WorkPtr SharedMemory::driven(WorkPtr message) {
   return c10::make_intrusive<MessageWork>(exchange_, SharedCollectives::other_host,
                                           [message = std::move(message)] {

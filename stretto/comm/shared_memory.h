@@ -13,7 +13,7 @@
 
 namespace stretto {
 
-// What a group and its works share.
+// State that a group and its works share.
 struct SharedExchange {
   SharedExchange(std::unique_ptr<HostTeam> team, HostRail rail, std::chrono::milliseconds deadline)
       : collectives(std::move(team), std::move(rail)), messages(collectives.team()), deadline(deadline) {
@@ -25,8 +25,8 @@ struct SharedExchange {
   std::chrono::milliseconds deadline;
 };
 
-// Shared memory as a back end of c10d. Where ranks run on several hosts, all_reduce uses shared memory inside each and
-// `rail` between them, and everything else uses `network`, which is null on a single host.
+// Shared memory as a back end of c10d. With several hosts, all_reduce uses shared memory within a host and
+// `rail` between hosts, and all other calls use `network`, which is null on a single host.
 class SharedMemory : public c10d::Backend {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -35,16 +35,16 @@ class SharedMemory : public c10d::Backend {
   SharedMemory(std::unique_ptr<HostTeam> team, std::chrono::milliseconds deadline, HostRail rail,
                c10::intrusive_ptr<c10d::Backend> network);
 
-  // Of tensors that collectives read and write in place.
+  // Allocates tensors that collectives read and write in place.
   Allocator allocator() const;
 
   bool on_one_host() const { return !network_; }
 
-  // Zeroed memory of the first rank that every rank reads and writes; it lives as long as the group. Collective.
-  // REQUIRES: on_one_host().
+  // Zeroed memory of the first rank that every rank reads and writes; it lives as long as the group.
+  // Collective. REQUIRES: on_one_host().
   Tensor common(int64_t elements, at::ScalarType dtype);
 
-  // All calls of this rank so far.
+  // Waits for all calls that this rank has begun.
   void waitForPendingWorks() override { exchange_->collectives.wait_for_all(exchange_->deadline); }
 
   const std::string getBackendName() const override { return "shm"; }
@@ -71,16 +71,16 @@ class SharedMemory : public c10d::Backend {
   c10::intrusive_ptr<c10d::Backend> network_;
 };
 
-// The communication back end of a group of ranks on CPUs.
+// The back end of a group of ranks on CPUs.
 struct CpuTransport {
   c10::intrusive_ptr<c10d::Backend> backend;
-  c10::intrusive_ptr<SharedMemory> shared;  // the same, where it is shared memory
+  c10::intrusive_ptr<SharedMemory> shared;  // the same object if it is shared memory; else null
   std::string description;                  // "shared memory, 2 ranks on this host"
 };
 
-// Shared memory between the ranks of a host and TCP between hosts; TCP alone where each host has one rank, or where there is
-// no shared memory, for the reason in the description. Every rank of the group must call it. Throws what the store throws, and
-// DistributedError.
+// Makes shared memory between the ranks of a host and TCP between hosts; TCP alone if each host has one rank
+// or if shared memory is unavailable, with the reason in the description. Throws what the store throws, and
+// DistributedError. Collective.
 CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 const GroupOptions& options);
 

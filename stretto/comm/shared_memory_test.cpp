@@ -11,7 +11,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store_handle.h"
 
-// What shared memory does beyond group_test.cpp, which runs over every back end.
+// Tests specific to shared memory; group_test.cpp runs over every back end.
 namespace stretto {
 namespace {
 
@@ -20,13 +20,13 @@ using ::testing::HasSubstr;
 constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kByte,
                                at::kChar,  at::kShort,  at::kInt,      at::kLong};
 
-// What `rank` contributes, computed equally by every rank. Sums of these are rounded.
+// The contribution of `rank`, computed equally by every rank. Sums of these are rounded.
 Tensor contribution_of(int rank, int64_t n, at::ScalarType dtype) {
   const Tensor numbers = at::arange(n, at::kInt).mul_(2 * rank + 3).remainder_(101);
   return at::isFloatingType(dtype) ? (numbers.to(dtype) - 40) / 7 : numbers.to(dtype);
 }
 
-// Summed in the order of ranks, 16-bit types in fp32.
+// The sum in the order of ranks, of 16-bit dtypes in fp32.
 Tensor sum_of_all(int ranks, int64_t n, at::ScalarType dtype) {
   const bool narrow = dtype == at::kBFloat16 || dtype == at::kHalf;
   Tensor sum = contribution_of(0, n, dtype).to(narrow ? at::kFloat : dtype, false, /*copy=*/true);
@@ -43,7 +43,7 @@ class SharedOperations : public ::testing::TestWithParam<Setting> {
  protected:
   static constexpr int64_t sizes[] = {0, 1, 7, 1000, 150'001};  // the last one takes several pieces
 
-  // `values` in memory of the kind that is tested; a little off a cache line.
+  // Copies `values` to memory of the tested kind, not aligned to a cache line.
   Tensor placed(Group& group, const Tensor& values) const {
     const Allocator allocator = GetParam().in_place ? group.allocator() : plain_memory();
     Tensor memory = allocator(values.numel() + 1, values.scalar_type(), at::kCPU).slice(0, 1);
@@ -178,7 +178,7 @@ TEST(SharedMemory, MessagesKeepTheirOrderUnderEachTag) {
     constexpr int messages = 90;  // more than fit
     if (group.rank() == 0) {
       for (int i = 0; i < messages; ++i) group.send(at::full({i}, i), 1, i % 3).wait();
-      return;  // what it sent outlives its group
+      return;  // messages outlive the group of their sender
     }
     for (int tag = 0; tag < 3; ++tag) {
       for (int i = tag; i < messages; i += 3) {
@@ -331,8 +331,8 @@ TEST(Hosts, RanksAloneOnTheirHostsUseTcp) {
   });
 }
 
-// Two or more ranks per host, also different numbers; data in place and staged, in several pieces, and other calls in
-// between that do not use shared memory.
+// Two or more ranks per host, also different numbers; data in place and staged, in several pieces, and other
+// calls in between that do not use shared memory.
 TEST(Hosts, AllReduceGoesThroughBoth) {
   for (const std::vector<std::string>& names :
        {std::vector<std::string>{"a", "b", "a", "b"}, {"a", "a", "b"}, {"a", "a", "b", "b", "b"}}) {

@@ -11,7 +11,7 @@ namespace {
 
 using MessageState = SharedMessage::State;
 
-// Of any number that a peer may have written.
+// The name of a dtype; accepts any number, since a peer may have written it.
 std::string dtype_text(at::ScalarType dtype) {
   const auto number = static_cast<int>(dtype);
   return number >= 0 && dtype < at::ScalarType::NumOptions ? c10::toString(dtype) : "an unknown type";

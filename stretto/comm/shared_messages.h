@@ -9,25 +9,25 @@
 
 namespace stretto {
 
-// Messages between two ranks of one host; a posted message outlives its sender's group. For each tag, messages from one rank
-// to another are received in the order in which they were sent, independently of other tags.
+// Messages between ranks of one host; a posted message outlives its sender's group. Messages from one rank to
+// another with one tag are received in the order in which they were sent, independently of other tags.
 class SharedMessages {
  public:
   explicit SharedMessages(HostTeam& team) : team_(team) {}
 
-  // Sends `tensor`, which must not change until sent() is true for the number that this returns: it is copied into shared
-  // memory once there are not too many messages that were not received. Throws IoError when there is no memory.
+  // Sends `tensor`, which must not change until sent() is true for the returned number: it is copied into
+  // shared memory once few enough messages are pending. Throws IoError if there is no memory.
   uint64_t send(int peer, int tag, const Tensor& tensor);
   bool sent(uint64_t number);
 
-  // Posts messages that wait for room, in their order; returns whether any was posted.
+  // Posts messages that wait for room, in order; returns whether any was posted.
   bool flush();
 
   // The number of the next message from `peer` under `tag`.
   uint64_t next_number(int peer, int tag) { return received_[{peer, tag}]++; }
 
-  // Copies the message of that number into `tensor`; false when it has not arrived yet. Throws DistributedError where it has
-  // another size or type.
+  // Copies the message of that number into `tensor`; returns false if it has not arrived yet. Throws
+  // DistributedError if its size or dtype differ from the tensor's.
   bool take(int peer, int tag, uint64_t number, const Tensor& tensor);
 
  private:

@@ -35,7 +35,8 @@ std::string link_target(const std::string& path) {
   return {target.data(), static_cast<size_t>(std::max<ssize_t>(0, length))};
 }
 
-// Throws IoError unless `path`, of which `file` is open with O_PATH, can be a segment of a process of this user.
+// Throws IoError unless `path`, of which `file` is open with O_PATH, can be a segment of a process of this
+// user.
 void require_own_segment(const std::string& path, pid_t process, const Fd& file) {
   struct stat owner = {}, found = {};
   if (::stat(fmt::format("/proc/{}", process).c_str(), &owner) != 0 || ::fstat(file.get(), &found) != 0)
@@ -90,7 +91,7 @@ std::shared_ptr<SharedSegment> SharedSegment::create(size_t fixed, size_t limit)
 
 std::unique_ptr<SharedMapping> SharedSegment::open(pid_t process, int fd, size_t fixed, size_t limit) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, fd);
-  // O_PATH has no effect on what the path leads to, be it a device, a FIFO or a file of the user.
+  // O_PATH opens a device or a FIFO without side effects.
   const Fd named(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!named) throw IoError("{}: {}", path, std::strerror(errno));
   require_own_segment(path, process, named);
@@ -140,7 +141,7 @@ size_t SharedSegment::take(size_t bytes) {
 void SharedSegment::give_back(size_t begin, size_t bytes) {
   const std::lock_guard lock(mutex_);
   bytes = round_up(bytes, page);
-  // The next tensor at these addresses must be zeroed.
+  // Punches a hole, so that the next tensor at these addresses is zeroed.
   ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
               static_cast<off_t>(bytes));
   size_t end = begin + bytes;

@@ -14,7 +14,7 @@
 
 namespace stretto {
 
-// A file's first `bytes` as memory that is shared with every process that maps it.
+// The first `bytes` of a file as memory that is shared with every process that maps it.
 class SharedMapping {
  public:
   // REQUIRES: the file has that size and keeps it. Throws IoError.
@@ -32,19 +32,21 @@ class SharedMapping {
   size_t size_ = 0;
 };
 
-// Memory of this rank that other processes of the host can map too. It is a memfd: it has no path, /dev/shm's size does not
-// limit it, and the kernel frees it with the last process that maps it, however that ended. Its size is sealed: nobody can
-// take away pages that another rank is about to read. Pages that were never written take no memory.
+// Memory of this rank that other processes of the host can map too. It is a memfd: it has no path, /dev/shm's
+// size does not limit it, and the kernel frees it with the last process that maps it, however that ended. Its
+// size is sealed: nobody can take away pages that another rank is about to read. Pages that were never
+// written take no memory.
 //
 //   | fixed part | tensors ... | not used: addresses only |
 class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
  public:
-  // `fixed`: bytes at the front that are the caller's. `limit`: its size (RLIMIT_FSIZE may make it smaller). Throws IoError.
+  // `fixed`: bytes at the front that are the caller's. `limit`: its size (RLIMIT_FSIZE may make it smaller).
+  // Throws IoError.
   static std::shared_ptr<SharedSegment> create(size_t fixed, size_t limit);
 
-  // Another rank's, which is file descriptor `fd` (see fd()) of `process`. Both numbers may come from a stranger: only a
-  // sealed segment of a process of this user, at least `fixed` and at most `limit` bytes long, is mapped, and nothing else
-  // is even opened. Throws IoError.
+  // Maps the segment of another rank, which is file descriptor `fd` (see fd()) of `process`. Neither number
+  // is trusted: only a sealed segment of a process of this user, `fixed` to `limit` bytes long, is mapped,
+  // and no other file is even opened. Throws IoError.
   static std::unique_ptr<SharedMapping> open(pid_t process, int fd, size_t fixed, size_t limit);
 
   // Valid in other processes of this user as /proc/PID/fd/FD, as long as this process lives.
@@ -53,15 +55,15 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   std::byte* data() const { return mapping_->data(); }
   size_t limit() const { return mapping_->size(); }
 
-  // A zeroed 1-D tensor inside; it keeps the segment alive, and its memory is given back when it is destroyed. Thread-safe.
-  // Throws IoError when the limit is reached.
+  // Allocates a zeroed 1-D tensor in the segment, which it keeps alive; its destruction frees the memory.
+  // Thread-safe. Throws IoError when the limit is reached.
   Tensor allocate(int64_t elements, at::ScalarType dtype);
 
-  // The same as bytes; returns their offset in the segment. Thread-safe.
+  // Allocates bytes and returns their offset in the segment. Thread-safe.
   size_t take(size_t bytes);
   void give_back(size_t begin, size_t bytes);
 
-  // The offset of these bytes in the segment; nothing where they are not inside.
+  // The offset of these bytes in the segment; nullopt if they lie outside.
   std::optional<size_t> offset_of(const void* memory, size_t bytes) const;
 
  private:

@@ -10,16 +10,16 @@
 
 namespace stretto {
 
-// One call of a collective by one rank, and the arithmetic of its pieces. A collective moves blocks of `call.count`
-// elements; each block is cut into the same pieces.
+// One call of a collective by one rank, and the arithmetic of its pieces. A collective moves blocks of
+// `call.count` elements; each block is cut into the same pieces.
 class SharedTask {
  public:
   static constexpr size_t max_piece_bytes = size_t{256} << 10;  // of all blocks that a rank shows
 
   struct Request {
-    CollectiveCall call;       // root: a position in the team
-    const void* shown;         // this rank's data for the others to read; null for none
-    void* taken;               // where its result goes; null for none; the same for all_reduce and reduce
+    CollectiveCall call;  // root: a position in the team
+    const void* shown;    // this rank's data, which the others read; null for none
+    void* taken;          // this rank's result; null for none; equal to `shown` for all_reduce and reduce
     std::vector<Tensor> keep;  // the tensors that own both
   };
 
@@ -29,11 +29,11 @@ class SharedTask {
   const CollectiveCall& call() const { return request_.call; }
   bool reduces() const { return pattern_.reduces; }
   bool sums_in_place() const { return pattern_.reduces && !pattern_.block_each; }
-  // Whether a sum in place is written to the data of this rank.
+  // Whether a sum in place is written to the data of `rank`.
   bool sums_at(int rank) const { return !pattern_.to_root || rank == call().root; }
-  bool from_root() const { return pattern_.from_root; }  // only the root shows anything
+  bool from_root() const { return pattern_.from_root; }  // only the root shows data
   bool is_shown_by(int rank) const { return !pattern_.from_root || rank == call().root; }
-  bool block_each() const { return pattern_.block_each; }  // what is shown has a block for each rank
+  bool block_each() const { return pattern_.block_each; }  // the data shown have a block for each rank
   int64_t blocks() const { return blocks_; }
 
   uint64_t first() const { return first_; }

@@ -13,12 +13,12 @@ namespace {
 
 using Channel = PeerSockets::Channel;
 
-// Below this, what all ranks contribute to a sum is exchanged as it is, in half the steps.
+// Below this size, all-reduce gathers all contributions and sums them locally, which takes half the steps.
 constexpr size_t small_bytes = size_t{64} << 10;
 
 }  // namespace
 
-// One call, and the ranks of a group as a ring.
+// One call on the ring of a group's ranks.
 class SocketCollectives::Ring {
  public:
   Ring(const PeerSockets& sockets, const CollectiveCall& call, uint64_t number,
@@ -47,7 +47,7 @@ class SocketCollectives::Ring {
     return {data + static_cast<size_t>(begin) * element(), static_cast<size_t>(end - begin) * element(),
             reduce};
   }
-  // A block of `data`, which has one for each rank.
+  // The block of `rank` in `data`, which has one block per rank.
   Incoming block_of(std::byte* data, int rank, bool reduce = false) const {
     return {data + static_cast<size_t>(rank) * block(), block(), reduce};
   }
@@ -84,7 +84,7 @@ SocketCollectives::SocketCollectives(std::shared_ptr<PeerSockets> sockets, std::
            .abort = [this] { abort_.wake(); },
            .failed = [this](const auto&) { close_connections(); }}) {}
 
-// After a failure the streams may be anywhere. The ends of the connections are how the other ranks learn of it.
+// After a failure the positions of the streams are unknown. The closed connections notify the other ranks.
 void SocketCollectives::close_connections() {
   for (int peer = 0; peer < sockets_->size(); ++peer)
     if (peer != sockets_->rank()) sockets_->close(peer, Channel::collectives);
@@ -128,7 +128,7 @@ SocketCollectives::WorkPtr SocketCollectives::all_reduce(void* data, CollectiveC
                });
 }
 
-// Along the ring from the rank behind the root to the root.
+// Passes partial sums along the ring, from the rank after the root to the root.
 SocketCollectives::WorkPtr SocketCollectives::reduce(void* data, CollectiveCall call,
                                                      std::vector<at::Tensor> keep) {
   return start(CollectiveOperation::reduce, call, std::move(keep), [data = bytes_of(data)](const Ring& ring) {
@@ -205,7 +205,7 @@ SocketCollectives::WorkPtr SocketCollectives::all_to_all(void* out, const void* 
       });
 }
 
-// After round k each rank knows that the 2^k ranks before it have come.
+// A dissemination barrier: after round k each rank knows that the 2^k ranks before it have arrived.
 SocketCollectives::WorkPtr SocketCollectives::barrier() {
   const CollectiveCall call = {
       .operation = 0, .dtype = static_cast<int32_t>(at::kByte), .reduce = 0, .root = 0, .count = 0};

@@ -11,16 +11,17 @@
 
 namespace stretto {
 
-// Collectives over the sockets between ranks, one after the other on a WorkThread. Results are the same bits on all ranks and in every
-// run. Blocks of the calls are those of comm/group.h.
+// Collectives over the sockets between ranks, run one after the other on a WorkThread. Results are bitwise
+// equal on all ranks and in every run.
 class SocketCollectives {
  public:
   using WorkPtr = WorkThread::WorkPtr;
 
   SocketCollectives(std::shared_ptr<PeerSockets> sockets, std::chrono::milliseconds deadline);
 
-  // Each moves blocks of call.count elements of call.dtype; `data`, `in` and `out` are contiguous and stay as they are until the
-  // work is done, and so do the tensors of `keep`. call.operation is set here.
+  // Each call moves blocks of call.count elements of call.dtype. `data`, `in` and `out` are contiguous and
+  // must not change until the work is done; `keep` holds the tensors that own them. call.operation is set
+  // here.
   WorkPtr all_reduce(void* data, CollectiveCall call, std::vector<at::Tensor> keep);  // in place
   WorkPtr reduce(void* data, CollectiveCall call, std::vector<at::Tensor> keep);     // in place, at call.root
   WorkPtr broadcast(void* data, CollectiveCall call, std::vector<at::Tensor> keep);  // in place
@@ -40,8 +41,8 @@ class SocketCollectives {
   const std::shared_ptr<PeerSockets> sockets_;
   const std::chrono::milliseconds deadline_;
   const Wake abort_;
-  uint64_t calls_ = 0;  // that have begun; the thread's
-  WorkThread thread_;   // ends before what it uses
+  uint64_t calls_ = 0;  // the number of calls begun; used by the thread only
+  WorkThread thread_;   // declared last: it must end before the members that it uses
 };
 
 }  // namespace stretto

@@ -29,7 +29,7 @@ struct SocketMessages::Transfer {
   Frame frame;
   Tensor tensor;
   bool sends;
-  uint64_t number = 0;  // of a send among all to this peer
+  uint64_t number = 0;  // the index of a send among all to this peer
   std::promise<void> done = {};
 };
 
@@ -68,8 +68,8 @@ SocketMessages::SocketMessages(std::shared_ptr<PeerSockets> sockets, std::chrono
       thread_([this] { work(); }) {}
 
 // A connection that is closed with something unread in it loses what it has yet to deliver, and announcements
-// arrive at any time. So this rank ends its own direction and reads on until the others, which read
-// everything and then close, have closed theirs.
+// arrive at any time. So this rank shuts down its own direction and keeps reading until the others, which
+// read everything and then close, have closed theirs.
 SocketMessages::~SocketMessages() {
   {
     std::unique_lock lock(mutex_);
@@ -117,7 +117,7 @@ SocketMessages::WorkPtr SocketMessages::start(TransferPtr transfer) {
   } else {
     finish(*transfer, peer.failure);
   }
-  // Most go out at once, without a change of threads; errors are the thread's.
+  // Most messages are sent at once, without a change of threads; the thread handles errors.
   if (peer.failure.empty()) send_some(rank, peer);
   if (has_output(peer)) wake_.wake();
   return result;
@@ -182,7 +182,7 @@ void SocketMessages::fail(int rank, Peer& peer, const std::string& why) {
   changed_.notify_all();
 }
 
-// The first of those that may be sent now, in the order of the calls.
+// The first send, in the order of the calls, that the window allows.
 SocketMessages::Sends::iterator SocketMessages::next_send(Peer& peer) {
   auto next = peer.sends.end();
   for (auto one = peer.sends.begin(); one != peer.sends.end(); ++one) {
@@ -204,7 +204,7 @@ void SocketMessages::announce(Peer& peer, int tag) {
   ++peer.announcements.back().receives;
 }
 
-// Announcements first: the other side may be waiting for them to send.
+// Announcements go first: the other side may wait for them before it sends.
 bool SocketMessages::begin_frame(Peer& peer) {
   if (peer.announce) {
     const auto [tag, receives] = peer.announcements.front();
@@ -251,7 +251,7 @@ bool SocketMessages::send_some(int rank, Peer& peer) {
   return true;
 }
 
-// What the other side sent before it closed the connection is received.
+// Data that the other side sent before it closed the connection are received first.
 void SocketMessages::end_connection(int rank, Peer& peer) {
   while (receive_some(rank, peer)) {
   }
@@ -319,7 +319,7 @@ void SocketMessages::take_frame(Peer& peer) {
   const TransferPtr receive = *asked;
   peer.receives.erase(asked);
   const std::string wrong = difference(in.frame, receive->tensor);
-  if (!wrong.empty()) return finish(*receive, wrong);  // what arrives is dropped
+  if (!wrong.empty()) return finish(*receive, wrong);  // the content is dropped
   in.asked = receive;
   in.content = receive->tensor;
 }

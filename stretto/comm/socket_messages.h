@@ -20,15 +20,15 @@
 
 namespace stretto {
 
-// Messages between two ranks of a group, by sockets of their own, so that they overtake collectives. Those
-// with one sender and one tag arrive in their order. Each is moved by the call that begins it or by a thread.
-// Messages that arrive before they are asked for are kept in memory, up to SendWindow::limit per sender; the
-// rest stays with the sender until it is asked for.
+// Messages between two ranks of a group, on separate sockets, so that they overtake collectives. Messages
+// with one sender and one tag arrive in order. The call that begins a message moves it, or else a thread
+// does. Messages that arrive before they are asked for are kept in memory, up to SendWindow::limit per
+// sender; others stay with the sender until they are asked for.
 class SocketMessages {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-  // What goes over a connection: a message, followed by its bytes, or the announcement of receives.
+  // The unit of the protocol: a message, followed by its bytes, or an announcement of receives.
   struct Frame {
     enum class Kind : int32_t { message = 1, asked };
 
@@ -40,14 +40,14 @@ class SocketMessages {
   };
 
   SocketMessages(std::shared_ptr<PeerSockets> sockets, std::chrono::milliseconds deadline);
-  // Waits up to a second until the others have received what was sent.
+  // Waits up to a second until the others have received the messages that were sent.
   ~SocketMessages();
   SocketMessages(const SocketMessages&) = delete;
   SocketMessages& operator=(const SocketMessages&) = delete;
 
-  // Done when the tensor may be changed, which may be once the destination asks for the message.
+  // The work is done when the tensor may change, possibly not before the destination asks for the message.
   WorkPtr send(const Tensor& tensor, int destination, int tag);
-  // Throws DistributedError, when it is waited for, if the message is of another size or type.
+  // Its wait() throws DistributedError if the message has another size or dtype.
   WorkPtr receive(const Tensor& tensor, int source, int tag);
 
  private:

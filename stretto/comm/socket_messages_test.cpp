@@ -13,8 +13,7 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store_handle.h"
 
-// Flow control of messages between hosts, and ranks that do not keep to it. tcp_test.cpp tests tags and
-// sizes.
+// Flow control of messages between hosts, and peers that violate it. tcp_test.cpp tests tags and sizes.
 namespace stretto {
 namespace {
 
@@ -43,7 +42,7 @@ double resident_mib() {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / static_cast<double>(mib);
 }
 
-// The receiver waits for the last message first, so everything before it has been sent ahead that ever is.
+// The receiver waits for the last message first, so that all messages that may be sent ahead have been sent.
 TEST(SocketMessages, WhatIsNotAskedForStaysWithItsSender) {
   constexpr int messages = 512;
   constexpr int64_t elements = mib / 8;
@@ -203,7 +202,7 @@ class RawRank {
 
 Frame message_of(int tag, uint64_t bytes) { return {Frame::Kind::message, tag, 0, 0, bytes}; }
 
-// What becomes of a receive of 16 bytes with tag 0 at rank 0.
+// The outcome of a receive of 16 bytes with tag 0 at rank 0.
 std::string receive_from(const std::function<void(RawRank&)>& forge) {
   const auto store = memory_store();
   auto error = std::async(std::launch::async, [&] {
@@ -254,7 +253,7 @@ TEST(ForgedMessages, AnnouncementsOfImpossibleNumbersAreRefused) {
   }
 }
 
-// However many bytes it claims to have, there is an error at once, and no memory is needed.
+// However many bytes a message claims to have, the error is immediate and no memory is allocated.
 TEST(ForgedMessages, OfAnotherSizeAreDropped) {
   EXPECT_THAT(receive_from([](RawRank& rank) { rank.send(message_of(0, uint64_t{1} << 62)); }),
               HasSubstr("a message of 4611686018427387904 bytes arrived; expected [4] Float"));

@@ -46,7 +46,7 @@ class Cursor {
       skip_empty();
     }
   }
-  // As buffers of sendmsg, up to `bytes`.
+  // The bytes as buffers of sendmsg, up to `bytes`.
   template <size_t N>
   std::span<iovec> buffers(std::array<iovec, N>& buffers, size_t bytes) const {
     size_t count = 0, offset = offset_;
@@ -86,8 +86,8 @@ class Streams {
   bool receives() const { return what_.from.fd >= 0 && (header_received_ < sizeof theirs_ || !in_.at_end()); }
   bool can_send() const { return sends() && may_send() > 0; }
 
-  // Lets poll() wait until so much has arrived that waking up pays. Not more than the rest of the part: the bytes behind it may
-  // depend on what this rank has yet to receive and pass on.
+  // Lets poll() wait until enough bytes have arrived to make waking up worthwhile, at most the rest of the
+  // part: later bytes may depend on data that this rank has yet to receive and pass on.
   void wait_for_many() {
     const size_t rest =
         header_received_ < sizeof theirs_ ? sizeof theirs_ - header_received_ : in_.left() - held_;
@@ -160,7 +160,7 @@ class Streams {
     return bytes > 0;
   }
 
-  // Elements may arrive in pieces: the beginning of one is kept at the front of the buffer.
+  // Elements may be split between reads: the beginning of one is kept at the front of the buffer.
   bool receive_and_reduce() {
     if (staging_.empty()) staging_.resize(staging_bytes);
     const size_t bytes = receive(staging_.data() + held_, std::min(staging_bytes, in_.left()) - held_);

@@ -11,8 +11,8 @@
 
 namespace stretto {
 
-// A part of what a rank sends in a collective, and of what it receives. What is received is written to `data`, or reduced with
-// what is there.
+// Parts of the data that a rank sends and receives in a collective. Received data are written to `data`, or
+// reduced with its contents.
 struct Outgoing {
   const std::byte* data;
   size_t bytes;
@@ -23,34 +23,36 @@ struct Incoming {
   bool reduce = false;
 };
 
-// Another rank and the socket to it; none: fd -1.
+// A peer rank and the socket to it; fd -1: none.
 struct Neighbour {
   int rank = -1;
   int fd = -1;
 };
 
-// A stream of bytes to one rank while another one comes from a second rank, which may be the same. Most collectives are such streams
-// around the ring of ranks, in which each rank passes on what it has received:
+// A stream of bytes to one rank, concurrent with a stream from a second rank, which may be the same. Most
+// collectives are such streams around the ring of ranks, in which each rank passes on what it has received:
 //
 //   from -> [receive, reduce] -> to
 //
-// A part is sent while its beginning is still being received, so that all links of the ring work at the same time.
+// A part is sent while its beginning is still being received, so that all links of the ring work at the same
+// time.
 struct SocketTransfer {
   static constexpr size_t everything = std::numeric_limits<size_t>::max();
 
   Neighbour to = {}, from = {};
   std::vector<Outgoing> out = {};
-  // So many bytes of `out` may be sent at once; each byte after them needs one that has been received.
+  // The bytes of `out` that may be sent at once; each byte after them requires one that has been received.
   size_t lead = everything;
   std::vector<Incoming> in = {};
 
-  // What both sides must agree on: sent ahead of the bytes, and compared.
+  // Both sides must agree on these: they are sent ahead of the bytes and compared.
   CollectiveCall call = {};
   uint64_t number = 0;  // of the collective in its group
 };
 
-// Returns when all is sent and received. Throws DistributedError if a rank closed its connection, called something else, or
-// neither sent nor took anything until `deadline`, and when `abort`, an eventfd(2), becomes readable.
+// Returns when everything is sent and received. Throws DistributedError if a rank closed its connection,
+// called something else, or made no progress before `deadline`, and when `abort`, an eventfd(2), becomes
+// readable.
 void transfer(const SocketTransfer& streams, cluster::Clock::time_point deadline, int abort);
 
 }  // namespace stretto

@@ -29,7 +29,7 @@ std::string_view view(const Bytes& bytes) {
 }
 Bytes to_bytes(const std::string& text) { return Bytes(text.begin(), text.end()); }
 
-// stretto's store behind c10d's interface.
+// stretto's store with c10d's interface.
 class ClientStore : public c10d::Store {
  public:
   // `server`: where this process hosts the store; else null.
@@ -37,7 +37,7 @@ class ClientStore : public c10d::Store {
               std::shared_ptr<cluster::StoreServer> server = nullptr)
       : c10d::Store(timeout), server_(std::move(server)), client_(std::move(client)) {}
 
-  // Slower ranks must still be able to reach the store. After a failure it is not needed any more.
+  // The process that hosts the store waits for slower ranks, except after a failure.
   ~ClientStore() override {
     client_.reset();
     const bool failing = std::uncaught_exceptions() > 0;
@@ -99,8 +99,8 @@ Connections& connections() {
   return all;
 }
 
-// Each start of the job uses keys of its own, and so does each time that its ranks connect: a program that joins the job again
-// (a second Lite) must not read what was written the first time. Ranks connect equally often.
+// A key prefix that is unique per start of the job and per connection of its ranks: a program that joins the
+// job again (a second Lite) must not read values of the first time. All ranks connect equally often.
 std::string life_of(const cluster::RankInfo& info) {
   const int before = connections().made(info);
   return "stretto.restart" + std::to_string(info.restart_count) +
@@ -118,7 +118,7 @@ c10::intrusive_ptr<c10d::Store> agent_store(const cluster::RankInfo& info,
   return c10::make_intrusive<c10d::TCPStore>(info.master_addr, options);
 }
 
-// Where the job's store listens; rank 0 starts it in `server`.
+// The endpoint of the job's store, which rank 0 starts in `server`.
 cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
                              std::chrono::milliseconds timeout,
                              std::shared_ptr<cluster::StoreServer>& server) {
@@ -169,7 +169,7 @@ c10::intrusive_ptr<c10d::Store> meet(const cluster::RankInfo& info, std::chrono:
   }
 }
 
-// A job can do without being watched, but not silently.
+// A job runs without a recorder if necessary, but logs that.
 std::shared_ptr<cluster::FlightRecorder> open_recorder(const cluster::RankInfo& info) {
   if (info.heartbeat.empty()) return nullptr;
   try {

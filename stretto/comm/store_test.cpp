@@ -14,7 +14,7 @@
 #include "stretto/comm/job.h"
 #include "stretto/comm/store_handle.h"
 
-// The store of ranks that no launcher of stretto's has started.
+// The store of ranks that were not started by stretto's launcher.
 namespace stretto {
 namespace {
 
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
-// Free a moment ago; nobody else takes it as long as all tests ask the system for theirs.
+// A port that was free a moment ago; no other test takes it, since all ask the system for a port.
 int free_port() { return cluster::bound_endpoint(cluster::bind_socket({"127.0.0.1", 0})).port; }
 
 // The local addresses of this network namespace's sockets that listen on `port`, as /proc/net writes them.

@@ -166,7 +166,7 @@ TEST(TcpFaults, AConnectionThatStallsWhileRanksMeetIsNamed) {
   EXPECT_THAT(results[1], HasSubstr("no connection to rank 0: 127.0.0.1:"));
 }
 
-// As behind a firewall that refuses.
+// Like behind a firewall that rejects connections.
 TEST(TcpFaults, APortThatCannotBeReachedIsNamed) {
   const auto store =
       std::make_shared<StoreHandle>(StoreHandle{.store = c10::make_intrusive<c10d::HashStore>()});

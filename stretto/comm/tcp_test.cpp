@@ -11,7 +11,8 @@
 #include "stretto/comm/rank_threads.h"
 #include "stretto/comm/store_handle.h"
 
-// The back end "tcp": who may connect, calls that differ, messages, ranks that leave. group_test.cpp tests its results.
+// The back end "tcp": who may connect, calls that differ, messages, ranks that leave. group_test.cpp tests
+// its results.
 namespace stretto {
 namespace {
 
@@ -82,7 +83,7 @@ TEST(Tcp, StrangersGetNothingAndTheGroupIsMadeAllTheSame) {
   EXPECT_THROW(cluster::connect_socket(where, cluster::Clock::now() + 100ms), DistributedError);
 }
 
-// Ranks of a large group connect at the same time, and are all answered, however late each of them reacts.
+// Ranks of a large group connect at the same time, and all are accepted, however late each of them reacts.
 TEST(Tcp, ManyRanksMayConnectBeforeTheFirstProvesAnything) {
   const auto store = memory_store();
   auto zero = std::async(std::launch::async, [&]() -> std::string {
@@ -123,7 +124,7 @@ TEST(Tcp, RanksWithDifferentSecretsDoNotMeet) {
   EXPECT_THAT(zero.get(), HasSubstr("rank 1 did not connect to this rank in time"));
 }
 
-// Nobody can reach the ranks through the ports by which they have met.
+// The ports through which ranks have connected no longer accept connections.
 TEST(Tcp, NoSocketListensAfterwards) {
   const auto store = memory_store();
   std::promise<void> looked;

@@ -17,23 +17,23 @@
 
 namespace stretto {
 
-// Runs the collectives of a group in the order of their calls, on a thread of its own, so that they proceed while the rank computes.
-// After one has failed, the data of the others may be anywhere: they fail too. This header uses no other one of stretto, because
-// libstretto_mpi.so links none of its libraries.
+// Runs the collectives of a group in the order of their calls on a separate thread, so that they overlap with
+// computation. After one has failed, the connections are in an undefined state, and all later ones fail, too.
+// This header includes no other one of stretto, because libstretto_mpi.so links none of its libraries.
 class WorkThread {
  public:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
 
-  // How back ends differ.
+  // The parts in which back ends differ.
   struct Hooks {
     std::function<std::exception_ptr(const std::string& why)> error;  // of the back end's type
-    std::function<void()> abort;                                      // makes what runs fail soon
+    std::function<void()> abort;                                      // makes the running call fail soon
     std::function<void(const Tensors& keep)> failed;                  // on the thread, for a call that failed
   };
 
   explicit WorkThread(Hooks hooks) : hooks_(std::move(hooks)), thread_([this] { work(); }) {}
-  // Waits up to a second for calls that were never waited for.
+  // Waits up to a second for calls whose wait() was never called.
   ~WorkThread() {
     {
       std::unique_lock lock(mutex_);
@@ -47,7 +47,8 @@ class WorkThread {
   WorkThread(const WorkThread&) = delete;
   WorkThread& operator=(const WorkThread&) = delete;
 
-  // `keep` are not freed before the call is done. Throws if an earlier call has failed.
+  // Queues a call. `keep` holds tensors that must not be freed before it is done. Throws if an earlier call
+  // has failed.
   WorkPtr start(Tensors keep, std::function<void()> run) {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) std::rethrow_exception(after_failure());
@@ -114,7 +115,7 @@ class WorkThread {
   std::condition_variable changed_;
   std::list<Job> jobs_;  // not done; the first is running
   bool closing_ = false;
-  std::string failure_;  // after which no call can succeed
+  std::string failure_;  // set once; no later call can succeed
   std::thread thread_;
 };
 

@@ -15,13 +15,13 @@ namespace {
 using at::Tensor;
 using WorkPtr = WorkThread::WorkPtr;
 
-// A message, which the thread that waits for it completes.
+// A message, which is completed by the thread that waits for it.
 class MessageWork : public c10d::Work {
  public:
   MessageWork(std::shared_ptr<Communicator> communicator, Tensor tensor, MPI_Request request)
       : communicator_(std::move(communicator)), tensor_(std::move(tensor)), request_(request) {}
   ~MessageWork() override {
-    // Memory that MPI may still read or write is not freed.
+    // The tensor is leaked on purpose: MPI may still read or write its memory.
     if (request_ != MPI_REQUEST_NULL && !isCompleted()) new Tensor(tensor_);
   }
   bool isCompleted() override {
@@ -43,13 +43,13 @@ class MessageWork : public c10d::Work {
   MPI_Request request_;
 };
 
-// Collectives of a group, one after the other on a thread of its own.
+// Runs the collectives of a group one after the other on a separate thread.
 class Mpi : public c10d::Backend {
  public:
   Mpi(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline)
       : c10d::Backend(rank, size),
         communicator_(std::make_shared<Communicator>(store, rank, size, deadline)),
-        // MPI may still read or write the tensors of a call that failed: they are not freed.
+        // The tensors of a failed call are leaked on purpose: MPI may still read or write them.
         thread_(
             {.error = [](const std::string& why) { return std::make_exception_ptr(std::runtime_error(why)); },
              .abort = [this] { closing_ = true; },
@@ -165,7 +165,7 @@ class Mpi : public c10d::Backend {
 
   const std::shared_ptr<Communicator> communicator_;
   std::atomic<bool> closing_ = false;
-  WorkThread thread_;  // ends before what it uses
+  WorkThread thread_;  // declared last: it must end before the members that it uses
 };
 
 }  // namespace

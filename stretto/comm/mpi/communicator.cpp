@@ -15,10 +15,10 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<bool> failed = false;
 
-// MPI while there are communicators: it can be started once per process.
+// Initializes MPI, which is possible once per process, and finalizes it with the last communicator.
 class Library {
  public:
-  // For the threads of all groups at once.
+  // Initializes MPI for concurrent calls from several threads.
   static void begin() {
     const std::lock_guard lock(mutex);
     int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
@@ -35,7 +35,7 @@ class Library {
       fail("this MPI library does not support calls from several threads (MPI_THREAD_MULTIPLE)");
     ++communicators;
   }
-  // A process that fails leaves the others to mpirun, which ends them.
+  // A process that failed does not finalize MPI; mpirun ends the others.
   static void end() {
     const std::lock_guard lock(mutex);
     if (--communicators == 0 && ours && !failed && std::uncaught_exceptions() == 0) MPI_Finalize();
@@ -92,7 +92,7 @@ Communicator::~Communicator() {
   Library::end();
 }
 
-// First without pause, then in pauses that leave the core to others.
+// Spins first, then sleeps between polls to leave the core to others.
 void Communicator::finish(MPI_Request request, const std::atomic<bool>& closing) const {
   const auto until = Clock::now() + deadline_;
   for (int64_t turn = 0;; ++turn) {

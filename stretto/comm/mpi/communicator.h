@@ -10,18 +10,18 @@
 
 namespace stretto::mpi {
 
-// Throws std::runtime_error. MPI is then left as it is at the end of the process: other ranks may be stuck, and MPI_Finalize would
-// wait for them.
+// Throws std::runtime_error. MPI is then not finalized at the end of the process: other ranks may be stuck,
+// and MPI_Finalize would wait for them.
 [[noreturn]] void fail(const std::string& why);
 
-// Throws std::runtime_error, with MPI's words, unless `result` is that of a call that succeeded.
+// Throws std::runtime_error, with MPI's error message, unless `result` is MPI_SUCCESS.
 void check(int result, const char* call);
 
-// A communicator of a group's ranks, with a deadline for what waits in it. MPI runs from the first to the end of the last in a process,
-// once; by calls of any thread.
+// A communicator of a group's ranks, with a deadline for each wait. The first one in a process initializes
+// MPI and the last one finalizes it, once per process; any thread may call it.
 class Communicator {
  public:
-  // Of `size` ranks that MPI has started, which find each other in `store`. Collective.
+  // The communicator of `size` ranks that mpirun has started and that share `store`. Collective.
   Communicator(c10d::Store& store, int rank, int size, std::chrono::milliseconds deadline);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -29,8 +29,8 @@ class Communicator {
 
   MPI_Comm get() const { return comm_; }
 
-  // Returns when the request is done; MPI proceeds inside of its calls only. Throws std::runtime_error at the deadline, and if `closing`
-  // becomes true.
+  // Polls until the request is complete, since MPI progresses inside its calls only. Throws
+  // std::runtime_error at the deadline, and if `closing` becomes true.
   void finish(MPI_Request request, const std::atomic<bool>& closing) const;
 
  private:

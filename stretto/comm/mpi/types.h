@@ -12,10 +12,11 @@
 
 #include "stretto/comm/mpi/communicator.h"
 
-// What c10d passes, in MPI's terms. All throw std::runtime_error where there is none.
+// Conversions of c10d's arguments to MPI's types. All throw std::runtime_error for values without a
+// counterpart.
 namespace stretto::mpi {
 
-// The type of an element: a number, or where nothing is computed its bytes.
+// The MPI type of an element.
 inline MPI_Datatype number_type(at::ScalarType dtype) {
   switch (dtype) {
     case at::kDouble:
@@ -80,7 +81,7 @@ inline bool is_narrow(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf;
 }
 
-// A copy in fp32 of what MPI has no type for; else the tensor itself.
+// An fp32 copy of a tensor whose dtype MPI lacks; else the tensor itself.
 inline at::Tensor widened(const at::Tensor& tensor) {
   return is_narrow(tensor) ? tensor.to(at::kFloat) : tensor;
 }
