@@ -59,7 +59,7 @@ std::string read_secret(const Getenv& getenv) {
 }
 
 std::optional<HostTask> read_host_task(const Getenv& getenv) {
-  // PyTorchJob also sets RANK and WORLD_SIZE, of pods.
+  // PyTorchJob also sets RANK and WORLD_SIZE, which count pods.
   constexpr const char* of_ranks[] = {"LOCAL_RANK", "STRETTO_STORE"};
   if (Variables(getenv, of_ranks).first_set() != nullptr) return std::nullopt;
   if (auto task = read_kubeflow_task(getenv)) return task;

@@ -9,7 +9,7 @@
 
 namespace stretto::cluster {
 
-// This process among the ranks of its job.
+// The rank of this process in its job, and how it finds the others.
 struct RankInfo {
   int rank = 0;              // 0 .. world_size - 1
   int world_size = 1;        // number of ranks of the job
@@ -17,12 +17,12 @@ struct RankInfo {
   int local_world_size = 1;  // number of ranks on this host
   int group_rank = 0;        // index of this host
   int restart_count = 0;     // how often the launcher has restarted the job
-  bool launched = false;     // false: no launcher, one rank alone
+  bool launched = false;     // false: no launcher, a single rank
 
-  // Where the ranks meet unless `store` is set (see rendezvous.h). Empty for a rank alone.
+  // The rendezvous address unless `store` is set (see rendezvous.h). Empty for a single rank.
   std::string master_addr = {};
   int master_port = 0;
-  bool agent_store = false;  // torchrun's agent holds a TCPStore there
+  bool agent_store = false;  // torchrun's agent runs a TCPStore at that address
 
   std::optional<Endpoint> store = {};  // the store of stretto's launcher
   std::string secret = {};             // of the job's store; empty: none is set
@@ -33,25 +33,26 @@ struct RankInfo {
   bool compare_calls = false;  // STRETTO_DEBUG=collectives: check that all ranks make the same calls
 };
 
-// Reads one variable; nothing when it is not set. An empty value counts as not set.
+// Reads one variable; nullopt if it is not set. An empty value counts as not set.
 using Getenv = std::function<std::optional<std::string>(const char* name)>;
 
-// The process's own environment.
+// Reads the environment of this process.
 std::optional<std::string> process_environment(const char* name);
 
-// The job's secret: STRETTO_SECRET, or the content of the file STRETTO_SECRET_FILE; "" where neither is set. Throws ConfigError
-// for a file that is empty or that other users may read.
+// The job's secret: STRETTO_SECRET, or the content of the file STRETTO_SECRET_FILE; "" if neither is set.
+// Throws ConfigError if the file is empty or other users may access it.
 std::string read_secret(const Getenv& getenv = process_environment);
-// The content of one such file; `what` names where it is set.
+// The content of a secret file. `what` names the setting in messages. Throws like read_secret.
 std::string read_secret_file(const std::string& path, const char* what);
 
 // Reads the variables that torchrun and `stretto launch` set for their ranks: RANK, WORLD_SIZE, LOCAL_RANK,
-// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_USE_AGENT_STORE; and
-// of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or STRETTO_SECRET_FILE, STRETTO_HEARTBEAT,
-// STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG. Where none of them is set, what srun
-// (SLURM_STEP_NUM_TASKS, SLURM_PROCID, ...) or Open MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) sets for several tasks.
-// Else the process is one rank alone (MASTER_ADDR and MASTER_PORT by themselves mean nothing: some clusters set them
-// everywhere). Throws ConfigError, naming the variable, where they are incomplete or contradict each other.
+// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GROUP_RANK, TORCHELASTIC_RESTART_COUNT,
+// TORCHELASTIC_USE_AGENT_STORE; and of stretto's own STRETTO_STORE (host:port), STRETTO_SECRET or
+// STRETTO_SECRET_FILE, STRETTO_HEARTBEAT, STRETTO_COLLECTIVE_TIMEOUT (seconds; 0: a year) and STRETTO_DEBUG.
+// If none of them is set, reads the variables that srun (SLURM_STEP_NUM_TASKS, SLURM_PROCID, ...) or Open
+// MPI's mpirun (OMPI_COMM_WORLD_SIZE, ...) sets for several tasks. Otherwise the process is a single rank
+// (MASTER_ADDR and MASTER_PORT alone are ignored: some clusters set them everywhere). Throws ConfigError,
+// naming the variable, if they are incomplete or contradict each other.
 RankInfo read_rank_info(const Getenv& getenv = process_environment);
 
 }  // namespace stretto::cluster

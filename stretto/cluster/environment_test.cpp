@@ -206,7 +206,7 @@ TEST(Environment, OneTaskPerNodeIsALauncher) {
   EXPECT_FALSE(read_task({{"SLURM_JOB_ID", "1"}})) << "a batch script";
 }
 
-// As Kubeflow's TrainJob sets them; PyTorchJob adds RANK and WORLD_SIZE, which count pods.
+// The variables of Kubeflow's TrainJob; PyTorchJob adds RANK and WORLD_SIZE, which count pods.
 Variables kubeflow() {
   return {{"PET_NNODES", "2"},
           {"PET_NODE_RANK", "1"},

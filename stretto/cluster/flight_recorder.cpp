@@ -16,7 +16,7 @@
 namespace stretto::cluster {
 namespace {
 
-// A collective in shared memory.
+// The layout of a collective in shared memory.
 struct PackedCollective {
   uint64_t sequence, group_id;
   int64_t bytes, started;
@@ -26,9 +26,9 @@ struct PackedCollective {
 constexpr size_t packed_words = sizeof(PackedCollective) / sizeof(uint64_t);
 static_assert(sizeof(PackedCollective) % sizeof(uint64_t) == 0);
 
-// One entry of the ring, a sequence lock: `ticket` is 0 while the body is written, else the number of the call, from 1,
-// that it belongs to. Readers check it before and after. They read the body with acquire, so that a reader that sees part
-// of a newer body also sees the newer ticket, or 0.
+// One entry of the ring, a sequence lock: `ticket` is 0 while the body is written, else the number of the
+// call, from 1, that it belongs to. Readers check it before and after. They read the body with acquire, so
+// that a reader that sees part of a newer body also sees the newer ticket, or 0.
 struct Slot {
   std::atomic<uint64_t> ticket;
   std::atomic<int64_t> waiting_since;
@@ -69,7 +69,8 @@ void pack(char (&to)[N], const std::string& text) {
   std::memcpy(to, text.data(), std::min(text.size(), N - 1));
 }
 
-// A damaged rank may have left no terminating zero, and bytes that are no text: they go to terminals and JSON.
+// Reads a text that goes to terminals and JSON. A faulty rank may have left no terminating zero, and bytes
+// that are not UTF-8.
 template <size_t N>
 std::string unpack(const char (&from)[N]) {
   std::string text(from, ::strnlen(from, N));
@@ -98,7 +99,7 @@ std::array<uint64_t, packed_words> pack_collective(const Collective& call, int64
   return words;
 }
 
-// Nothing where the slot is empty or being written.
+// Returns nullopt if the slot is empty or being written.
 std::optional<std::pair<uint64_t, RecordedCollective>> read_slot(const Slot& slot) {
   const uint64_t ticket = slot.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return std::nullopt;
@@ -139,7 +140,7 @@ FlightBoard::FlightBoard(int ranks)
     throw IoError("cannot allocate shared memory for the flight record: {}", std::strerror(errno));
   }
   ::fcntl(fd_.get(), F_ADD_SEALS,
-          F_SEAL_SHRINK | F_SEAL_GROW);  // no rank can make it shorter while the launcher reads it
+          F_SEAL_SHRINK | F_SEAL_GROW);  // no rank can truncate it while the launcher reads it
   memory_ = map_shared(fd_, size);
   header_of(memory_).ranks = static_cast<uint64_t>(ranks);
   header_of(memory_).magic = board_magic;
@@ -159,7 +160,7 @@ void note_first_step(const std::string& path) {
   if (path.empty()) return;
   const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return;  // the launcher has ended: nobody asks
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;  // the launcher has ended: nothing reads the record
   const auto size = static_cast<size_t>(status.st_size);
   if (size < board_bytes(1)) throw IoError("{}: is not a flight record", path);
   void* memory = map_shared(fd, size);

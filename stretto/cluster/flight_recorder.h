@@ -11,11 +11,11 @@
 
 namespace stretto::cluster {
 
-// What a rank records about a collective when it starts one. Texts are cut to the size of their fields: operation 15,
-// shape 47, dtype 15, group 31 bytes.
+// A collective, as a rank records it at its start. Texts are truncated to the size of their fields: operation
+// 15, shape 47, dtype 15, group 31 bytes.
 struct Collective {
   uint64_t sequence = 0;  // its index among the calls of its group, from 0
-  uint64_t group_id = 0;  // the same for all members of one group and for no other; 0: between two ranks only
+  uint64_t group_id = 0;  // Group::id(); 0: a message between two ranks
   int group_rank = 0;
   int group_size = 1;
   std::string operation = {};  // "all_reduce"
@@ -25,12 +25,12 @@ struct Collective {
   int64_t bytes = 0;
 };
 
-// A collective in the record. Times are nanoseconds of std::chrono::steady_clock, which all processes of a host
-// share; 0: not yet.
+// A collective in the record. Times are nanoseconds of std::chrono::steady_clock, which all processes of a
+// host share; 0: not yet.
 struct RecordedCollective {
   Collective call;
   int64_t started = 0;
-  int64_t waiting_since = 0;  // the rank waits for it
+  int64_t waiting_since = 0;  // when the rank began to wait for it
   int64_t ended = 0;
   bool failed = false;
 };
@@ -45,12 +45,12 @@ struct RankFlight {
 
 inline constexpr size_t flight_record_length = 200;  // collectives kept per rank
 
-// Now, in nanoseconds of the record's clock.
+// The current time of the record's clock, in nanoseconds.
 int64_t record_time();
 
-// The launcher's side: memory that it shares with its ranks, so that it sees the progress of each even when that
-// rank is dead or stopped. It is a memfd; ranks open it by `path()`, a file of this process in /proc. Ranks can write anything
-// into it: what is read is bounded, but may be false.
+// The launcher's side: memory that it shares with its ranks, so that it sees the progress of each even if
+// that rank is dead or stopped. It is a memfd; ranks open it by `path()`, a file of this process in /proc.
+// Its contents are not trusted: reads are bounded, but values may be wrong.
 class FlightBoard {
  public:
   // Throws IoError.
@@ -61,10 +61,10 @@ class FlightBoard {
 
   std::string path() const;
   int ranks() const { return ranks_; }
-  int pid(int rank) const;  // as in RankFlight; fast, as is progress()
+  int pid(int rank) const;  // RankFlight::pid; as cheap as progress()
   int64_t progress(int rank) const;
   bool first_step_taken() const;    // see note_first_step()
-  RankFlight read(int rank) const;  // while the rank may write
+  RankFlight read(int rank) const;  // safe while the rank writes
 
  private:
   int ranks_;
@@ -72,21 +72,20 @@ class FlightBoard {
   void* memory_ = nullptr;
 };
 
-// The first rank of each host tells its launcher that the run has taken its first step: from here on its log files are written. Does nothing
-// without a launcher, where `path` is empty.
+// Notifies the launcher that the run has taken its first step, from which on log files are written. Called by
+// the first rank of each host. Does nothing without a launcher, that is, for an empty `path`.
 void note_first_step(const std::string& path);
 
 // A rank's side: one page of the board. Thread-safe and lock-free; a call costs well under a microsecond.
 class FlightRecorder : public std::enable_shared_from_this<FlightRecorder> {
  public:
-  // Throws IoError where the file is not a launcher's record or has no page for this rank of
-  // the host.
+  // Throws IoError if the file is not a launcher's record or has no page for this local rank.
   static std::shared_ptr<FlightRecorder> open(const std::string& path, int local_rank);
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
   ~FlightRecorder();
 
-  // One collective, from its start to its end. A default-constructed one records nothing.
+  // Records one collective from its start to its end. A default-constructed Call records nothing.
   class Call {
    public:
     Call() = default;

@@ -66,7 +66,7 @@ TEST(FlightRecorder, TheLastTwoHundredAreKept) {
   const auto recorder = FlightRecorder::open(board.path(), 0);
   const auto first = recorder->start(all_reduce(0));
   for (uint64_t i = 1; i < 450; ++i) recorder->start(all_reduce(i)).ended(true);
-  first.ended(false);  // its place is another's by now
+  first.ended(false);  // its slot belongs to another call by now
   const RankFlight flight = board.read(0);
   EXPECT_EQ(flight.calls, 450u);
   ASSERT_EQ(flight.collectives.size(), flight_record_length);

@@ -45,7 +45,7 @@ struct OwnAddress {
   Bytes bytes;
 };
 
-// Of interfaces that are up, in the system's order; without those of IPv6 that mean nothing on other links.
+// The addresses of interfaces that are up, in the system's order, without link-local IPv6 addresses.
 std::vector<OwnAddress> own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) throw IoError("cannot list network interfaces: {}", std::strerror(errno));
@@ -96,7 +96,7 @@ std::vector<OwnAddress> matching(const std::string& interface, std::string_view 
   return all;
 }
 
-// Of the first address that the peer's name stands for, as this host would see it; 0: unknown.
+// The size of the first address that the peer's name resolves to; 0: unknown.
 size_t address_size(const Endpoint& peer) {
   if (peer.host.empty()) return 0;
   try {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int torchrun_port = 29400;
 
-// "2", or "2:2"; a job that hosts may join and leave is refused.
+// Parses "2" or "2:2"; elastic jobs are refused.
 int number_of_hosts(const Variables& variables) {
   const std::string text = variables.need("PET_NNODES");
   const size_t colon = text.find(':');

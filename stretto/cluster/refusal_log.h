@@ -7,11 +7,12 @@
 
 namespace stretto::cluster {
 
-// Logs a warning for each connection that was closed because its other side proved nothing, without letting a stranger fill the log: after the
-// first twenty it writes at most one line per minute, with the number of others. Not thread-safe.
+// Logs a warning for each connection that was closed because its other side failed to authenticate. The rate
+// is limited: after the first twenty lines, at most one per minute, with the number of omitted ones. Not
+// thread-safe.
 class RefusalLog {
  public:
-  // `what`: whose connections they are, for the lines.
+  // `what`: the owner of the connections, for messages.
   explicit RefusalLog(std::string what = "store") : what_(std::move(what)) {}
 
   void add(const std::string& peer, const std::string& reason, Clock::time_point now = Clock::now());

@@ -34,7 +34,8 @@ RankInfo changed(RankInfo info, const std::function<void(RankInfo&)>& change) {
 const auto agent = [](RankInfo& info) { info.agent_store = true; };
 const auto secret = [](RankInfo& info) { info.secret = "s"; };
 
-// Starts `body` in a process of another user. Call it before threads are started: a child has the locks that they hold.
+// Starts `body` in a process of another user. Call it before threads are started: a child has the locks that
+// they hold.
 pid_t start_stranger(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -137,7 +138,7 @@ TEST(UnixStore, RefusesOtherUsers) {
   EXPECT_FALSE(client.check({"hosts.1"}));
 }
 
-// Another user has taken the name first.
+// Another user has bound the name first.
 TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
   const Endpoint taken = unix_endpoint("taken");

@@ -8,8 +8,8 @@
 namespace stretto::cluster {
 namespace {
 
-// Where rank 0 hosts the rendezvous: MASTER_ADDR and MASTER_PORT where the user set them, else `host`, and a port that is
-// the same for all ranks of `job` and most likely another for other jobs.
+// Sets the address of rank 0's store: MASTER_ADDR and MASTER_PORT if the user has set them, else `host` and a
+// port derived from `job`.
 void set_master(const Variables& variables, const std::string& host, const std::string& job, RankInfo& info) {
   info.master_addr = variables.find("MASTER_ADDR").value_or(host);
   const auto port = variables.find("MASTER_PORT");
@@ -20,7 +20,7 @@ std::string slurm_job(const Variables& variables) {
   return variables.need("SLURM_JOB_ID") + "." + variables.need("SLURM_STEP_ID");
 }
 
-// One per GPU, else one per core that the task was given and thread that the user wants.
+// One rank per GPU, else the number of the task's cores divided by the user's number of threads.
 int slurm_ranks(const Variables& variables) {
   if (const int gpus = variables.number_or_zero("SLURM_GPUS_ON_NODE", max_world_size); gpus > 0) return gpus;
   const int cores = variables.number_or_zero("SLURM_CPUS_PER_TASK", max_world_size);
@@ -49,7 +49,7 @@ std::optional<HostTask> read_slurm_task(const Getenv& getenv) {
 std::optional<RankInfo> read_slurm(const Getenv& getenv) {
   constexpr const char* identity[] = {"SLURM_STEP_NUM_TASKS"};
   const Variables variables(getenv, identity);
-  // Set by srun only, not in a batch script. One task is a program that was started, not a rank.
+  // srun sets these, a batch script does not have them. A single task is an ordinary program, not a rank.
   if (variables.first_set() == nullptr) return std::nullopt;
   RankInfo info;
   info.world_size = variables.need_number("SLURM_STEP_NUM_TASKS", 1, max_world_size);

@@ -44,7 +44,7 @@ Address unix_address(const Endpoint& where) {
   return result;
 }
 
-// All addresses that a name stands for, in the system's order of preference; never none.
+// All addresses that a name resolves to, in the system's order of preference; at least one.
 template <class ErrorType>
 std::vector<Address> resolve(const Endpoint& where) {
   if (where.is_unix()) return {unix_address<ErrorType>(where)};
@@ -89,7 +89,7 @@ void require_own_user(const Fd& socket, const Endpoint& peer) {
       peer.text(), *user, ::geteuid());
 }
 
-// Waits until `events` are possible. False at the deadline.
+// Waits for `events`. Returns false at the deadline.
 bool wait_for(const Fd& socket, short events, Clock::time_point& deadline) {
   while (true) {
     pollfd watched{socket.get(), events, 0};

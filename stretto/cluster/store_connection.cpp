@@ -64,7 +64,8 @@ bool StoreConnection::retry(StoreTable& table) {
   return answered;
 }
 
-// Before the proof not a byte more than the proof is read, so that a stranger costs next to nothing.
+// Reads only the proof until the client has authenticated, so that unauthenticated clients use almost no
+// memory.
 void StoreConnection::receive() {
   char chunk[size_t{64} << 10];
   const size_t wanted = phase_ == Phase::greeting ? proof_bytes - in_.size() : sizeof chunk;

@@ -28,14 +28,14 @@ class StoreConnection {
   Clock::time_point deadline() const;  // when retry() is due without an event
   void postpone(Clock::duration time) { deadline_ += time; }
 
-  // To be called with the events that poll() returned.
+  // Handles the events that poll() returned.
   void serve(short events, StoreTable& table);
 
-  // Answers a waiting client whose keys exist now or whose time is up; drops one that has not authenticated in
-  // time. Returns whether it answered: requests queued behind that one may have changed the table.
+  // Answers a waiting client whose keys now exist or whose time is up; drops one that has not authenticated
+  // in time. Returns whether it answered: queued requests of the client may have changed the table.
   bool retry(StoreTable& table);
 
-  // What the client has asked to be added when its connection ends. REQUIRES: closed().
+  // Performs the additions that the client requested for the end of its connection. REQUIRES: closed().
   void settle(StoreTable& table);
 
   // Closes the connection, with a warning that names the peer and the reason.
@@ -58,7 +58,7 @@ class StoreConnection {
   Phase phase_ = Phase::greeting;
   Clock::time_point deadline_;
   std::string in_;   // received, not yet decoded
-  std::string out_;  // to be sent; while there is any, no further request is read
+  std::string out_;  // to be sent; no further request is read until it is empty
   Request request_;  // of the waiting client
   std::vector<Request> at_end_;
 };

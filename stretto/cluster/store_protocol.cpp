@@ -30,7 +30,7 @@ uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// Reads fields off the front of a payload. After the first that does not fit, all fail.
+// Reads the fields of a payload in order. After the first one that does not fit, all fail.
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : left_(bytes) {}

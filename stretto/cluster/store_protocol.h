@@ -9,7 +9,7 @@
 
 namespace stretto::cluster {
 
-// What goes over the wire between StoreClient and StoreServer. All integers are little-endian.
+// The wire protocol of StoreClient and StoreServer. All integers are little-endian.
 //
 //   server -> client   store_greeting, then a nonce of 32 bytes
 //   client -> server   HMAC-SHA256(secret, nonce), 32 bytes
@@ -42,8 +42,7 @@ struct Request {
   std::string expected = {};           // compare_set
 };
 
-// How long a request may be kept waiting: `number` of a get or a wait, within 0 .. one year; 0 for the
-// others.
+// How long a request may wait: `number` of a get or a wait, within 0 .. one year; 0 for other operations.
 std::chrono::milliseconds wait_time(const Request& request);
 
 enum class Status : uint8_t { ok, timed_out, refused };
@@ -51,15 +50,15 @@ enum class Status : uint8_t { ok, timed_out, refused };
 struct Reply {
   Status status = Status::ok;
   int64_t number = 0;      // add: the sum; remove: 0 or 1
-  std::string value = {};  // get, compare_set; refused: why, as a sentence
+  std::string value = {};  // get, compare_set; refused: the reason, as a sentence
 };
 
-// Whole frames. encode() of a request throws DistributedError where it exceeds the bounds above.
+// Encodes whole frames. encode() of a request throws DistributedError if it exceeds the bounds above.
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);
 
-// Payloads without their length. Nothing when malformed: a bound exceeded, bytes missing or left over, an
-// unknown operation or status, a wrong number of keys.
+// Decodes payloads without their length. Returns nullopt for a malformed one: a bound exceeded, bytes missing
+// or left over, an unknown operation or status, a wrong number of keys.
 std::optional<Request> decode_request(std::string_view payload);
 std::optional<Reply> decode_reply(std::string_view payload);
 

@@ -18,7 +18,7 @@
 
 namespace stretto::cluster {
 
-// What the server's thread runs: one poll() over the listener and all connections.
+// The loop of the server's thread: one poll() over the listener and all connections.
 class StoreServer::Loop {
  public:
   Loop(Fd listener, std::string secret, StoreServerOptions options)
@@ -39,7 +39,7 @@ class StoreServer::Loop {
         watched.push_back({connection->fd(), connection->events(), 0});
       ::poll(watched.data(), watched.size(), timeout());
       if (watched[0].revents != 0) return;
-      const auto away = pauses.look();  // means nothing where no connection had a deadline, and changes none
+      const auto away = pauses.look();  // has no effect if no connection has a deadline
       for (const auto& connection : connections_) connection->postpone(away);
 
       for (size_t i = 2; i < watched.size(); ++i) {

@@ -12,19 +12,21 @@
 namespace stretto::cluster {
 
 struct StoreServerOptions {
-  // Further ones wait in the kernel's queue until one closes; those that have not authenticated are closed at once then.
+  // At this limit, further connections wait in the kernel's queue, and open ones that have not authenticated
+  // are closed.
   size_t max_connections = 1024;
   std::chrono::milliseconds greeting_timeout{10'000};  // a client must have authenticated by then
   StoreLimits limits = {};
 };
 
-// The job's rendezvous store: keys and values in this process's memory, served to clients that prove to know
-// the job's secret (see store_protocol.h). One thread serves all; it starts in the constructor and ends in
-// the destructor, which closes every connection. A client that violates
-// the protocol is disconnected, with a warning in the log (see refusal_log.h); on a Unix socket so is a process of another user.
+// The job's rendezvous store: keys and values in this process's memory, served to clients that authenticate
+// with the job's secret (see store_protocol.h). One thread serves all connections; it starts in the
+// constructor and ends in the destructor, which closes every connection. A client that violates the protocol
+// is disconnected, with a warning in the log (see refusal_log.h); so is a process of another user on a Unix
+// socket.
 class StoreServer {
  public:
-  // `bound` is a socket as bind_socket makes it. Throws ConfigError for an empty secret, IoError where the
+  // `bound` is a socket that bind_socket has returned. Throws ConfigError for an empty secret, IoError if the
   // system refuses to listen.
   StoreServer(Fd bound, std::string secret, StoreServerOptions options = {});
   StoreServer(const StoreServer&) = delete;
@@ -33,7 +35,7 @@ class StoreServer {
 
   const Endpoint& endpoint() const { return endpoint_; }
 
-  // Returns once no client is connected any more, or after `at_most`.
+  // Waits until no client is connected, or for `at_most`.
   void wait_until_unused(std::chrono::milliseconds at_most) const;
 
  private:

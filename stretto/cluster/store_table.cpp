@@ -24,7 +24,7 @@ std::optional<Reply> StoreTable::answer(const Request& request) {
       return compare_set(request);
     case Operation::remove:
       return remove(request.keys[0]);
-    case Operation::add_at_end:  // of a connection: see StoreConnection
+    case Operation::add_at_end:  // handled by StoreConnection
       break;
   }
   return Reply{.status = Status::refused, .value = "unknown operation"};
@@ -74,8 +74,7 @@ Reply StoreTable::add(const std::string& key, int64_t summand) {
   return put(key, std::to_string(sum)).value_or(Reply{.number = sum});
 }
 
-// As TCPStore: a missing key is set only when nothing is expected, and else the caller gets back what it
-// expected.
+// Like TCPStore: a missing key is set only if `expected` is empty; otherwise the reply is `expected`.
 Reply StoreTable::compare_set(const Request& request) {
   const std::string& key = request.keys[0];
   const auto found = values_.find(key);

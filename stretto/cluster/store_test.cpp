@@ -44,7 +44,7 @@ class Store : public ::testing::Test {
     return {server_.endpoint(), secret, {.connect_timeout = 5s}};
   }
 
-  // A connection that has read the greeting; returns the nonce too.
+  // Returns a connection that has read the greeting, and the nonce.
   std::pair<Fd, std::string> greeted() {
     Fd socket = connect_socket(server_.endpoint(), Clock::now() + 5s);
     const std::string greeting = receive(socket, store_greeting.size() + nonce_bytes);
@@ -186,10 +186,10 @@ TEST(StoreServer, SilentClientIsDroppedAndHoldsUpNobody) {
   const Fd silent = connect_socket(server.endpoint(), Clock::now() + 30s);
   EXPECT_EQ(a.add("n", 1), 1);
   EXPECT_TRUE(is_closed(silent));
-  EXPECT_EQ(a.add("n", 1), 2);  // an admitted one may be silent as long as it likes
+  EXPECT_EQ(a.add("n", 1), 2);  // an authenticated connection may be idle
 }
 
-// They may stay silent for longer than the test takes: the client is admitted because one of them is closed for it.
+// Their timeout is longer than the test: the client is admitted because one of them is closed for it.
 TEST(StoreServer, SilentConnectionsCannotKeepRanksOut) {
   const StoreServer server(bind_socket(local), "secret", {.max_connections = 64, .greeting_timeout = 1h});
   std::vector<Fd> silent;
@@ -271,8 +271,8 @@ TEST_F(Store, FuzzedBytesNeverHurtTheServer) {
   for (int i = 0; i < 2000; ++i) {
     std::string bytes(random() % 80, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random() % 4 == 0 ? random() : random() % 3);
-    // Half of the inputs come from a client that knows the secret and so reach the decoder; half of those are
-    // almost a request.
+    // Half of the inputs come from an authenticated client and thus reach the decoder; half of those are
+    // almost valid requests.
     if (i % 4 == 0) {
       bytes =
           encode(Request{.operation = Operation::compare_set, .keys = {"k"}, .value = "v", .expected = "e"});

@@ -11,18 +11,18 @@ namespace stretto::launch {
 
 // The time between SIGTERM and SIGKILL, and after that.
 struct StopOptions {
-  std::chrono::milliseconds grace{60'000};  // when the user ends the job: to finish the step and save
+  std::chrono::milliseconds grace{60'000};  // to finish the step and save when the user ends the job
   std::chrono::milliseconds failure_grace{
       500};  // when a rank has failed: the others cannot continue without it
   std::chrono::milliseconds death_patience{60'000};  // after SIGKILL, before a rank is left behind
-  int exit_code = 0;  // of the launcher when a signal ended the job and all ranks exited with 0
+  int exit_code = 0;  // the launcher's if a signal ended the job and all ranks exited with 0
 };
 
 // "0.5 s", "60 s".
 std::string seconds_text(std::chrono::milliseconds duration);
 
-// Ends the ranks of this host: SIGTERM, at a deadline SIGKILL, and in the end without those that SIGKILL does
-// not end.
+// Ends the ranks of this host: by SIGTERM, then by SIGKILL at a deadline; finally gives up ranks that survive
+// SIGKILL.
 class GroupStop {
  public:
   using Clock = cluster::Clock;
@@ -34,19 +34,19 @@ class GroupStop {
   std::optional<Clock::time_point> deadline() const { return deadline_; }  // of the next stage
   void postpone(Clock::duration time);
 
-  // Sends SIGTERM once; of several deadlines the earliest counts.
+  // Sends SIGTERM on the first call; the earliest deadline of all calls applies.
   void within(std::chrono::milliseconds patience);
 
   // Sends SIGKILL to all.
   void kill();
 
-  // At the deadline: kills the ranks that are left, or reports and gives up those that SIGKILL has not ended,
-  // and returns their numbers on this host.
+  // At the deadline: kills the remaining ranks, or reports and gives up those that SIGKILL has not ended, and
+  // returns their local ranks.
   std::vector<int> next_stage();
 
   void send(int signal);
 
-  // Whether the rank died of what this class sent.
+  // Whether the rank was ended by a signal of this class.
   bool explains(const Rank& rank, const Ending& ending) const;
 
  private:

@@ -32,14 +32,14 @@ std::optional<std::string> find(const Environment& environment, const std::strin
   return found->second;
 }
 
-// Constant over restarts.
+// The properties of a job that stay constant over restarts.
 struct Plan {
   const LaunchOptions& options;
   Environment base;
   std::filesystem::path program;
   int ranks;
   int gpus;
-  bool has_earlier_logs;                     // of a program of stretto's, in the log folder
+  bool has_earlier_logs;                     // logs of one of stretto's programs exist in the log folder
   std::vector<std::vector<int>> cores = {};  // of each rank; empty: not pinned
 
   bool has_new_logs() const {
@@ -47,7 +47,8 @@ struct Plan {
   }
 };
 
-// Empty: not pinned. Nor with GPUs, where the host's threads are many and short-lived.
+// The cores of each rank; empty: not pinned. Ranks with GPUs are not pinned, since their host threads are
+// many and short-lived.
 std::vector<std::vector<int>> place(const Plan& plan) {
   if (!plan.options.pin || plan.gpus > 0) return {};
   const std::string asked = find(plan.base, "OMP_NUM_THREADS").value_or("1");
@@ -74,7 +75,8 @@ bool holds_files(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder, none) && !std::filesystem::is_empty(folder, none);
 }
 
-// Removes the logs of a run that was refused, if there were none before. The last host also removes a shared folder.
+// Removes the logs of a run that was refused, unless there were earlier ones. The last host also removes a
+// shared folder.
 void remove_logs(const LaunchOptions& options, int first_rank, int ranks) {
   std::error_code ignored;
   for (int rank = first_rank; rank < first_rank + ranks; ++rank)
@@ -84,7 +86,7 @@ void remove_logs(const LaunchOptions& options, int first_rank, int ranks) {
 
 void set_collective_timeout(const LaunchOptions& options, Environment& environment) {
   constexpr const char* variable = "STRETTO_COLLECTIVE_TIMEOUT";
-  constexpr std::chrono::seconds usual{600};  // of ranks that find no variable (cluster/environment.h)
+  constexpr std::chrono::seconds usual{600};  // the default of ranks (cluster/environment.h)
   const auto longer = std::chrono::ceil<std::chrono::seconds>(2 * options.hang_timeout);
   if (options.collective_timeout) {
     environment[variable] = std::to_string(options.collective_timeout->count());
@@ -128,7 +130,8 @@ Rank start_rank(const Plan& plan, const JobContext& job, int local_rank, bool ho
   return {rank, local_rank, std::move(process), std::move(output)};
 }
 
-// The failure itself has been reported; an error here must not replace it.
+// Writes the record. Errors are only logged: they must not replace the failure itself, which has been
+// reported.
 void save(const FlightRecord& record, const std::filesystem::path& path) {
   if (path.empty()) return;
   try {
@@ -139,15 +142,15 @@ void save(const FlightRecord& record, const std::filesystem::path& path) {
   }
 }
 
-// Where the ranks of one run of the group meet.
+// The rendezvous of the ranks during one run of the group.
 struct Place {
   std::optional<cluster::StoreServer> server = {};
-  Fd master_port = Fd();  // held until the end, so that no other process takes the port
+  Fd master_port = Fd();  // reserves the port until the end
   JobContext job = {};
 };
 
-// On one host store, secret and ports are new in each run, so that ranks never meet those of an earlier one. On several, all runs
-// share a store, in which each has keys of its own.
+// On one host, store, secret and ports are new in each run, so that ranks never connect to those of an
+// earlier run. On several hosts, all runs share a store, in which each run has its own keys.
 void set_place(const Plan& plan, const HostLink* link, Place& place) {
   JobContext& job = place.job;
   job.ranks = plan.ranks;
@@ -202,7 +205,8 @@ Outcome run_group(const Plan& plan, HostLink* link, int restart_count, bool hold
                               link);
   const bool interrupted = std::ssize(ranks) < plan.ranks;
   if (interrupted && outcome.exit_code == 0) outcome.exit_code = 128 + outcome.user_signal.value_or(SIGTERM);
-  // Before its first step a rank that exits by itself has reported why, and the folder is still that of an earlier run.
+  // A rank that exits before its first step has reported the reason, and the folder still belongs to an
+  // earlier run.
   const bool is_explained =
       outcome.exit_code == usage_error || (outcome.logs_held && outcome.exit_code < hang_exit_code);
   if (outcome.record && !is_explained && job.node_rank == 0)
@@ -235,7 +239,8 @@ int run_with_restarts(const Plan& plan, HostLink* link, const SignalGuard& signa
   }
 }
 
-// The launchers of the other hosts of the job; null where there are none. `remote`: those that this one has to start.
+// Connects to the launchers of the job's other hosts; null if there are none. `remote`: the launchers that
+// this one starts.
 std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& signals, Console& console,
                                            std::unique_ptr<RemoteLaunchers>& remote) {
   HostOptions hosts = plan.options.hosts;
@@ -256,7 +261,7 @@ std::unique_ptr<HostLink> meet_other_hosts(const Plan& plan, const SignalGuard& 
   };
   HostMeeting meeting = meet_hosts(hosts, plan.ranks, interrupted, start_others);
   if (remote) remote->begin_job();
-  if (hosts.joined) log::set_output([](std::string_view) {});  // the first launcher reports what happens
+  if (hosts.joined) log::set_output([](std::string_view) {});  // the first launcher does the logging
   auto link = std::make_unique<HostLink>(std::move(meeting), hosts.host_timeout);
   const HostPlan& agreed = link->plan();
   std::vector<std::string> all;
@@ -280,7 +285,7 @@ int run(const LaunchOptions& options) {
   if (options.hosts.joined) watch.emplace();
   std::unique_ptr<RemoteLaunchers> remote;
   auto link = meet_other_hosts(plan, signals, console, remote);
-  std::optional<NewFolder> log_folder;  // not before: this host may be refused
+  std::optional<NewFolder> log_folder;  // created late, since this host may be refused
   if (!options.log_folder.empty()) log_folder.emplace(options.log_folder);
   const int exit_code = run_with_restarts(plan, link.get(), signals, console);
   link.reset();

@@ -25,12 +25,12 @@ struct LaunchOptions {
   RestartOptions restart = {};
   StopOptions stop = {};
   std::chrono::milliseconds hang_timeout{300'000};  // without progress before the job is aborted; 0: never
-  // How long a collective of stretto's ranks waits for the other ranks; 0: without limit. Not given:
-  // STRETTO_COLLECTIVE_TIMEOUT, else the default of ranks (600 s), or twice hang_timeout where that is longer, so that the
-  // launcher's report comes first.
+  // How long a collective of stretto's ranks waits for the other ranks; 0: without limit. nullopt:
+  // STRETTO_COLLECTIVE_TIMEOUT, else the default of ranks (600 s), or twice hang_timeout if that is longer,
+  // so that the launcher's report comes first.
   std::optional<std::chrono::seconds> collective_timeout = std::nullopt;
-  // The program is one of stretto's: SIGUSR1 stays pending until it has a handler (base/process.h), and a rank that
-  // never starts its flight record counts as hanging (diagnosis.h).
+  // Whether the program is one of stretto's: SIGUSR1 then stays pending until it has a handler
+  // (base/process.h), and a rank that never starts its flight record counts as hanging (diagnosis.h).
   bool own_program = false;
   StreamWriter::Limits output = {};          // of standard output and standard error
   std::filesystem::path flight_record = {};  // file to write after a failure (flight_record.h); empty: none
@@ -39,13 +39,13 @@ struct LaunchOptions {
 // The default number of ranks on a host: one per visible GPU, or one.
 int default_ranks();
 
-// Runs the program on all ranks of this host, with the rendezvous store in this process. Returns the exit code for the
-// launcher (see supervise.h). After a failure all ranks are restarted with a new store, as often as `restart` allows.
-// With several hosts (hosts.nodes), it first meets their launchers (hosts/meeting.h); the store is in that with node rank 0, and
-// the exit code is the same on all hosts.
-// The environment of a rank is listed in README.md. No process of a rank outlives the call. REQUIRES: called on the
-// main thread while no other thread runs. Throws ConfigError if the program is not found, IoError if the
-// system refuses a socket, a process or the log folder, and what meet_hosts() throws.
+// Runs the program on all ranks of this host, with the rendezvous store in this process. Returns the exit
+// code for the launcher (see supervise.h). After a failure all ranks are restarted with a new store, as often
+// as `restart` allows. With several hosts (hosts.nodes), it first connects to their launchers
+// (hosts/meeting.h); the launcher with node rank 0 then runs the store, and the exit code is the same on all
+// hosts. README.md lists the environment of a rank. No process of a rank outlives the call. REQUIRES: called
+// on the main thread while no other thread runs. Throws ConfigError if the program is not found, IoError if
+// the system refuses a socket, a process or the log folder, and the exceptions of meet_hosts().
 int run(const LaunchOptions& options);
 
 }  // namespace stretto::launch

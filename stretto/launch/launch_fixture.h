@@ -16,14 +16,14 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/launch/launch.h"
 
-// For tests: real launchers with real ranks, which are shell scripts.
+// Test fixtures: real launchers with real ranks, which are shell scripts.
 namespace stretto::launch {
 
 inline LaunchOptions shell(const std::string& script, int ranks) {
   return {.command = {"sh", "-c", script}, .ranks = ranks, .pin = false};
 }
 
-// Waits until `condition` holds; false after a minute.
+// Waits until `condition` holds; returns false after a minute.
 inline bool comes_true(const std::function<bool()>& condition) {
   for (int i = 0; i < 6000; ++i) {
     if (condition()) return true;
@@ -32,14 +32,14 @@ inline bool comes_true(const std::function<bool()>& condition) {
   return false;
 }
 
-// False also for one that is dead and waits for the system's first process to take note of it.
+// Whether the process runs; false for a zombie, too.
 inline bool runs(pid_t pid) {
   if (::kill(pid, 0) != 0) return false;
   const std::string status = read_file(fmt::format("/proc/{}/stat", pid));
   return status.substr(status.rfind(')') + 2, 1) != "Z";
 }
 
-// A process of its own that launches. Its standard streams are files.
+// Runs the launcher in a child process, whose standard streams are files.
 class Launch : public ::testing::Test {
  protected:
   void start(
@@ -70,7 +70,7 @@ class Launch : public ::testing::Test {
     return exit_code();
   }
   std::string text(const std::string& name) { return read_file(folder_.path() / name); }
-  // What is in a rank's log in logs/, without times and separators.
+  // The content of a rank's log in logs/, without times and separators.
   std::string logged(const std::string& rank) {
     std::string kept;
     const std::string all = text("logs/training_" + rank + ".log");

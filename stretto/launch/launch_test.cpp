@@ -87,11 +87,11 @@ TEST_F(Launch, ARunThatIsRefusedLeavesNoLogs) {
   options.own_program = true;
   launch_with(usage_error);
   EXPECT_FALSE(has("run"));
-  launch_with(3);  // a failure that its log may explain
+  launch_with(3);  // the log may explain a failure
   EXPECT_TRUE(has("run/logs/training_1.log"));
   EXPECT_THAT(text("err"), HasSubstr("its log is " + here("run/logs/training_1.log")));
   std::filesystem::remove_all(here("run"));
-  options.own_program = false;  // 2 may mean anything
+  options.own_program = false;  // the exit code 2 has no special meaning
   launch_with(usage_error);
   EXPECT_TRUE(has("run/logs/training_1.log"));
 }
@@ -198,7 +198,7 @@ TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
       shell("[ $RANK = 0 ] && { trap '' TERM; echo > " + here("ready") + "; sleep 1000; }; while ! [ -e " +
                 here("ready") + " ]; do sleep 0.01; done; exit 3",
             2);
-  EXPECT_EQ(launch(options), 3);  // not after the 1000 s that rank 0 would sleep
+  EXPECT_EQ(launch(options), 3);  // rank 0 would sleep for 1000 s
   EXPECT_THAT(text("err"), HasSubstr("rank 0 did not exit within 0.5 s of SIGTERM: killed"));
 }
 
@@ -208,7 +208,7 @@ TEST_F(Launch, WhatARankStartedEndsWithIt) {
   EXPECT_TRUE(comes_true([&] { return !runs(grandchild); }));
 }
 
-// It has left the rank's process group and holds the rank's standard output.
+// The process has left the rank's process group and keeps the rank's standard output open.
 TEST_F(Launch, AProcessThatOutlivesItsRankDoesNotKeepTheLauncher) {
   start(shell("setsid yes & echo $! > " + here("daemon") + "; sleep 0.2", 1), [] {
     const int nowhere = ::open("/dev/null", O_WRONLY);
@@ -277,10 +277,10 @@ TEST_F(Launch, AReaderThatLeavesIsNoticedByRankZero) {
   EXPECT_EQ(exit_code(), 128 + SIGPIPE);
 }
 
-// 2 MB: many times what a pipe and the buffer of these tests hold.
+// 2 MB: much more than a pipe and the buffer of these tests hold.
 const std::string many_lines = "seq -f 'line %.0f " + std::string(90, 'x') + "' 0 19999";
 
-// Its output goes into a pipe that nothing reads before read_all().
+// The launcher's output goes into a pipe that nothing reads before read_all().
 class UnreadOutput : public Launch {
  protected:
   void start_unread(const std::string& script, const std::string& logs, std::chrono::milliseconds patience) {
@@ -327,7 +327,7 @@ TEST_F(UnreadOutput, ThatIsReadAgainGetsTheLastLinesAndHowManyAreMissing) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-// The rank waits for the reader, which is only slow.
+// The rank waits for the reader, which is slow but not stalled.
 TEST_F(UnreadOutput, LosesNothingWithinItsPatience) {
   start_unread(many_lines + "; echo > " + here("done"), "", std::chrono::hours(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));

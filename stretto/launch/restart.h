@@ -13,11 +13,11 @@ struct RestartOptions {
   std::chrono::milliseconds longest_delay{30'000};
 };
 
-// How long to wait before restart number `restart` (1: the first).
+// The delay before restart number `restart` (1: the first).
 std::chrono::milliseconds restart_delay(const RestartOptions& options, int restart);
 
-// Whether the group is to be restarted: not if it succeeded, if the user ended it, if a host was lost, or if a rank exited with
-// usage_error, which a restart would only repeat.
+// Whether the group may be restarted: not if it succeeded, if the user ended it, if a host was lost, or if a
+// rank exited with usage_error, which a restart would repeat.
 bool is_restartable(const Outcome& outcome);
 
 // Waits for `delay`. Returns early with a signal that asks the launcher to end. `link`: null on one host.

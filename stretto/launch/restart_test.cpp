@@ -30,7 +30,7 @@ LaunchOptions restarting(const std::string& script, int ranks, int max_restarts)
 using Restart = Launch;
 
 TEST_F(Restart, AFailedGroupIsStartedAgainAsAWhole) {
-  // Rank 1 fails in the first two lives; rank 0 would wait for ever.
+  // Rank 1 fails in the first two starts; rank 0 would wait for ever.
   LaunchOptions options = restarting(
       "echo life $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS at $STRETTO_STORE $STRETTO_SECRET; [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; ready=" +
           here("ready$TORCHELASTIC_RESTART_COUNT") +

@@ -94,8 +94,8 @@ class Supervisor {
       }
     }
     ::poll(watched.data(), watched.size(), cluster::poll_timeout(until));
-    // Before the output: Ctrl-C also ends the program at the other end of our pipe, and ranks that are saving must not
-    // get a closed pipe in turn.
+    // Signals are handled before output: Ctrl-C also ends the program that reads this launcher's output, and
+    // ranks that are saving must not get a closed pipe.
     take_signals();
     for (size_t i = 2; i < watched.size(); ++i) {
       if (watched[i].revents != 0) ranks_[(i - 2) / 2].output.read(static_cast<int>(i % 2));
@@ -115,8 +115,8 @@ class Supervisor {
     }
   }
 
-  // `node`: the host whose launcher got the signal. A cluster's manager sends one to the launchers of all hosts, not quite at the
-  // same time; a person presses Ctrl-C again.
+  // `node`: the host whose launcher got the signal. A cluster's manager signals the launchers of all hosts
+  // within a short time, which counts as one request; a second Ctrl-C is a second request.
   void ask_to_end(int signal, int node) {
     const bool is_first_of_node = nodes_that_asked_.insert(node).second;
     const bool is_repeated = signal == SIGINT && Clock::now() - asked_at_ > same_wish;
@@ -136,7 +136,7 @@ class Supervisor {
     stop_.within(options_.stop.grace);
   }
 
-  // Ranks have process groups of their own, so that a terminal stops the launcher alone.
+  // Stops the ranks, too: they have their own process groups, so that a terminal stops the launcher only.
   void pause_job() {
     if (link_ != nullptr) return link_->refuse_pause();
     const auto begin = Clock::now();
@@ -151,7 +151,7 @@ class Supervisor {
               human_duration(std::chrono::duration<double>(away).count()));
   }
 
-  // Only to processes that handle it: it would kill the others.
+  // Forwards the signal to processes that handle it; it would kill the others.
   void pass_on(int signal) const {
     for (const Rank& rank : ranks_) {
       if (!rank.process.alive()) continue;
@@ -171,7 +171,7 @@ class Supervisor {
     // A program that could not be started has reported nothing itself.
     if (ending.start_error.empty()) exit_codes_[index(rank)] = ending.exit_code();
     const bool asked_for = stop_.explains(rank, ending);
-    // A usage error is the cause of the other failures, in whatever order they were noticed.
+    // A usage error is the cause of the other failures, in whatever order they were detected.
     const bool explains = ending.code == usage_error && report_at_ && outcome_.exit_code != usage_error;
     if (outcome_.exit_code == 0 || explains) {
       outcome_.exit_code =
@@ -179,7 +179,7 @@ class Supervisor {
     }
     if (asked_for) return;
     if (!outcome_.failure.empty() && !explains) return note_later_failure(rank, ending);
-    // Rank 0's last lines are on this host's terminal already.
+    // Rank 0's last lines are already on this host's terminal.
     report_ = describe_end(rank, name(rank), ending, /*with_lines=*/rank.rank != 0,
                            /*with_log=*/keeps_log(ending));
     report_at_ = Clock::now() + report_delay;
@@ -192,14 +192,14 @@ class Supervisor {
     if (outcome_.exit_code == 0) outcome_.exit_code = 128 + outcome_.user_signal.value_or(SIGKILL);
   }
 
-  // Usually a consequence of the first failure.
+  // Logs a later failure, which is usually a consequence of the first.
   void note_later_failure(const Rank& rank, const Ending& ending) {
     const std::string text = fmt::format("{} {}, after the first failure", name(rank), ending.text());
     report_at_ ? later_failures_.push_back(text) : log::info("{}", text);
   }
 
-  // A moment after the failure: the ranks' own messages come first, and a rank that is about to exit with the cause (a
-  // usage error) is not killed before it does.
+  // Called a moment after the failure, so that the ranks' own messages come first, and a rank that is about
+  // to exit with the cause (a usage error) is not killed before.
   void report_failure() {
     report_at_.reset();
     const bool others_live = any_alive();
@@ -235,7 +235,7 @@ class Supervisor {
     stop_.within(options_.stop.failure_grace);
   }
 
-  // From time to time, so that a long start does not look like a hang.
+  // Logs long work of rank 0 from time to time, so that it does not look like a hang.
   void note_long_work(const FlightRecord& record) {
     const auto patience = options_.hang_timeout;
     if (Clock::now() < next_note_) return;
@@ -245,7 +245,7 @@ class Supervisor {
     next_note_ = Clock::now() + patience;
   }
 
-  // Since when ranks have been stopped by a signal; on one host, only those that keep no record.
+  // Records since when ranks have been stopped by a signal; on one host, only ranks that keep no record.
   void note_stopped() {
     for (const Rank& rank : ranks_) {
       if (!rank.process.alive() || (!job_ && board_.pid(rank.local_rank) != 0)) continue;
@@ -263,7 +263,8 @@ class Supervisor {
     outcome_.record = std::move(record);
   }
 
-  // With launchers on other hosts. A rank that exits by itself may have lost one of theirs: that failure comes first.
+  // Announces a failure to the launchers on other hosts. A rank that exits may have lost a peer on another
+  // host, whose failure must be announced first.
   void announce_failure(const Rank& rank, const Ending& ending) {
     own_failures_.push_back(outcome_.failure);
     const bool is_cause = ending.signal != 0 || ending.code == usage_error;
@@ -288,7 +289,8 @@ class Supervisor {
     if (!any_alive()) job_->stopped(outcome_.exit_code);
   }
 
-  // The first failure of the job, or one that explains it. Own ranks may have failed of it a moment before it came.
+  // Acts on the first failure of the job, or on one that explains it. Ranks of this host may have failed
+  // because of it a moment before.
   void follow_failure(const HostEvent& event) {
     const auto is_own = [&](const std::string& own) { return event.text.starts_with(own); };
     if (event.node == link_->node() && std::ranges::any_of(own_failures_, is_own)) return;
@@ -310,7 +312,7 @@ class Supervisor {
     report_at_ = std::min(report_at_.value_or(soon), soon);
   }
 
-  // A rank that is stopped by a signal stops the ranks of all hosts.
+  // Ends ranks that are stopped by a signal, since they block the ranks of all hosts.
   void end_stopped_ranks() {
     if (Clock::now() < next_stop_check_) return;
     next_stop_check_ = Clock::now() + std::chrono::milliseconds(250);
@@ -323,7 +325,7 @@ class Supervisor {
                                      seconds_text(link_->host_timeout()));
       for (const std::string& clause : waits(record)) text += "; " + clause;
       job_->report(hang_exit_code, text, record);
-      stopped_since_[index(rank)] = Clock::now();  // reported once
+      stopped_since_[index(rank)] = Clock::now();  // reports it only once
     }
   }
 
@@ -363,11 +365,11 @@ class Supervisor {
   Console& console_;
   SuperviseOptions options_;
   HostLink* link_;                   // null on one host
-  std::optional<JobWatch> job_;      // with a link
-  std::set<int> nodes_that_asked_;   // for the end of the job
-  Clock::time_point asked_at_ = {};  // when the first did
+  std::optional<JobWatch> job_;      // set if there is a link
+  std::set<int> nodes_that_asked_;   // nodes whose users have asked for the end of the job
+  Clock::time_point asked_at_ = {};  // time of the first request
   static constexpr Clock::duration same_wish = std::chrono::seconds(3);
-  std::vector<std::string> own_failures_;  // of this host's ranks: how their events' texts begin
+  std::vector<std::string> own_failures_;  // of this host's ranks, as the texts of events begin
   Clock::time_point next_stop_check_ = Clock::time_point::min();
   static constexpr Clock::duration report_delay = std::chrono::milliseconds(500);
   HangWatch hang_watch_;
@@ -375,11 +377,11 @@ class Supervisor {
   Clock::time_point next_note_ = Clock::time_point::min();
   std::vector<std::string> endings_;  // how each rank ended; empty while it runs
   std::vector<int> exit_codes_;
-  std::optional<Clock::time_point> report_at_;  // when the first failure is to be reported
+  std::optional<Clock::time_point> report_at_;  // time to report the first failure
   std::string report_;
   std::vector<std::string> later_failures_;
-  Clock::time_point start_ = Clock::now();                       // without the time of pauses
-  std::vector<std::optional<Clock::time_point>> stopped_since_;  // of ranks that keep no record
+  Clock::time_point start_ = Clock::now();                       // excludes pauses
+  std::vector<std::optional<Clock::time_point>> stopped_since_;  // for ranks that keep no record
   GroupStop stop_;
   Outcome outcome_;
 };

@@ -48,7 +48,7 @@ std::vector<Finding> findings(const Machine& machine) {
 std::vector<Finding> findings(const Processor& processor, const Measurements& measured) {
   std::vector<Finding> found;
   const double peak = processor.fp32_operations_per_cycle() * measured.clock_ghz;
-  // Some Xeons with AVX-512 have one unit where others have two, and reach half of the peak at best.
+  // Some Xeons with AVX-512 have one FMA unit where others have two, and reach half of the peak at best.
   const bool perhaps_one_unit = processor.avx512 && !processor.half_width;
   if (peak > 0 && measured.fp32_gflops < (perhaps_one_unit ? 0.4 : 0.5) * peak) {
     found.push_back(

@@ -16,14 +16,14 @@ struct Finding {
 // Problems of the machine's configuration. Empty: no problems found.
 std::vector<Finding> findings(const Machine& machine);
 
-// Measurements of a rank; of several ranks, the slowest of each.
+// Measurements of a rank, or the slowest of each over several ranks.
 struct Measurements {
-  double fp32_gflops = 0;  // of matrix products on one core
-  double clock_ghz = 0;    // during that
+  double fp32_gflops = 0;  // of matmuls on one core
+  double clock_ghz = 0;    // during the matmuls
   double copy_gb_per_s = 0;
 };
 
-// Measurements far below what the processor can do.
+// Findings for measurements far below the peak of the processor.
 std::vector<Finding> findings(const Processor& processor, const Measurements& measured);
 
 }  // namespace stretto::machine

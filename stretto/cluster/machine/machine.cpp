@@ -37,7 +37,7 @@ int usable_cores() {
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
-// cgroup v2's cpu.max: "200000 100000" is two cores' worth of time, "max 100000" no limit.
+// cgroup v2's cpu.max: "200000 100000" means two CPUs, "max 100000" no limit.
 std::optional<double> quota_of(const std::string& cpu_max) {
   const auto words = split(trim(cpu_max), ' ');
   if (words.size() != 2) return std::nullopt;

@@ -17,12 +17,12 @@ struct Interface {
 // Properties of this machine that stretto's speed and start-up depend on. Sizes are bytes.
 struct Machine {
   Processor processor;
-  int cores = 0;                     // that this process may run on
-  std::optional<double> core_quota;  // a container's limit in CPUs, where it is less than `cores`
+  int cores = 0;                     // cores that this process may run on
+  std::optional<double> core_quota;  // a container's limit in CPUs, if less than `cores`
   double memory = 0;                 // of the machine, or a container's limit
   double memory_available = 0;
-  std::string huge_pages;  // transparent ones: "always", "madvise", "never"; empty where the kernel has none
-  std::string governor;    // the CPU frequency governor; empty where it is not known
+  std::string huge_pages;  // transparent ones: "always", "madvise", "never"; empty if the kernel has none
+  std::string governor;    // the CPU frequency governor; empty if unknown
   bool clock_follows_load = false;  // the driver raises the clock under load with any governor
   int64_t open_files = 0;           // limit per process; -1: none
   std::vector<Interface> interfaces;

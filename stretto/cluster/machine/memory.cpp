@@ -13,7 +13,7 @@ namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-// "inactive_file 4096" among lines of that form, or "MemAvailable:  5 kB".
+// The number in a line such as "inactive_file 4096" or "MemAvailable: 5 kB".
 double entry(const std::string& lines, std::string_view name) {
   for (const std::string_view line : split(lines, '\n')) {
     if (!line.starts_with(name) || line.size() <= name.size()) continue;
@@ -34,7 +34,7 @@ struct Names {
 constexpr Names version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names version_2 = {"memory.max", "memory.current", "inactive_file"};
 
-// What is left in one group.
+// The bytes that one control group still allows.
 double left_in(const std::filesystem::path& group, const Names& names) {
   const auto limit = parse_double(trim(read_if_readable(group / names.limit)));  // "max": none
   if (!limit) return unlimited;
@@ -43,10 +43,10 @@ double left_in(const std::filesystem::path& group, const Names& names) {
   return std::max(0.0, *limit - used + reclaimable);
 }
 
-// In the group `path` below `mount` and in those around it.
+// The bytes that the group `path` below `mount` and its ancestors still allow.
 double left_up_from(const std::filesystem::path& mount, const std::filesystem::path& path,
                     const Names& names) {
-  double left = left_in(mount, names);  // in a container, its own group
+  double left = left_in(mount, names);  // in a container, this is its own group
   std::filesystem::path group = mount;
   for (const auto& part : path.relative_path()) {
     group /= part;

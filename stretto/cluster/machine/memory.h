@@ -4,8 +4,8 @@
 
 namespace stretto::machine {
 
-// Bytes that can still be allocated without swapping: of the machine, or of the control group (cgroup v1 or v2, and all
-// groups around it) where that allows less. `root` stands for "/" in front of proc and sys.
+// Bytes that can still be allocated without swapping, limited by the machine and by the control group (cgroup
+// v1 or v2) and its ancestors. `root` stands for "/" in front of proc and sys.
 double available_memory(const std::filesystem::path& root = "/");
 
 }  // namespace stretto::machine

@@ -20,7 +20,8 @@ const FlightCall* find_call(const RankRecord& rank, const FlightCall& like) {
   return nullptr;
 }
 
-// Whether the rank is a member of the group of `call` and has not reached that call, as far as the record shows.
+// Whether the rank is a member of the group of `call` and has not reached that call, as far as the record
+// shows.
 bool is_behind(const RankRecord& rank, const FlightCall& call, size_t ranks) {
   bool member = call.group_size == static_cast<int>(ranks);
   for (const FlightCall& own : rank.last_calls) {
@@ -35,7 +36,7 @@ const std::string& host_of(const FlightRecord& record, const RankRecord& rank) {
   return rank.host.empty() ? record.host : rank.host;
 }
 
-// "rank 3", "ranks 0, 2", and of many the first eight.
+// "rank 3" or "ranks 0, 2"; at most eight ranks are listed.
 std::string rank_list(const std::vector<int>& ranks) {
   constexpr size_t shown = 8;
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -103,7 +104,7 @@ std::string blame_missing(const FlightRecord& record, const RankRecord& rank, co
   return text;
 }
 
-// Of a rank that has kept no record so far.
+// The message about a rank that has kept no record so far.
 std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
   if (rank.state == stopped)
     return not_moved(record, rank) + state_text(rank.state) + " before it joined the job";
@@ -111,8 +112,8 @@ std::string not_joined(const FlightRecord& record, const RankRecord& rank) {
                      host_of(record, rank), rank.progress_ago, state_text(rank.state));
 }
 
-// "ranks 0, 1 on node7 have not started /mnt/bin/prog in 66.0 s: sleeping (state S); check ...", once for all
-// ranks that the same thing holds up.
+// "ranks 0, 1 on node7 have not started /mnt/bin/prog in 66.0 s: sleeping (state S); check ...", one message
+// for all ranks with the same cause.
 std::vector<std::string> not_started(const FlightRecord& record, const std::vector<const RankRecord*>& late) {
   std::map<std::string, std::vector<const RankRecord*>> alike;
   for (const RankRecord* rank : late)
@@ -188,7 +189,7 @@ std::vector<std::string> waits(const FlightRecord& record) {
 }
 
 std::vector<std::string> differences(const FlightRecord& record) {
-  // Of each group the earliest difference, over all ranks.
+  // The earliest difference of each group, over all ranks.
   std::map<std::string, std::pair<uint64_t, Difference>> found;
   for (const RankRecord& rank : record.ranks) {
     for (const FlightCall& call : rank.last_calls) {
@@ -212,7 +213,7 @@ std::optional<std::string> diagnose_hang(const FlightRecord& record, double limi
   const bool judged = own_program || std::ranges::any_of(record.ranks, &RankRecord::recorded);
   bool hangs = false;
   std::vector<std::string> clauses;
-  std::vector<const RankRecord*> late;  // to start their programs
+  std::vector<const RankRecord*> late;  // ranks that have not started their programs
   const FlightCall* longest = nullptr;
   for (const RankRecord& rank : record.ranks) {
     if (rank.state.empty()) continue;

@@ -50,7 +50,7 @@ RankRecord rank_of(int rank, std::vector<FlightCall> calls) {
           .last_calls = std::move(calls)};
 }
 
-// Rank 0 has waited for five seconds in #17; rank 1 has not come to it.
+// Rank 0 has waited for five seconds in #17, which rank 1 has not reached.
 FlightRecord one_waits() {
   FlightRecord record{.host = "node7", .time = "2026-01-31 12:00:00", .reason = "why"};
   record.ranks = {rank_of(0, {all_reduce(16, 5.2), waiting(all_reduce(17, 5.1))}),
@@ -72,7 +72,7 @@ TEST(Hang, AStoppedRankIsNamed) {
   inside.ranks[1].last_calls.push_back(waiting(all_reduce(17, 5.1)));
   EXPECT_THAT(diagnose_hang(inside, 5).value(),
               has_all("rank 1 on node7", "5.2 s", std::string("(state T) in ") + call_17, waiter));
-  record.ranks[0].last_calls.pop_back();  // alone, too
+  record.ranks[0].last_calls.pop_back();  // the rank is alone
   EXPECT_THAT(diagnose_hang(record, 5).value(),
               AllOf(has_all("rank 1 on node7", "5.2 s", "(state T)"), Not(HasSubstr("rank 0"))));
 }
@@ -108,7 +108,7 @@ TEST(Hang, ALostMessageIsNobodysFault) {
 
 TEST(Hang, ComputingIsNoHang) {
   FlightRecord record = one_waits();
-  record.ranks[0].last_calls.back().waiting_for.reset();  // begun, and then it computes on
+  record.ranks[0].last_calls.back().waiting_for.reset();  // the call has begun, and the rank computes
   EXPECT_EQ(diagnose_hang(record, 1), std::nullopt);
   record.ranks[0].last_calls.pop_back();
   EXPECT_EQ(diagnose_hang(record, 1), std::nullopt);
@@ -143,7 +143,7 @@ TEST(Hang, ARankThatHasNotJoinedIsNamedWhereTheProgramKeepsRecords) {
               ::testing::Optional(HasSubstr("rank 1 on node7")));
 }
 
-// Whatever the program is: until then its process is the launcher's.
+// This holds for any program: before exec, its process runs the launcher's code.
 TEST(Hang, RanksWhoseProgramsDoNotStartAreNamedTogether) {
   FlightRecord record{.host = "node7"};
   for (const int rank : {0, 1, 2})
@@ -299,7 +299,7 @@ TEST_F(RecordFile, BrokenAndForeignOnesAreRefusedInWords) {
   bad.replace(bad.find("\"last_calls\""), 12, "\"lost_calls\"");
   EXPECT_THAT(refusal(bad),
               AllOf(HasSubstr("rank 0: the file is broken"), HasSubstr("key 'last_calls' not found")));
-  // Every single missing byte gives a record or a refusal, never anything else.
+  // Removing any one byte gives a record or DataError, never any other result.
   for (size_t i = 0; i < good.size(); ++i) {
     std::string damaged = good;
     damaged.erase(i, 1);

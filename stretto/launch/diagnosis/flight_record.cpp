@@ -7,7 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/json.h"
 
-// As in nlohmann-json 3.12: null is no value.
+// Like nlohmann-json 3.12, which converts null to nullopt.
 template <class T>
 struct nlohmann::adl_serializer<std::optional<T>> {
   static void to_json(json& to, const std::optional<T>& value) { to = value ? json(*value) : json(); }
@@ -22,7 +22,7 @@ using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlightCall, sequence, group_id, group, group_rank, group_size, operation,
                                    shape, dtype, bytes, started_ago, waiting_for, ended_ago, failed)
-// Without their lists, whose items are read one by one, so that errors name them.
+// Lists are left out: their items are read one by one, so that errors name them.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankRecord, rank, host, pid, recorded, state, ending, program,
                                    progress_ago, calls)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlightRecord, host, time, reason, restart_count, max_restarts)
@@ -31,14 +31,14 @@ namespace {
 
 constexpr const char* record_format = "stretto flight record 1";
 
-// Adds keys that earlier versions wrote only where their values were others.
+// Adds keys that earlier versions omitted for default values.
 json completed(json defaults, const json& given) {
   defaults.update(given);
   return defaults;
 }
 
 FlightRecord parse_record(const json& given, const std::string& where) {
-  std::string place = where;  // of what is being read
+  std::string place = where;  // the place of the value that is being read
   try {
     const auto format = given.at("format").get<std::string>();
     if (format != record_format) {

@@ -10,11 +10,11 @@
 
 namespace stretto::launch {
 
-// What is recorded of a group of ranks when one of them fails: which one, and the last collectives of each rank. Times
-// are in seconds before the record was taken.
+// The record of a job when a rank fails: the failed rank, and the last collectives of each rank. Times are in
+// seconds before the record was taken.
 struct FlightCall {
   uint64_t sequence = 0;
-  std::string group_id = {};  // "0": between two ranks only
+  std::string group_id = {};  // "0": a message between two ranks
   std::string group = {};
   int group_rank = 0;
   int group_size = 1;
@@ -31,15 +31,15 @@ struct FlightCall {
 
 struct RankRecord {
   int rank = 0;
-  std::string host = {};  // of a job on several hosts; else empty
+  std::string host = {};  // empty in a job on one host
   int pid = 0;
-  bool recorded = false;     // whether its program keeps a record; if not, nothing more is known
-  std::string state = {};    // of the process, as in proc(5) ("R", "S", "T"); empty: it had ended
-  std::string ending = {};   // how it had ended, "was killed by SIGKILL (Killed)"
-  std::string program = {};  // what its process had not become yet, between fork and exec; empty: it had
+  bool recorded = false;     // whether its program keeps a record; if not, the members below are unset
+  std::string state = {};    // state of the process as in proc(5) ("R", "S", "T"); empty: it had ended
+  std::string ending = {};   // how the process ended, "was killed by SIGKILL (Killed)"
+  std::string program = {};  // the program that a process between fork and exec is to run; empty after exec
   double progress_ago =
       0;  // the last start or end of a call; without a record, when the rank was started or stopped
-  uint64_t calls = 0;                       // collectives in all
+  uint64_t calls = 0;                       // total number of collectives
   std::vector<FlightCall> last_calls = {};  // oldest first
 };
 
@@ -52,19 +52,20 @@ struct FlightRecord {
   std::vector<RankRecord> ranks = {};
 };
 
-// Fills in the part of the rank on page `page` of `board`: that of its local rank.
+// Fills in the part of `rank` that page `page` of `board` records, the page of its local rank.
 void read_board(const cluster::FlightBoard& board, int page, RankRecord& rank);
 
 std::string to_json(const FlightRecord& record);
 
-// The record of several hosts, of which `records` are parts, ordered by rank; host, time and reason are those of the first.
+// Merges the records of several hosts, ordered by rank; host, time and reason are those of the first.
 // REQUIRES: records is not empty.
 FlightRecord merge(std::vector<FlightRecord> records);
 
-// Reads what to_json wrote. `where` begins messages. Throws DataError if it is malformed.
+// Parses the output of to_json. `where` begins messages. Throws DataError if it is malformed.
 FlightRecord parse_flight_record(const std::string& text, const std::string& where);
 
-// Reads what to_json wrote. Throws IoError if there is no such file, DataError if its content is malformed.
+// Reads a file with the output of to_json. Throws IoError if there is no such file, DataError if its content
+// is malformed.
 FlightRecord read_flight_record(const std::filesystem::path& path);
 
 }  // namespace stretto::launch

@@ -7,8 +7,8 @@
 
 namespace stretto::launch {
 
-// Decides when to look for hanging ranks. Cheap enough for each pass of the supervising loop, and not misled by a pause
-// of the launcher itself (Ctrl-Z), during which its ranks may have been stopped too.
+// Decides when to look for hanging ranks. It is cheap enough for each pass of the supervising loop, and
+// ignores pauses of the launcher itself (Ctrl-Z), during which its ranks may have been stopped, too.
 class HangWatch {
  public:
   using Clock = cluster::Clock;
@@ -18,8 +18,8 @@ class HangWatch {
 
   Clock::time_point next_look() const { return next_look_; }
 
-  // Whether a rank has shown no progress, or has kept no record at all, for longer than the timeout. To be called at
-  // next_look().
+  // Whether a rank has made no progress, or has kept no record at all, for longer than the timeout. Call it
+  // at next_look().
   bool suspects(Clock::time_point now = Clock::now());
 
  private:

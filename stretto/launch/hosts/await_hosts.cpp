@@ -16,7 +16,7 @@ void wait_for_news(const HostLink& link, const SignalGuard* signals) {
   ::poll(watched, 2, pause_ms);
 }
 
-// No rank of this host has been started.
+// Leaves the job before any rank of this host has been started.
 void leave_job(HostLink& link, int exit_code) {
   link.post({.kind = Kind::stopped, .code = exit_code});
   while (!link.over()) {

@@ -6,7 +6,7 @@
 
 namespace stretto::launch {
 
-// What a host leaves in the job's store when it joins.
+// The entry of a host in the job's store, written when it joins.
 struct HostCard {
   std::string host;
   int process = 0;  // of its launcher
@@ -17,7 +17,7 @@ struct HostCard {
 
 std::string encode(const HostCard& card);
 
-// Throws DistributedError where it is not a card.
+// Throws DistributedError if `text` is not a card.
 HostCard decode_card(const std::string& text);
 
 }  // namespace stretto::launch

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int most_ranks = 4096;
 
-// ssh takes a word that begins with a dash for an option.
+// Throws for a name that begins with a dash, which ssh would take for an option.
 void check_name(const std::string& name, const std::string& where) {
   constexpr std::string_view special = "._-@:%";
   const auto is_allowed = [&](char c) {
@@ -46,7 +46,7 @@ ListedHost parse_host(std::string_view word, const std::string& where) {
         std::string(word.substr(0, bracket)) + std::string(word.substr(bracket + 1, close - bracket - 1));
     end = close + 1 < word.size() ? close + 1 : std::string_view::npos;
   } else if (end != std::string_view::npos && word.find(':', end + 1) != std::string_view::npos) {
-    host.name = word;  // an address of IPv6 without a number
+    host.name = word;  // an IPv6 address without a number of ranks
     end = std::string_view::npos;
   } else {
     host.name = word.substr(0, end);

@@ -24,7 +24,8 @@ int number_of(const char* name, long long low, long long high) {
 
 bool is_set(const char* name) { return !cluster::process_environment(name).value_or("").empty(); }
 
-// The address by which the second host of the list reaches this one. Its name may be known to ssh only.
+// The address by which the second host of the list reaches this one. Only ssh may be able to resolve its
+// name.
 std::string master_of(const std::vector<ListedHost>& list) {
   if (list.size() == 1) return list[0].address();
   try {

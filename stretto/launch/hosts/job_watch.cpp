@@ -42,7 +42,7 @@ std::optional<HostEvent> JobWatch::next() {
   return std::nullopt;
 }
 
-// As on one host: a usage error explains other failures, in whatever order they were noticed.
+// Like on one host, a usage error explains other failures, in whatever order they were detected.
 bool JobWatch::take_failure(const HostEvent& event) {
   const bool explains = failure_ && event.code == usage_error && failure_->code != usage_error;
   if (failure_ && !explains) return false;
@@ -85,7 +85,7 @@ void JobWatch::stopped(int exit_code) {
   link_.post({.kind = Kind::stopped, .code = exit_code});
 }
 
-// Node 0 judges when all hosts have answered.
+// Node 0 evaluates the records when all hosts have answered.
 void JobWatch::take_record(int look) {
   if (link_.node() != 0 || failure_ || ++records_[look] < codes_.size()) return;
   const double limit = std::chrono::duration<double>(hang_limit_).count();

@@ -21,7 +21,7 @@ constexpr const char* variable = "STRETTO_JOIN";
 constexpr std::array<std::string_view, 7> shared = {"STRETTO_", "OMP_",  "MKL_",  "KMP_",
                                                     "NCCL_",    "GLOO_", "TORCH_"};
 
-// Byte by byte: what follows is not for this reader.
+// Reads byte by byte, so that bytes after the line stay in standard input.
 std::string read_line() {
   constexpr size_t longest = size_t{1} << 20;
   constexpr int patience_ms = 60'000;

@@ -8,8 +8,9 @@
 
 namespace stretto::launch {
 
-// What the first launcher of a job writes to the standard input of a launcher that it starts on another host, where no command
-// line and no list of processes shows it. The standard input stays open as long as the first launcher lives.
+// The order that the first launcher of a job writes to the standard input of a launcher that it starts on
+// another host, so that no command line and no list of processes shows the secret. The standard input stays
+// open for the lifetime of the first launcher.
 struct JoinOrder {
   int nodes = 0;
   int node_rank = 0;
@@ -19,18 +20,18 @@ struct JoinOrder {
   std::map<std::string, std::string> environment = {};
 };
 
-// One line with its end.
+// One line, including its newline.
 std::string encode(const JoinOrder& order);
 
-// The command for a shell on the other host that starts this program there: with the same arguments, in the same folder.
+// The shell command that starts this program on another host with the same arguments in the same folder.
 std::string join_command();
 
-// Those variables of this process that the job's other launchers and ranks get: settings of libraries and of stretto, without
-// secrets.
+// The environment variables of this process that the job's other launchers and ranks get: settings of
+// libraries and of stretto, without secrets.
 std::map<std::string, std::string> shared_environment();
 
-// The order for this process, if another launcher has started it: reads it from standard input and sets its environment. Throws
-// ConfigError where standard input holds none.
+// Reads the order for this process from standard input, if another launcher has started it, and sets its
+// environment; otherwise returns nullopt. Throws ConfigError if standard input has no order.
 std::optional<JoinOrder> read_join_order();
 
 }  // namespace stretto::launch

@@ -15,14 +15,14 @@ using cluster::Clock;
 using Kind = HostEvent::Kind;
 
 constexpr auto reading_slice = std::chrono::milliseconds(250);
-constexpr const char* gone_key = "hosts.gone";  // how many launchers have ended
+constexpr const char* gone_key = "hosts.gone";  // the number of launchers that have ended
 
 std::string encode(const HostEvent& event) {
   return nlohmann::json{static_cast<int>(event.kind), event.node, event.code, event.text}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// An event that another version wrote counts as the failure of this host: the job cannot be understood.
+// An event that cannot be parsed, such as that of another version, counts as a failure of this host.
 HostEvent decode(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
@@ -53,7 +53,7 @@ HostLink::~HostLink() {
   writer_.join();
   if (reader_.joinable()) reader_.join();
   meeting_.client.reset();
-  // A host that is lost may hold its connections for ever.
+  // A lost host may keep its connections open for ever.
   const bool all_here = std::ranges::none_of(lost_, [](bool lost) { return lost; });
   if (meeting_.server)
     meeting_.server->wait_until_unused(all_here ? host_timeout_ : std::chrono::milliseconds(200));
@@ -111,7 +111,7 @@ void HostLink::leave(const std::string& name, std::string text) {
   wake_writer_.notify_all();
 }
 
-// The same in all lives, so that the store does not grow.
+// The key is the same for all starts of the ranks, so that the store does not grow.
 std::string HostLink::left_key(int node, const std::string& name) {
   return fmt::format("hosts.{}.{}", name, node);
 }
@@ -129,7 +129,7 @@ std::string HostLink::event_key(int life, int number) const {
   return fmt::format("hosts.life{}.event{}", life, number);
 }
 
-// Until this life is over.
+// Reads events until this start of the ranks is over.
 void HostLink::read_log(int life) {
   for (int number = 0; !over();) {
     {
@@ -205,7 +205,7 @@ void HostLink::send(const Outgoing& outgoing) {
   append(*outgoing.event);
 }
 
-// At the end of the log, which others extend at the same time.
+// Appends to the log, which others extend concurrently.
 void HostLink::append(const HostEvent& event) {
   int life = 0;
   {
@@ -217,14 +217,14 @@ void HostLink::append(const HostEvent& event) {
   const std::string text = encode(event);
   while (true) {
     const std::string key = event_key(life, next_number_++);
-    // An equal text is that of another event only if this host has posted the same before, at a lower number.
+    // An equal text belongs to this event: an equal earlier event of this host has a lower number.
     if (meeting_.client->compare_set(key, "", text) == text) return;
   }
 }
 
 void HostLink::watch_others() {
   const auto now = Clock::now();
-  // After a pause of this process (Ctrl-Z) the others' silence means nothing.
+  // After a pause of this process (Ctrl-Z), missing heartbeats of the others are not meaningful.
   const bool was_away = now - last_watch_ > host_timeout_ / 2;
   last_watch_ = now;
   const int64_t ended = meeting_.client->add(gone_key, 0);
@@ -250,7 +250,7 @@ void HostLink::watch_others() {
   }
 }
 
-// Whether this life's log is to tell more of it.
+// Whether more events of `other` are expected in this log.
 bool HostLink::is_expected(int other) const {
   const std::lock_guard lock(mutex_);
   const auto node = static_cast<size_t>(other);

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = HostEvent::Kind;
 
-// Ended from the last to the first: that of node 0 waits for the others.
+// Links are destroyed from the last to the first, since that of node 0 waits for the others.
 struct Links : std::vector<std::unique_ptr<HostLink>> {
   using vector::vector;
   Links(Links&&) = default;
@@ -52,7 +52,7 @@ Links meet(int nodes) {
   return links;
 }
 
-// Until one of `last` has come.
+// Reads events up to the first one of kind `last`.
 std::vector<HostEvent> read_until(HostLink& link, Kind last) {
   std::vector<HostEvent> events;
   while (events.empty() || events.back().kind != last) {
@@ -115,7 +115,7 @@ TEST(HostLink, ALauncherThatEndsIsNoticedAtOnce) {
     EXPECT_THAT(events.back().text, HasSubstr("(node rank 1, ranks 1 to 2) is lost: its launcher has ended"));
     EXPECT_FALSE(links[other]->over());
   }
-  links[0].reset();  // with the store
+  links[0].reset();  // ends the store, too
   const auto events = read_until(*links[2], Kind::lost);
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().node, 0);
@@ -133,7 +133,7 @@ TEST(HostLink, WhatAHostLeavesIsThereBeforeItsEvent) {
   EXPECT_EQ(links[0]->left_by(0, "record"), std::nullopt);
 }
 
-// A hang may be suspected for hours.
+// A hang may be suspected repeatedly for hours.
 TEST(HostLink, TheRecordsOfAHostReplaceEachOther) {
   const Links links = meet(2);
   for (const auto& link : links) link->begin(0);

@@ -72,7 +72,7 @@ class Meeting {
     }
   }
 
-  // A pod of Kubernetes may start before its name is known.
+  // A Kubernetes pod may start before its name can be resolved.
   std::string listening_address() const {
     const bool is_pod = cluster::process_environment("KUBERNETES_SERVICE_HOST").has_value();
     const auto patience = Clock::now() + (is_pod ? std::chrono::seconds(30) : std::chrono::seconds(0));
@@ -112,7 +112,7 @@ class Meeting {
     }
   }
 
-  // As Debian lets a host's own name mean 127.0.1.1.
+  // On Debian a host's own name resolves to 127.0.1.1.
   bool means_this_host_itself() const {
     return cluster::resolves_to(options_.master, "127.0.1.1") ||
            cluster::resolves_to(options_.master, "127.0.0.1") || cluster::resolves_to(options_.master, "::1");
@@ -203,7 +203,8 @@ class Meeting {
     return plan;
   }
 
-  // All cards; one without nodes stands for a host that has not come. A host with another number of nodes is judged at once.
+  // Waits for all cards; a card without nodes stands for a host that has not joined. Throws at once for a
+  // host with another number of nodes.
   std::vector<HostCard> collect() {
     std::vector<HostCard> cards(static_cast<size_t>(options_.nodes));
     std::vector<bool> come(cards.size());
@@ -235,7 +236,7 @@ class Meeting {
                   numbered("node rank", missing));
         next_note = Clock::now() + progress_pause;
       }
-      // The first that is missing, so that nobody waits for the pause.
+      // Waits for the first missing host, which returns as soon as it joins.
       try {
         meeting_.client->wait({key_of("card", static_cast<int>(missing.front()))}, look_again);
       } catch (const cluster::StoreTimeout&) {

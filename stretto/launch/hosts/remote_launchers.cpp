@@ -17,7 +17,7 @@
 namespace stretto::launch {
 namespace {
 
-// With a question (a password, an unknown host's key) it fails instead of waiting.
+// With these options, ssh fails instead of waiting for an answer (a password, an unknown host's key).
 constexpr const char* standard_rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 constexpr size_t kept_lines = 20;
 constexpr int poll_pause_ms = 50;
@@ -39,11 +39,11 @@ Process start_remote(const std::string& rsh, const std::string& host, const std:
 }
 
 void write_order(const Fd& pipe, const std::string& text) {
-  constexpr size_t capacity = 65536;  // of a pipe: more would wait for the reader
+  constexpr size_t capacity = 65536;  // of a pipe; writing more would block
   if (text.size() > capacity)
     throw ConfigError("environment: the variables for the other hosts are too long");
   [[maybe_unused]] const ssize_t written =
-      ::write(pipe.get(), text.data(), text.size());  // it may have ended
+      ::write(pipe.get(), text.data(), text.size());  // the reader may have ended
 }
 
 std::string hint(const std::string& rsh, const std::string& host, const Ending& ending) {
@@ -150,7 +150,7 @@ void RemoteLaunchers::carry_output() {
   }
 }
 
-// All that is there; never blocks.
+// Reads all available output; never blocks.
 void RemoteLaunchers::read(Launcher& launcher, int stream) {
   Fd& from = stream == 0 ? launcher.process.out() : launcher.process.err();
   std::array<char, 16384> bytes;

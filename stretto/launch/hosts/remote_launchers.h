@@ -18,24 +18,26 @@
 
 namespace stretto::launch {
 
-// The launchers on the other hosts of HostOptions::list, each started by ssh, or what HostOptions::rsh names, as a process of this
-// one. Each learns the rest over its standard input (join_order.h), and ends when that ends (stdin_watch.h): when this process
-// dies, however it dies, or the connection to it breaks.
+// The launchers on the other hosts of HostOptions::list, each started by ssh, or HostOptions::rsh, as a child
+// process. Each reads the job from its standard input (join_order.h) and ends at the end of that
+// (stdin_watch.h), that is, when this process dies for any reason or the connection breaks.
 //
-// What they write before the job has begun is kept for the report on one that ends too early; later it is shown, line by line.
+// Their output before the job has begun is kept for the report on one that ends too early; later output is
+// shown line by line.
 class RemoteLaunchers {
  public:
-  // REQUIRES: constructed on the thread on which it is destroyed; `console` outlives it. Throws ConfigError where ssh cannot be
-  // started, IoError.
+  // REQUIRES: constructed and destroyed on one thread; `console` outlives it. Throws ConfigError if ssh
+  // cannot be started, IoError.
   RemoteLaunchers(const HostOptions& options, const cluster::Endpoint& store, const std::string& secret,
                   const SignalGuard& signals, Console& console);
   RemoteLaunchers(const RemoteLaunchers&) = delete;
   RemoteLaunchers& operator=(const RemoteLaunchers&) = delete;
-  // Waits for their ends, for HostOptions::host_timeout if the job has begun; then ends their standard inputs
-  // and waits as long again. What still runs is killed.
+  // Waits for the launchers to end, for HostOptions::host_timeout if the job has begun; then closes their
+  // standard inputs, waits for the same time again, and kills those that still run.
   ~RemoteLaunchers();
 
-  // Before the job has begun: throws ConfigError or DistributedError, with its last lines, if one has ended.
+  // Throws ConfigError or DistributedError, with its last lines, if a launcher has ended before the job has
+  // begun.
   void check() const;
   void begin_job();
 

@@ -6,8 +6,9 @@
 
 namespace stretto::launch {
 
-// While it lives: when standard input ends, this process gets SIGHUP (SIGTERM where SIGHUP is ignored), as if its terminal were
-// closed. For a launcher that another one has started: the end means that the other one, or the connection to it, is gone.
+// Sends this process SIGHUP (SIGTERM if SIGHUP is ignored) at the end of standard input, as if its terminal
+// were closed. A launcher that another one has started uses it: the end of its standard input means that the
+// other one, or the connection to it, is gone.
 class StdinWatch {
  public:
   StdinWatch();

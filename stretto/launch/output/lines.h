@@ -6,14 +6,14 @@
 
 namespace stretto::launch {
 
-// Splits a stream of bytes into the lines that a terminal would finally show: text overwritten after a carriage return
-// is dropped, so that a live progress line becomes one line, its last state.
+// Splits a stream of bytes into the lines that a terminal would finally show: text that a carriage return
+// overwrites is dropped, so that only the last state of a live progress line remains.
 class Lines {
  public:
   using Take = std::function<void(std::string_view line)>;
 
   void feed(std::string_view bytes, const Take& take);
-  void finish(const Take& take);  // the last line, if the stream ended without a newline
+  void finish(const Take& take);  // passes on the last line if the stream ended without a newline
 
  private:
   void emit(const Take& take);

@@ -12,7 +12,7 @@ namespace stretto::launch {
 
 namespace {
 
-constexpr std::string_view logger_mark = "stretto: ";  // of its warnings and errors
+constexpr std::string_view logger_mark = "stretto: ";  // the prefix of the logger's warnings and errors
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void RankOutput::close_unread() {
   }
 }
 
-// The number of bytes, 0 where there are none.
+// Returns the number of bytes that were read, 0 if none are available.
 size_t RankOutput::read_some(int stream) {
   Stream& from = streams_[static_cast<size_t>(stream)];
   if (!from.fd) return 0;
@@ -96,7 +96,7 @@ bool RankOutput::is_message(int stream, std::string_view line) const {
   return stream == 1 && line.starts_with(mark_) && line.substr(mark_.size()).starts_with(logger_mark);
 }
 
-// A full disk must not end the job: the file is closed, and the rank's lines go to the console.
+// A full disk must not end the job: on an error the file is closed, and the rank's lines go to the console.
 bool RankOutput::log_line(std::string_view line) {
   if (!log_) return false;
   try {

@@ -13,31 +13,32 @@
 
 namespace stretto::launch {
 
-// Forwards a rank's standard output (stream 0) and standard error (stream 1): to its log file, if there is one, line by
-// line with time stamps; rank 0's also to the console, unchanged. Of the other ranks the console gets all lines,
-// prefixed with "[rank <n>] "; with a log file only lines of standard error that have this prefix, as stretto's logger
-// writes warnings and errors.
+// Forwards a rank's standard output (stream 0) and standard error (stream 1): to its log file, if there is
+// one, line by line with time stamps; and to the console. The console gets rank 0's output unchanged, and all
+// lines of the other ranks with the prefix "[rank <n>] "; if there is a log file, only lines of standard
+// error that already have this prefix, which stretto's logger gives to warnings and errors.
 class RankOutput {
  public:
-  // `log`: the path of the log file, or empty; a separator line with the number of `process` is appended. With `hold`
-  // the file is not changed before release_log() (held_file.h). Throws IoError if the file cannot be opened.
+  // `log`: the path of the log file, or empty; a separator line with the number of `process` is appended.
+  // With `hold` the file is not changed before release_log() (held_file.h). Throws IoError if the file cannot
+  // be opened.
   RankOutput(int rank, pid_t process, Fd out, Fd err, std::filesystem::path log, bool hold, Console& console);
 
   int fd(int stream) const { return streams_[static_cast<size_t>(stream)].fd.get(); }  // -1 after its end
-  void read(int stream);  // what is available; never blocks
-  void finish();  // what the rank left, after its end; not what a process that outlives it goes on writing
+  void read(int stream);  // reads the available bytes; never blocks
+  void finish();          // reads the rank's remaining output, but not that of a process that outlives it
 
-  // The console must catch up before more is read.
+  // Whether the console must catch up before more is read.
   bool must_wait(int stream) const;
 
   void release_log();
 
-  // Without a log file, closes the streams whose console reader has exited: the rank's next write then fails, as it
-  // would without a launcher.
+  // Without a log file, closes the streams whose console reader has exited: the rank's next write then fails,
+  // as it would without a launcher.
   void close_unread();
 
   const std::filesystem::path& log() const { return log_path_; }
-  std::string last_lines() const;  // the last ten, indented
+  std::string last_lines() const;  // the last ten lines, indented
 
  private:
   struct Stream {

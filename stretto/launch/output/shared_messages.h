@@ -10,8 +10,9 @@
 
 namespace stretto::launch {
 
-// Warnings and errors of ranks other than 0, held back for a moment, so that a message that several ranks log is shown
-// once: with all their numbers, or not at all if rank 0, whose output is forwarded unchanged, has logged it.
+// Holds back warnings and errors of ranks other than 0 for a moment, so that a message that several ranks log
+// is shown once, with all their numbers, or not at all if rank 0, whose output is forwarded unchanged, has
+// logged it.
 class SharedMessages {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,11 +22,12 @@ class SharedMessages {
 
   std::optional<Clock::time_point> next_due() const;
 
-  // Those that have been held back long enough, oldest first: "[rank 1] low memory", "[ranks 1, 3] low memory".
+  // The messages that have been held back long enough, oldest first: "[rank 1] low memory", "[ranks 1, 3] low
+  // memory".
   std::vector<std::string> take_due(Clock::time_point now);
   std::vector<std::string> take_all(Clock::time_point now);
 
-  // Drops messages that no rank accepted by `keep` has logged.
+  // Drops messages that only ranks rejected by `keep` have logged.
   void drop_unless(const std::function<bool(int rank)>& keep);
 
  private:

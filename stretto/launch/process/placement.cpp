@@ -19,7 +19,7 @@ int count_gpus(const std::optional<std::string>& visible, const std::filesystem:
       ++devices;
   }
   if (devices == 0 || !visible) return devices;
-  // As CUDA reads it: indices or identifiers ("GPU-...", "MIG-..."), up to the first that is neither.
+  // CUDA reads indices or identifiers ("GPU-...", "MIG-..."), up to the first invalid one.
   int seen = 0;
   for (const std::string_view item : split(*visible, ',')) {
     const std::string_view device = trim(item);

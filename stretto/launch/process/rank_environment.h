@@ -10,7 +10,7 @@ namespace stretto::launch {
 
 using Environment = std::map<std::string, std::string>;
 
-// What all ranks of a job share.
+// The properties of a job that all its ranks on this host share.
 struct JobContext {
   int ranks = 1;       // on this host
   int first_rank = 0;  // the lowest of them
@@ -18,21 +18,20 @@ struct JobContext {
   int node_rank = 0;
   int nodes = 1;
   int gpus = 0;
-  cluster::Endpoint master = {};  // where rank 0 may host torch's own TCPStore
-  cluster::Endpoint store = {};   // the rendezvous store of the launcher, that with node rank 0
+  cluster::Endpoint master = {};  // where rank 0 may start torch's TCPStore
+  cluster::Endpoint store = {};   // the rendezvous store of the launcher with node rank 0
   std::string secret = {};
   std::string run_id = "none";
   std::string heartbeat = {};  // the path of the launcher's FlightBoard
   int restart_count = 0;       // how often the ranks have been restarted
   int max_restarts = 0;
-  int terminal =
-      -1;  // for rank 0, a descriptor of the terminal on the launcher's standard error; -1: there is none
+  int terminal = -1;  // for rank 0, a descriptor of the terminal on the launcher's standard error; -1: none
 };
 
 // The environment of this process.
 Environment own_environment();
 
-// `base` with the variables of `rank`, and without those that an outer launcher may have set.
+// `base` with the variables of `rank` and without variables of an outer launcher.
 Environment rank_environment(Environment base, const JobContext& job, int rank, const std::string& log_file);
 
 // In the form of execve: NAME=value.

@@ -13,7 +13,7 @@ using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
 
-// The second host of two, with two and four ranks.
+// The job of the second of two hosts, which have two and four ranks.
 const JobContext job{.ranks = 4,
                      .first_rank = 2,
                      .world_size = 6,

@@ -13,12 +13,13 @@ namespace stretto::launch {
 // "SIGSEGV (Segmentation fault)".
 std::string signal_text(int signal);
 
-// Whether it asks a program to end: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
+// Whether the signal asks a program to end: SIGINT, SIGTERM, SIGHUP or SIGQUIT.
 bool asks_to_end(int signal);
 
-// While it lives, the signals that a launcher acts on (SIGCHLD, and SIGUSR1, SIGTSTP and those that ask it to
-// end unless they were ignored, as by nohup) are read from a descriptor, and SIGPIPE and SIGXFSZ are ignored.
-// REQUIRES: constructed before any other thread of the process, so that all threads inherit the mask.
+// During its lifetime, the signals that a launcher acts on (SIGCHLD, and SIGUSR1, SIGTSTP and those that ask
+// it to end unless they were ignored, as by nohup) are read from a descriptor, and SIGPIPE and SIGXFSZ are
+// ignored. REQUIRES: constructed before any other thread of the process, so that all threads inherit the
+// mask.
 class SignalGuard {
  public:
   SignalGuard();
@@ -30,12 +31,12 @@ class SignalGuard {
   std::optional<int> next() const;      // a signal that has arrived, if any; never blocks
   bool end_pending() const;             // whether next() will return one that asks to end
 
-  // Does what SIGTSTP does to a process without a guard: stops it until SIGCONT, unless nobody in its session
+  // Acts like SIGTSTP on a process without a guard: stops it until SIGCONT, unless no process of its session
   // could continue it (setpgid(2) on orphaned process groups).
   void stop_this_process() const;
 
-  // Restores the earlier dispositions and mask in a child between fork and exec; SIGUSR1 is blocked if `hold_save` (see
-  // base/process.h), else unblocked. Async-signal-safe.
+  // Restores the earlier dispositions and mask in a child between fork and exec; SIGUSR1 is blocked if
+  // `hold_save` (see base/process.h), else unblocked. Async-signal-safe.
   void restore_for_child(bool hold_save) const;
 
  private:

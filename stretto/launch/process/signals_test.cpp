@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 class Signals : public Launch {
  protected:
-  // Ranks that stay until they are ended; `at_signal` are traps.
+  // Starts ranks that run until they are ended; `traps` are shell traps.
   void start_ranks(const std::string& traps, const LaunchOptions& like = {}) {
     LaunchOptions options = like;
     options.command = {"sh", "-c",
@@ -87,7 +87,7 @@ TEST_F(Signals, ASecondOneEndsAtOnce) {
   EXPECT_FALSE(runs(first_) || runs(second_));
 }
 
-// As a rank does that saves at SIGTERM and then waits for a peer that is dead.
+// A rank that saves at SIGTERM may then wait for a dead peer.
 TEST_F(Signals, ARankThatFailsWhileStoppingEndsTheOthers) {
   LaunchOptions options;
   options.stop.grace = 1h;
@@ -133,14 +133,14 @@ TEST_F(Signals, SigusrBeforeAHandlerWaitsForItInStrettosOwnPrograms) {
   EXPECT_EQ(text("err"), "");
 }
 
-// A launcher that was started with SIGUSR1 blocked must not hand that on to others' programs.
+// A launcher that was started with SIGUSR1 blocked must not pass that mask on to other programs.
 TEST_F(Signals, OthersProgramsStartWithTheUsualMask) {
   start(shell("kill -USR1 $$; echo lives", 1), [] { hold_save_requests(); });
   EXPECT_EQ(exit_code(), 128 + SIGUSR1);
   EXPECT_EQ(text("out"), "");
 }
 
-// Its own process group, since SIGTSTP stops none whose members' parents are all in the group.
+// The launcher needs its own process group: SIGTSTP has no effect on an orphaned one.
 TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
   LaunchOptions options = shell(
       "trap 'echo saved; exit 0' TERM; echo $$ > " + here("pid$RANK") + "; while :; do sleep 0.05; done", 2);
@@ -160,7 +160,7 @@ TEST_F(Signals, SigtstpStopsTheWholeJobAndSigcontContinuesIt) {
   EXPECT_THAT(text("err"), HasSubstr("the job was paused for "));
 }
 
-// Ranks that save have the rest of their time after a pause that is longer than that.
+// The pause is longer than the grace of ranks that save.
 TEST_F(Signals, APauseDoesNotCountAsGrace) {
   LaunchOptions options =
       shell("trap 'echo saving; sleep 0.2; sleep 0.2; echo saved; exit 0' TERM; echo $$ > " +
@@ -179,7 +179,7 @@ TEST_F(Signals, APauseDoesNotCountAsGrace) {
   EXPECT_EQ(text("out"), "saving\nsaved\n");
 }
 
-// A process that a debugger holds stays after SIGKILL, as one does whose disk does not answer.
+// A process under a debugger survives SIGKILL, like one that waits for a dead disk.
 TEST_F(Signals, ARankThatSigkillDoesNotEndIsLeftBehind) {
   LaunchOptions options;
   options.stop.death_patience = 300ms;

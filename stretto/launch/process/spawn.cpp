@@ -19,8 +19,8 @@
 namespace stretto::launch {
 namespace {
 
-// The limit on open descriptors at the start of this process, which the ranks get. The launcher needs two descriptors
-// per rank, three until its program runs, and raises its own limit as far as permitted.
+// The limit on open descriptors at the start of this process, which the ranks inherit. The launcher itself
+// needs two descriptors per rank, three until its program runs, and raises its own limit as far as permitted.
 rlimit descriptor_limit() {
   static const rlimit first = [] {
     rlimit limit{};
@@ -32,7 +32,7 @@ rlimit descriptor_limit() {
   return first;
 }
 
-// Why a call that creates descriptors failed; with the limit, if that was reached.
+// The reason why a call that creates descriptors failed, with the limit if that was reached.
 std::string no_descriptor() {
   const int error = errno;
   if (error != EMFILE) return std::strerror(error);
@@ -41,7 +41,7 @@ std::string no_descriptor() {
       descriptor_limit().rlim_max);
 }
 
-// Whether the mask of signals behind `label` in a /proc/<pid>/status holds `signal`.
+// Whether the signal mask after `label` in a /proc/<pid>/status contains `signal`.
 bool in_mask(const std::string& status, std::string_view label, int signal) {
   const size_t position = status.find(label);
   if (position == std::string::npos) return false;
@@ -56,8 +56,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-// All that the child needs, prepared before the fork: between fork and exec only async-signal-safe calls are allowed,
-// since another thread of the launcher may hold a lock of the heap at that moment.
+// Everything that the child needs, prepared before the fork: between fork and exec only async-signal-safe
+// calls are allowed, since another thread of the launcher may hold a lock of the heap at that moment.
 struct ChildPlan {
   const char* program;
   char** command;
@@ -75,7 +75,7 @@ struct ChildPlan {
 [[noreturn]] void become_child(const ChildPlan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.launcher) ::_exit(1);  // it died before the line above
+  if (::getppid() != plan.launcher) ::_exit(1);  // the launcher died before the line above
   const bool wired = ::dup2(plan.in, STDIN_FILENO) >= 0 && ::dup2(plan.out, STDOUT_FILENO) >= 0 &&
                      ::dup2(plan.err, STDERR_FILENO) >= 0;
   const bool placed = !plan.pinned || ::sched_setaffinity(0, sizeof plan.cores, plan.cores.data()) == 0;
@@ -90,7 +90,7 @@ struct ChildPlan {
   ::_exit(127);
 }
 
-// Why the file cannot be run; nullopt if it can.
+// The reason why the file cannot be run; nullopt if it can.
 std::optional<std::string> why_not(const std::filesystem::path& path) {
   if (::access(path.c_str(), F_OK) != 0) return std::strerror(errno);
   if (std::filesystem::is_directory(path)) return "it is a folder";
@@ -124,7 +124,7 @@ std::filesystem::path find_program(const std::string& name, const std::string& p
 }
 
 std::string process_state(pid_t pid) {
-  // The name before it, in parentheses, may contain any character.
+  // The state follows the name, which is in parentheses and may contain any character.
   const std::string status = read_if_readable(fmt::format("/proc/{}/stat", pid));
   const size_t name_end = status.rfind(')');
   return name_end + 2 < status.size() ? status.substr(name_end + 2, 1) : "";
@@ -166,7 +166,7 @@ Process::Process(const SpawnOptions& options, const SignalGuard& signals)
   if (pid_ < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
   if (pid_ == 0) become_child(plan);
   alive_ = true;
-  ::setpgid(pid_, pid_);  // here as well, so that the group exists whichever of the two runs first
+  ::setpgid(pid_, pid_);  // both parent and child call it, so that the group exists whichever runs first
   out_ = std::move(out.read);
   err_ = std::move(err.read);
   ::fcntl(out_.get(), F_SETFL, O_NONBLOCK);
@@ -212,7 +212,8 @@ void Process::signal(int signal) {
 bool Process::handles(int signal) const {
   if (!alive_) return false;
   const std::string status = read_file(fmt::format("/proc/{}/status", pid_));
-  // Of other programs a blocked signal says nothing: a shell blocks all of them for a moment when it forks.
+  // A blocked signal is no evidence for other programs: a shell blocks all signals for a moment when it
+  // forks.
   return in_mask(status, "\nSigCgt:\t", signal) || (hold_save_ && in_mask(status, "\nSigBlk:\t", signal));
 }
 
@@ -221,11 +222,11 @@ std::optional<Ending> Process::reap() {
   if (!alive_ || ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
     return std::nullopt;
   if (info.si_pid == 0) return std::nullopt;
-  // Until it is reaped its number cannot be given to another group.
+  // The group's number cannot be reused before the child is reaped.
   ::kill(-pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
   alive_ = false;
-  starting();  // reads what it reported last
+  starting();  // reads a failure of exec
   if (start_error_ != 0) {
     return Ending{
         .code = usage_error,

@@ -21,7 +21,7 @@ class SlowStart : public Launch {
  protected:
   void SetUp() override {
     std::filesystem::copy_file("/bin/sh", program_);
-    ::signal(SIGIO, SIG_IGN);  // tells the holder that somebody waits
+    ::signal(SIGIO, SIG_IGN);  // sent to the holder of the lease
     lease_ = Fd(::open(program_.c_str(), O_RDONLY | O_CLOEXEC));
     if (::fcntl(lease_.get(), F_SETLEASE, F_WRLCK) != 0)
       GTEST_SKIP() << "no file leases here: " << std::strerror(errno);
@@ -35,7 +35,7 @@ class SlowStart : public Launch {
   LaunchOptions script(const std::string& text, int ranks) const {
     return {.command = {program_, "-c", text}, .ranks = ranks, .pin = false};
   }
-  // The rank's process, which waits in exec.
+  // The process of the rank, which is blocked in exec.
   pid_t waiting_child() {
     pid_t child = 0;
     EXPECT_TRUE(comes_true([&] {
