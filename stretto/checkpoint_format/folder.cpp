@@ -25,7 +25,7 @@ std::string_view slice(const MappedFile& file, int64_t begin, int64_t length) {
   return file.text().substr(static_cast<size_t>(begin), static_cast<size_t>(length));
 }
 
-// Other obstacles than a missing file (permissions, loops of links) are for opening it to report.
+// Other failures than a missing file (permissions, loops of links) are reported when the file is opened.
 void require_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error) && !error)
@@ -122,7 +122,7 @@ std::vector<Checkpoint> superseded(const std::vector<Checkpoint>& checkpoints, c
   for (const Checkpoint& checkpoint : std::span(checkpoints).last(static_cast<size_t>(retention.last))) {
     kept.insert(checkpoint.step);
   }
-  std::vector<std::pair<double, int64_t>> ranked;  // smallest first is best
+  std::vector<std::pair<double, int64_t>> ranked;  // the smallest is the best
   for (const Checkpoint& checkpoint : checkpoints) {
     if (retention.every_steps > 0 && checkpoint.step % retention.every_steps == 0)
       kept.insert(checkpoint.step);

@@ -16,7 +16,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// The text ends in `,"checksum":"<16 hexadecimal digits>"}` and a line end; the checksum is of all before.
+// The text ends in `,"checksum":"<16 hexadecimal digits>"}` and a newline; the checksum covers everything
+// before it.
 constexpr std::string_view checksum_key = ",\"checksum\":\"";
 constexpr std::string_view text_end = "\"}\n";
 constexpr size_t checksum_digits = 16;
@@ -86,7 +87,7 @@ StoredEntry read_entry(const json& entry) {
   return result;
 }
 
-// A piece must lie inside its tensor, and its bytes inside a file that is there.
+// Throws unless a piece lies inside its tensor, and its bytes inside an existing file.
 void check_piece(const StoredEntry& entry, const StoredPiece& piece, const Manifest& manifest) {
   const Region& region = piece.region;
   bool inside = region.offset.size() == entry.shape.size() && region.extent.size() == entry.shape.size();
@@ -115,7 +116,7 @@ void require_plain_name(const std::string& name) {
   }
 }
 
-// An impossible position in the data would make a resumed run read outside of its data.
+// Throws for an impossible position in the data, with which a resumed run would read out of bounds.
 void check_position(const json& scalars) {
   const auto position = scalars.find("place");
   const auto data = scalars.find("data");
@@ -155,7 +156,7 @@ Manifest read_fields(const json& content) {
   return manifest;
 }
 
-// The text before the checksum, if that is its checksum.
+// Throws unless the text ends with the checksum of the rest.
 void require_whole(const std::string& text) {
   const size_t tail = checksum_key.size() + checksum_digits + text_end.size();
   const std::string_view all = text;
@@ -170,7 +171,7 @@ void require_whole(const std::string& text) {
   }
 }
 
-// Each element of the tensor must lie in one piece.
+// Throws unless each element of the tensor lies in exactly one piece.
 void require_partition(const std::string& name, const StoredEntry& entry) {
   std::vector<Region> regions;
   for (const StoredPiece& piece : entry.pieces) regions.push_back(piece.region);
@@ -186,7 +187,7 @@ void require_partition(const std::string& name, const StoredEntry& entry) {
   throw DataError("{} lies in {} of its pieces, in {}", element, holders.size(), fmt::join(holders, ", "));
 }
 
-// Each byte of the file must belong to its header or to one piece.
+// Throws unless each byte of the file belongs to its header or to exactly one piece.
 void require_all_bytes(const std::string& name, const StoredFile& file, const Manifest& manifest) {
   struct Span {
     int64_t begin, end;

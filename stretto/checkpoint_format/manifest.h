@@ -12,7 +12,7 @@
 
 namespace stretto::checkpoint_format {
 
-// A region's elements in a file.
+// The elements of a region, stored in a file.
 struct StoredPiece {
   Region region;
   std::string file;   // name inside the checkpoint's folder
@@ -21,28 +21,28 @@ struct StoredPiece {
   uint64_t checksum = 0;  // XXH3, 64 bits, of those bytes
 };
 
-// A tensor of the state, from all ranks' files.
+// A tensor of the state and its pieces in the files of all ranks.
 struct StoredEntry {
-  std::string dtype;  // as safetensors spell it: "F32"
+  std::string dtype;  // safetensors' name: "F32"
   std::vector<int64_t> shape;
   std::vector<StoredPiece> pieces;
 };
 
-// A file and the part of it that belongs to no piece: the safetensors header.
+// A file and its safetensors header, the part that belongs to no piece.
 struct StoredFile {
   int64_t size = 0;
   int64_t header_length = 0;
   uint64_t header_checksum = 0;
 };
 
-// The metric that decides which checkpoints are among the best.
+// The metric by which the best checkpoints are chosen.
 struct Score {
   std::string metric;
   double value = 0;
   bool larger_is_better = true;
 };
 
-// What a checkpoint holds and where: manifest.json. docs/guide/checkpoints.md describes the format.
+// The content of manifest.json, the index of a checkpoint. docs/guide/checkpoints.md describes the format.
 struct Manifest {
   static constexpr int format_version = 1;
 
@@ -51,20 +51,21 @@ struct Manifest {
   std::optional<Score> score;
   std::map<std::string, StoredFile> files;
   std::map<std::string, StoredEntry> tensors;
-  nlohmann::json scalars = nlohmann::json::object();  // by the name of the part whose state they are
+  nlohmann::json scalars = nlohmann::json::object();  // keyed by the part whose state they are
 };
 
 inline constexpr const char* manifest_name = "manifest.json";
 
-// Its text, which ends in a checksum of the rest.
+// The text of manifest.json, which ends with a checksum of the rest.
 std::string to_text(const Manifest& manifest);
 
-// Reads and checks such a text; `place` begins every error. Throws DataError where the text was damaged, for numbers that
-// are not possible, where a piece lies outside its tensor or file, and for a newer format.
+// Parses and checks the text of manifest.json; `place` begins every message. Throws DataError if the checksum
+// differs, for impossible numbers, for a piece outside its tensor or file, and for a newer format.
 Manifest parse_manifest(const std::string& text, const std::string& place);
 
-// Throws DataError, naming tensor and files, unless each element of a tensor lies in exactly one of its pieces, and each
-// byte of a file in its header or in exactly one piece: none is missing, and none can change without being noticed.
+// Throws DataError, naming tensor and files, unless each element of a tensor lies in exactly one of its
+// pieces, and each byte of a file in its header or in exactly one piece. Every byte is then covered by a
+// checksum.
 void require_complete(const Manifest& manifest, const std::string& place);
 
 // Bytes of an element of a safetensors dtype; throws DataError for an unknown one.

@@ -29,7 +29,7 @@ Manifest example() {
   return manifest;
 }
 
-// `text` with its checksum made to fit, as an editor would who knows the format.
+// `text` with its checksum recomputed.
 std::string sealed(std::string text) {
   const size_t tail = std::string(",\"checksum\":\"0123456789abcdef\"}\n").size();
   text.resize(text.size() - tail);
@@ -86,7 +86,7 @@ TEST(Manifest, NewerFormat) {
               has_all("m.json:", "format 2", "newer than 1", "newer stretto"));
 }
 
-// What an attacker or a broken program could write, with a checksum that fits.
+// Manifests that an attacker or a faulty program could write, with valid checksums.
 TEST(Manifest, ContradictionsAreRefused) {
   const std::string text = to_text(example());
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -117,7 +117,7 @@ TEST(Manifest, ContradictionsAreRefused) {
   EXPECT_THAT(with("\"tensors\":{", "\"tensor\":{"), HasSubstr("it is not a manifest"));
 }
 
-// Numbers that would overflow, wrap around or lead outside of the data.
+// Numbers that would overflow, wrap around or point outside of the data.
 TEST(Manifest, AbsurdNumbersAreRefused) {
   const std::string text = to_text(example());
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -146,7 +146,7 @@ TEST(Manifest, AbsurdNumbersAreRefused) {
   EXPECT_THAT(with("\"scalars\":{", "\"scalars\":[],\"other\":{"), HasSubstr("\"scalars\" is not an object"));
 }
 
-// Bytes that two tensors share, and others that none has: the sum is right.
+// Two tensors share some bytes, and other bytes belong to none, so that the total is right.
 TEST(Manifest, SharedBytesAreRefused) {
   Manifest manifest = example();
   manifest.files["rank-00000.safetensors"].size = 48;

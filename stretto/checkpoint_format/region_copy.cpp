@@ -8,7 +8,7 @@ namespace {
 
 using Index = std::vector<int64_t>;
 
-// The box that both regions' boxes share; empty extents where they share nothing.
+// The intersection of the boxes of two regions; its extents are empty if they are disjoint.
 struct Box {
   Index begin;
   Index end;

@@ -14,7 +14,7 @@ std::vector<int32_t> numbered(int64_t count) {
   return values;
 }
 
-// The elements of a region, cut from the whole tensor with as little cleverness as possible.
+// The elements of a region of the whole tensor, by the definition.
 std::vector<int32_t> cut(const std::vector<int32_t>& whole, const std::vector<int64_t>& shape,
                          const Region& region) {
   std::vector<int32_t> elements;
@@ -55,7 +55,7 @@ TEST(RegionCopy, Scalars) {
   EXPECT_EQ(target[0], 7);
 }
 
-// Rows, columns and flat shards of any kind give any other kind back.
+// Pieces of any kind (rows, columns, flat shards) can be assembled from pieces of any other kind.
 TEST(RegionCopy, PiecesOfOneCutMakeThoseOfAnother) {
   const std::vector<int64_t> shape = {5, 4, 6};
   const auto whole = numbered(120);

@@ -25,14 +25,14 @@ bool is_same_file(int fd, const std::filesystem::path& path) {
          mine.st_ino == there.st_ino;
 }
 
-// False where another process holds it.
+// Returns false if another process holds the lock.
 bool lock(int fd, const std::filesystem::path& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno != EWOULDBLOCK) throw IoError("cannot lock {}: {}", path.string(), std::strerror(errno));
   return false;
 }
 
-// As lock(), for a folder; true also on file systems that lock only files that are open for writing (NFS).
+// Like lock(), for a folder; also true on file systems that lock only files that are open for writing (NFS).
 bool lock_folder(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 // The descriptor of the folder that this process has inherited from the one that locked it.
@@ -61,7 +61,8 @@ RunLock::RunLock(const std::filesystem::path& run, std::chrono::milliseconds pat
                     run.string());
 }
 
-// All of it under the lock: who waits for it finds that the folder is gone, and makes it again.
+// Removes everything under the lock: a process that waits for it finds that the folder is gone, and recreates
+// it.
 RunLock::~RunLock() {
   std::error_code ignored;
   if (made_ == nullptr || std::filesystem::exists(run_ / "config.yaml", ignored)) return;
@@ -70,7 +71,7 @@ RunLock::~RunLock() {
 }
 
 std::optional<RunLock> RunLock::try_take(const std::filesystem::path& run) {
-  // Both stay open in the processes that this one starts.
+  // Child processes inherit both descriptors.
   Fd folder(::open(run.c_str(), O_RDONLY | O_DIRECTORY));
   if (!folder && errno == ENOENT) return std::nullopt;
   if (!folder) throw IoError("cannot open {}: {}", run.string(), std::strerror(errno));

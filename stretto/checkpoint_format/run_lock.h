@@ -12,30 +12,30 @@
 
 namespace stretto::checkpoint_format {
 
-// Reserves a run folder, its logs and checkpoints included, for one run at a time. The folder itself is locked, so that
-// deleting files in it lets no second run in, and the file .lock in it, for file systems that do not lock folders.
-// Processes that a holder starts hold the lock too, until the last of them has ended: ranks may outlive a launcher that
-// was killed for a moment.
+// Reserves a run folder, with its logs and checkpoints, for one run at a time. Two locks are taken: the
+// folder itself, so that deleting files in it does not release the lock, and the file .lock in it, for file
+// systems that cannot lock folders. Child processes of a holder share the lock until the last of them has
+// ended: ranks may briefly outlive a launcher that was killed.
 class RunLock {
  public:
-  // Makes the folder. A process that was started under the lock, and finds `variable` in its environment,
-  // takes it over. Otherwise .lock is removed with this object if no run has taken a step in the folder (it
-  // holds no config.yaml), and then the folder too if it was made here and is empty. Throws ConfigError where
-  // another run holds it, in whatever process, and does not release it within `patience`, as one that was
-  // killed a moment ago does.
+  // Creates the folder and locks it. A child process of a holder that finds `variable` in its environment
+  // shares the lock of its parent instead. The destructor removes .lock if no run has taken a step in the
+  // folder (it has no config.yaml), and then the folder, if this object created it and it is empty. Throws
+  // ConfigError if another run, in any process, holds the lock and does not release it within `patience`,
+  // which allows for a run that was killed a moment ago.
   explicit RunLock(const std::filesystem::path& run,
                    std::chrono::milliseconds patience = std::chrono::seconds(3));
   RunLock(RunLock&&) = default;
   RunLock& operator=(RunLock&&) = default;
   ~RunLock();
 
-  // Nothing where a run holds the folder now, or where there is no folder.
+  // Returns nullopt if a run holds the folder, or if there is no folder.
   static std::optional<RunLock> try_take(const std::filesystem::path& run);
 
-  // Whether there ever was a run in the folder: only then is there anything to lock.
+  // Whether the folder has ever been used by a run.
   static bool is_run(const std::filesystem::path& folder);
 
-  // What a process started under the lock must find in its environment to take it over.
+  // The environment variable by which a child process of a holder shares the lock.
   static constexpr const char* variable = "STRETTO_RUN_LOCK";
   std::string value() const { return std::to_string(folder_.get()); }
 
@@ -44,7 +44,7 @@ class RunLock {
 
   std::filesystem::path run_;
   Fd folder_, file_;
-  std::unique_ptr<NewFolder> made_;  // by the process that has locked the folder itself
+  std::unique_ptr<NewFolder> made_;  // set in the process that locked the folder
 };
 
 }  // namespace stretto::checkpoint_format

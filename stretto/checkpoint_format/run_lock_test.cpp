@@ -22,7 +22,7 @@ class RunLockTest : public ::testing::Test {
  protected:
   void TearDown() override { ::unsetenv(RunLock::variable); }
 
-  // What a run writes with its first step.
+  // Writes the file that a run writes with its first step.
   void begin_run() const { write_file_atomic(run_ / "config.yaml", "a: 1\n"); }
 
   TempFolder temp_;
@@ -59,8 +59,7 @@ TEST_F(RunLockTest, LeavesNothingOfARunThatHasNotBegun) {
   EXPECT_TRUE(RunLock::is_run(run_));
 }
 
-// Starts that are refused at once, in the same folder at the same time: each holds the lock of the folder
-// that is there.
+// Concurrent starts in one folder: whoever succeeds holds the lock of the folder that exists.
 TEST_F(RunLockTest, TwoThatStartAtOnceNeverHoldItTogether) {
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
@@ -72,7 +71,7 @@ TEST_F(RunLockTest, TwoThatStartAtOnceNeverHoldItTogether) {
           try {
             lock.emplace(run_);
           } catch (const ConfigError&) {
-            // the others were faster for all of its patience
+            // the others held the lock for all of its patience
           } catch (...) {
             ::_exit(2);
           }
@@ -101,7 +100,7 @@ TEST_F(RunLockTest, DeletingTheLockFileLetsNobodyIn) {
   ::setenv(RunLock::variable, first.value().c_str(), 1);
   const pid_t child = ::fork();
   if (child == 0) {
-    const RunLock mine(run_);  // of the same run
+    const RunLock mine(run_);  // shares the lock of the same run
     ::_exit(0);
   }
   int status = -1;
@@ -124,7 +123,7 @@ TEST_F(RunLockTest, OnlyAFolderOfARunHasOne) {
   EXPECT_TRUE(RunLock::is_run(run_));
 }
 
-// A child that was started under the lock; it does what `body` says and lives until it is killed.
+// A child process that was started under the lock. It runs `body` and then waits to be killed.
 template <class Body>
 pid_t start(Body body) {
   const pid_t child = ::fork();
@@ -170,7 +169,7 @@ TEST_F(RunLockTest, IsTakenOverFromTheProcessAbove) {
   EXPECT_EQ(status, 0);
 }
 
-// The number may be that of any file: here, of another run's lock.
+// The descriptor in the variable may refer to any file, here to the lock of another run.
 TEST_F(RunLockTest, AnotherDescriptorIsNotTakenOver) {
   const RunLock lock(run_), other(temp_.path() / "runs/other");
   ::setenv(RunLock::variable, other.value().c_str(), 1);

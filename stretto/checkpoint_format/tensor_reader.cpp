@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t part_bytes = int64_t{4} << 20;
 
-// The number of elements of the box of `region` that lie before the row-major element `flat` of a tensor of this shape.
-// Within a box, elements have the order that they have in the tensor.
+// The number of elements of the box of `region` that lie before the row-major element `flat` of a tensor of
+// this shape. Within a box, elements have the order that they have in the tensor.
 int64_t elements_before(const Region& region, const std::vector<int64_t>& shape, int64_t flat) {
   if (shape.empty()) return std::min<int64_t>(flat, 1);
   int64_t count = 0, box = 1, stride = 1;
@@ -33,7 +33,7 @@ int64_t elements_before(const Region& region, const std::vector<int64_t>& shape,
 
 }  // namespace
 
-// A piece's elements are read from its first to its last, each once: windows and boxes have the same order.
+// The elements of a piece are read in order, each once, since windows and boxes have the same order.
 struct TensorReader::PieceProgress {
   const StoredPiece* piece;
   int64_t read;  // the next element, as an index in the piece's box

@@ -13,15 +13,16 @@
 
 namespace stretto::checkpoint_format {
 
-// Reads tensors of a checkpoint with a few MiB of memory, whatever their size and however they are cut into pieces.
+// Reads tensors of a checkpoint with a few MiB of memory, regardless of their size and of their division into
+// pieces.
 class TensorReader {
  public:
-  // `manifest` must outlive it.
+  // REQUIRES: `manifest` outlives the reader.
   TensorReader(std::filesystem::path checkpoint, const Manifest& manifest);
 
-  // Passes the tensor's elements to `use`, in row-major order and in parts of at most 4 MiB. After the last part each piece
-  // has been compared with its checksum: throws DataError naming file and tensor if one is damaged, so `use` must not
-  // publish what it was given before this returns.
+  // Passes the tensor's elements to `use`, in row-major order and in parts of at most 4 MiB. Throws
+  // DataError, naming file and tensor, if a piece does not match its checksum; that is known only after the
+  // last part, so the caller must not publish the data before this returns.
   void read(const std::string& tensor, const std::function<void(std::string_view bytes)>& use);
 
  private:

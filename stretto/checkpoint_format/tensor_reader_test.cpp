@@ -77,7 +77,7 @@ TEST(TensorReader, PutsFlatShardsRowsAndColumnsTogether) {
       counted_up(24));
 }
 
-// A tensor of several parts, cut into columns whose halves meet inside a row.
+// A tensor that is read in several parts, divided into column pieces that are split inside a row.
 TEST(TensorReader, ReadsTensorsThatAreLargerThanItsMemory) {
   const int64_t rows = 5003, columns = 777, left = 300, right = columns - left;
   Stored stored({rows, columns}, {{{0, 0}, {rows, left}, 0, rows * left / 2},

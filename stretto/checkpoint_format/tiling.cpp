@@ -11,8 +11,9 @@ using Index = std::vector<int64_t>;
 
 constexpr size_t most_axes = 8;  // a box has 2^axes corners
 
-// How often each element is covered, as a function of its place, in the form of its mixed differences: they are zero but
-// at the corners of boxes, and the function is their sum over all places that are not larger along any axis.
+// The number of regions that cover each index, represented by its mixed differences, which are nonzero at the
+// corners of boxes only. The number at an index is the sum of the differences at all indices that are not
+// larger on any axis.
 class Coverage {
  public:
   void add(const Region& region, int64_t times) {
@@ -21,7 +22,8 @@ class Coverage {
     add_first(region, region.flat_begin, -times);
   }
 
-  // Before the first place with a difference all are zero, so there the function is that difference.
+  // The numbers before the first index with a nonzero difference are zero, so the number there equals that
+  // difference.
   std::optional<Miscovered> first_not_zero() const {
     for (const auto& [place, difference] : differences_) {
       if (difference != 0) return Miscovered{place, difference};
@@ -30,10 +32,11 @@ class Coverage {
   }
 
  private:
-  // The first `count` elements of a region's box: whole rows of it, of the next row whole rows of that, and so on.
+  // Adds the first `count` elements of a region's box: whole rows along the first axis, then whole rows of
+  // the remaining one, recursively.
   void add_first(const Region& region, int64_t count, int64_t times) {
     Index begin = region.offset, end = region.offset;
-    int64_t row = 1;  // elements of what lies below an axis
+    int64_t row = 1;  // elements per index of an axis
     for (size_t axis = 0; axis < end.size(); ++axis) {
       end[axis] += region.extent[axis];
       row *= region.extent[axis];
@@ -43,10 +46,10 @@ class Coverage {
       end[axis] = begin[axis] + count / row;
       add_box(begin, end, times);
       count %= row;
-      if (count == 0) return;  // else there is a further row, so that the next line cannot overflow
+      if (count == 0) return;  // otherwise there is a further row, so that the next line cannot overflow
       begin[axis] = end[axis]++;
     }
-    if (count > 0) add_box(begin, end, times);  // of a scalar
+    if (count > 0) add_box(begin, end, times);  // a scalar
   }
 
   void add_box(const Index& begin, const Index& end, int64_t times) {

@@ -12,13 +12,13 @@ namespace {
 
 using Index = std::vector<int64_t>;
 
-// "[1, 2] x 0": the first wrong element and how many regions hold it; "" where all is well.
+// "[1, 2] x 0": the first wrong element and the number of regions that contain it; "" if there is none.
 std::string first_wrong(const Index& shape, const std::vector<Region>& regions) {
   const auto wrong = first_miscovered(shape, regions);
   return wrong ? fmt::format("[{}] x {}", fmt::join(wrong->element, ", "), wrong->regions) : "";
 }
 
-// The same by looking at every element.
+// The expected result of first_wrong, by checking every element.
 std::string search(const Index& shape, const std::vector<Region>& regions) {
   const int64_t elements = whole_region(shape).elements();
   Index element(shape.size());
@@ -77,7 +77,7 @@ TEST(Tiling, ManyAxesInOnePieceOnly) {
       ::testing::ThrowsMessage<DataError>(::testing::HasSubstr("9 axes must lie in one piece")));
 }
 
-// A tensor is cut at random, again and again; then one piece may be spoiled.
+// A tensor is divided at random, repeatedly; then one piece may be changed.
 TEST(Tiling, AgreesWithLookingAtEveryElement) {
   std::mt19937 random(1);
   const auto below = [&](int64_t bound) {
@@ -118,7 +118,7 @@ TEST(Tiling, AgreesWithLookingAtEveryElement) {
   EXPECT_LT(wrong, 1700);
 }
 
-// Found by fuzzing a manifest: the element behind the last has no index.
+// The index after the last element would overflow.
 TEST(Tiling, TheLargestSizeDoesNotOverflow) {
   const std::vector<int64_t> shape = {INT64_MAX};
   const std::vector<Region> halves = {flat_region(shape, 0, 5), flat_region(shape, 5, INT64_MAX)};
