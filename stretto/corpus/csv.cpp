@@ -6,7 +6,7 @@
 
 namespace stretto::corpus {
 
-// Steps over LF or CR LF.
+// Skips LF or CR LF.
 bool CsvReader::take_line_end() {
   size_t end = position_;
   if (end < text_.size() && text_[end] == '\r') ++end;
@@ -16,7 +16,7 @@ bool CsvReader::take_line_end() {
   return true;
 }
 
-// REQUIRES: a quote at position_. Leaves position_ behind the closing quote.
+// REQUIRES: a quote at position_. Leaves position_ after the closing quote.
 std::string CsvReader::quoted_field() {
   const int64_t opened = line_;
   std::string value;

@@ -7,9 +7,9 @@
 
 namespace stretto::corpus {
 
-// Comma-separated values as in RFC 4180: a field in quotes may hold commas, line ends and doubled quotes. A
-// quote inside a field that doesn't begin with one is an ordinary character. `text` must outlive the reader;
-// `name` is the file.
+// Reads comma-separated values (RFC 4180): a quoted field may contain commas, line ends and doubled quotes. A
+// quote inside an unquoted field is an ordinary character. `text` must outlive the reader; `name` is the
+// file.
 class CsvReader : public FieldReader {
  public:
   CsvReader(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}

@@ -22,7 +22,7 @@ void require_text(std::string_view content, const std::string& name) {
       line_of(content, nul));
 }
 
-// `setting`: which could make it be read as something else; "": none.
+// `setting`: the name of the option that selects another encoding, for messages; "": none.
 void require_utf8(std::string_view content, const std::string& name, const std::string& setting) {
   const size_t invalid = text::find_invalid_utf8(content);
   if (invalid == content.size()) return;

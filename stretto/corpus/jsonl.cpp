@@ -23,7 +23,7 @@ void add_list(const nlohmann::json& list, Fields& fields) {
   fields.lists[fields.values.size()] = std::move(values);
 }
 
-// Text, numbers and booleans as a text file would write them; nothing for null, lists and objects.
+// Appends text, numbers and booleans as text; an absent value for null, lists and objects.
 void add_value(const nlohmann::json& object, const std::string& key, Fields& fields) {
   const auto found = object.find(key);
   std::optional<std::string> value;

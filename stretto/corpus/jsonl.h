@@ -9,8 +9,8 @@
 
 namespace stretto::corpus {
 
-// JSON Lines: one object per line. The keys of the first object are the columns; what else later objects hold
-// is ignored. `text` must outlive the reader; `name` is the file.
+// Reads JSON Lines: one object per line. The keys of the first object are the columns; other keys of later
+// objects are ignored. `text` must outlive the reader; `name` is the file.
 class JsonlReader : public FieldReader {
  public:
   JsonlReader(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}

@@ -146,7 +146,8 @@ class QuestionReader {
   int64_t line_ = 0;
 };
 
-// Whether the first line is a JSON object that another one follows, or one row: JSON Lines. SQuAD's files are one object.
+// Whether the content is JSON Lines, that is, its first line is an object that another one follows, or a row.
+// SQuAD's files are one object.
 bool holds_rows(std::string_view content) {
   while (!content.empty()) {
     const std::string_view line = trim(take_line(content));

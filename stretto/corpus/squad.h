@@ -10,34 +10,37 @@ namespace stretto::corpus {
 
 struct Answer {
   std::string text;
-  int64_t start = 0;  // in the context, in code points
+  int64_t start = 0;  // position in the context, in code points
 };
 
 struct Question {
   std::string id = {}, title = {}, text = {};
   size_t context = 0;                // an index into QuestionSet::contexts
   std::vector<Answer> answers = {};  // empty: the context does not answer it
-  int64_t line = 0;                  // in JSON Lines, from 1; else 0
-  std::string entry = {};            // in one JSON object: "data[0].paragraphs[3].qas[1]"; else ""
+  int64_t line = 0;                  // line in JSON Lines, from 1; else 0
+  std::string entry = {};            // position in one JSON object: "data[0].paragraphs[3].qas[1]"; else ""
 };
 
 // Questions on contexts, in the order of the file.
 struct QuestionSet {
   std::string name;     // the file, for messages
-  std::string version;  // as in the file: "1.1", "v2.0"; "" if it has none
-  // The file has right answers, of which an empty list and is_impossible are some: it is no test set without them.
+  std::string version;  // the file's version: "1.1", "v2.0"; "" if it has none
+  // Whether the file has gold answers, which includes empty lists and is_impossible; false for a test set
+  // without answers.
   bool has_gold = false;
   std::vector<std::string> contexts;
   std::vector<Question> questions;
 
-  // The number of questions without an answer. If there are any, the file is as SQuAD 2.0, else as 1.1: neither its
-  // version nor is_impossible decides it, which conversions leave in files of the other kind.
+  // The number of questions without an answer. If there are any, the file is treated as SQuAD 2.0, else as
+  // 1.1. Its version and is_impossible do not decide, since conversions leave them in files of the other
+  // kind.
   int64_t count_unanswerable() const;
 
-  // Throws DataError with both places if an id occurs twice: predictions are found by it.
+  // Throws DataError with both places if an id occurs twice, since ids identify predictions.
   void require_distinct_ids() const;
 
-  // The beginning of an error message about a question: "dev.json: question 56be4db0", "dev.jsonl:14: question 7".
+  // The beginning of an error message about a question: "dev.json: question 56be4db0", "dev.jsonl:14:
+  // question 7".
   std::string where(const Question& question) const;
 };
 
@@ -45,8 +48,8 @@ struct QuestionSet {
 //   SQuAD's JSON           {"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
 //                          "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}
 //   flat JSON or JSON Lines   {"data": [row, ...]} or a row per line, {"id", "title", "context", "question", "answers":
-//                          {"text": [...], "answer_start": [...]}}, as Hugging Face data sets
-// Without "answers" a question has none. Throws DataError with the file and the place, IoError.
+//                          {"text": [...], "answer_start": [...]}}, like Hugging Face data sets
+// A question without "answers" has none. Throws DataError with the file and the place, IoError.
 QuestionSet read_questions(const std::filesystem::path& path);
 QuestionSet parse_questions(std::string_view content, const std::string& name);
 

@@ -48,7 +48,7 @@ TEST(Questions, FlatRows) {
   EXPECT_EQ(parse_questions(row + "\n" + row, "d.jsonl").questions[1].line, 2);
 }
 
-// The questions decide which version they are of, not what a conversion has left in the file.
+// The questions decide the version, not fields that a conversion has left in the file.
 TEST(Questions, WhetherTheFileHasRightAnswersAndToWhichQuestions) {
   struct Case {
     const char *row, *version;

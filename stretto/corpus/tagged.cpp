@@ -19,7 +19,7 @@ namespace {
 
 // --- CoNLL
 
-// The index of the column with the number `asked`; `unset` if none is asked for.
+// The index of the column with the number `asked`; `unset` if that is empty.
 std::optional<size_t> conll_column(const std::string& setting, const std::string& asked,
                                    std::optional<size_t> unset, const ConllFile& file,
                                    const std::string& name) {
@@ -165,7 +165,7 @@ class JsonCorpusReader {
   TaggedCorpus corpus_;
 };
 
-// BILOU's letters as those of IOBES, which lenient_spans knows.
+// Replaces BILOU's prefixes by those of IOBES, which lenient_spans supports.
 std::vector<std::string> with_known_prefixes(std::vector<std::string> tags) {
   for (std::string& tag : tags) {
     if (tag.starts_with("U-")) tag[0] = 'S';

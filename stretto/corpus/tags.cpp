@@ -48,7 +48,7 @@ struct Rules {
   std::vector<Pattern> start, inside, end;
 };
 
-// Where spans begin, continue and end, as in the scheme classes of seqeval 1.2.
+// The rules of seqeval 1.2's scheme classes for the begin, inside and end of spans.
 const Rules& rules_of(TagScheme scheme) {
   using enum Types;
   static const Rules iob1 = {
@@ -90,7 +90,7 @@ const Rules& rules_of(TagScheme scheme) {
   throw Error("unknown tag scheme {}", static_cast<int>(scheme));
 }
 
-// The type in strict mode: all behind the prefix without dashes at its ends.
+// The type in strict mode: the text after the prefix, without leading and trailing dashes.
 std::string_view stripped_type(std::string_view tag) {
   tag.remove_prefix(1);
   while (tag.starts_with('-')) tag.remove_prefix(1);
@@ -178,7 +178,7 @@ std::vector<Span> strict_spans(std::span<const std::string> tags, TagScheme sche
     if ((words.back().prefix & rules.prefixes) == 0)
       throw DataError("the tag \"{}\" does not occur in {}; choose another scheme", tag, name_of(scheme));
   }
-  words.emplace_back();  // a word outside, at which the last span ends
+  words.emplace_back();  // a word outside any span, which ends the last one
   std::vector<Span> spans;
   StrictTag previous;
   for (size_t i = 0; i < words.size();) {
@@ -233,7 +233,7 @@ std::vector<std::string> write_tags(std::span<const Span> spans, size_t length, 
           if (first) prefix = 'B';
           break;
         case TagScheme::ioe1:
-          break;  // below: it depends on the next span
+          break;  // handled below: depends on the next span
         case TagScheme::ioe2:
           if (last) prefix = 'E';
           break;

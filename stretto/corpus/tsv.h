@@ -7,7 +7,8 @@
 
 namespace stretto::corpus {
 
-// Tab-separated lines without any quoting, as GLUE's files are. `text` must outlive the reader; `name` is the file.
+// Reads tab-separated lines without quoting, the format of GLUE's files. `text` must outlive the reader;
+// `name` is the file.
 class TsvReader : public FieldReader {
  public:
   TsvReader(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
@@ -19,7 +20,7 @@ class TsvReader : public FieldReader {
   int64_t line_ = 0;
 };
 
-// Cuts the next line off `rest`, without its LF or CR LF. REQUIRES: rest is not empty.
+// Removes the next line from `rest` and returns it without its LF or CR LF. REQUIRES: rest is not empty.
 std::string_view take_line(std::string_view& rest);
 
 }  // namespace stretto::corpus

@@ -48,7 +48,7 @@ class Reader {
  private:
   [[noreturn]] void refuse(const std::string& what) const { throw DataError("{}: {}", vectors_.name, what); }
 
-  // "400000 100", the line of word2vec's forms.
+  // Parses the header "400000 100" of word2vec's formats.
   std::optional<std::pair<int64_t, int64_t>> read_header() {
     std::string_view rest = rest_;
     const auto fields = split(trim(take_line(rest)), ' ');
@@ -64,7 +64,7 @@ class Reader {
     return std::pair(*words, *dimensions);
   }
 
-  // Whether the line at rest_ ends in as many numbers as a vector has.
+  // Whether the line at rest_ ends with as many numbers as a vector has.
   bool is_text() const {
     const auto fields = split(trim(rest_.substr(0, rest_.find('\n'))), ' ');
     const auto wanted = static_cast<size_t>(vectors_.dimensions);

@@ -11,15 +11,16 @@ struct WordVectors {
   std::string name;    // the file, for messages
   std::string format;  // "GloVe", "word2vec text" or "word2vec binary"
   int64_t dimensions = 0;
-  std::vector<std::string> words;  // each once, valid UTF-8
+  std::vector<std::string> words;  // distinct, valid UTF-8
   std::vector<float> values;       // [words, dimensions]
-  int64_t repeated = 0;            // rows left out because their word has come before
+  int64_t repeated = 0;            // rows skipped because their word occurred before
 };
 
-// Reads a file of word vectors: a word and its numbers per line, separated by spaces (GloVe); the same after a line with the
-// number of words and of dimensions, or in place of the numbers little-endian fp32 (word2vec's text and binary forms, which
-// gensim's save_word2vec_format writes). A word may hold spaces. Throws IoError, DataError with the line or the word's number;
-// compressed files and those of gensim's save() are refused with the remedy.
+// Reads a file of word vectors: a word and its numbers per line, separated by spaces (GloVe); or, after a
+// line with the numbers of words and dimensions, the same or little-endian fp32 numbers (word2vec's text and
+// binary formats, which gensim's save_word2vec_format writes). A word may contain spaces. Throws IoError,
+// DataError with the line or the word's number; compressed files and those of gensim's save() are refused
+// with the remedy.
 WordVectors read_word_vectors(const std::filesystem::path& path);
 
 }  // namespace stretto::corpus

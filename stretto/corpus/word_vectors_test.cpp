@@ -49,7 +49,7 @@ TEST_F(WordVectorFile, TextWithAndWithoutHeader) {
   }
 }
 
-// gensim writes no line end behind a vector, word2vec itself one.
+// gensim writes no newline after a vector, word2vec itself does.
 TEST_F(WordVectorFile, Binary) {
   for (const char* behind : {"", "\n"}) {
     const WordVectors vectors =

@@ -14,7 +14,7 @@ bool is_sequence(const Sample& sample, const std::string& name) {
   return found != sample.end() && found->second.dim() == 1;
 }
 
-// The sequences `name` of all samples, padded to the same length.
+// Pads the sequences `name` of all samples to the same length.
 void pad_sequences(std::vector<Sample>& samples, const std::string& name, int64_t value,
                    const CollatorForLongestSequence& options) {
   if (!is_sequence(samples[0], name)) return;

@@ -120,7 +120,7 @@ TEST(MaskTokens, ChoosesAndReplacesByItsShares) {
       << "its argument is left as it is";
 }
 
-// The same tokens are chosen in another batch, with other padding.
+// The same tokens are chosen in another batch with other padding.
 TEST(MaskTokens, DoesNotDependOnTheBatch) {
   const TokenMasking masking = {.mask_token_id = 4, .vocab_size = 50, .special_ids = {0}, .probability = 0.5};
   const Tensor two = at::arange(5, 45, at::kLong).view({2, 20});

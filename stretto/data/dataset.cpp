@@ -21,7 +21,7 @@ std::string fingerprint_of_tensors(const Dataset& dataset) {
   for (int64_t sample = 0; sample < dataset.size(); ++sample) {
     const Batch batch = dataset.pack({&sample, 1});
     for (const auto& [name, tensor] : batch.tensors) {
-      // Places that are the positions say nothing more, and older fingerprints have none.
+      // Places that equal the positions add no information, and older fingerprints exclude them.
       if (name == "places" && batch.has("position_ids") && tensor.is_same(batch.at("position_ids"))) continue;
       add_tensor(hash, name, tensor);
     }

@@ -14,34 +14,35 @@ namespace stretto::data {
 
 struct SampleLengths;  // sample_lengths.h
 
-// One sample by itself: tensors by name, without a batch dimension.
+// A single sample: tensors by name, without a batch dimension.
 using Sample = std::map<std::string, Tensor>;
 
 // Makes a batch of samples: its tensors only; the caller sets sample ids and count.
 using Collate = std::function<Batch(std::span<const Sample>)>;
 
-// Samples that can be counted, measured and made into batches. A sample's index is its identity: order, dropout and
-// evaluation refer to it.
+// A collection of samples with known lengths, which pack() makes into batches. The index of a sample is its
+// identity for the sampling order, dropout and evaluation.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  // Tokens of the sample at `index`, or whatever measures its cost, >= 0: what ranks are balanced by.
-  // Thread-safe.
+  // The number of tokens of the sample at `index`, or any other measure of its cost, >= 0, by which ranks are
+  // balanced. Thread-safe.
   virtual int32_t length_of(int64_t index) const = 0;
 
-  // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on data of the
-  // same fingerprint. By default a hash of all tensors, for which every sample is packed once per process; a dataset
-  // that knows its contents at lower cost, or whose samples are drawn at random, overrides it.
+  // Identifies the contents: equal for equal data on every rank and in every run. A run is resumed only on
+  // data of the same fingerprint. By default a hash of all tensors, for which every sample is packed once per
+  // process. Override it if there is a cheaper way, or if samples are drawn at random.
   virtual std::string fingerprint() const;
 
   // Whether batches are padded to their longest sample: batches then consist of samples of similar length.
   virtual bool pads() const { return false; }
 
-  // The samples as one batch on CPU. An empty list gives a batch without tensors and count 0. Thread-safe.
+  // Packs samples into one batch on CPU. An empty list gives a batch without tensors and with count 0.
+  // Thread-safe.
   virtual Batch pack(std::span<const int64_t> samples) const = 0;
 
-  // As pack; a dataset of single samples makes the batch with `collate`.
+  // Like pack; a dataset of single samples makes the batch with `collate`.
   virtual Batch pack_with(std::span<const int64_t> samples, const Collate&) const { return pack(samples); }
 
  private:
@@ -51,7 +52,7 @@ class Dataset {
 // The lengths of all samples. `dataset` must outlive the result.
 SampleLengths lengths_of(const Dataset& dataset);
 
-// The beginning of a fingerprint that is a hash of all tensors.
+// The prefix of a fingerprint that is a hash of all tensors.
 inline constexpr std::string_view hash_of_tensors = "tensors-";
 
 }  // namespace stretto::data

@@ -18,8 +18,8 @@ nlohmann::json to_json(const SamplerOptions& order) {
           {"group_by_length", order.group_by_length}};
 }
 
-// The saved order. Older checkpoints name neither seed nor shuffle, which had to be the run's, and the oldest not
-// group_by_length, which was always on.
+// The saved order. Older checkpoints lack seed and shuffle, which had to equal the run's, and the oldest lack
+// group_by_length, which was always true.
 nlohmann::json saved_order(const nlohmann::json& position, const SamplerOptions& here) {
   nlohmann::json order = position.at("order");
   if (!order.contains("group_by_length")) order["group_by_length"] = true;
@@ -118,8 +118,8 @@ void EpochCursor::require_same_data(const nlohmann::json& saved, const std::stri
       other);
 }
 
-// The batches of the rest begin at the sample that is next: a run that is resumed from one of them cuts the
-// same ones after it.
+// The batches of the rest begin at the next sample, so that a run that is resumed from one of them has the
+// same batches after it.
 EpochCursor::Rest EpochCursor::rest_of_epoch(const nlohmann::json& order, int64_t epoch,
                                              int64_t samples_taken) const {
   const Dataset& dataset = batches_.dataset();

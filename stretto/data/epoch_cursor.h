@@ -10,46 +10,47 @@
 
 namespace stretto::data {
 
-// The position of a run in its data: which global batch is next. The position is saved as (order, samples taken), so that
-// a run is resumed at the same sample, with another world size, batch size or token budget too: the rest of the
-// epoch is then taken in the order that was begun and cut into this run's batches. Each sample of an epoch is used
-// once. Not thread-safe.
+// The position of a run in its data, that is, the next global batch. The position is saved as (order, samples
+// taken), so that a run resumes at the same sample even with another world size, batch size or token budget:
+// the rest of the epoch then keeps its order and is divided into this run's batches. Each sample of an epoch
+// is used once. Not thread-safe.
 class EpochCursor {
  public:
-  // At the start of epoch 0. `dataset` must outlive it. Throws as GlobalBatches.
+  // Begins at epoch 0. `dataset` must outlive the cursor. Throws like GlobalBatches.
   EpochCursor(const Dataset& dataset, const BatchOptions& options);
 
-  int64_t epoch() const { return epoch_; }  // of the next batch; 0 is the first
+  int64_t epoch() const { return epoch_; }  // the epoch of the next batch, from 0
   bool epoch_begins() const { return samples_taken_ == 0; }
   double epochs_done() const;
 
   int64_t steps_per_epoch() const { return batches_.batches(0); }
-  // Batches from here until `epochs` epochs are done; of a last part of an epoch, rounded up to whole batches.
+  // The number of batches until `epochs` epochs are done; a fraction of an epoch is rounded up to whole
+  // batches.
   int64_t steps_left(double epochs) const;
 
   // The next batch; advance() moves past it.
   GlobalBatch batch() const;
   void advance();
 
-  // Saves the position under "place", and what identifies the data under "data".
+  // Saves the position under "place" and the identity of the data under "data".
   void add_state(State& state) const;
 
-  // Moves to where `state` was saved. Throws ConfigError where it is of other data than this, called `name`, DataError where the position is
-  // none of this data; the cursor is then as before.
+  // Moves to the position in `state`. Throws ConfigError if it was saved with other data (messages call the
+  // data `name`), DataError for an impossible position; the cursor is then unchanged.
   void resume(const State& state, const std::string& name = "the data set");
 
  private:
-  // What is left of an epoch that other options began, as this run's batches: the samples of the order that
-  // was begun, cut from where the run was resumed, so that nothing is kept per sample.
+  // The rest of an epoch that was begun with other options: its samples in the old order, divided into this
+  // run's batches from the sample at which the run was resumed. It needs no memory per sample.
   struct Rest {
-    nlohmann::json order;              // the order that was begun
-    std::unique_ptr<Sampler> sampler;  // of that order
-    int64_t batches = 0;               // of this run
+    nlohmann::json order;              // the order of the epoch
+    std::unique_ptr<Sampler> sampler;  // the sampler of that order
+    int64_t batches = 0;               // batches of this run
   };
 
   void require_same_data(const nlohmann::json& saved, const std::string& name) const;
   Rest rest_of_epoch(const nlohmann::json& order, int64_t epoch, int64_t samples_taken) const;
-  int64_t batches_now() const;  // of the epoch under way
+  int64_t batches_now() const;  // of the current epoch
   std::vector<int64_t> next_samples() const;
 
   GlobalBatches batches_;

@@ -73,7 +73,8 @@ std::vector<BatchOptions> all_options() {
           {.seed = 3, .shuffle = false, .global_batch_size = 5}};
 }
 
-// From every position, resumed with every other options: each sample of the epoch once, in the order that was begun.
+// Resuming from any position with any other options gives each sample of the epoch once, in the original
+// order.
 TEST(EpochCursor, ResumesAtTheSameSample) {
   for (const bool pads : {false, true}) {
     const Lengths dataset(61, pads);
@@ -94,7 +95,7 @@ TEST(EpochCursor, ResumesAtTheSameSample) {
           const int64_t steps = resumed.steps_left(2);
           const Batches rest = rest_of_epoch(resumed);
           ASSERT_EQ(std::ssize(rest), steps);
-          if (taken.empty()) {  // an epoch that has not begun is this run's own
+          if (taken.empty()) {  // an epoch that has not begun has this run's order
             ASSERT_THAT(joined(rest), UnorderedElementsAreArray(expected));
           } else {
             ASSERT_EQ(joined(rest), expected);
@@ -123,7 +124,7 @@ TEST(EpochCursor, ResumesAtTheSameSample) {
   }
 }
 
-// The run that resumed with other options is itself resumed: it continues as if it had never stopped.
+// A run that resumed with other options is resumed again, and continues as if it had never stopped.
 TEST(EpochCursor, ResumesARestAtEveryBatch) {
   const Lengths dataset(61);
   for (const BatchOptions& before : all_options()) {
@@ -183,7 +184,7 @@ TEST(EpochCursor, CountsPartsOfEpochs) {
   EXPECT_EQ(resumed.steps_left(2.5), 4);
 }
 
-// As versions before wrote it.
+// Positions in the format of earlier versions.
 TEST(EpochCursor, ReadsOlderPositions) {
   const Lengths dataset(61, /*pads=*/true);
   const BatchOptions options = {.seed = 3, .global_batch_size = 4};

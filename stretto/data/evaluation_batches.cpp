@@ -20,12 +20,12 @@ EvaluationBatches::EvaluationBatches(const Dataset& dataset, int world_size, int
   for (auto& [length, first] : first_ | std::views::reverse) longer += std::exchange(first, longer);
 }
 
-// The order's first place that belongs to the micro-batch.
+// The first index in the order that belongs to the micro-batch.
 int64_t EvaluationBatches::begin_of(int64_t micro_batch) const {
   return begin_of_part(lengths_.size, micro_batches_, micro_batch);
 }
 
-// The samples at the places [begin, end) of the order: by length, the longest first, then by index.
+// The samples [begin, end) of the order: by length, longest first, then by index.
 std::vector<int64_t> EvaluationBatches::in_order(int64_t begin, int64_t end) const {
   std::vector<int64_t> samples(static_cast<size_t>(end - begin));
   std::map<int32_t, int64_t> next = first_;

@@ -8,18 +8,18 @@
 
 namespace stretto::data {
 
-// A whole dataset, each sample once over all ranks, in micro-batches of at most batch_size samples per rank.
-// They are those into which split_batch() cuts one global batch of all samples, longest first; but they are
-// made a million samples at a time, and nothing is kept for the others. A pure function: no communication.
+// Divides a whole dataset, each sample once over all ranks, into micro-batches of at most batch_size samples
+// per rank. The result equals that of split_batch() for one global batch of all samples, longest first, but
+// is computed for a million samples at a time, with no memory for the others. No communication.
 class EvaluationBatches {
  public:
-  // `dataset` must outlive it. Reads all lengths once. Throws ConfigError unless world_size and batch_size
-  // are >= 1 and 0 <= rank < world_size.
+  // `dataset` must outlive this object. Reads all lengths once. Throws ConfigError unless world_size and
+  // batch_size are >= 1 and 0 <= rank < world_size.
   EvaluationBatches(const Dataset& dataset, int world_size, int rank, int64_t batch_size);
 
-  int64_t micro_batches() const { return micro_batches_; }  // of each rank, in total
+  int64_t micro_batches() const { return micro_batches_; }  // total number per rank
 
-  // The next micro-batches, and the samples that they divide; nullopt after the last. Reads all lengths once.
+  // The next micro-batches and their samples; nullopt after the last. Reads all lengths once.
   std::optional<GlobalBatch> next();
 
  private:
@@ -28,7 +28,7 @@ class EvaluationBatches {
 
   const SampleLengths lengths_;
   const int64_t micro_batches_;
-  std::map<int32_t, int64_t> first_;  // for each length that occurs, its first place in the order
+  std::map<int32_t, int64_t> first_;  // the first index in the order of each length that occurs
   Dealer dealer_;
   int64_t done_ = 0;  // micro-batches
 };

@@ -24,7 +24,7 @@ class OfManyLengths : public Dataset {
   int64_t size_;
 };
 
-// The micro-batches of all parts, after checking that they divide the samples of each.
+// The micro-batches of all parts; checks that they divide the samples of each part.
 MicroBatches all_of(EvaluationBatches batches, size_t* parts = nullptr) {
   MicroBatches all;
   while (auto batch = batches.next()) {
@@ -42,7 +42,7 @@ MicroBatches split_at_once(const Dataset& dataset, int world_size, int rank, int
                      count_micro_batches(dataset.size(), world_size, batch_size));
 }
 
-// split_batch() proves that these are each sample once.
+// The tests of split_batch() prove that these contain each sample once.
 TEST(EvaluationBatches, AreThoseOfOneGlobalBatch) {
   for (const int64_t size : {0, 1, 6, 100, 257}) {
     const OfManyLengths dataset(size);

@@ -20,7 +20,7 @@ struct FeatureFileHeader {
   uint64_t samples;
   uint64_t rows;
   uint64_t values;
-  uint64_t checksum;  // of all that follows
+  uint64_t checksum;  // of everything after it
 };
 constexpr char feature_file_magic[8] = {'S', 'T', 'R', 'F', 'E', 'A', '0', '1'};
 constexpr int64_t items_per_block = 64;
@@ -81,7 +81,7 @@ FeatureFile::FeatureFile(const std::filesystem::path& path, int64_t rows) : file
 
 FeatureFile FeatureFile::cached(const std::filesystem::path& path, int64_t rows, int64_t items,
                                 const Source& source, const Encode& encode) {
-  std::error_code unreadable;  // opening it will report the reason
+  std::error_code unreadable;  // the reason is reported when the file is opened
   if (!std::filesystem::exists(path, unreadable) && !unreadable) {
     make_folders(path.parent_path());
     const auto start = std::chrono::steady_clock::now();

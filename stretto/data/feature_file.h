@@ -12,7 +12,8 @@
 
 namespace stretto::data {
 
-// Samples that consist of several rows of integers of any length (token ids, offsets, ...), in the order of their items.
+// Samples in memory, each with several rows of integers of any length (token ids, offsets, ...), in the order
+// of their items.
 class FeatureRows {
  public:
   void add(std::initializer_list<std::span<const int32_t>> rows);
@@ -23,21 +24,22 @@ class FeatureRows {
   std::vector<int32_t> values_;
 };
 
-// Such samples in one memory-mapped file, with a checksum. Little-endian; written once under a name that depends on its
-// content's source, never changed.
+// Samples in a memory-mapped file with a checksum. The file is little-endian; it is written once, under a
+// name derived from its source, and never changed.
 class FeatureFile {
  public:
-  // Maps `path` and checks its sizes and checksum. Throws DataError for a file that does not hold samples of `rows` rows,
-  // or is damaged.
+  // Maps `path` and checks its sizes and checksum. Throws DataError if the samples do not have `rows` rows,
+  // or if the file is damaged.
   FeatureFile(const std::filesystem::path& path, int64_t rows);
 
   using Encode = std::function<void(int64_t item, FeatureRows& samples)>;
   struct Source {
-    std::string name;   // of the file that the items are from: "reviews.tsv"
-    std::string items;  // what they are: "texts"
+    std::string name;   // the source of the items: "reviews.tsv"
+    std::string items;  // the noun for the items: "texts"
   };
 
-  // The samples of `items` items: the file at `path`, which an earlier run wrote, or else write() now does, with a progress bar.
+  // The samples of `items` items: maps the file at `path` if an earlier run wrote it; otherwise write()
+  // creates it first, with a progress bar.
   static FeatureFile cached(const std::filesystem::path& path, int64_t rows, int64_t items,
                             const Source& source, const Encode& encode);
 
@@ -49,8 +51,9 @@ class FeatureFile {
                            static_cast<size_t>(begins_[at + 1] - begins_[at]));
   }
 
-  // Writes the samples of `items` items, each any number of samples of `rows` rows, whole or not at all. `encode` is called on
-  // all processors of the host; samples keep the order of their items. Rethrows what encode throws for the first item.
+  // Atomically writes the samples of `items` items; an item has any number of samples of `rows` rows.
+  // `encode` is called on all processors of the host; samples keep the order of their items. Rethrows the
+  // exception of `encode` for the first failing item.
   static void write(const std::filesystem::path& path, int64_t rows, int64_t items, const Encode& encode);
 
  private:

@@ -70,7 +70,7 @@ TEST(FeatureFile, IsWrittenOnceAndThenRead) {
   EXPECT_THROW(cached(2), DataError);
 }
 
-// Offsets that lead outside, with a checksum that fits.
+// Offsets that point outside of the file, with a valid checksum.
 TEST(FeatureFile, ForgedOffsetsAreRefused) {
   const TempFolder folder;
   const auto path = folder.path() / "x.texts";

@@ -27,7 +27,7 @@ GlobalBatches::GlobalBatches(const Dataset& dataset, const BatchOptions& options
       order_(order_of(dataset, options)),
       sampler_(lengths_of(dataset), order_) {}
 
-// The micro-batches of this rank, among those that one rank would have.
+// This rank's share of the micro-batches that a single rank would have.
 MicroBatches GlobalBatches::same_part(const std::vector<int64_t>& samples) const {
   const int64_t mine = options_.grad_accumulation_steps;
   const MicroBatches all = split_batch(samples, lengths_of(dataset_), /*world_size=*/1, /*rank=*/0,

@@ -9,16 +9,16 @@
 
 namespace stretto::data {
 
-// How a dataset becomes global batches, and these one rank's micro-batches.
+// How a dataset is divided into global batches, and these into micro-batches of a rank.
 struct BatchOptions {
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t global_batch_size = 1;        // samples per global batch; not used under max_tokens
-  int64_t max_tokens = 0;               // > 0: tokens per rank and micro-batch on average, at most
-  int64_t batch_size = 0;               // samples per rank and micro-batch at most; 0: see below
+  int64_t global_batch_size = 1;  // samples per global batch; not used under max_tokens
+  int64_t max_tokens = 0;         // > 0: maximum tokens per rank and micro-batch, on average over the ranks
+  int64_t batch_size = 0;         // samples per rank and micro-batch at most; 0: see below
   int64_t grad_accumulation_steps = 1;  // micro-batches per global batch where batch_size is 0 or same_parts
-  // A global batch has world_size x grad_accumulation_steps micro-batches, which depend on their number only; ranks have
-  // successive ones.
+  // A global batch has world_size x grad_accumulation_steps micro-batches, which depend on that product only;
+  // each rank takes consecutive ones.
   bool same_parts = false;
   int world_size = 1;
   int rank = 0;
@@ -26,7 +26,7 @@ struct BatchOptions {
 
 struct GlobalBatch {
   std::vector<int64_t> samples;  // dataset indices
-  MicroBatches micro_batches;    // this rank's part; an empty list where it has no sample in a micro-batch
+  MicroBatches micro_batches;    // this rank's part; a micro-batch may be empty
 
   // Whether every rank has a sample in every micro-batch.
   bool reaches_all_ranks(int world_size) const {
@@ -34,22 +34,24 @@ struct GlobalBatch {
   }
 };
 
-// The global batches of a dataset with this rank's part of each: the sampler and the split in one. Batches of a dataset
-// that pads consist of samples of similar length, others of random samples. Thread-safe.
+// The global batches of a dataset with this rank's part of each: combines Sampler and split_batch(). Batches
+// of a dataset that pads consist of samples of similar length, others of random samples. Thread-safe.
 class GlobalBatches {
  public:
-  // `dataset` must outlive it. Throws ConfigError for options out of range, DataError for a sample that is longer than
-  // a global batch may be.
+  // `dataset` must outlive this object. Throws ConfigError for options out of range, DataError for a sample
+  // that exceeds the token budget of a global batch.
   GlobalBatches(const Dataset& dataset, const BatchOptions& options);
 
   const Dataset& dataset() const { return dataset_; }
-  const SamplerOptions& order() const { return order_; }  // what the order of the samples depends on
+  const SamplerOptions& order() const {
+    return order_;
+  }  // the options that determine the order of the samples
   const Sampler& sampler() const { return sampler_; }
 
   int64_t batches(int64_t epoch) const { return sampler_.batches(epoch); }
   GlobalBatch batch(int64_t epoch, int64_t index) const { return split(sampler_.batch(epoch, index)); }
 
-  // This rank's part of a batch that was made up elsewhere.
+  // This rank's part of a batch that the caller has assembled.
   GlobalBatch split(std::vector<int64_t> samples) const;
 
  private:

@@ -76,7 +76,7 @@ TEST(GlobalBatches, SizesDecideTheMicroBatches) {
   EXPECT_EQ(GlobalBatches(dataset, {.max_tokens = INT64_MAX, .grad_accumulation_steps = 3}).batches(0), 1);
 }
 
-// Those of one rank, divided in order; also where there are fewer samples than micro-batches.
+// The micro-batches of one rank are divided in order, even if there are fewer samples than micro-batches.
 TEST(GlobalBatches, SameMicroBatchesForAnyNumberOfRanks) {
   const Fixed dataset(some_lengths(100));
   for (const int64_t samples : {3, 50, 64}) {
@@ -127,7 +127,7 @@ TEST(Packing, SequencesFollowEachOther) {
   EXPECT_EQ(pack_sequences({}).count, 0);
 }
 
-// Their dropout masks differ, as in one sequence.
+// The dropout masks of the documents differ, like those of one sequence.
 TEST(Packing, DocumentsOfOneSampleHaveSuccessivePlaces) {
   const std::vector<int32_t> ids = {5, 6, 7, 8, 9, 10};
   const std::vector<int32_t> types(6, 0);

@@ -10,7 +10,8 @@
 namespace stretto::data {
 namespace {
 
-// Older checkpoints have no fingerprint, or one of lengths alone where a dataset now hashes its tensors.
+// Older checkpoints have no fingerprint, or one of the lengths only for a dataset that now hashes its
+// tensors.
 bool has_other_contents(const nlohmann::json& saved, const std::string& here) {
   if (!saved.contains("fingerprint")) return false;
   const auto& before = saved.at("fingerprint").get_ref<const std::string&>();

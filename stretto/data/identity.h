@@ -8,11 +8,12 @@
 
 namespace stretto::data {
 
-// What a checkpoint says about data: the number of samples, and hashes of their lengths and contents.
+// The identity of data in a checkpoint: the number of samples, and hashes of their lengths and contents.
 nlohmann::json identify(const Dataset& dataset);
 
-// How `dataset` differs from the one whose identify() a checkpoint has: "data.train holds 21 samples here and 20 in
-// the run to resume", with `name` at its beginning; "" if it is the same as far as the checkpoint says.
+// Describes how `dataset` differs from the one whose identify() a checkpoint has: "data.train holds 21
+// samples here and 20 in the run to resume", beginning with `name`; "" if the checkpoint records no
+// difference.
 std::string difference(const std::string& name, const nlohmann::json& saved, const Dataset& dataset);
 
 }  // namespace stretto::data

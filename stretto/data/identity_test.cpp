@@ -49,7 +49,7 @@ TEST(Identity, EachSampleIsPackedOnce) {
   EXPECT_EQ(dataset.packed, 3);
 }
 
-// Two words per sample, packed; `older`: as before batches had places.
+// Packed samples of two words; `older`: without places, like batches of earlier versions.
 class Pairs : public Dataset {
  public:
   explicit Pairs(bool older) : older_(older) {}
@@ -72,7 +72,7 @@ TEST(Identity, PlacesThatAreThePositionsChangeNoFingerprint) {
   EXPECT_EQ(Pairs(false).fingerprint(), Pairs(true).fingerprint());
 }
 
-// A copy may be given other contents before it is used.
+// A copy may be changed before its fingerprint is computed.
 TEST(Identity, OfACopyIsComputedAgain) {
   const Labelled dataset({0, 1, 0});
   const std::string fingerprint = dataset.fingerprint();
@@ -81,7 +81,7 @@ TEST(Identity, OfACopyIsComputedAgain) {
   EXPECT_EQ(copy.packed, 6);
 }
 
-// Older checkpoints have no fingerprint, or that of samples one by one is a hash of their lengths.
+// Older checkpoints have no fingerprint, or one that hashes the lengths of samples.
 TEST(Identity, OlderCheckpointsSayLess) {
   const Labelled dataset({0, 1, 0}), longer({0, 1, 0, 1});
   nlohmann::json saved = identify(dataset);

@@ -27,10 +27,10 @@ Batch pack_sequences(std::span<const TokenSequence> sequences, int64_t multiple_
   const auto new_tensor = [](int64_t elements) { return at::empty({elements}, at::kLong); };
   const Tensor ids = new_tensor(rows), types = new_tensor(rows), positions = new_tensor(rows),
                owners = new_tensor(rows), cu_seqlens = new_tensor(batch.count + 1);
-  // Where no sample is repeated the places are the positions: one tensor by two names.
+  // If no sample is repeated, the places equal the positions, so that both names share one tensor.
   const bool own_places = is_a_sample_repeated(sequences);
   const Tensor places = own_places ? new_tensor(rows) : positions;
-  std::map<int64_t, int64_t> rows_of_sample;  // so far
+  std::map<int64_t, int64_t> rows_of_sample;  // number of rows so far
   int64_t begin = 0, index = 0;
   for (const TokenSequence& sequence : sequences) {
     const int64_t length = std::ssize(sequence.ids);
@@ -50,7 +50,7 @@ Batch pack_sequences(std::span<const TokenSequence> sequences, int64_t multiple_
     begin += length;
     begins[index] = begin;
   }
-  // Copies of the first token: no row of an embedding table is read that the batch does not read anyway.
+  // Padding copies the first token, so that no additional row of an embedding table is read.
   for (const Tensor& tensor : {ids, types, positions, places, owners}) {
     int64_t* const values = tensor.data_ptr<int64_t>();
     std::fill(values + tokens, values + rows, values[0]);

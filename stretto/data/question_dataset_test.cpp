@@ -34,7 +34,8 @@ corpus::QuestionSet one_question(const std::string& question, const std::string&
   return set;
 }
 
-// [CLS] q [SEP] and four tokens of the context [SEP], of which the next window repeats two.
+// A window is [CLS] q [SEP] context [SEP] with four tokens of the context, of which the next window repeats
+// two.
 TEST(QuestionDataset, WindowsMarkTheAnswerWhereTheyHoldIt) {
   const Asking asking;
   const auto set = one_question("q", "a b c d e f", {{"e f", 8}});
@@ -89,7 +90,7 @@ TEST(QuestionDataset, TheCacheIsOfTheseQuestions) {
   EXPECT_NE(first.fingerprint(), other.fingerprint());
 }
 
-// Training uses the first answer of a question, scores all of them.
+// Training uses the first answer of a question, scoring uses all of them.
 TEST(QuestionDataset, OfScoredQuestionsTheFingerprintCoversAllAnswers) {
   const Asking asking;
   const auto fingerprint = [&](const std::string& second, bool is_scored) {

@@ -34,7 +34,7 @@ std::unique_ptr<LabelColumn> make_label_column(const std::string& name, const La
   return std::make_unique<LabelReader>(name, options.labels, layout.has_header, options.names);
 }
 
-// Reads the records after the header into rows, by the layout.
+// Converts records to rows by the layout.
 class RowBuilder {
  public:
   RowBuilder(const std::string& name, const Layout& layout, const ReadOptions& options)

@@ -9,10 +9,10 @@
 
 namespace stretto::data {
 
-// Names of the columns to read. An empty text or label means: the usual name that the file has (sentence,
-// text, sentence1 + sentence2, premise + hypothesis, ...; label, ...; reader_columns.cpp lists them). Upper and lower
-// case are alike. In a file without a header line the columns are called "1", "2", "3", ...; unless named, they are
-// text | text, label | text, text_pair, label by their number.
+// Names of the columns to read, case-insensitive. An empty text or label selects a usual name that the file
+// has (sentence, text, sentence1 + sentence2, premise + hypothesis, ...; label, ...; listed in
+// reader_columns.cpp). In a file without a header line the columns are named "1", "2", "3", ...; by default,
+// they are text | text, label | text, text_pair, label, depending on their number.
 struct Columns {
   std::string text = {};
   std::string text_pair = {};
@@ -22,29 +22,28 @@ struct Columns {
 struct ReadOptions {
   Columns columns = {};
   LabelKind label_kind = LabelKind::one_class;
-  // LabelKind::classes: what separates the classes in a column of text; JSON Lines may have lists.
+  // LabelKind::classes: the separator of classes in a text column; JSON Lines may have lists.
   std::string label_separator = ",";
-  // The labels to expect, such as those of the model or of the training file. nullptr: those found in the
-  // file; numbers are ordered by value, other labels by their bytes.
+  // The expected labels, such as those of the model or of the training file. nullptr: those found in the
+  // file, numbers ordered by value, other labels by their bytes.
   const LabelSet* labels = nullptr;
-  // false: a file without the label column, or with that column empty (or -1) in all rows, gives rows without
+  // False: a file without the label column, or with that column empty (or -1) in all rows, gives rows without
   // labels.
   bool require_labels = false;
   corpus::Encoding encoding = corpus::Encoding::utf8;
   OptionNames names = {};
 };
 
-// Reads a file of text classification rows; the extension says how it is written:
-//   .tsv .txt      tab-separated as GLUE has it: quotes are ordinary characters; a header line is optional
-//   .csv           comma-separated with quoting as in RFC 4180; a header line is optional
+// Reads a file of text classification rows. The extension determines the format:
+//   .tsv .txt      tab-separated, like GLUE's files, without quoting; a header line is optional
+//   .csv           comma-separated with the quoting of RFC 4180; a header line is optional
 //   .jsonl .json   JSON Lines: one object per line
-// A byte order mark and CR LF are understood and blank lines skipped. Throws IoError when the file cannot be
-// read, ConfigError for columns that it doesn't have, and DataError with file and line for what is malformed: a first
-// line that is neither a known header nor like the other rows included.
+// A byte order mark and CR LF are accepted; blank lines are skipped. Throws IoError if the file cannot be
+// read, ConfigError for missing columns, and DataError with file and line for malformed content, including a
+// first line that is neither a known header nor like the other rows.
 Table read_rows(const std::filesystem::path& path, const ReadOptions& options = {});
 
-// As read_rows for content that is in memory already; `name` stands for the file in messages and for its
-// extension.
+// Like read_rows, for content in memory. `name` is the file's name, for messages and for its extension.
 Table parse_rows(std::string_view content, const std::string& name, const ReadOptions& options = {});
 
 }  // namespace stretto::data

@@ -12,8 +12,8 @@
 namespace stretto::data {
 namespace {
 
-// The names that GLUE's files, the data sets of the Hugging Face hub and spreadsheets use, in the order of preference, in
-// lower case.
+// Column names of GLUE's files, of data sets of the Hugging Face hub and of spreadsheets, in the order of
+// preference, in lower case.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> usual_pairs{
     {{"sentence1", "sentence2"},
      {"premise", "hypothesis"},
@@ -46,7 +46,7 @@ bool is_usual_name(std::string_view value) {
 
 bool same_name(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
 
-// The column of exactly this name, else the first of this name in other letters.
+// The column with exactly this name, else the first one with this name in another case.
 std::optional<size_t> find_column(const std::vector<std::string>& columns, std::string_view name) {
   auto found = std::ranges::find(columns, name);
   if (found == columns.end()) {
@@ -61,8 +61,8 @@ std::string_view unquoted(std::string_view text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-// A file with one column whose first line would have several under another separator, and needs several or has a known
-// name among them: "Text;Label".
+// Throws for a file with one column whose first line has several columns with another separator
+// ("Text;Label"), if several are needed or one has a known name.
 void refuse_other_separator(const std::string& file, const std::vector<std::string>& columns,
                             const ReadOptions& options) {
   if (columns.size() != 1) return;
@@ -79,7 +79,7 @@ void refuse_other_separator(const std::string& file, const std::vector<std::stri
   }
 }
 
-// A header names a column that is asked for or a usual one, and no header is a number as a label would be.
+// Whether a record looks like a header: it contains a requested or usual column name, and no number.
 bool looks_like_header(const std::vector<std::string>& values, const Columns& asked) {
   const auto is_number = [](const std::string& value) { return parse_int(value).has_value(); };
   if (std::any_of(values.begin(), values.end(), is_number)) return false;
@@ -163,7 +163,7 @@ class ColumnChooser {
   void choose_label(const ReadOptions& options) {
     const std::string& asked = options.columns.label;
     if (!asked.empty()) {
-      // Test files come without the column that the training file has; a misspelt name is still refused.
+      // Test files may lack the label column of the training file; a misspelt name is still an error.
       const bool may_lack_it = !options.require_labels && !closest(asked, layout_.columns);
       if (find_column(layout_.columns, asked) || !may_lack_it)
         layout_.label = asked_column("columns.label", asked);

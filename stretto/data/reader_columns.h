@@ -9,7 +9,7 @@
 
 namespace stretto::data {
 
-// Which fields of a record are a row's values.
+// The fields of a record that are a row's values.
 struct Layout {
   std::vector<std::string> columns;  // all the file's columns; "1", "2", ... without a header
   bool has_header = false;
@@ -18,9 +18,9 @@ struct Layout {
   std::optional<size_t> label;
 };
 
-// Decides which columns of the file `name` to read from its first record. Throws ConfigError for a column
-// that was asked for and isn't there, and where no column looks like the text; DataError where the columns are separated
-// by another character than the file's extension says.
+// Decides which columns of the file `name` to read from its first record. Throws ConfigError for a requested
+// column that is missing, and if no column looks like the text; DataError if another character than that of
+// the file's extension separates the columns.
 Layout choose_columns(const std::string& name, const corpus::Fields& first, bool always_has_header,
                       const ReadOptions& options);
 
@@ -30,7 +30,7 @@ std::string layout_text(const Layout& layout);
 // "name its columns with columns.text and columns.label".
 std::string how_to_name_columns(const OptionNames& names);
 
-// "sentence, label", shortened where it would be long: for messages.
+// "sentence, label", shortened if it would be long; for messages.
 std::string list_names(const std::vector<std::string>& names);
 
 }  // namespace stretto::data

@@ -68,7 +68,7 @@ int64_t LabelReader::expected_id(const std::string& label, int64_t line) const {
                   first_line ? "; if this line is a header, " + how_to_name_columns(names_) : "");
 }
 
-// A word among numbers is a header that was not recognised or a broken row, never a class.
+// Throws if labels mix numbers and words: a word among numbers is an unrecognised header or a broken row.
 void LabelReader::check_same_kind() const {
   const auto& [first, first_use] = *in_order_.front();
   for (const auto* other : in_order_) {
@@ -80,7 +80,8 @@ void LabelReader::check_same_kind() const {
   }
 }
 
-// Without a header that could be recognised, a first line whose label no other row has is most likely one.
+// Throws if no header was recognised and no other row has the label of the first line, which is then most
+// likely a header.
 void LabelReader::check_first_line(const Table& table) const {
   if (in_order_.size() < 2 || in_order_.front()->second.line != table.rows.front().line) return;
   if (in_order_.front()->second.rows > 1) return;

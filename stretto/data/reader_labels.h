@@ -10,38 +10,40 @@
 
 namespace stretto::data {
 
-// Turns the labels of a file, as written, into the labels of a table's rows once all of them are known.
+// Converts the labels of a file to those of a table's rows once all of them are known.
 class LabelColumn {
  public:
   virtual ~LabelColumn() = default;
 
-  // Takes the label of the next row, of `line`. Throws DataError for one that is malformed or not expected.
+  // Adds the label of the next row, on `line`. Throws DataError for a malformed or unexpected label.
   virtual void add(std::string_view label, int64_t line) = 0;
   virtual void add_list(const std::vector<std::string>& labels, int64_t line) = 0;
 
-  // Fills in the labels of table.rows, which were added one per row, and table.labels. Throws DataError when some rows have a
-  // label and others none.
+  // Fills in the labels of table.rows, from one added label per row, and table.labels. Throws DataError if
+  // some rows have a label and others none.
   virtual void finish(Table& table) = 0;
 };
 
-// One spelling per class: "01" and "1.0" are "1". Throws DataError for numbers that cannot be classes.
+// The canonical spelling of a class: "1" for "01" and "1.0". Throws DataError for numbers that cannot be
+// classes.
 std::string canonical_label(std::string_view label, const std::string& file, int64_t line);
 
 // The order of classes: numbers by value, words by their bytes.
 bool label_before(const std::string& a, const std::string& b);
 
-// LabelKind::one_class.
+// The labels of LabelKind::one_class.
 class LabelReader : public LabelColumn {
  public:
-  // `file` for messages; `expected` and `names` as in ReadOptions. Without a header the first row may be one that was not recognised.
+  // `file`: for messages; `expected` and `names`: see ReadOptions. `has_header`: false if the first row may
+  // be an unrecognised header.
   LabelReader(std::string file, const LabelSet* expected, bool has_header, OptionNames names)
       : file_(std::move(file)), expected_(expected), has_header_(has_header), names_(std::move(names)) {}
 
-  // Empty or -1: none.
+  // An empty label or -1 means no label.
   void add(std::string_view label, int64_t line) override;
   void add_list(const std::vector<std::string>& labels, int64_t line) override { add(labels.at(0), line); }
 
-  // Throws DataError also when labels mix numbers and words, and for a first line that looks like a header.
+  // Also throws DataError if labels mix numbers and words, and for a first line that looks like a header.
   void finish(Table& table) override;
 
  private:
@@ -59,8 +61,8 @@ class LabelReader : public LabelColumn {
   bool has_header_;
   OptionNames names_;
   std::map<std::string, Use> uses_;
-  std::vector<std::pair<const std::string, Use>*> in_order_;  // of appearance
-  std::vector<int64_t> rows_;                                 // each row's label by its index; -1: none
+  std::vector<std::pair<const std::string, Use>*> in_order_;  // in order of appearance
+  std::vector<int64_t> rows_;                                 // the index of each row's label; -1: none
   int64_t first_missing_ = 0;  // line of the first row without a label, 0: none
 };
 

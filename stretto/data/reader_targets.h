@@ -8,7 +8,7 @@
 
 namespace stretto::data {
 
-// LabelKind::number: finite numbers. Empty: none.
+// The labels of LabelKind::number: finite numbers; an empty one means no label.
 class NumberReader : public LabelColumn {
  public:
   NumberReader(std::string file, OptionNames names) : file_(std::move(file)), names_(std::move(names)) {}
@@ -23,8 +23,8 @@ class NumberReader : public LabelColumn {
   int64_t first_missing_ = 0, first_given_ = 0;  // lines; 0: none
 };
 
-// LabelKind::classes: a list, or a text in which `separator` stands between the classes. An empty one is a row without any of
-// the classes, unless all rows are empty: then they have no labels.
+// The labels of LabelKind::classes: a list, or a text in which `separator` separates the classes. An empty
+// label means that the row has none of the classes; if all rows are empty, they have no labels.
 class ClassListReader : public LabelColumn {
  public:
   ClassListReader(std::string file, const LabelSet* expected, std::string separator)
@@ -37,7 +37,7 @@ class ClassListReader : public LabelColumn {
   std::string file_;
   const LabelSet* expected_;
   std::string separator_;
-  std::map<std::string, int64_t> indices_;  // of the classes, in order of appearance
+  std::map<std::string, int64_t> indices_;  // indices of the classes, in order of appearance
   std::vector<std::vector<int64_t>> rows_;  // each row's classes
 };
 

@@ -79,7 +79,7 @@ TEST(ReaderTargets, ClassesThatAreRefused) {
               HasSubstr("among the labels is not a class"));
   EXPECT_THAT(targets_error("a.csv", "text,label\na,x\nb,x\n", classes),
               HasSubstr("all 2 rows have the same classes"));
-  // A classification of one class per row refers to lists.
+  // The error of a list for LabelKind::one_class.
   EXPECT_THAT(targets_error("a.jsonl", "{\"text\":\"a\",\"label\":[\"toxic\"]}\n", {}),
               HasSubstr("the label of one class per row is expected"));
 }

@@ -100,7 +100,7 @@ TEST(Reader, CsvQuotesMayHoldCommasLineEndsAndQuotes) {
   EXPECT_EQ(table.rows[0].line, 2);
   EXPECT_EQ(table.rows[0].label, 1);
   EXPECT_EQ(table.rows[1].text, "plain \"word\"");
-  EXPECT_EQ(table.rows[1].line, 4);  // physical lines count
+  EXPECT_EQ(table.rows[1].line, 4);  // physical lines are counted
   EXPECT_EQ(table.rows[2].text, "");
 }
 
@@ -226,7 +226,7 @@ TEST(Reader, LabelErrors) {
               HasSubstr("a.tsv:1: no other row has the label \"verdict\"; if this line is a header"));
 }
 
-// Header lines as they are in people's files: none of them is a sample, and none of their words a class.
+// Typical header lines. None of them is a sample, and none of their words a class.
 TEST(Reader, HeadersAreRecognisedInAnyCase) {
   for (const auto& [header, columns] : std::vector<std::pair<std::string, std::string>>{
            {"Text,Label", "text = Text, label = Label"},
@@ -247,7 +247,7 @@ TEST(Reader, HeadersAreRecognisedInAnyCase) {
   EXPECT_EQ(read("a.tsv", "good\t1\nbad\t0\n").columns, "text = 1, label = 2 (by number: no header line)");
 }
 
-// A header of unknown names, whatever the other labels are.
+// The first line is a header with unknown names.
 TEST(Reader, AFirstLineUnlikeTheOthersIsRefused) {
   EXPECT_THAT(
       failure("a.csv", "phrase,verdict\na,no\nb,yes\nc,no\nd,maybe\n"),

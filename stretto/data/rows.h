@@ -9,16 +9,16 @@
 
 namespace stretto::data {
 
-// What the label of a row is: one class, a number (regression), or any number of classes (multi-label).
+// The kind of a row's label: one class, a number (regression), or any number of classes (multi-label).
 enum class LabelKind { one_class, number, classes };
 
 // One example of text classification.
 struct TextRow {
   std::string text = {};
-  std::string text_pair = {};  // empty where the table has no pairs
+  std::string text_pair = {};  // empty if the table has no pairs
   int64_t label = -1;          // -1: none
   int64_t line = 0;            // physical line of the file on which the row begins, from 1
-  // number: the number; classes: 1 for each of the row's, else 0; empty: no label
+  // LabelKind::number: the number; LabelKind::classes: 1 for each class of the row, else 0; empty: no label
   std::vector<float> targets = {};
 };
 
@@ -26,14 +26,14 @@ struct TextRow {
 class LabelSet {
  public:
   LabelSet() = default;
-  // Throws DataError when a name occurs twice.
+  // Throws DataError if a name occurs twice.
   explicit LabelSet(std::vector<std::string> names);
 
   int64_t size() const { return static_cast<int64_t>(names_.size()); }
   const std::vector<std::string>& names() const { return names_; }
 
-  // The id of a label as a file writes it: the index of that name or, where no name is itself a number, the
-  // number.
+  // The id of a label in a file: the index of that name or, if no name is a number, the number itself;
+  // nullopt if unknown.
   std::optional<int64_t> id(std::string_view label) const;
 
  private:
@@ -45,18 +45,19 @@ class LabelSet {
 // The rows of one file. Either every row has a label or none has.
 struct Table {
   std::string name;     // the file, for messages
-  std::string columns;  // which of its columns were read: "text = Text, label = Label (named columns)"
+  std::string columns;  // the columns that were read: "text = Text, label = Label (named columns)"
   std::vector<TextRow> rows;
   LabelKind kind = LabelKind::one_class;
-  LabelSet labels;  // empty where the rows have none and no set was given, and for numbers
+  LabelSet labels;  // empty for numbers, and if the rows have no labels and no set was given
   bool has_pairs = false;
   bool has_labels = false;
 };
 
-// A hash of all that the rows hold: texts, pairs and labels with their names; not of file names and lines.
+// A hash of the rows' texts, pairs and labels with their names, independent of file names and lines.
 std::string content_hash(const Table& table);
 
-// Throws DataError unless `table` can be trained on: labelled rows, of two classes or numbers at least.
+// Throws DataError unless `table` can be trained on: it must have labelled rows, with at least two classes or
+// with numbers.
 void check_training_labels(const Table& table);
 
 }  // namespace stretto::data

@@ -5,8 +5,8 @@
 
 namespace stretto::data {
 
-// The length of each sample of a dataset in tokens, which ranks are balanced by. A length is asked for when
-// it is needed, so that a corpus needs no memory per sample.
+// The length of each sample of a dataset in tokens, by which ranks are balanced. Lengths are computed on
+// demand, so that a corpus needs no memory per sample.
 struct SampleLengths {
   int64_t size = 0;                         // samples
   std::function<int32_t(int64_t)> of = {};  // of the sample at an index in [0, size), >= 0; thread-safe

@@ -19,7 +19,7 @@ uint64_t window_key(uint64_t seed, int64_t epoch, int64_t window) {
   return hash64(std::array{seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(window)});
 }
 
-// a / b and a * b for numbers that users choose: no overflow.
+// Division and multiplication without overflow, since users choose the numbers.
 int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t product_at_most(int64_t a, int64_t b, int64_t most) { return a > most / b ? most : a * b; }
 
@@ -168,7 +168,7 @@ Sampler::Found Sampler::find(int64_t epoch, int64_t sample) const {
 void Sampler::each_from(int64_t epoch, int64_t sample, const std::function<bool(int64_t)>& take) const {
   const Found start = find(epoch, sample);
   const int64_t end = batches(epoch);
-  int64_t before = sample - start.samples_before;  // samples of the first batch to pass over
+  int64_t before = sample - start.samples_before;  // samples of the first batch to skip
   for (int64_t index = start.batch; index < end; ++index, before = 0) {
     const std::vector<int64_t> samples = batch(epoch, index);
     for (auto next = samples.begin() + before; next != samples.end(); ++next) {

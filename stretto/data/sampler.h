@@ -12,10 +12,10 @@ namespace stretto::data {
 struct SamplerOptions {
   uint64_t seed = 0;
   int64_t global_batch_size = 1;  // samples per batch, over all ranks and accumulation steps
-  int64_t max_tokens = 0;         // > 0: tokens per batch at most, in place of global_batch_size
+  int64_t max_tokens = 0;         // > 0: maximum tokens per batch, replaces global_batch_size
   bool shuffle = true;            // false: dataset order, no grouping by length
-  bool group_by_length = true;    // for batches that are padded
-  int64_t window = 50;            // batches that are cut from samples sorted by length
+  bool group_by_length = true;    // for padded batches
+  int64_t window = 50;            // batches per window of samples that are sorted by length
 };
 
 // Cuts a sequence of samples into batches: a batch takes samples until the next would exceed
@@ -24,7 +24,7 @@ class BatchCutter {
  public:
   explicit BatchCutter(const SamplerOptions& options);
 
-  // Whether the next sample, of `length` tokens, begins another batch. The first begins none.
+  // Adds a sample of `length` tokens. Returns whether it begins a new batch; false for the first sample.
   bool cuts_before(int64_t length);
 
  private:
@@ -32,14 +32,14 @@ class BatchCutter {
   int64_t samples_ = 0, tokens_ = 0;  // of the batch so far
 };
 
-// Which samples make up each global batch: a function of (seed, epoch, index, global size or token budget)
-// and of the lengths, never of ranks or of what was asked before.
+// Determines the samples of each global batch, as a function of (seed, epoch, index, global size or token
+// budget) and of the lengths, independent of the ranks and of earlier calls.
 //
-// The epoch's order is a pseudo-random permutation, cut into windows of `window` batches. Grouped by length, the
-// samples of a window are sorted and cut into batches, so that a batch's samples have similar lengths; then the
-// window's batches are shuffled. A batch smaller than global_batch_size occurs only as the last of an epoch. Under a
-// token budget a window has as many samples as `window` batches hold on average, and its last, shortest batch may lie
-// anywhere in the window (ungrouped: at its end).
+// The order of an epoch is a pseudo-random permutation, divided into windows of `window` batches. Grouped by
+// length, the samples of a window are sorted and divided into batches, so that a batch's samples have similar
+// lengths; then the window's batches are shuffled. Only the last batch of an epoch may be smaller than
+// global_batch_size. Under a token budget a window has as many samples as `window` batches hold on average,
+// and its last, shortest batch may lie anywhere in the window (ungrouped: at its end).
 //
 // Thread-safe.
 class Sampler {
@@ -47,15 +47,16 @@ class Sampler {
   // Throws ConfigError for options out of range, DataError for a sample longer than max_tokens.
   Sampler(SampleLengths lengths, const SamplerOptions& options);
 
-  // Batches of an epoch. O(1); under a token budget O(samples) once per epoch.
+  // The number of batches of an epoch. O(1); under a token budget O(samples) once per epoch.
   int64_t batches(int64_t epoch) const;
 
-  // Dataset indices of one global batch. Throws Error unless 0 <= index < batches(epoch). O(window) wherever
-  // `index` lies; under a token budget see batches().
+  // Dataset indices of one global batch. Throws Error unless 0 <= index < batches(epoch). O(window) for any
+  // `index`; under a token budget see batches().
   std::vector<int64_t> batch(int64_t epoch, int64_t index) const;
 
-  // The batch that holds the epoch's sample number `sample`, counted in the order of the batches, and how many samples
-  // come before that batch. REQUIRES: 0 <= sample < samples of the dataset, or 0 for an empty one. Cost as batch().
+  // Finds the batch that contains sample number `sample` of the epoch, counted in the order of the batches,
+  // and the number of samples before that batch. REQUIRES: 0 <= sample < samples of the dataset, or 0 for an
+  // empty one. Cost: see batch().
   struct Found {
     int64_t batch = 0;
     int64_t samples_before = 0;
@@ -63,7 +64,7 @@ class Sampler {
   Found find(int64_t epoch, int64_t sample) const;
 
   // Calls take(dataset index) for the epoch's samples from number `sample` on, in the order of the batches,
-  // until it returns false. REQUIRES and costs as find(), and a batch() per batch.
+  // until it returns false. REQUIRES: see find(). Cost: find(), and a batch() per batch.
   void each_from(int64_t epoch, int64_t sample, const std::function<bool(int64_t)>& take) const;
 
  private:
@@ -93,7 +94,7 @@ class Sampler {
   int64_t window_size_ = 0;  // samples
   int64_t windows_ = 0;      // of an epoch
 
-  // What was computed last; results don't depend on it.
+  // A cache of the last results.
   mutable std::mutex mutex_;
   mutable Window window_;
   mutable Table table_;

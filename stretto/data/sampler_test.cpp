@@ -84,7 +84,7 @@ TEST(Sampler, ATokenBudgetHoldsAndLosesNothing) {
       }
     }
   }
-  // Batches are well filled: one poor batch a window of 50 at most.
+  // Batches are well filled: at most one poorly filled batch per window of 50.
   const auto lengths = random_lengths(20'000);
   const Sampler sampler(lengths_of(lengths), {.seed = 5, .max_tokens = 1000});
   const int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -137,7 +137,7 @@ TEST(Sampler, SamplesOfABatchAreAlikeInLength) {
   EXPECT_GT(ascending, 25);
 }
 
-// Packed batches need no grouping, and are better without: each has about as many tokens as the others.
+// Packed batches are better without grouping: all have about the same number of tokens.
 TEST(Sampler, UngroupedBatchesMixLengths) {
   const auto lengths = random_lengths(3200);
   const Sampler sampler(lengths_of(lengths), {.seed = 1, .global_batch_size = 32, .group_by_length = false});
@@ -158,7 +158,7 @@ TEST(Sampler, WindowsPartTheOrder) {
   const SamplerOptions options{.seed = 3, .global_batch_size = 10, .window = 5};
   const std::vector<int32_t> equal(1000, 7);
   const Sampler grouped(lengths_of(lengths), options);
-  const Sampler plain(lengths_of(equal), options);  // the same order, as lengths don't enter it
+  const Sampler plain(lengths_of(equal), options);  // the same order, which does not depend on the lengths
   for (int64_t window = 0; window < 20; ++window) {
     std::set<int64_t> samples;
     std::set<int64_t> expected;
@@ -177,7 +177,8 @@ TEST(Sampler, WithoutShufflingTheOrderIsTheDatasets) {
               ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7), ElementsAre(8, 9)));
 }
 
-// A batch of a known case: the rule is part of the contract, because a resumed run must continue with the same samples.
+// The expected batch is fixed: the rule is part of the contract, because a resumed run must continue with the
+// same samples.
 TEST(Sampler, TheRuleIsFixed) {
   const std::vector<int32_t> lengths{5, 3, 9, 1, 7, 2, 8, 4, 6, 10};
   const Sampler sampler(lengths_of(lengths), {.seed = 42, .global_batch_size = 3, .window = 2});
@@ -185,7 +186,7 @@ TEST(Sampler, TheRuleIsFixed) {
               ElementsAre(ElementsAre(1, 7, 0), ElementsAre(4, 6, 9), ElementsAre(3, 5, 8), ElementsAre(2)));
 }
 
-// Ten thousand million samples: whatever looked at all of them would never end.
+// With 10^10 samples, any code that reads all of them would not finish.
 TEST(Sampler, SeekingReadsOneWindowOnly) {
   constexpr int64_t size = 10'000'000'000;
   int64_t asked = 0;

@@ -11,7 +11,7 @@ const Tensor& tensor_of(const Sample& sample, size_t index, const std::string& n
   throw DataError("sample {} of the batch has no tensor \"{}\", which its first one has", index, name);
 }
 
-// The smallest shape that holds all.
+// The smallest shape that contains all tensors.
 std::vector<int64_t> common_shape(const std::string& name, const std::vector<Tensor>& tensors) {
   std::vector<int64_t> shape = tensors[0].sizes().vec();
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -21,7 +21,7 @@ struct ContextSide {
   }
 };
 
-// `step`: -1 for the sentences before, 1 for those behind.
+// `step`: -1 for the sentences before, 1 for those after.
 ContextSide side_of(const corpus::TaggedCorpus& corpus, int64_t index, int64_t step,
                     const ContextOptions& options, const text::Tokenizer& tokenizer) {
   ContextSide side;

@@ -7,15 +7,15 @@
 
 namespace stretto::data {
 
-// Which words around a sentence are read with it (Schweter and Akbik 2020, FLERT).
+// The words around a sentence that are read with it (Schweter and Akbik 2020, FLERT).
 struct ContextOptions {
-  int64_t words = 0;            // at most, on each side; 0: none
-  bool within_document = true;  // of the sentence's document only
+  int64_t words = 0;            // maximum number on each side; 0: none
+  bool within_document = true;  // only words of the sentence's document
 };
 
-// Sentence `index` as one sequence between its context, as much of it as fits: the farthest words are left out first, those of the side
-// that has more tokens. Only tokens of the sentence's own words have a word id. Unset if the sentence alone has more than
-// `max_length` tokens, special ones included.
+// Encodes sentence `index` with its context as one sequence. If that does not fit, the farthest words of the
+// side with more tokens are dropped first. Only tokens of the sentence's own words have a word id. Returns
+// nullopt if the sentence alone has more than `max_length` tokens, including special ones.
 std::optional<text::Encoding> encode_in_context(const corpus::TaggedCorpus& corpus, int64_t index,
                                                 const ContextOptions& options,
                                                 const text::Tokenizer& tokenizer, size_t max_length);

@@ -17,7 +17,7 @@ void add_use(LabelUse& use, int64_t line) {
   if (use.count++ == 0) use.line = line;
 }
 
-// In lower case and without white space.
+// The label in lower case and without white space.
 std::string without_case_and_blanks(const std::string& label) {
   std::string buffer, plain;
   const std::string_view valid = replace_invalid_utf8(label, buffer);

@@ -11,15 +11,15 @@ namespace stretto::data {
 
 struct LabelUse {
   int64_t count = 0;  // rows, or words
-  int64_t line = 0;   // of the first row, or of the sentence with the first word
+  int64_t line = 0;   // line of the first row, or of the sentence with the first word
 };
 
-// How a file uses each of its labels. Empty for numbers and files without labels.
+// The use of each label in a file. Empty for numbers and files without labels.
 std::map<std::string, LabelUse> label_uses(const Table& table);
 std::map<std::string, LabelUse> label_uses(const corpus::TaggedCorpus& corpus);
 
-// A warning, by file and line, of two labels that differ in case or blanks only, which are most likely one label in
-// two spellings; with the number of further ones. "" if there are none.
+// A warning, with file and line, about two labels that differ only in case or blanks and are thus most likely
+// one label, and the number of further such pairs. "" if there are none.
 std::string describe_similar_labels(const std::string& file, const std::map<std::string, LabelUse>& uses);
 
 }  // namespace stretto::data

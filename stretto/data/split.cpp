@@ -9,14 +9,15 @@
 namespace stretto::data {
 namespace {
 
-// Samples in descending order of length, reordered so that the parts have about the same number of tokens when divided
-// into `parts`: the parts take one each, in turns that go back and forth. Each part stays in descending order.
+// Reorders samples, which are in descending order of length, so that dividing them into `parts` gives about
+// the same number of tokens each: the parts take one sample per turn, in alternating directions. Each part
+// stays in descending order.
 std::vector<int64_t> deal_to_parts(const std::vector<int64_t>& samples, size_t parts) {
   std::vector<std::vector<int64_t>> dealt(parts);
   for (size_t i = 0; i < samples.size(); ++i) {
     const size_t round = i / parts, turn = i % parts;
     const bool last_round = (round + 1) * parts > samples.size();
-    // The last parts are those that get one more.
+    // The last parts get one more sample.
     const size_t part = round % 2 == 1 || last_round ? parts - 1 - turn : turn;
     dealt[part].push_back(samples[i]);
   }

@@ -30,7 +30,7 @@ std::vector<int64_t> first_samples(size_t count) {
   return numbers;
 }
 
-// The laws that hold for the parts of all ranks in one batch.
+// Checks the laws for the parts of all ranks in one batch.
 void check_parts(const std::vector<MicroBatches>& ranks, const std::vector<int64_t>& batch,
                  const std::vector<int32_t>& lengths) {
   std::vector<int64_t> all;
@@ -58,7 +58,7 @@ void check_parts(const std::vector<MicroBatches>& ranks, const std::vector<int64
   ASSERT_EQ(all, expected);
 }
 
-// For packed batches: no micro-batch is much larger than the others.
+// In packed batches, no micro-batch is much larger than the others.
 TEST(Split, MicroBatchesAreAlikeInTokensWhereNothingIsPadded) {
   for (const size_t count : {8u, 63u, 64u, 130u}) {
     const auto lengths = lengths_up_to(50, count);
@@ -126,7 +126,8 @@ TEST(Split, MicroBatchesAreTheAccumulation) {
 TEST(Split, LongestFirstAndBalanced) {
   const std::vector<int32_t> lengths{1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<int64_t> batch{0, 1, 2, 3, 4, 5, 6, 7};
-  // Lengths 8 7 6 5, then 4 3 2 1: {8, 5} and {7, 6}, then as both have 13 tokens {4, 1} and {3, 2}.
+  // Lengths 8 7 6 5 give {8, 5} and {7, 6}. Both ranks then have 13 tokens, so that 4 3 2 1 give {4, 1} and
+  // {3, 2}.
   EXPECT_THAT(split_batch(batch, lengths_of(lengths), 2, 0, 2),
               ElementsAre(ElementsAre(7, 4), ElementsAre(3, 0)));
   EXPECT_THAT(split_batch(batch, lengths_of(lengths), 2, 1, 2),

@@ -11,8 +11,8 @@
 
 namespace stretto::data {
 
-// Of each label, those with the smallest hashes of (seed, index) are drawn. The numbers per label are rounded by largest
-// remainders, so that their sum is the rounded total.
+// The samples of each label with the smallest hashes of (seed, index) are drawn. The numbers per label are
+// rounded by the largest-remainder method, so that their sum is the rounded total.
 Split stratified_split(std::span<const int64_t> labels, double fraction, uint64_t seed) {
   std::map<int64_t, std::vector<std::pair<uint64_t, int64_t>>> by_label;
   for (int64_t i = 0; i < std::ssize(labels); ++i) {

@@ -7,10 +7,11 @@
 
 namespace stretto::data {
 
-// Some samples of another dataset, in a given order. Batches keep the identity (sample ids) that samples have there.
+// Some samples of another dataset, in a given order. Batches keep the sample ids of that dataset.
 class Subset : public Dataset {
  public:
-  // Sample i is that of index samples[i] in `whole`, which must outlive it. Throws ConfigError for an index out of range.
+  // Sample i is sample samples[i] of `whole`, which must outlive this object. Throws ConfigError for an index
+  // out of range.
   Subset(const Dataset& whole, std::vector<int64_t> samples);
 
   int64_t size() const override { return std::ssize(samples_); }
@@ -31,8 +32,8 @@ class Subset : public Dataset {
   std::vector<int64_t> samples_;
 };
 
-// `count` of `size` indices at equal distances, ascending, so that a part of a sorted file is like the whole. All of them
-// if count >= size.
+// `count` of `size` indices at equal distances, ascending, so that a part of a sorted file resembles the
+// whole. All indices if count >= size.
 std::vector<int64_t> evenly_spaced(int64_t size, int64_t count);
 
 }  // namespace stretto::data

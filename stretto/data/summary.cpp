@@ -17,7 +17,7 @@ double percent(int64_t part, int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
 }
 
-// How many rows have each class.
+// The number of rows per class.
 std::string describe_counts(const Table& table, const std::vector<int64_t>& counts) {
   std::string text;
   for (size_t i = 0; i < counts.size() && i < most_classes; ++i) {
@@ -71,7 +71,7 @@ std::string describe_lengths(const SampleLengths& lengths, int64_t max_length, c
   if (lengths.size == 0) return "no texts";
   std::map<int32_t, int64_t> counts;
   for (int64_t sample = 0; sample < lengths.size; ++sample) ++counts[lengths.of(sample)];
-  // The length with which this share of the texts begins, in ascending order.
+  // The quantile `share` of the lengths.
   const auto at = [&](double share) {
     auto place = static_cast<int64_t>(share * static_cast<double>(lengths.size - 1));
     auto length = counts.begin();

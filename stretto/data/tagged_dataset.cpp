@@ -11,8 +11,8 @@
 namespace stretto::data {
 namespace {
 
-// ids, word ids, {sentence}; with characters also their ids, and how many each token has; with a tokenizer of words the id of the
-// word that begins at each token, else 0.
+// The rows of a sample: ids, word ids, {sentence}; with characters, their ids and their number per token;
+// with a tokenizer of words, the id of the word that begins at each token, else 0.
 enum Row : int64_t {
   token_ids,
   words_of_tokens,
@@ -56,7 +56,7 @@ void encode_sentence(const corpus::TaggedCorpus& corpus, int64_t index, const te
   }
   for (text::Encoding& window : windows) {
     if (window.size() > 0) continue;
-    window.ids = {0};  // packed sequences are not empty: one token of no word
+    window.ids = {0};  // packed sequences must not be empty: one token of no word
     window.word_ids = {-1};
     window.offsets = {{0, 0}};
   }
@@ -188,7 +188,7 @@ TaggedDataset::TaggedDataset(const corpus::TaggedCorpus& corpus, const LabelSet&
   fingerprint_ = hash128_hex({reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(uint64_t)});
 }
 
-// Whether there is a count of characters for each token, and these are all characters.
+// Whether there is a count of characters for each token, and the counts sum to the number of characters.
 bool TaggedDataset::fits_tokens(int64_t sample) const {
   const auto counts = features_.row(sample, character_counts);
   int64_t total = 0;
@@ -210,7 +210,7 @@ Batch TaggedDataset::pack(std::span<const int64_t> samples) const {
   return batch;
 }
 
-// [tokens] int64: those of the samples' tokens, then -100.
+// [tokens] int64: the labels of the samples' tokens, then -100 for padding.
 Tensor TaggedDataset::labels(std::span<const int64_t> samples, int64_t tokens) const {
   const Tensor labels = at::full({tokens}, -100, at::kLong);
   int64_t at = 0;

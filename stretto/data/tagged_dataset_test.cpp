@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 constexpr int64_t ignored = -100;
 
-// Words are letters; "ab" has the pieces a and ##b.
+// A tokenizer whose words are letters; "ab" has the pieces a and ##b.
 struct Tagging {
   Tagging() {
     std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
@@ -130,7 +130,8 @@ TEST(TaggedDataset, Refusals) {
   EXPECT_THAT(tagging.failure("a O\n", {}), HasSubstr("delete the file"));
 }
 
-// A tokenizer of whole words, as taggers have: no tokens of a template, so a sentence may have no token at all.
+// A tokenizer of whole words, which taggers use, adds no special tokens, so that a sentence may have no token
+// at all.
 TEST(TaggedDataset, CharactersOfWholeWords) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "tokenizer.json", R"({"normalizer": {"type": "Lowercase"},
@@ -176,7 +177,8 @@ TEST(TaggedDataset, ContextIsReadAndNotPredicted) {
   EXPECT_THAT(samples_of({.words = 1}, 16), ElementsAre("|abc|", "|bcde|", "|fgh|", "|fgh|"));
   EXPECT_THAT(samples_of({.words = 2, .within_document = false}, 16),
               ElementsAre("|abcde|", "|abcdefgh|", "|cdefgh|", "|defgh|"));
-  // What has no room is left out, farthest words and the longer side first; longer sentences are windows without context.
+  // Context that does not fit is dropped, the farthest words of the longer side first; longer sentences are
+  // split into windows without context.
   EXPECT_THAT(samples_of({.words = 9, .within_document = false}, 7),
               ElementsAre("|abcde|", "|bcdef|", "|defgh|", "|defgh|"));
   EXPECT_THAT(samples_of({.words = 9}, 4).front(), "|ab|");

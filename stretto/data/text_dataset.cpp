@@ -40,8 +40,8 @@ FeatureFile cached_tokens(const Table& table, const text::Tokenizer& tokenizer, 
       });
 }
 
-// Checkpoints identify the texts of their run by this hash of where each sample begins (int64), all ids (int32) and all types
-// (uint8), whatever form the cache has.
+// Checkpoints identify the texts of their run by this hash of the begin of each sample (int64), all ids
+// (int32) and all types (uint8), independent of the format of the cache.
 uint64_t checksum_of(const FeatureFile& tokens) {
   StreamHash hash;
   const auto add = [&](const auto& values) {
@@ -60,7 +60,8 @@ uint64_t checksum_of(const FeatureFile& tokens) {
   return hash.value();
 }
 
-// The tokenizer is part of it: where it assigns other words to the same ids, the ids alone would not differ.
+// The fingerprint includes the tokenizer: one that assigns other words to the same ids would give the same
+// ids.
 std::string fingerprint_of(const FeatureFile& tokens, const text::Tokenizer& tokenizer,
                            const LabelSet& labels, const std::vector<int64_t>& label_ids,
                            const Tensor& targets) {
@@ -82,7 +83,7 @@ Tensor targets_of(const Table& table) {
   return table.kind == LabelKind::number ? targets.squeeze(1) : targets;
 }
 
-// Encodings cut to the special tokens alone would train on no text at all.
+// Throws if max_length leaves only the special tokens, so that no text would be trained on.
 void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer, int64_t max_length,
                            const OptionNames& names) {
   const text::EncodeOptions options = {.special_tokens = true, .max_length = 1 << 20};
@@ -96,7 +97,7 @@ void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer,
       least);
 }
 
-// The file's name is a hash of the texts, which anybody may give to another file.
+// Checks the content, since a file of other texts may have this name, a hash of the texts.
 void require_tokens_of(const Table& table, const text::Tokenizer& tokenizer, const FeatureFile& tokens,
                        const std::filesystem::path& cache) {
   int32_t least = 0, largest = -1;

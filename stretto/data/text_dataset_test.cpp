@@ -93,7 +93,7 @@ TEST(TextDataset, TheFingerprintIsOfTheContents) {
   EXPECT_NE(print(tiny_table(), text::Tokenizer::load(other.path() / "vocab.txt")), whole);
 }
 
-// A file of another content under the name that the texts' hash gives.
+// A file of other texts under the name derived from the texts' hash.
 TEST(TextDataset, ForgedCachesAreRefused) {
   const TempFolder folder;
   const auto tokenizer = tiny_tokenizer(folder.path());
@@ -118,7 +118,8 @@ TEST(TextDataset, ForgedCachesAreRefused) {
   EXPECT_EQ(forge(2, 7), "accepted");
 }
 
-// Runs of all versions are resumed by this hash, so it is that of the bytes that version 0.1.0 kept in its file of tokens.
+// Runs of all versions are resumed by this hash, so it must equal the hash of the token file of version
+// 0.1.0.
 TEST(TextDataset, TheFingerprintDoesNotDependOnTheCache) {
   const TempFolder folder;
   const auto tokenizer = tiny_tokenizer(folder.path());

@@ -8,7 +8,7 @@
 
 #include "stretto/text/tokenizer.h"
 
-// What models read of a question and its context, in training and in serving.
+// The inputs of models for a question and its context, in training and in serving.
 namespace stretto::data {
 
 struct WindowSizes {
@@ -16,19 +16,19 @@ struct WindowSizes {
   int64_t stride = 0;      // tokens of the context that consecutive windows share
 };
 
-// A question without its leading white space, as in run_qa. Some questions of SQuAD have much of it, which counts as
-// length.
+// A question without its leading white space, like in run_qa: some questions of SQuAD have much of it, which
+// would count as length.
 std::string_view question_text(std::string_view question);
 
-// A question, as question_text, with each window of its context: [CLS] question [SEP] window [SEP] for BERT. Throws what
-// Tokenizer::encode_pair_windows throws if the question leaves no room.
+// Encodes question_text() of a question with each window of its context: [CLS] question [SEP] window [SEP]
+// for BERT. Throws like Tokenizer::encode_pair_windows if the question leaves no room.
 std::vector<text::Encoding> question_windows(const text::Tokenizer& tokenizer, std::string_view question,
                                              std::string_view context, const WindowSizes& sizes);
 
-// The tokens [first, second) of a window that are the context's; {0, 0} if there are none.
+// The tokens [first, second) of a window that belong to the context; {0, 0} if there are none.
 std::pair<size_t, size_t> context_tokens(const text::Encoding& window);
 
-// The code points [begin, end) of a text.
+// Finds code points [begin, end) of a text.
 class CodePointIndex {
  public:
   explicit CodePointIndex(std::string_view text);

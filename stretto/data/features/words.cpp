@@ -12,12 +12,12 @@ int32_t id_of_word(const text::Tokenizer& words, const std::string& word) {
   return ids.empty() ? 0 : ids.front();
 }
 
-// The window in which each word is predicted. Consecutive windows share `stride` tokens, so a window may begin in
-// the middle of a word.
+// The index of the window in which each word is predicted. Consecutive windows share `stride` tokens, so a
+// window may begin in the middle of a word.
 std::vector<size_t> owners(std::span<const text::Encoding> windows, size_t words, size_t stride) {
   std::vector<size_t> owner(words, windows.size());
   std::vector<int64_t> best(words, -1), first_token(words, -1);
-  int64_t begin = 0;  // of the window in the text's tokens
+  int64_t begin = 0;  // the window's first token in the text
   for (size_t k = 0; k < windows.size(); ++k) {
     int64_t token = begin, tokens = 0;
     for (const int32_t word : windows[k].word_ids) tokens += word >= 0;

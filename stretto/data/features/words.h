@@ -9,33 +9,34 @@
 #include "stretto/text/characters.h"
 #include "stretto/text/tokenizer.h"
 
-// What taggers read of the words of a text, in training and in serving: text -> windows -> features -> batch.
+// The inputs of taggers for the words of a text, in training and in serving: text -> windows -> features ->
+// batch.
 namespace stretto::data {
 
-// What a model reads of words besides their tokens.
+// The inputs that a model reads besides tokens.
 struct WordInputs {
-  text::Characters characters = {};        // those that it knows; empty: it reads none
-  bool whole_words = false;                // reads the tokens of each word as one
-  const text::Tokenizer* words = nullptr;  // then also the id of each word by this tokenizer; null: no ids
+  text::Characters characters = {};        // the model's characters; empty: it reads none
+  bool whole_words = false;                // the model reads the tokens of each word as one
+  const text::Tokenizer* words = nullptr;  // gives the ids of words to read; null: none
 };
 
 // The features of one window of a text, which is a sample. Vectors are by token, except `characters`.
 struct WordFeatures {
-  std::vector<int32_t> words;  // the token's word if it is predicted in this window, else -1
-  // The characters of each token, one token after the other, and their numbers. With whole_words those of a whole
-  // word at its first token.
+  std::vector<int32_t> words;  // the word of the token if it is predicted in this window, else -1
+  // The characters of all tokens, one token after the other, and their number per token. With whole_words,
+  // the first token of a word has all characters of the word.
   std::vector<int32_t> characters, character_counts;
-  std::vector<int32_t> word_ids;  // the id of the word that begins at the token; 0: none begins
+  std::vector<int32_t> word_ids;  // the id of the word that begins at the token; 0: none
 };
 
-// The features of the windows of one text (Tokenizer::encode_windows), of which consecutive ones share `stride`
-// tokens. `words`: its words, by word_ids; offsets count within them. Each word is predicted in one window: the
-// one in which its first token is farthest from both ends, the first of equals.
+// The features of the windows of one text (Tokenizer::encode_windows), of which consecutive ones share
+// `stride` tokens. `words`: the words of the text, indexed by word_ids; offsets are within words. Each word
+// is predicted in one window, that in which its first token is farthest from both ends; ties go to the first.
 std::vector<WordFeatures> word_features(std::span<const text::Encoding> windows,
                                         std::span<const std::string> words, size_t stride,
                                         const WordInputs& inputs);
 
-// Whether token t is the first one of a word that is predicted here. words: WordFeatures::words.
+// Whether token t is the first one of a word that is predicted in this window. words: WordFeatures::words.
 bool begins_word(std::span<const int32_t> words, size_t t);
 
 // Features of one sample. Vectors that a model does not read are empty.
@@ -44,16 +45,17 @@ struct WordSample {
   int64_t sample = 0;  // its dataset index
 };
 
-// Which of them the samples of a batch have.
+// The features that the samples of a batch have.
 struct WordColumns {
   bool characters = false, whole_words = false;
 };
 
-// A packed batch (see Batch), padded up to a multiple of `multiple_of` tokens, with words [T]: the number of the
-// word within its sample at its first token, else -1. With columns.characters also characters [C] and
-// character_cu_seqlens [T + 1]: those of token t are characters character_cu_seqlens[t] to [t + 1]. With
-// columns.whole_words also token_words [T], the number of each token's word among those of the batch, or -1; and
-// word_ids [T], the id of the word that begins at a token, or 0. All are int64; padding is in no word.
+// A packed batch (see Batch), padded up to a multiple of `multiple_of` tokens, with words [T]: the number of
+// the word within its sample at its first token, else -1. With columns.characters also characters [C] and
+// character_cu_seqlens [T + 1]: the characters of token t are character_cu_seqlens[t] to
+// character_cu_seqlens[t + 1]. With columns.whole_words also token_words [T], the number of each token's word
+// among those of the batch, or -1; and word_ids [T], the id of the word that begins at a token, or 0. All are
+// int64; padding belongs to no word.
 Batch pack_words(std::span<const WordSample> samples, const WordColumns& columns, int64_t multiple_of = 1);
 
 }  // namespace stretto::data
