@@ -3,7 +3,7 @@
 #include "stretto/base/error.h"
 #include "stretto/compat/keys.h"
 
-// The file that `accelerate config` writes.
+// Reads the file that `accelerate config` writes.
 namespace stretto {
 namespace {
 
@@ -34,7 +34,7 @@ void use_cpu(const Value& value, ForeignConfig& config) {
   if (value.is_true()) compat::set(config, value, "training.device", "cpu");
 }
 
-// Of version 2: a truth value. Of version 1 newer files write the name of the strategy.
+// In FSDP version 2 the key is a boolean; in version 1, newer files have the name of the strategy instead.
 void reshard(const Value& value, ForeignConfig& config) {
   const std::string& text = value.text();
   const bool keeps = text == "false" || text == "False" || text == "SHARD_GRAD_OP";
@@ -42,7 +42,7 @@ void reshard(const Value& value, ForeignConfig& config) {
   compat::set(config, value, "training.strategy", keeps ? "zero2" : "fsdp");
 }
 
-// The policy by size is read with its limit.
+// read_dependent reads the limit of the size-based policy.
 void wrap_policy(const Value& value, ForeignConfig& config) {
   if (value.text() != "SIZE_BASED_WRAP") compat::ignored("", own_units).use(value, config);
 }
@@ -118,7 +118,7 @@ std::vector<Key> make_accelerate_keys() {
   };
 }
 
-// Settings that have a meaning with one value of another key only.
+// Reads settings that apply only with a certain value of another key.
 void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
   const auto text = [&](std::string_view key) {
     const settings::YamlNode* found = compat::find(document, key);
@@ -143,7 +143,7 @@ bool names_setting(const ForeignConfig& config, const std::string& name) {
   return std::ranges::find(config.settings, name, &ForeignSetting::name) != config.settings.end();
 }
 
-// Without a section for it, a type of distribution has the defaults of `accelerate launch`.
+// A type of distribution without its section has the defaults of `accelerate launch`.
 void read_distribution(const settings::YamlNode& document, ForeignConfig& config) {
   const settings::YamlNode* type = compat::find(document, "distributed_type");
   if (type == nullptr) return;
@@ -164,7 +164,7 @@ void read_distribution(const settings::YamlNode& document, ForeignConfig& config
 
 }  // namespace
 
-// Its number of processes is that of all hosts.
+// num_processes counts the processes of all hosts.
 static void divide_among_hosts(ForeignConfig& config) {
   const int64_t hosts = config.hosts.nodes.value_or(1);
   if (!config.ranks || hosts == 1) return;

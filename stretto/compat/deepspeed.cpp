@@ -1,7 +1,7 @@
 #include "stretto/base/error.h"
 #include "stretto/compat/keys.h"
 
-// DeepSpeed's configuration, https://www.deepspeed.ai/docs/config-json/.
+// Reads DeepSpeed's configuration, https://www.deepspeed.ai/docs/config-json/.
 namespace stretto {
 namespace {
 
@@ -9,7 +9,7 @@ using compat::Key;
 using compat::Value;
 
 constexpr std::string_view unset_value =
-    "auto";  // transformers and Accelerate fill it from their own arguments
+    "auto";  // transformers and Accelerate replace it by their own arguments
 
 const char* const no_offload =
     "the memory of CPU ranks is the host's, so offloading to it has no meaning: set device to none, or remove the section";
@@ -34,7 +34,7 @@ void bf16(const Value& value, ForeignConfig& config) {
   compat::set(config, value, "training.precision", value.is_true() ? "bf16" : "fp32");
 }
 
-// `true` names a feature that does not exist here.
+// `true` enables an unsupported feature.
 Key unless_enabled(std::string_view name, std::string reason) {
   return compat::only(name, {"false", "False"}, std::move(reason));
 }
@@ -72,7 +72,7 @@ void read_optimizer(const settings::YamlNode& document, ForeignConfig& config) {
     config.settings.push_back({"optimizer.weight_decay", "0", value.place(), /*implied=*/true});
 }
 
-// The folder has a meaning for one device only.
+// The folder applies to the device nvme only.
 void read_offload(const settings::YamlNode& document, ForeignConfig& config) {
   const std::string section = "zero_optimization.offload_optimizer.";
   const settings::YamlNode* device = compat::find(document, section + "device", unset_value);

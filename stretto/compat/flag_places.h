@@ -6,13 +6,14 @@
 
 namespace stretto::compat {
 
-// The flags of a script's command line by the lines of the recipe that they became: errors name the flags.
+// Maps the lines of a translated recipe to the flags of the script's command line, so that errors name the
+// flags.
 class FlagPlaces {
  public:
   bool empty() const { return flags_.empty(); }
   void add(int64_t line, const std::string& flag) { flags_[line] = flag; }
 
-  // `text` with "FILE:LINE:COLUMN" of such a line replaced by its flag: "--seed abc".
+  // Replaces "FILE:LINE:COLUMN" of a mapped line in `text` by its flag: "--seed abc".
   std::string in(std::string text, const std::string& file) const;
 
  private:

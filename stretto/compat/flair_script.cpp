@@ -13,7 +13,7 @@
 namespace stretto::compat {
 namespace {
 
-// "3", or a list of devices: "0,1", "[0, 1]".
+// Parses "3", or a list of devices: "0,1", "[0, 1]".
 void use_devices(ScriptState& state, const std::string& value) {
   if (value == "None" || value == "auto" || value == "-1") return;
   std::optional<int64_t> count;
@@ -58,7 +58,7 @@ void use_precision(ScriptState& state, const std::string& value) {
     state.plan.notes.emplace_back("--precision 16: computed in bf16, with fp32 gradients and master weights");
 }
 
-// Lightning's names; deepspeed is its stage 2.
+// Accepts Lightning's names; "deepspeed" means stage 2.
 void use_strategy(ScriptState& state, const std::string& value) {
   if (value == "None") return;
   std::string name = value == "deepspeed" ? "deepspeed_stage_2" : value;
@@ -78,7 +78,7 @@ void use_whole(ScriptState& state, const char* flag, const std::string& value, c
   state.recipe.set(setting, value);
 }
 
-// A flag without a meaning here, whose value is checked before that is noted.
+// An ignored flag whose value is still checked.
 Flag checked(Flag ignored_flag, std::function<void(const std::string& value)> check) {
   const auto note = ignored_flag.use;
   ignored_flag.use = [note, check](ScriptState& state, const std::string& value) {
@@ -145,7 +145,8 @@ const std::vector<Flag>& flair_flags() {
   return table;
 }
 
-// Flair reads sentences of any length; here as many tokens as the model has positions, at most 512, and longer ones in windows.
+// Flair reads sentences of any length. The translation uses the model's number of positions, at most 512;
+// longer sentences are split into windows.
 std::string max_length_of(const std::filesystem::path& model) {
   int64_t positions = 512;
   try {
@@ -161,7 +162,7 @@ bool names_part(const std::string& name, std::initializer_list<const char*> part
   return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-// Finds the files as Flair's ColumnCorpus does.
+// Finds the files like Flair's ColumnCorpus.
 void use_dataset(ScriptState& state) {
   const std::filesystem::path folder = state.given.at("dataset_name");
   std::error_code failed;
@@ -193,8 +194,8 @@ void use_dataset(ScriptState& state) {
   state.set_for("dataset_name", "data.test", quoted(state.plan.test->string()));
 }
 
-// With the script's defaults the model is the transformer with a head on each word's first token, in Hugging Face's form; else it is a
-// sequence-tagger, as Flair's without a recurrent layer.
+// With the script's defaults, the model is a transformer with a head on each word's first token, in Hugging
+// Face's format; otherwise it is a sequence tagger without a recurrent layer, like Flair's.
 void use_model(ScriptState& state) {
   const std::string layers = state.value("layers", "-1"), pooling = state.value("subtoken_pooling", "first");
   const bool use_crf = is_true("use_crf", state.value("use_crf", "False"));
@@ -214,7 +215,7 @@ void use_model(ScriptState& state) {
   for (const auto& [name, value] : settings) state.recipe.set("sequence_tagger." + name, value);
 }
 
-// Words of neighbouring sentences on each side (FLERT).
+// Sets the number of context words from neighbouring sentences on each side (FLERT).
 void use_context(ScriptState& state) {
   const std::string size = state.value("context_size", "0"), flag = "respect_document_boundaries";
   const bool respect = is_true(flag, state.value(flag, "False"));

@@ -38,7 +38,7 @@ class FlairScript : public ::testing::Test {
   TempFolder data_;
 };
 
-// The command of the notebook.
+// The command of Flair's notebook for this script.
 TEST_F(FlairScript, AsARecipe) {
   const ScriptPlan plan = translate({"--batch_size",
                                      "32",
@@ -85,7 +85,7 @@ TEST_F(FlairScript, AsARecipe) {
   EXPECT_TRUE(plan.train && plan.evaluate && plan.predict);
 }
 
-// What a head on each word's first token cannot do is a sequence-tagger's.
+// Options that a head on each word's first token lacks select a sequence tagger.
 TEST_F(FlairScript, LayersPoolingAndTheRandomField) {
   const Recipe field = parse_recipe(translate({"--use_crf"}).recipe, "");
   EXPECT_EQ(field.model.type, "sequence-tagger");

@@ -15,7 +15,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-// Errors name the place in the foreign file, not the override that it became.
+// Makes errors name the place in the foreign file instead of the override.
 template <class Read>
 Recipe with_places(const ForeignConfig& foreign, const Read& read) {
   try {
@@ -28,7 +28,7 @@ Recipe with_places(const ForeignConfig& foreign, const Read& read) {
   }
 }
 
-// What a setting means once the recipe is resolved: the kind of a strategy, a number.
+// The resolved value of a setting: the kind of a strategy, a number.
 nlohmann::json meaning(const Recipe& recipe, const std::string& name) {
   const nlohmann::json all = shared_settings(recipe);
   const auto found = all.find(name);
@@ -48,7 +48,7 @@ bool same_value(const std::string& a, const std::string& b) {
   return a == b || (x && y && *x == *y);
 }
 
-// A file may determine a setting by several keys.
+// Throws if several keys of a file set a setting to different values.
 void require_one_value(const ForeignConfig& foreign) {
   std::map<std::string, const ForeignSetting*> first;
   for (const ForeignSetting& setting : foreign.settings) {

@@ -17,7 +17,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// As transformers' documentation shows it for ZeRO-2, with numbers for some values.
+// The example of transformers' documentation for ZeRO-2, with numbers for some values.
 constexpr const char* zero2_json = R"({
     "fp16": {
         "enabled": "auto",
@@ -70,7 +70,7 @@ constexpr const char* zero2_json = R"({
 }
 )";
 
-// As `accelerate config` writes it for FSDP.
+// The output of `accelerate config` for FSDP.
 constexpr const char* fsdp_yaml = R"(compute_environment: LOCAL_MACHINE
 debug: false
 distributed_type: FSDP
@@ -101,7 +101,7 @@ tpu_use_sudo: false
 use_cpu: true
 )";
 
-// As `accelerate config` writes it for DeepSpeed without a JSON file.
+// The output of `accelerate config` for DeepSpeed without a JSON file.
 constexpr const char* deepspeed_yaml = R"(compute_environment: LOCAL_MACHINE
 debug: false
 deepspeed_config:

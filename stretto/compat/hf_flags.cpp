@@ -10,7 +10,7 @@
 namespace stretto::compat {
 namespace {
 
-// "SST-2", "sts_b" by the names of the setting.
+// Maps names such as "SST-2" and "sts_b" to those of the setting.
 void use_task(ScriptState& state, const std::string& value) {
   if (state.script == Script::ner && lower_case(value) != "ner")
     throw ConfigError("--task_name {}: name the column of the tags by --label_column_name {}_tags", value,
@@ -46,7 +46,7 @@ void use_half(ScriptState& state, const std::string& value) {
   state.plan.notes.emplace_back("--fp16: computed in bf16, with fp32 gradients and master weights");
 }
 
-// "full_shard auto_wrap"
+// Parses values such as "full_shard auto_wrap".
 void use_fsdp(ScriptState& state, const std::string& value) {
   static const std::map<std::string, std::string> strategies = {{"full_shard", "fsdp"},
                                                                 {"true", "fsdp"},
@@ -65,14 +65,14 @@ void use_fsdp(ScriptState& state, const std::string& value) {
   }
 }
 
-// The order of samples and everything else have one seed.
+// The order of samples has no separate seed.
 void use_data_seed(ScriptState& state, const std::string& value) {
   if (value != state.value("seed", "42"))
     throw ConfigError("--data_seed {}: there is one seed for all; expected that of --seed, {}", value,
                       state.value("seed", "42"));
 }
 
-// Folders of files are written besides metrics.jsonl, servers are not.
+// Trackers that write files are enabled in addition to metrics.jsonl; those that need a server are not.
 void use_trackers(ScriptState& state, const std::string& value) {
   std::string trackers = "jsonl";
   for (const std::string_view word : split(value, ' ')) {
@@ -103,7 +103,7 @@ void use_sampling(ScriptState& state, const std::string& value) {
 
 void use_resume(ScriptState& state, const std::string& value) {
   const std::string lower = lower_case(value);
-  if (lower == "true" || lower == "false") return;  // the same command continues a run that has not finished
+  if (lower == "true" || lower == "false") return;  // the same command resumes an unfinished run
   state.recipe.set("resume", quoted(value));
 }
 

@@ -3,7 +3,7 @@
 namespace stretto::compat {
 namespace {
 
-// Named with the reason when they are given.
+// Flags that are ignored with a note.
 std::vector<Flag> ignored_flags() {
   const std::string local = "models are fetched by `stretto pull`, and no code of models is executed";
   const std::string packed = "batches are packed without padding";
@@ -114,7 +114,7 @@ std::vector<Flag> ignored_flags() {
   };
 }
 
-// These would change what is trained, except with the values given.
+// Flags that would change the training unless they have the listed values.
 std::vector<Flag> refused_flags() {
   const std::string downloads =
       "stretto downloads nothing; export the data set to files and pass --train_file, --validation_file and --test_file";

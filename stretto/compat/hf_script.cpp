@@ -6,7 +6,7 @@
 namespace stretto::compat {
 namespace {
 
-// Defaults of the scripts that differ from those of recipes.
+// Sets defaults of the scripts that differ from those of recipes.
 void set_defaults(ScriptState& state) {
   RecipeText& recipe = state.recipe;
   recipe.set("task", state.script == Script::glue  ? "text-classification"

@@ -9,35 +9,36 @@
 
 namespace stretto::compat {
 
-// Hugging Face's example scripts run_glue.py, run_ner.py and run_qa.py; Flair's custom_run_ner.py.
+// The supported scripts: Hugging Face's run_glue.py, run_ner.py and run_qa.py, and Flair's custom_run_ner.py.
 enum class Script { glue, ner, qa, flair_ner };
 
-// What the command line of a script asks for.
+// The translation of a script's command line.
 struct ScriptPlan {
   std::string recipe;  // YAML: a complete recipe, whose output is run_folder()
-  FlagPlaces flags;    // of the lines of recipe_file()
+  FlagPlaces flags;    // the flags of the lines of recipe_file()
   std::filesystem::path output_dir;
   bool overwrite = false;
-  bool resume = false;  // the same command continues a run that has not finished, whatever overwrite is
+  bool resume = false;  // the same command resumes an unfinished run, regardless of `overwrite`
   bool train = false, evaluate = false, predict = false;
   std::filesystem::path model;                            // model_name_or_path
   std::optional<std::filesystem::path> validation, test;  // files
-  std::string max_eval_samples = "null";  // of the validation file, as a setting: all, or the first so many
-  bool entity_level = false;              // run-ner: metrics of each type
-  std::optional<int64_t> ranks = std::nullopt;  // on this host, if the flags say so
-  std::string glue_task;                        // as text_classification.glue_task, else empty
-  std::vector<std::string> notes;               // flags without a meaning here, each with the reason
+  std::string max_eval_samples = "null";        // samples of the validation file, as a setting; null: all
+  bool entity_level = false;                    // run-ner: report metrics per entity type
+  std::optional<int64_t> ranks = std::nullopt;  // ranks on this host, if the flags set them
+  std::string glue_task;                        // text_classification.glue_task; empty without one
+  std::vector<std::string> notes;               // ignored flags, each with the reason
 
-  // Evaluating a model leaves the run that trained one in the same output_dir as it is.
+  // The folder of the run. Evaluation has its own folder, so that it leaves a training run in output_dir
+  // unchanged.
   std::filesystem::path run_folder() const { return output_dir / (train ? "run" : "evaluation"); }
   std::filesystem::path recipe_file() const {
     return output_dir / (train ? "recipe.yaml" : "evaluation.yaml");
   }
 };
 
-// Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"), or those in a .json file. Defaults are the script's. Throws
-// ConfigError, which names the flag, for unknown flags, values that cannot be honoured and missing ones. REQUIRES: not flair_ner,
-// for which there is flair_script.h.
+// Translates the script's flags ("--do_train", "--max_seq_length", "384", "--fp16=True"), or the flags in a
+// .json file. Defaults are the script's. Throws ConfigError, which names the flag, for unknown flags,
+// unsupported values and missing flags. REQUIRES: script is not flair_ner; see flair_script.h.
 ScriptPlan translate_script(Script script, const std::vector<std::string>& arguments);
 
 }  // namespace stretto::compat

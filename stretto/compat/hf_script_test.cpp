@@ -27,7 +27,7 @@ std::string script_error(Script script, const std::vector<std::string>& argument
   return "no error";
 }
 
-// The recipe of run-ner's least flags and more.
+// The recipe for the required flags of run-ner and `more`.
 Recipe recipe_with(std::vector<std::string> more) {
   more.insert(more.begin(), {"--model_name_or_path", "m", "--output_dir", "o", "--do_train", "--train_file",
                              "t", "--validation_file", "v"});
@@ -270,7 +270,7 @@ TEST(HfScript, IntervalsAndEpochs) {
   const Recipe steps = recipe_with({"--max_steps", "250", "--logging_steps", "0.1", "--eval_strategy",
                                     "steps", "--save_steps", "0.5", "--num_train_epochs", "2.5"});
   EXPECT_EQ(steps.track.log_every, Interval(25));
-  EXPECT_EQ(steps.evaluate.every, Interval(25));  // as --logging_steps
+  EXPECT_EQ(steps.evaluate.every, Interval(25));  // equal to --logging_steps
   EXPECT_EQ(steps.checkpoint.every, Interval(125));
   EXPECT_EQ(steps.training.epochs, 2.5);
   const Recipe epochs =

@@ -19,7 +19,7 @@ const std::string& find_name(const std::map<std::string, std::string>& names, co
                     did_you_mean(value, known), fmt::join(known, ", "));
 }
 
-// The number of steps in "500", or a part of all steps, "0.1", as an interval of a recipe.
+// Converts a number of steps, "500", or a part of all steps, "0.1", to an interval of a recipe.
 std::string interval(const ScriptState& state, const std::string& flag, const std::string& value) {
   const auto number = parse_double(value);
   if (number && *number >= 1 && *number == std::floor(*number)) return fmt::format("{:.0f}", *number);
@@ -33,7 +33,8 @@ std::string interval(const ScriptState& state, const std::string& flag, const st
   return fmt::format("{:.9f}ep", *number * epochs);
 }
 
-// The flags of what happens at intervals: its strategy, no, epoch, steps or another, and the steps.
+// The two flags of an action at intervals: its strategy ("no", "epoch", "steps" or another) and its number of
+// steps.
 struct IntervalFlags {
   std::string strategy_flag, unset_strategy, steps_flag, unset_steps, setting;
 };
@@ -62,13 +63,13 @@ std::string use_interval(ScriptState& state, const IntervalFlags& flags, const s
   return strategy;
 }
 
-// The flag that is given among the names of the same one.
+// The given one of several names of a flag.
 std::string evaluation_flag(const ScriptState& state) {
   return state.has("evaluation_strategy") && !state.has("eval_strategy") ? "evaluation_strategy"
                                                                          : "eval_strategy";
 }
 
-// min_lr of transformers is a rate, here it is a part of lr.
+// Converts min_lr, which is a rate in transformers and a fraction of lr in recipes.
 double lowest_part(const ScriptState& state, const nlohmann::json& min_lr) {
   const auto lr = parse_double(state.value("learning_rate", "5e-5"));
   if (!min_lr.is_number() || !lr || *lr <= 0)
@@ -132,7 +133,7 @@ void use_optimizer(ScriptState& state) {
     type = "Adafactor";
     state.set_for("adafactor", "optimizer.type", type);
   }
-  // Steps of lr at least, whatever the size of the weights: transformers' scale_parameter=False.
+  // Corresponds to transformers' scale_parameter=False: steps do not scale with the size of the weights.
   if (type == "Adafactor") state.recipe.set("optimizer.eps", "[0, 1]");
   if (type == "AdamW") {
     const auto set = [&](const char* flag, const char* setting, const std::string& value) {

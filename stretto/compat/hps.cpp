@@ -2,7 +2,7 @@
 #include "stretto/base/strings.h"
 #include "stretto/compat/keys.h"
 
-// The hyperparameter file of AcceleratorModule (accmt): hps_config.yaml.
+// Reads the hyperparameter file of AcceleratorModule (accmt), hps_config.yaml.
 namespace stretto {
 namespace {
 
@@ -14,7 +14,7 @@ void same(const Value& value, const std::string& setting, ForeignConfig& config)
   compat::same_as(value.key, setting).use(value, config);
 }
 
-// The keys of a section, for a setting of each.
+// Calls `use` for each key of a section.
 template <class Use>
 void each_key(const Value& section, const Use& use) {
   if (section.node.kind != YamlNode::Kind::mapping)
@@ -24,13 +24,13 @@ void each_key(const Value& section, const Use& use) {
   }
 }
 
-// The names of its types and arguments are those of stretto.
+// Types and arguments have the same names as in recipes.
 void hps_optimizer(const Value& section, ForeignConfig& config) {
   each_key(section,
            [&](const Value& value, const std::string& key) { same(value, "optimizer." + key, config); });
 }
 
-// One number, or those of training and validation.
+// The value is one number, or a list of two: for training and validation.
 void hps_batch_size(const Value& value, ForeignConfig& config) {
   if (value.node.kind == YamlNode::Kind::scalar) return same(value, "training.batch_size", config);
   if (value.node.kind != YamlNode::Kind::sequence || value.node.children.size() != 2)
@@ -39,7 +39,8 @@ void hps_batch_size(const Value& value, ForeignConfig& config) {
   same({value.key, value.node.children[1]}, "evaluate.batch_size", config);
 }
 
-// accmt fills in what follows from the length of the run, as stretto does; a warm-up below 1 is a part of all steps.
+// accmt derives arguments from the length of the run, like stretto; a warm-up below 1 is a fraction of all
+// steps.
 void hps_scheduler(const Value& section, ForeignConfig& config) {
   each_key(section, [&](const Value& value, const std::string& key) {
     if (key == "num_training_steps" || key == "steps_per_epoch" || key == "epochs" || key == "last_epoch") {
@@ -58,7 +59,7 @@ const std::vector<Key>& hps_keys() {
       compat::same_as("hps.max_steps", "training.max_steps"),
       {"hps.batch_size", hps_batch_size},
       {"hps.optimizer", hps_optimizer},
-      {"hps.optim", hps_optimizer},  // as its documentation has it
+      {"hps.optim", hps_optimizer},  // the spelling in its documentation
       {"hps.scheduler", hps_scheduler},
       compat::only("hps.step_scheduler_per_epoch", {"false", "False"},
                    "schedules count optimizer steps; express step sizes in steps"),

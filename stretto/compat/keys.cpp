@@ -13,7 +13,7 @@ namespace {
 
 using settings::YamlNode;
 
-// The row of a key; for a section or a list also that of "<key>.*".
+// The row of a key; for a section or a list, also the row "<key>.*".
 const Key* find_row(const std::vector<Key>& table, const std::string& key, bool has_parts) {
   const auto matches = [&](const Key& row) {
     if (!row.name.ends_with(".*")) return row.name == key;
@@ -63,7 +63,7 @@ void require_scalar(const Value& value) {
     throw ConfigError("{}: a value was expected, not a list or a section", value.place());
 }
 
-// A scalar or a list of scalars as in --set.
+// Formats a scalar or a list of scalars in the syntax of --set.
 std::string as_setting(const Value& value) {
   if (value.node.kind != YamlNode::Kind::sequence) {
     require_scalar(value);

@@ -22,41 +22,40 @@ struct Value {
   bool is_true() const { return node.text == "true" || node.text == "True"; }
 };
 
-// What a key of a foreign format means. One row of its table.
+// The translation of a key of a foreign format: a row of its table.
 struct Key {
-  std::string_view name;  // dotted; one that ends in ".*" stands for a whole section
+  std::string_view name;  // dotted; a name that ends in ".*" matches a whole section
   std::function<void(const Value&, ForeignConfig&)> use;
 };
 
-// The row kinds.
-// The value is that of a setting.
+// The kinds of rows. The value of the key is the value of a setting.
 Key same_as(std::string_view name, std::string setting);
-// One of these values selects a setting's value; any other is an error.
+// Each value of the key in the list selects a value of the setting; any other is an error.
 struct Meaning {
   std::string_view value, setting_value;
 };
 Key choice(std::string_view name, std::string setting, std::vector<Meaning> meanings);
-// It has no meaning here, because `reason`.
+// The key is ignored, because `reason`.
 Key ignored(std::string_view name, std::string reason);
-// Only one of `allowed` can be honoured, which needs nothing; any other is an error with this reason.
+// The values `allowed` have no effect; any other is an error with this reason.
 Key only(std::string_view name, std::vector<std::string_view> allowed, std::string reason);
-// It is read together with another key.
+// Another key's row reads the value.
 Key read_with_another(std::string_view name);
 
 // The number of ranks on this host.
 Key rank_count(std::string_view name);
-// The number of hosts, the number of this one, and where they meet.
+// The number of hosts, the index of this host, and the rendezvous address.
 Key host_count(std::string_view name);
 Key host_rank(std::string_view name);
 Key master_address(std::string_view name);
 Key master_port(std::string_view name);
 
-// Adds a setting that `value` determines.
+// Adds a setting whose value `value` determines.
 void set(ForeignConfig& config, const Value& value, std::string setting, std::string setting_value);
 [[noreturn]] void refuse(const Value& value, std::string_view reason);
 
-// Looks up every value of the document in the table. Values that are null, and those that equal `unset`, are passed over.
-// Throws ConfigError for a key that is not in the table.
+// Translates every value of the document by the table. Skips values that are null or equal `unset`. Throws
+// ConfigError for a key that is not in the table.
 ForeignConfig read(const settings::YamlNode& document, const std::vector<Key>& table,
                    std::string_view unset = "");
 
@@ -64,7 +63,8 @@ ForeignConfig read(const settings::YamlNode& document, const std::vector<Key>& t
 const settings::YamlNode* find(const settings::YamlNode& document, std::string_view key,
                                std::string_view unset = "");
 
-// Parses YAML, or JSON, which is YAML but for tabs between tokens. Throws ConfigError with file, line and column, IoError.
+// Parses YAML, or JSON, which is YAML except for tabs between tokens. Throws ConfigError with file, line and
+// column, IoError.
 settings::YamlNode parse_file(const std::filesystem::path& file, const std::string& what);
 
 }  // namespace stretto::compat

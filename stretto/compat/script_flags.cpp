@@ -151,7 +151,7 @@ const Flag& find_flag(const std::vector<Flag>& flags, const std::string& name) {
 
 namespace {
 
-// "\"text\"" and "'text'" without these quotes.
+// Removes the quotes of "\"text\"" and "'text'".
 std::string without_quotes(const std::string& value) {
   if (value.size() < 2 || value.front() != value.back()) return value;
   if (value.front() == '\'') return value.substr(1, value.size() - 2);
@@ -160,7 +160,7 @@ std::string without_quotes(const std::string& value) {
   return json.is_string() ? json.get<std::string>() : value;
 }
 
-// {"num_train_epochs": 2, "strategy": null, ...} as arguments.
+// Converts {"num_train_epochs": 2, "strategy": null, ...} to arguments.
 std::vector<std::string> arguments_of_file(const std::vector<Flag>& flags,
                                            const std::filesystem::path& file) {
   const nlohmann::json json = read_json(file);
@@ -181,7 +181,7 @@ std::vector<std::string> arguments_of_file(const std::vector<Flag>& flags,
   return arguments;
 }
 
-// "no_" of a boolean is its False.
+// Whether `name` is "no_" and the name of a boolean, which sets it to false.
 bool is_negated(const std::vector<Flag>& flags, const std::string& name) {
   if (!name.starts_with("no_") || std::ranges::find(flags, name, &Flag::name) != flags.end()) return false;
   const auto found = std::ranges::find(flags, name.substr(3), &Flag::name);

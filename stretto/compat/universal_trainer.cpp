@@ -1,7 +1,7 @@
 #include "stretto/base/error.h"
 #include "stretto/compat/keys.h"
 
-// parameters.yml of pytorch_universal_trainer.
+// Reads parameters.yml of pytorch_universal_trainer.
 namespace stretto {
 namespace {
 
@@ -10,7 +10,7 @@ using compat::Value;
 
 const char* const no_autowrap = "units are the blocks of the model";
 
-// Its mixed precision is fp16 with loss scaling; on the same GPUs bf16 needs none.
+// The tool's mixed precision is fp16 with loss scaling, for which bf16 is the substitute.
 void native_fp16(const Value& value, ForeignConfig& config) {
   if (value.is_true())
     compat::refuse(
@@ -79,7 +79,7 @@ struct Switches {
   bool on(std::string_view name) const { return find(name) != nullptr && value(name).is_true(); }
 };
 
-// Sharding of the optimizer includes the gradients there (fairscale's OSS with ShardedDataParallel).
+// In this tool, sharding the optimizer includes the gradients (fairscale's OSS with ShardedDataParallel).
 void read_strategy(const Switches& switches, ForeignConfig& config) {
   const char* const model = "use_fairscale_model_sharding";
   const char* const optimizer = "use_fairscale_optimizer_sharding";
@@ -105,7 +105,7 @@ void read_strategy(const Switches& switches, ForeignConfig& config) {
   }
 }
 
-// Without is_distributed one process drives all GPUs, whose batch is batch_size.
+// Without is_distributed, one process uses all GPUs, and batch_size is their total.
 void read_data_parallel(const Switches& switches, ForeignConfig& config) {
   if (switches.find("is_distributed") == nullptr || switches.on("is_distributed")) return;
   for (ForeignSetting& setting : config.settings) {
