@@ -5,14 +5,16 @@
 
 namespace stretto::kernels {
 
-// curve(x + bias). x [T, C] contiguous, bias [C] or undefined, of one type: fp32, fp64 or bf16 (computed in fp32), on CPU.
+// Returns curve(x + bias). x [T, C] contiguous, bias [C] or undefined, of one dtype: fp32, fp64 or bf16
+// (computed in fp32), on CPU.
 Tensor activate(Curve curve, const Tensor& x, const Tensor& bias);
 
-// The gradient of x; its sum over rows is added to bias_sum, fp32 (fp64 for fp64), undefined without a bias.
+// Returns the gradient of x and adds its sum over rows to bias_sum, which is fp32 (fp64 for fp64), or
+// undefined without a bias.
 Tensor activate_backward(Curve curve, const Tensor& grad, const Tensor& x, const Tensor& bias,
                          const Tensor& bias_sum);
 
-// The same with ATen operators and autograd.
+// Like activate, with ATen operators and autograd.
 Tensor activate_reference(Curve curve, const Tensor& x, const Tensor& bias);
 
 }  // namespace stretto::kernels

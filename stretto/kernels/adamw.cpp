@@ -38,7 +38,7 @@ void adamw_composite(const OptimizerRange& range, const Tensor& exp_avg, const T
   grad.zero_();
 }
 
-// Writes the bf16 copy while the weights are still in the cache.
+// Processes blocks, so that the bf16 copy is written while the weights are still in the cache.
 void adamw_float(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                  const AdamwConstants<float>& c) {
   constexpr int64_t at_once = 512;  // five buffers of this size lie in L1

@@ -8,30 +8,30 @@ namespace stretto::kernels {
 
 struct AdamwStep {
   double lr, beta1, beta2, eps, weight_decay;
-  double grad_scale;  // gradients are multiplied by it: 1 / global count, clipping
-  int64_t step;       // 1 at the first
+  double grad_scale;  // factor of the gradients: 1 / global count, clipping
+  int64_t step;       // from 1
 };
 
-// AdamW (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) in one pass over memory: scale, update,
-// cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type; on CPU denormal
+// AdamW (Loshchilov & Hutter 2019, algorithm 2; PyTorch's order of operations) in one pass over memory:
+// scale, update, cast, zero. `exp_avg` and `exp_avg_sq` are the moments, of master's type; on CPU denormal
 // values (below 1e-38) are flushed to zero.
 void adamw(const OptimizerRange& range, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const AdamwStep& step);
 
-// A row of a table [rows, width] that steps have left out because its gradient was zero.
+// A row of a table [rows, width] that steps have skipped because its gradient was zero.
 struct IdleRow {
   int64_t row;
   size_t first;  // index of the first step that has not been applied to it
   bool moments;  // false: its moments are zeros
 };
 
-// Applies steps[first], steps[first + 1], ... to each row with a gradient of zero; the result is bitwise equal to adamw()'s.
-// `table` and the moments are those of the whole table, on CPU; its gradient is not read. Moments that are zero are not
-// written. REQUIRES: eps > 0.
+// Applies steps[first], steps[first + 1], ... to each row with a zero gradient; the result is bitwise equal
+// to that of adamw(). `table` and the moments are those of the whole table, on CPU; the gradient is not read.
+// Moments that are zero are not written. REQUIRES: eps > 0.
 void adamw_idle_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq,
                      int64_t width, std::span<const IdleRow> rows, std::span<const AdamwStep> steps);
 
-// adamw() for these rows only. On CPU.
+// Like adamw(), for these rows only. On CPU.
 void adamw_rows(const OptimizerRange& table, const Tensor& exp_avg, const Tensor& exp_avg_sq, int64_t width,
                 std::span<const int64_t> rows, const AdamwStep& step);
 

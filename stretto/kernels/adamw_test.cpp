@@ -9,7 +9,7 @@
 namespace stretto::kernels {
 namespace {
 
-// Bitwise: 0 and -0 differ.
+// Compares bitwise: 0 and -0 differ.
 bool same_bits(const Tensor& a, const Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
@@ -40,7 +40,7 @@ TEST_P(AdamwKernel, EqualsTorch) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, AdamwKernel,
                          ::testing::Values(Precision{at::kFloat, 2e-6}, Precision{at::kDouble, 1e-13}));
 
-// Rows that are left out and caught up later are bitwise equal to rows that every step has updated.
+// Rows that are skipped and updated later are bitwise equal to rows that every step has updated.
 TEST_P(AdamwKernel, IdleRowsCatchUpToTheBit) {
   for (const int64_t width : {16, 384, 37}) {
     SCOPED_TRACE(width);

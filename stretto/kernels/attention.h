@@ -4,15 +4,16 @@
 
 namespace stretto::kernels {
 
-// Attention within the sequences of a packed batch. There may be fewer queries than keys: query i of a sequence is at
-// position i of the sequence, or the queries are at its end. Rows after the last sequence are padding: their results and
-// gradients are 0. A weight is dropped by its sample, the query's place, the head and the key's position.
+// Attention within the sequences of a packed batch. A sequence may have fewer queries than keys: query i is
+// at position i of the sequence, or the queries are its last positions. Rows after the last sequence are
+// padding: their results and gradients are 0. The dropout of a weight is a function of its sample, the
+// query's place, the head and the key's position.
 struct AttentionSequences {
   Tensor query_bounds;  // [B + 1] int64: sequence b's queries are rows query_bounds[b] .. query_bounds[b + 1]
-  Tensor key_bounds;    // [B + 1] int64: the same for keys and values
+  Tensor key_bounds;    // [B + 1] int64: likewise for keys and values
   Tensor samples;       // [B] int64: dataset index of each sequence's sample
   Tensor first_places;  // [B] int64: the place in its sample of each sequence's position 0
-  bool causal = false;  // a query sees keys up to its own position only
+  bool causal = false;  // a query attends to keys up to its own position only
   bool queries_are_last = false;  // query i is at position i + keys - queries
 };
 
@@ -25,16 +26,17 @@ struct AttentionGradients {
   Tensor q, k, v;
 };
 
-// softmax(q k^T / sqrt(D)) v for each sequence and head (Vaswani et al. 2017, eq. 1), with dropout of the weights.
-// q [queries, heads, D], k and v [keys, heads, D], contiguous, fp32, fp64 or bf16 (computed in fp32), on CPU. Memory
-// grows with the number of tokens, not with its square.
+// Computes softmax(q k^T / sqrt(D)) v for each sequence and head (Vaswani et al. 2017, eq. 1), with dropout
+// of the weights. q [queries, heads, D], k and v [keys, heads, D], contiguous, fp32, fp64 or bf16 (computed
+// in fp32), on CPU. Memory grows with the number of tokens, not with its square.
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionSequences& sequences, const Dropout& dropout);
 AttentionGradients attention_backward(const Tensor& grad, const AttentionResult& result, const Tensor& q,
                                       const Tensor& k, const Tensor& v, const AttentionSequences& sequences,
                                       const Dropout& dropout);
 
-// The same with ATen operators and autograd, on padded sequences: for other devices, and as the reference of tests.
+// Like attention, with ATen operators and autograd on padded sequences: for other devices, and as the
+// reference of tests.
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const AttentionSequences& sequences, const Dropout& dropout);
 

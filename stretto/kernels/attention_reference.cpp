@@ -6,9 +6,9 @@
 namespace stretto::kernels {
 namespace {
 
-// Packed rows as padded ones, [B, length].
+// Converts between packed rows and padded ones, [B, length].
 struct Padding {
-  Tensor slots;  // of each packed row in [B * length]
+  Tensor slots;  // index of each packed row in [B * length]
   int64_t batch, length;
 
   explicit Padding(const Tensor& bounds) : batch(bounds.numel() - 1) {

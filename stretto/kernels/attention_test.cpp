@@ -91,7 +91,7 @@ TEST_P(AttentionKernel, CausalQueriesSeeKeysUpToTheirPosition) {
   EXPECT_FALSE(at::allclose(before.slice(0, 40), after.slice(0, 40)));
 }
 
-// The last queries alone give the rows of all queries, with the same dropout.
+// The last queries alone give the same rows as all queries, with the same dropout.
 TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
   for (const bool causal : {false, true}) {
     const std::vector<int64_t> lengths = {9, 130, 1};
@@ -112,7 +112,7 @@ TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
   }
 }
 
-// Rows after the last sequence: whatever is in them, they change nothing and get zeros.
+// Rows after the last sequence have no effect, whatever they contain, and their results are zeros.
 TEST_P(AttentionKernel, PaddingIsLeftOut) {
   const double unread = std::numeric_limits<double>::quiet_NaN();
   const auto padded = [&](const Tensor& x) {

@@ -4,8 +4,8 @@
 
 namespace stretto::kernels {
 
-// Sum over rows of log(sum(exp(logits))) - logits[label], of rows whose label is not `ignored`. logits [N, C] contiguous,
-// on CPU: fp32, fp64, or bf16 (computed in fp32); labels [N] int64 in [0, C) or `ignored`.
+// The sum of log(sum(exp(logits))) - logits[label] over rows whose label is not `ignored`. logits [N, C]
+// contiguous, on CPU: fp32, fp64, or bf16 (computed in fp32); labels [N] int64 in [0, C) or `ignored`.
 struct CrossEntropy {
   Tensor sum;         // a scalar: fp32, fp64 for fp64
   Tensor normaliser;  // [N, 2], saved for the backward pass

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t philox_m0 = 0xD2511F53, philox_m1 = 0xCD9E8D57;
 constexpr uint32_t philox_w0 = 0x9E3779B9, philox_w1 = 0xBB67AE85;
 
-// Never 0, which means no dropout.
+// The threshold for probability p; at least 1, since 0 means no dropout.
 uint32_t drop_threshold(double p) {
   return static_cast<uint32_t>(std::clamp<long long>(std::llround(p * 4294967296.0), 1, 0xffffffff));
 }

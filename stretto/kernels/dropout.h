@@ -6,9 +6,9 @@
 
 namespace stretto::kernels {
 
-// Dropout whose mask is a function of the element, not of when or where it is computed: element `column` of a
-// row is kept or dropped by philox(counter = (column / 4, place, sample, stream), key). A sample gets the
-// same mask on any rank, in any packing, at any accumulation step, and when activations are recomputed.
+// Dropout whose mask is a function of the element only: philox(counter = (column / 4, place, sample, stream),
+// key) decides whether element `column` of a row is kept. A sample gets the same mask on any rank, in any
+// packing, at any accumulation step, and when activations are recomputed.
 struct DropoutRows {
   Tensor samples;       // [R] int64: dataset index of the row's sample, 0 <= sample < 2^48
   Tensor places;        // [R] int64: the row's number in its sample, < 2^32
@@ -21,11 +21,11 @@ struct Dropout {
   uint64_t key = 0;
 };
 
-// [R * streams, columns] of `dtype` on the rows' device: 0 with probability p, else 1 / (1 - p). Row r * streams + s
-// is row r of stream s. REQUIRES: 0 < p < 1.
+// [R * streams, columns] of `dtype` on the rows' device: 0 with probability p, else 1 / (1 - p). Row r *
+// streams + s is row r of stream s. REQUIRES: 0 < p < 1.
 Tensor dropout_mask(const DropoutRows& rows, int64_t columns, double p, uint64_t key, at::ScalarType dtype);
 
-// The same with ATen operators only: for other devices, and as the reference of tests.
+// Like dropout_mask, with ATen operators only: for other devices, and as the reference of tests.
 Tensor dropout_mask_reference(const DropoutRows& rows, int64_t columns, double p, uint64_t key,
                               at::ScalarType dtype);
 

@@ -6,7 +6,7 @@
 
 #include "stretto/tensor/tensor.h"
 
-// The first configures the second.
+// simd_targets.h configures Highway's header and must come first.
 // clang-format off
 #include "stretto/kernels/cpu/simd_targets.h"
 #include <hwy/highway.h>
@@ -14,7 +14,8 @@
 
 namespace stretto::kernels {
 
-// For tests: calls `check` once for each instruction set that the loops are compiled for and this machine has.
+// For tests: calls `check` once for each instruction set that the loops are compiled for and this machine
+// has.
 inline void for_each_target(const std::function<void()>& check) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
@@ -26,7 +27,7 @@ inline void for_each_target(const std::function<void()>& check) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// A type, and the tolerance with which tests compare results of it.
+// A dtype, and the tolerance of tests for its results.
 struct Precision {
   at::ScalarType dtype;
   double tolerance;

@@ -6,19 +6,19 @@
 
 namespace stretto::kernels {
 
-// Rows of `table` [V, H] at `ids` [T], int64 in [0, V).
+// Selects rows of `table` [V, H] by `ids` [T], int64 in [0, V).
 struct Lookup {
   Tensor ids, table;
 };
 
-// The sum of several lookups of T rows each, [T, H], in one pass. Contiguous tables of one type on CPU: fp32, fp64, or
-// bf16, which is summed in fp32 and rounded once.
+// The sum of several lookups of T rows each, [T, H], in one pass. Tables are contiguous, of one dtype, on
+// CPU: fp32, fp64, or bf16, which is summed in fp32 and rounded once.
 Tensor row_sum(const std::vector<Lookup>& lookups);
 
 // sums[ids[t]] += grad[t], in the order of t. grad [T, H], sums [V, H]: fp32 (fp64 for fp64), contiguous.
 void add_rows(const Tensor& grad, const Tensor& ids, const Tensor& sums);
 
-// row_sum with ATen operators and autograd, on any device.
+// Like row_sum, with ATen operators and autograd, on any device.
 Tensor row_sum_reference(const std::vector<Lookup>& lookups);
 
 }  // namespace stretto::kernels

@@ -8,8 +8,9 @@
 
 namespace stretto::kernels {
 
-// While it lives, denormal numbers are treated as zero on this thread. The moments of a weight without gradient become
-// denormal after some hundred steps, and arithmetic on denormals is up to a hundred times slower.
+// Treats denormal numbers as zero on this thread during its lifetime. The moments of a weight without
+// gradient become denormal after some hundred steps, and arithmetic on denormals is up to a hundred times
+// slower.
 class FlushDenormals {
  public:
   FlushDenormals(const FlushDenormals&) = delete;

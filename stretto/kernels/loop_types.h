@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// Whether there are loops for this device and type; ATen is used for the others.
+// Whether there are loops for the tensor's device and dtype; ATen is used for others.
 inline bool has_loops(const Tensor& x) {
   const auto dtype = x.scalar_type();
   return x.device().is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kDouble);

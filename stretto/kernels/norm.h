@@ -10,7 +10,7 @@ struct Norm {
   Tensor bias, residual;  // [C] and [T, C], or undefined
   Tensor weight, offset;  // [C]
   double eps = 0;
-  Tensor samples, places;  // [T] int64: of each row, as in DropoutRows; undefined where both p are 0
+  Tensor samples, places;  // [T] int64: of each row, see DropoutRows; undefined if both p are 0
   Dropout before, after;
 };
 
@@ -20,11 +20,11 @@ struct NormResult {
   Tensor mean, rstd;  // [T] fp32 (fp64 for fp64)
 };
 
-// x [T, C] contiguous, of one type with everything in `norm`: fp32, fp64 or bf16 (computed in fp32), on CPU. x is
-// overwritten with the sum.
+// x [T, C] contiguous, on CPU, of the dtype of all tensors in `norm`: fp32, fp64 or bf16 (computed in fp32).
+// x is overwritten with the sum.
 NormResult norm_rows(const Tensor& x, const Norm& norm);
 
-// Sums over rows of parameter gradients, in fp32 (fp64 for fp64): added to.
+// Sums over rows of parameter gradients, in fp32 (fp64 for fp64), to which the backward pass adds.
 struct NormSums {
   Tensor weight, offset;  // [C]
   Tensor bias;            // [C], undefined without a bias
@@ -32,12 +32,12 @@ struct NormSums {
 
 struct NormGradients {
   Tensor residual;  // [T, C]
-  Tensor x;  // [T, C], and of bias row by row; the residual's own tensor where nothing was dropped before
+  Tensor x;         // [T, C]; summed over rows that of bias; the same tensor as `residual` without dropout
 };
 NormGradients norm_rows_backward(const Tensor& grad, const NormResult& result, const Norm& norm,
                                  const NormSums& sums);
 
-// The same with ATen operators and autograd; x is not modified.
+// Like norm_rows, with ATen operators and autograd; x is not modified.
 Tensor norm_rows_reference(const Tensor& x, const Norm& norm);
 
 }  // namespace stretto::kernels

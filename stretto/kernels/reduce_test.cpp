@@ -14,7 +14,7 @@ using at::Tensor;
 constexpr std::array dtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kByte,
                                at::kChar,  at::kShort,  at::kInt,      at::kLong};
 
-// The same with ATen, in the type of the sums.
+// The expected result, by ATen in the dtype of the sums.
 Tensor reference(ReduceOp op, const std::vector<Tensor>& in) {
   const bool narrow = in[0].scalar_type() == at::kBFloat16 || in[0].scalar_type() == at::kHalf;
   Tensor result = narrow ? in[0].to(at::kFloat) : in[0].clone();

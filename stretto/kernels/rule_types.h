@@ -4,13 +4,14 @@ namespace stretto::kernels {
 
 // Update rules of optimizers, per element. p: parameter, g: gradient.
 
-// scale * g + weight_decay * p: what a rule takes as the gradient.
+// scale * g + weight_decay * p, the gradient that a rule uses.
 struct ScaledGradient {
   double scale;         // 1 / global count, clipping
-  double weight_decay;  // as a part of the gradient; 0 where it is decoupled
+  double weight_decay;  // coupled weight decay; 0 if it is decoupled
 };
 
-// m, v: means of the gradient and of its square.  p = decay * p - (of_gradient * g + of_mean * m) / (sqrt(v) * root_factor + eps)
+// m, v: means of the gradient and of its square.  p = decay * p - (of_gradient * g + of_mean * m) / (sqrt(v)
+// * root_factor + eps)
 struct AdamRule {
   ScaledGradient gradient;
   double beta1, beta2, eps, decay, root_factor, of_gradient, of_mean;
@@ -22,7 +23,8 @@ struct AdamaxRule {
   double beta1, beta2, eps, lr;
 };
 
-// v: mean of the squares.  p -= lr * g / (sqrt(v) + eps), or with momentum lr * b, where b = momentum * b + that quotient
+// v: mean of the squares.  p -= lr * g / (sqrt(v) + eps), or with momentum lr * b, where b = momentum * b +
+// that quotient
 struct RmspropRule {
   ScaledGradient gradient;
   double alpha, eps, momentum, lr;
@@ -34,7 +36,8 @@ struct AdagradRule {
   double eps, lr;
 };
 
-// delta = sqrt((a + eps) / (v + eps)) * g, where v and a are means of the squares of g and delta.  p -= lr * delta
+// delta = sqrt((a + eps) / (v + eps)) * g, where v and a are means of the squares of g and delta.  p -= lr *
+// delta
 struct AdadeltaRule {
   ScaledGradient gradient;
   double rho, eps, lr;
@@ -46,8 +49,8 @@ struct AsgdRule {
   double decay, lr, mu;
 };
 
-// s, the step: times `more` where g has the sign of the step before, times `less` where it has the other, which then is no step; within
-// [least, most].  p -= sign(g) * s
+// s, the step size, is multiplied by `more` if g has the sign of the previous gradient; if it has the
+// opposite one, by `less`, and p is not updated. s stays within [least, most]. p -= sign(g) * s
 struct RpropRule {
   ScaledGradient gradient;
   double less, more, least, most;

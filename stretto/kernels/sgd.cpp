@@ -22,7 +22,7 @@ SgdRule rule_of(const SgdStep& s) {
   return rule;
 }
 
-// In parts whose weights are still in the cache when they are copied.
+// Updates in parts whose weights are still in the cache when they are copied.
 bool in_one_pass(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdStep& step) {
   const SgdRule rule = rule_of(step);
   const bool has_buffer = step.momentum != 0;

@@ -11,8 +11,8 @@ struct SgdStep {
   int64_t step;
 };
 
-// SGD as torch.optim.SGD (momentum as Sutskever et al. 2013; the buffer starts as the first gradient). `momentum_buffer`
-// is undefined when momentum is 0.
+// SGD like torch.optim.SGD (momentum of Sutskever et al. 2013; the buffer starts as the first gradient).
+// `momentum_buffer` is undefined when momentum is 0.
 void sgd(const OptimizerRange& range, const Tensor& momentum_buffer, const SgdStep& step);
 
 }  // namespace stretto::kernels

@@ -5,11 +5,12 @@
 #include "stretto/kernels/rule_types.h"
 #include "stretto/tensor/tensor.h"
 
-// Update rules of optimizers, in one pass over memory on CPU.  p: parameter, g: gradient.
+// Apply update rules of optimizers in one pass over memory on CPU.  p: parameter, g: gradient.
 namespace stretto::kernels {
 
-// Steps `master` by `grad`, which is left as zeros, and `state`: in the order of the letters above; without b if there is one tensor
-// less. 1-D tensors of equal length, contiguous. False, and nothing is changed, where there are no loops: not on CPU.
+// Updates `master` by `grad`, which is zeroed, and `state`, whose tensors are in the order of the letters in
+// rule_types.h, without b if there is one tensor less. All are contiguous 1-D tensors of equal length.
+// Returns false and changes nothing if there are no loops for them, such as on GPUs.
 bool update(const AdamRule& rule, const Tensor& master, const Tensor& grad, std::span<const Tensor> state);
 bool update(const AdamaxRule& rule, const Tensor& master, const Tensor& grad, std::span<const Tensor> state);
 bool update(const RmspropRule& rule, const Tensor& master, const Tensor& grad, std::span<const Tensor> state);

@@ -10,7 +10,7 @@ Tensor values(double from, bool requires_grad) {
   return (at::arange(6, at::kDouble).view({3, 2}) + from).requires_grad_(requires_grad);
 }
 
-// A block of a decoder: what it reads of the encoder enters twice, its own states once.
+// A decoder block that uses the encoder's states twice and its own states once.
 Tensor block(const Carry& carry) { return at::tanh(carry[0] * carry[1] + at::sin(carry[1])); }
 
 TEST(ActivationCheckpoint, EachTensorOfTheCarryGetsItsGradient) {

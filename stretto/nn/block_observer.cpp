@@ -10,7 +10,7 @@ void Block::observe(BlockObserver* observer) {
   link_ = observer == nullptr ? nullptr : std::make_shared<Link>(Link{this, observer});
 }
 
-// Walks the tree by itself: named_modules() works only on modules that a shared_ptr owns.
+// Does not use named_modules(), which works only on modules that a shared_ptr owns.
 std::vector<Block*> collect_blocks(torch::nn::Module& root) {
   std::vector<Block*> blocks;
   std::unordered_set<const torch::nn::Module*> seen;

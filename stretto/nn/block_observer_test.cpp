@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 
 using Events = std::vector<std::string>;
 
-// Writes "+forward a", "-forward a", "+backward a", "-backward a", and fails where they are not nested pairs.
+// Records "+forward a", "-forward a", "+backward a", "-backward a", and fails if they are not nested pairs.
 struct Recorder : BlockObserver {
   explicit Recorder(torch::nn::Module& root) : blocks(collect_blocks(root)) {
     for (Block* block : blocks) block->observe(this);
@@ -41,7 +41,7 @@ struct Recorder : BlockObserver {
   Events events;
 };
 
-// tanh(x W^T): says when its own part of backward runs.
+// tanh(x W^T); records when its own part of backward runs.
 struct Layer : torch::nn::Module {
   explicit Layer(int64_t width) : inner(register_module("inner", std::make_shared<Linear>(width, width))) {
     at::NoGradGuard no_grad;
@@ -341,7 +341,7 @@ TEST(Sharded, RefusesADerivedClass) {
 }
 
 struct Doubling : torch::nn::Module {
-  Tensor forward(const Tensor& x) { return x * 2; }  // Sequential takes no const forward
+  Tensor forward(const Tensor& x) { return x * 2; }  // Sequential does not accept a const forward
 };
 
 TEST(Sharded, FitsIntoSequential) {

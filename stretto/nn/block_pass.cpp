@@ -67,7 +67,8 @@ void BlockPass::watch_argument(Tensor& argument) {
 
 void BlockPass::watch_result(Tensor& result) {
   if (backward_ == nullptr || !result.defined() || !result.requires_grad()) return;
-  // A hook on a leaf would outlive this pass, and one on an argument that is passed through would come too late.
+  // A hook on a leaf would outlive this pass, and one on an argument that is passed through would come too
+  // late.
   const auto* node = result.grad_fn().get();
   if (node == nullptr || std::ranges::find(arguments_, node) != arguments_.end())
     result = result.view_as(result);

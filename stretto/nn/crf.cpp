@@ -13,12 +13,13 @@ namespace {
 
 Tensor on_cpu(const Tensor& x) { return x.detach().to(at::kCPU, at::kDouble).contiguous(); }
 
-// Products of probabilities keep their digits between these bounds; beyond them logarithms are added instead.
+// Sums of probabilities are exact enough between these bounds; beyond them, logarithms are added instead.
 constexpr double smallest_sum = 1e-200;
 constexpr double largest_transition = 200;
 
-// Copies of all inputs, and loops over one sequence at a time. Scores are logarithms; sums over the tags before or behind a row are
-// products of a vector and the matrix of exponentiated transitions, of which only the vector's K exponentials are new.
+// The algorithms on one sequence at a time, on copies of all inputs. Scores are logarithms. A sum over the
+// tags of a neighbouring row is the product of a vector with the matrix of exponentiated transitions, so that
+// only K exponentials are computed per row.
 class Chains {
  public:
   Chains(const Tensor& emissions, const Tensor& cu_seqlens, const CrfScores& scores)
@@ -63,7 +64,8 @@ class Chains {
 
   Tensor new_rows() const { return at::zeros_like(emissions_); }
 
-  // alpha[t, j]: all paths that are at tag j in row t, its emission included. Returns log Z of sequence b.
+  // alpha[t, j]: the log-sum of all paths up to tag j in row t, including its emission. Returns log Z of
+  // sequence b.
   double forward(int64_t b, double* alpha) const {
     const int64_t k = tags();
     if (begin(b) == end(b)) return 0;
@@ -87,7 +89,7 @@ class Chains {
     return log_sum(terms);
   }
 
-  // beta[t, i]: all continuations of a path that is at tag i in row t, without its emission.
+  // beta[t, i]: the log-sum of all continuations of a path from tag i in row t, without its emission.
   void backward(int64_t b, double* beta) const {
     const int64_t k = tags();
     if (begin(b) == end(b)) return;
@@ -130,7 +132,8 @@ class Chains {
     return most + std::log(sum);
   }
 
-  // sums[j] = sum over i of exp(scores[i] - most) * matrix[i, j]; returns `most`, the highest score. `terms`: room for K numbers.
+  // sums[j] = sum over i of exp(scores[i] - most) * matrix[i, j]; returns `most`, the highest score. `terms`:
+  // scratch memory for K numbers.
   double multiply(const double* scores, const Tensor& matrix, std::vector<double>& terms,
                   std::vector<double>& sums) const {
     const auto k = static_cast<size_t>(tags());
@@ -145,8 +148,8 @@ class Chains {
   }
 
   Tensor emissions_, bounds_, transitions_, start_, end_;
-  Tensor factors_, factors_to_;  // exp(transitions), and from the column's tag to the row's
-  double highest_;               // transition
+  Tensor factors_, factors_to_;  // exp(transitions), and its transpose
+  double highest_;               // the largest transition
 };
 
 void require_tags(const Chains& chains, const Tensor& tags, int64_t rows) {
@@ -161,8 +164,8 @@ void require_tags(const Chains& chains, const Tensor& tags, int64_t rows) {
   }
 }
 
-// Adds weight * the probabilities of the pairs of tags in the row before `t` and in row `t` to pair [K, K]. alpha and beta are those of
-// the two rows, z is log Z; `room`: for 2 K numbers.
+// Adds weight * the probabilities of the pairs of tags in rows t - 1 and t to pair [K, K]. alpha and beta are
+// those of the two rows, z is log Z; `room`: scratch memory for 2 K numbers.
 void add_pairs(const Chains& chains, const double* alpha, const double* beta, int64_t t, double z,
                double weight, std::vector<double>& room, double* pair) {
   const int64_t k = chains.tags();
@@ -204,7 +207,7 @@ struct CrfLosses : torch::autograd::Function<CrfLosses> {
     return losses.to(emissions.device(), wide ? at::kDouble : at::kFloat);
   }
 
-  // The expected counts of emissions and transitions minus those of the given tags.
+  // The gradient is the expected counts of emissions and transitions minus those of the given tags.
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = context->get_saved_variables();
     const Tensor &emissions = saved[0], &tags = saved[5], &log_z = saved[7];
@@ -261,7 +264,7 @@ Tensor crf_best_tags(const Tensor& emissions, const Tensor& cu_seqlens, const Cr
   const Tensor tags = at::zeros({emissions.size(0)}, at::kLong);
   int64_t* const path = tags.data_ptr<int64_t>();
   std::vector<double> best(static_cast<size_t>(k)), next(static_cast<size_t>(k));
-  std::vector<int64_t> from(static_cast<size_t>(emissions.numel()));  // the best tag before, per row and tag
+  std::vector<int64_t> from(static_cast<size_t>(emissions.numel()));  // the best previous tag per row and tag
   const auto better = [&](const std::vector<double>& of) {
     return static_cast<int64_t>(std::max_element(of.begin(), of.end()) - of.begin());
   };

@@ -20,7 +20,7 @@ struct CrfCase {
   CrfScores scores;
 };
 
-// Sequences of several lengths, an empty one among them, and a row behind the last one.
+// Sequences of several lengths, including an empty one, and a row after the last one.
 CrfCase crf_case(int64_t k, int seed) {
   at::manual_seed(seed);
   const auto random = [](at::IntArrayRef sizes) {
@@ -137,7 +137,7 @@ TEST(Crf, ForbiddenTransitionsAndLargeScores) {
   EXPECT_TRUE(at::isfinite(crf_marginals(c.emissions, c.bounds, c.scores)).all().item<bool>());
 }
 
-// Where exponentials of the scores would overflow or vanish, sums are those of ATen's logsumexp.
+// If exponentials of the scores would overflow or vanish, sums equal those of ATen's logsumexp.
 TEST(Crf, LossesOfExtremeScoresAreExact) {
   for (const double scale : {20.0, 100.0, 1000.0}) {
     const CrfCase c = crf_case(3, 7);

@@ -30,7 +30,8 @@ c10::intrusive_ptr<RowHooks> hooks_of(const AutogradContext& context) {
   return c10::static_intrusive_pointer_cast<RowHooks>(context.saved_data.at("hooks").toCapsule());
 }
 
-// The sum of lookups in several tables: `parts` are ids and table of each. `fast`: by stretto's kernels.
+// The sum of lookups in several tables: `parts` are ids and table of each lookup. `fast`: use stretto's
+// kernels.
 struct RowSumFunction : torch::autograd::Function<RowSumFunction> {
   static Tensor forward(AutogradContext* context, at::TensorList parts, bool fast,
                         const c10::intrusive_ptr<RowHooks>& hooks) {

@@ -11,18 +11,18 @@ namespace stretto::nn {
 
 struct RowHook;
 
-// Differentiable functions on the rows of packed batches. Those that take a Context use one fused kernel per direction on
-// CPU, and ATen's operators on other devices and under Kernels::reference. Backward passes accumulate the gradients of
-// parameters directly into their gradient buffers where those are set (the arena sets them, in fp32 also for bf16
-// parameters), without rounding or copies in between.
+// Differentiable functions on the rows of packed batches. Those that take a Context use one fused kernel per
+// direction on CPU, and ATen's operators on other devices and under Kernels::reference. Backward passes
+// accumulate the gradients of parameters directly into their gradient buffers if those are set, without
+// rounding or copies. The arena sets them, in fp32 also for bf16 parameters.
 
 // A linear map: weight [out, in], bias [out] or undefined.
 struct Affine {
   Tensor weight, bias;
 };
 
-// y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out].
-// On CPUs without bf16 instructions a bf16 product is computed in fp32 and rounded: same result, usable speed.
+// y = x W^T + b. x [T, in], weight and bias of the same float type; returns [T, out]. On CPUs without bf16
+// instructions a bf16 matmul is computed in fp32 and rounded, which gives the same result faster.
 Tensor linear(const Tensor& x, const Affine& map);
 
 // Several linear maps of the same x. Their gradients of x are accumulated in place.
@@ -31,8 +31,8 @@ std::vector<Tensor> linears(const Tensor& x, const std::vector<Affine>& maps);
 // Whether this CPU multiplies bf16 matrices in hardware (AVX512-BF16 or AMX).
 bool cpu_has_bf16();
 
-// Rows of `table` [V, H] at `ids` [T], an integer type. Backward adds to the rows used only. Throws DataError for ids out
-// of range, ShapeError.
+// Selects rows of `table` [V, H] by `ids` [T], of an integer dtype. Backward adds to the selected rows only.
+// Throws DataError for ids out of range, ShapeError.
 Tensor embedding(const Tensor& ids, const Tensor& table);
 
 // The sum of several lookups [T, H], with one kernel per direction.
@@ -42,8 +42,8 @@ struct Lookup {
 };
 Tensor embedding_sum(const std::vector<Lookup>& lookups, const Context& context = {});
 
-// x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row is keyed by its sample and
-// its place in it. `site` is the number of this dropout in the model.
+// x * mask / (1 - p) in training, else x. x [T, C] are the rows of `layout`: the mask of a row is keyed by
+// its sample and its place in the sample. `site` is the number of this dropout in the model.
 Tensor dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout, const Context& context);
 
 // LayerNorm (Ba et al. 2016) over the last dimension: weight and bias [C].
@@ -56,16 +56,16 @@ struct NormParameters {
 Tensor norm_dropout(const Tensor& x, const NormParameters& norm, double p, uint64_t site,
                     const PackedLayout& layout, const Context& context);
 
-// norm(residual + dropout(x W^T + b)): the end of a post-norm transformer block. x [T, in] and residual [T, out] are
-// the rows of `layout`.
+// norm(residual + dropout(x W^T + b)): the end of a post-norm transformer block. x [T, in] and residual [T,
+// out] are the rows of `layout`.
 Tensor linear_dropout_add_norm(const Tensor& x, const Affine& map, const Tensor& residual,
                                const NormParameters& norm, double p, uint64_t site,
                                const PackedLayout& layout, const Context& context);
 
-// Attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1). q [T, heads, D] are the rows of
-// `queries`: all of `keys`, or its first_tokens() or last_tokens(); k and v those of `keys`; returns [T, heads * D]. bf16
-// inputs are computed in fp32. `p` is the dropout probability of attention weights. causal: a query sees keys up to its
-// own position only.
+// Attention within each sequence: softmax(q k^T / sqrt(D)) v (Vaswani et al. 2017, eq. 1). q [T, heads, D]
+// are the rows of `queries`: all of `keys`, or its first_tokens() or last_tokens(); k and v those of `keys`;
+// returns [T, heads * D]. bf16 inputs are computed in fp32. `p` is the dropout probability of attention
+// weights. causal: a query attends to keys up to its own position only.
 Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PackedLayout& queries,
                         const PackedLayout& keys, double p, uint64_t site, const Context& context,
                         bool causal = false);
@@ -74,17 +74,18 @@ Tensor packed_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
 using Activation = kernels::Curve;
 Activation activation(const std::string& name);
 
-// The activation of each element, by ATen's operators.
+// Applies the activation elementwise, by ATen's operators.
 Tensor activate(const Tensor& x, Activation activation);
 
-// norm(x + dropout(activation(x W_in^T + b_in) W_out^T + b_out)): the second half of a post-norm transformer block.
-// x [T, C] are the rows of `layout`. The activation is recomputed in the backward pass.
+// norm(x + dropout(activation(x W_in^T + b_in) W_out^T + b_out)): the second half of a post-norm transformer
+// block. x [T, C] are the rows of `layout`. The activation is recomputed in the backward pass.
 Tensor mlp_dropout_add_norm(const Tensor& x, const Affine& in, Activation activation, const Affine& out,
                             const NormParameters& norm, double p, uint64_t site, const PackedLayout& layout,
                             const Context& context);
 
-// Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float type
-// (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in [0, C).
+// Sum over rows of the cross entropy, and the number of rows whose label is not -100. logits [N, C] any float
+// type (computed in fp32 or fp64), labels [N] int64. Throws DataError for labels that are neither -100 nor in
+// [0, C).
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context = {});
 
 }  // namespace stretto::nn

@@ -44,7 +44,8 @@ struct MlpCase {
 
 class Mlp : public ::testing::TestWithParam<MlpCase> {};
 
-// The activation is computed again in the backward pass: gradients are those of the reference, which keeps it.
+// The activation is recomputed in the backward pass; the gradients equal those of the reference, which keeps
+// it.
 TEST_P(Mlp, EqualsReferenceForwardAndBackward) {
   const MlpCase& wanted = GetParam();
   at::manual_seed(1);
@@ -100,7 +101,7 @@ struct Seen : RowObserver {
   std::vector<std::vector<int64_t>> read, changed;
 };
 
-// With any memory layout of the ids, and with both kernels.
+// The ids may have any memory layout; both kernels notify.
 TEST(Embedding, TellsWhichRowsItUses) {
   const Tensor table = random({9, 2});
   const Tensor pairs = at::tensor({7, 0, 3, 0, 3, 0}, at::kLong).view({3, 2});
@@ -120,7 +121,7 @@ TEST(Embedding, TellsWhichRowsItUses) {
   }
 }
 
-// An engine may end between forward and backward.
+// An engine may be destroyed between forward and backward.
 TEST(Embedding, AnObserverThatHasLeftIsNotNotified) {
   Embedding layer(3, 2);
   Seen seen;

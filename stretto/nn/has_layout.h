@@ -8,16 +8,16 @@
 
 namespace stretto::nn {
 
-// A layer that holds parts of its parameters, as a rank of a group that shares the work on it does.
+// A layer that has only parts of its parameters, such as a layer of a tensor-parallel rank.
 class HasLayout {
  public:
   virtual ~HasLayout() = default;
-  // Where the parameter that this layer registers under this name lies in its global tensor.
+  // The layout of the parameter that this layer registers under this name.
   virtual TensorLayout layout(const std::string& parameter) const = 0;
 };
 
 // The layout of the parameter `path` of a module, such as "encoder.0.weight": whole, unless the layer that
-// registers it HasLayout. Throws ConfigError where that is not a layout of a tensor of its shape.
+// registers it derives from HasLayout. Throws ConfigError if the layout does not match the parameter's shape.
 TensorLayout layout_of(const torch::nn::Module& module, const std::string& path);
 
 }  // namespace stretto::nn

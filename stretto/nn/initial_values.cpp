@@ -28,7 +28,7 @@ void normal_pair(uint32_t first, uint32_t second, float* values) {
   values[1] = radius * std::sin(angle);
 }
 
-// Calls `draw` for each block of four global elements, and writes the values of those that are here.
+// Calls `draw` for each block of four global elements, and writes the values of the local ones.
 template <class Draw>
 void fill(const Tensor& parameter, const TensorLayout& layout, const Draw& draw) {
   at::NoGradGuard no_grad;

@@ -48,7 +48,7 @@ struct CutNet : torch::nn::Module {
   }
 };
 
-// The parameters of all positions, put together.
+// Assembles the global parameters from those of all positions.
 std::map<std::string, Tensor> together(
     int positions, const std::function<void(const Tensor&, const TensorLayout&, uint64_t key)>& fill) {
   std::map<std::string, Tensor> whole;
@@ -86,7 +86,7 @@ TEST(InitialValues, AreEqualOnAnyMesh) {
   }
 }
 
-// Torch's threads take parts that need not begin at a multiple of four elements.
+// The parts of torch's threads need not begin at a multiple of four elements.
 TEST(InitialValues, AreEqualInAnyPrecisionAndByAnyNumberOfThreads) {
   const TensorLayout layout = {{333, 1001}};
   const Tensor expected = at::empty({333, 1001}), threads = at::empty({333, 1001});

@@ -6,9 +6,10 @@
 
 namespace stretto::nn {
 
-// Who owns a module's parameters, as the path of one owner of each kind; empty where there is none.
+// The kinds of layers that own a module's parameters: the path of one owner of each kind; empty if there is
+// none.
 struct LayerKinds {
-  std::string own;    // a layer of stretto::nn, which computes in the type of its parameters
+  std::string own;    // a layer of stretto::nn, which computes in the dtype of its parameters
   std::string other;  // any other module, such as torch's layers
 };
 LayerKinds layer_kinds(const torch::nn::Module& module);

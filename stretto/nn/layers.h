@@ -9,8 +9,8 @@
 
 namespace stretto::nn {
 
-// Layers are torch modules, so that a model's parameters are found and named as in libtorch. Parameters are created
-// uninitialised: the model sets them from a seed or from files.
+// Layers are torch modules, so that a model's parameters are found and named as in libtorch. Parameters are
+// created uninitialised: the model sets them from a seed or from files.
 
 struct Linear : torch::nn::Module {
   Linear(int64_t in, int64_t out);
@@ -21,19 +21,19 @@ struct Linear : torch::nn::Module {
 };
 
 struct Embedding : torch::nn::Module {
-  // sparse: the table is used through this layer alone, and batches use few of its rows. With the Trainer and AdamW, only
-  // these rows are reduced and stepped; the other rows are brought up to date, with bit-identical results, before they are
-  // next used, saved or evaluated. During a step `weight` itself may be out of date.
+  // sparse: the table is used through this layer alone, and batches use few of its rows. With the Trainer and
+  // AdamW, only these rows are reduced and updated; the other rows are updated, with bitwise equal results,
+  // before they are next used, saved or evaluated. During a step `weight` itself may be out of date.
   Embedding(int64_t rows, int64_t width, bool sparse = false);
   Tensor forward(const Tensor& ids) const { return nn::embedding_sum({lookup(ids)}); }  // [T] -> [T, width]
   // For fused functions.
   Lookup lookup(const Tensor& ids) const { return {ids, weight, hook}; }
   Tensor weight;  // [rows, width]
   bool sparse;
-  std::shared_ptr<RowHook> hook;  // who is notified of the rows in use
+  std::shared_ptr<RowHook> hook;  // the observer of the rows in use
 };
 
-// Ba et al. 2016 over the last dimension.
+// LayerNorm (Ba et al. 2016) over the last dimension.
 struct LayerNorm : torch::nn::Module {
   LayerNorm(int64_t width, double eps);
   Tensor forward(const Tensor& x) const;                      // [T, width] -> [T, width]
@@ -43,14 +43,14 @@ struct LayerNorm : torch::nn::Module {
   double eps;
 };
 
-// Registers `layer` at the dotted `path` below `root`, with empty modules for the intermediate names, and returns it: a
-// model can hold its layers as plain members and have the parameter names of its weight files.
+// Registers `layer` at the dotted `path` below `root`, with empty modules for the intermediate names, and
+// returns it: a model can hold its layers as plain members and have the parameter names of its weight files.
 template <class Layer>
 std::shared_ptr<Layer> add_layer(torch::nn::Module& root, const std::string& path,
                                  std::shared_ptr<Layer> layer);
 
-// Whether weight_decay applies to the parameter `name` registered in `owner`: not to biases, nor to the weights of norms,
-// which are recognised by the type of the module.
+// Whether weight_decay applies to the parameter `name` registered in `owner`: not to biases, nor to the
+// weights of norms, which are recognised by the type of the module.
 bool has_weight_decay(const torch::nn::Module& owner, const std::string& name);
 
 torch::nn::Module& make_path(torch::nn::Module& root, const std::string& path);

@@ -16,8 +16,8 @@ void check_fits(const Tensor& x, const Tensor& weight) {
                    describe(weight), weight.size(1));
 }
 
-// Several linear maps of one input. `parameters` are weight and, where the map is `biased`, bias of each: autograd takes
-// no undefined tensors.
+// Several linear maps of one input. `parameters` are the weight and, if the map is `biased`, the bias of each
+// map: autograd accepts no undefined tensors.
 struct LinearsFunction : torch::autograd::Function<LinearsFunction> {
   static variable_list forward(AutogradContext* context, const Tensor& x, at::TensorList parameters,
                                const c10::List<bool>& biased) {

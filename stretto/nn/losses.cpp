@@ -5,7 +5,7 @@
 namespace stretto::nn {
 namespace {
 
-// In the type that losses are computed in.
+// Converts to the dtype in which losses are computed.
 Tensor for_loss(const Tensor& values) {
   return values.scalar_type() == at::kDouble ? values : values.to(at::kFloat);
 }
@@ -16,7 +16,7 @@ Loss cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntrop
                    const Context& context) {
   if (!options.class_weights.defined() && options.label_smoothing == 0)
     return cross_entropy(logits, labels, context);
-  // Its checks of shapes and labels.
+  // Checks shapes and labels.
   const Loss plain = cross_entropy(logits.detach(), labels, context);
   const Tensor values = for_loss(logits);
   const Tensor weights = options.class_weights.defined() ? options.class_weights.to(values) : Tensor();

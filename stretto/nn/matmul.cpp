@@ -23,7 +23,7 @@ Tensor operand(const Tensor& x) {
 
 Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor wide_weight = operand(weight);
-  if (!x.is_cpu()) return at::linear(x, wide_weight, bias);  // with the bias in the product's kernel
+  if (!x.is_cpu()) return at::linear(x, wide_weight, bias);  // adds the bias in the matmul kernel
   const Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
   if (bias.defined()) {
     kernels::multiply_and_add(out, x, wide_weight.t(), bias);

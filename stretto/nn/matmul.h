@@ -4,27 +4,28 @@
 
 namespace stretto::nn {
 
-// The three matrix products of a linear map y = x W^T, all of one float type, by the libraries in use (kernels/matmul/matmul.h).
+// The three matmuls of a linear map y = x W^T, all of one float dtype, by the libraries in use
+// (kernels/matmul/matmul.h).
 
-// `x` in the dtype that products are computed in: fp32 for bf16 on CPUs without bf16 instructions (equal after rounding,
-// and much faster), else its own. Keep it where x is used in several products.
+// Converts `x` to the dtype of the matmul: fp32 for bf16 on CPUs without bf16 instructions (equal after
+// rounding, and much faster), else its own. Reuse the result if x is used in several matmuls.
 Tensor operand(const Tensor& x);
 
-// x W^T + bias [T, out], of W's dtype. x [T, in] is an operand, weight [out, in] and bias [out] (or undefined) are the
-// parameters.
+// x W^T + bias [T, out], of W's dtype. x [T, in] is an operand, weight [out, in] and bias [out] (or
+// undefined) are the parameters.
 Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 // grad W [T, in], of grad's dtype: the gradient of x. grad [T, out] is an operand.
 Tensor input_gradient(const Tensor& grad, const Tensor& weight);
 
-// sum += grad W, for an x that is used in several maps.
+// sum += grad W, for an x that several maps use.
 void add_input_gradient(const Tensor& sum, const Tensor& grad, const Tensor& weight);
 
-// grad^T x [out, in], the gradient of W: accumulated in its gradient buffer (in fp32 also for bf16 weights), or returned
-// where it has none. Both are operands.
+// grad^T x [out, in], the gradient of W: accumulated in its gradient buffer (in fp32 also for bf16 weights),
+// or returned if there is none. grad and x are operands.
 Tensor weight_gradient(const Tensor& weight, const Tensor& grad, const Tensor& x);
 
-// The sum over rows of grad [T, out], likewise.
+// The sum over rows of grad [T, out], the gradient of the bias; accumulated or returned likewise.
 Tensor bias_gradient(const Tensor& bias, const Tensor& grad);
 
 }  // namespace stretto::nn

@@ -58,7 +58,7 @@ struct NormDropoutFunction : torch::autograd::Function<NormDropoutFunction> {
   }
 };
 
-// The activation before a linear map: curve(x + bias), or none. bias may be undefined.
+// The activation before a linear map: curve(x + bias), or the identity. bias may be undefined.
 struct Entry {
   std::optional<kernels::Curve> curve;
   Tensor bias;
@@ -67,7 +67,7 @@ struct Entry {
   Tensor forward(const Tensor& x) const { return curve ? kernels::activate(*curve, x, bias) : x; }
 };
 
-// `biases` and `entry_biases` have one tensor or none: autograd takes no undefined ones.
+// `biases` and `entry_biases` have one tensor or none, since autograd accepts no undefined tensors.
 struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const Tensor& residual, const Tensor& norm_weight, const Tensor& norm_offset,
@@ -96,7 +96,7 @@ struct LinearNormFunction : torch::autograd::Function<LinearNormFunction> {
     if (context->saved_data.count("curve") > 0)
       entry.curve = static_cast<kernels::Curve>(context->saved_data["curve"].toInt());
     const auto sum_type = kernels::computed_type(x.scalar_type());
-    // Inputs: x, weight, residual, norm_weight, norm_offset, the biases that there are, curve, norm.
+    // Inputs: x, weight, residual, norm_weight, norm_offset, the existing biases, curve, norm.
     const size_t at_bias = 5, at_entry_bias = at_bias + bias.defined();
     const size_t inputs = at_entry_bias + entry.bias.defined() + 2;
     const bool needs_entry_bias = entry.bias.defined() && context->needs_input_grad(at_entry_bias);

@@ -19,11 +19,11 @@ struct PackedLayout {
   Tensor first_places;        // [B] int64: the place of each sequence's position 0
   int64_t batch = 0;          // B
   int64_t tokens = 0;         // T
-  int64_t max_length = 0;     // of the longest sequence
+  int64_t max_length = 0;     // length of the longest sequence
   bool are_last = false;      // the rows are the last ones of longer sequences
 
-  // From the batch's cu_seqlens, position_ids, samples and places. Throws DataError where they are
-  // inconsistent, or where places are missing though two sequences are of one sample.
+  // Reads the batch's cu_seqlens, position_ids, samples and places. Throws DataError if they are
+  // inconsistent, or if places are missing although two sequences belong to one sample.
   explicit PackedLayout(const Batch& batch);
 
   // [B]: row of each sequence's first token.
@@ -44,20 +44,21 @@ struct PackedLayout {
 enum class Kernels { fast, reference };
 Kernels parse_kernels(const std::string& name);  // "fast" or "reference"
 
-// The arguments of a forward pass besides its tensors. `key` is derived from (seed, epoch) and combined with the number of
-// each dropout site, so that a sample gets the same masks on any rank and in any packing.
+// The arguments of a forward pass besides its tensors. `key` is derived from (seed, epoch) and combined with
+// the number of each dropout site, so that a sample gets the same masks on any rank and in any packing.
 struct Context {
   bool training = false;
   uint64_t key = 0;
   Kernels kernels = Kernels::fast;
-  int64_t recompute_every = 0;  // activations of every n-th block are computed again in backward; 0: of none
+  int64_t recompute_every = 0;  // activations of every n-th block are recomputed in backward; 0: none
 
   bool recomputes(int64_t block) const { return recompute_every > 0 && block % recompute_every == 0; }
 
   // Whether stretto's kernels are used for x.
   bool fast(const Tensor& x) const;
 
-  // The dropout of site `site` with probability p: none unless training. Throws ConfigError unless 0 <= p < 1.
+  // The dropout of site `site` with probability p: none unless training. Throws ConfigError unless 0 <= p <
+  // 1.
   kernels::Dropout dropout(double p, uint64_t site) const;
 };
 

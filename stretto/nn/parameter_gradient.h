@@ -4,17 +4,18 @@
 
 namespace stretto::nn {
 
-// Whether the parameter has a gradient buffer that the backward of a layer accumulates into. It then returns an undefined
-// tensor, so that autograd has nothing to accumulate; hooks on the parameter run nevertheless.
+// Whether the parameter has a gradient buffer that the backward of a layer accumulates into. It then returns
+// an undefined tensor, so that autograd has nothing to accumulate; hooks on the parameter run nevertheless.
 inline bool has_gradient_buffer(const Tensor& parameter) {
   return parameter.is_leaf() && parameter.grad().defined();
 }
 
-// The tensor that a backward pass accumulates one parameter's gradient in: its gradient buffer, where it has the dtype of
-// the sums, else a temporary.
+// The tensor in which a backward pass accumulates one parameter's gradient: its gradient buffer if that has
+// the dtype of the sums, else a temporary.
 class ParameterGradient {
  public:
-  // `sum_type`: the dtype of the sums. A gradient that is not needed is discarded; an undefined parameter has no sum.
+  // `sum_type`: the dtype of the sums. A gradient that is not needed is discarded; an undefined parameter has
+  // no sum.
   ParameterGradient(const Tensor& parameter, at::ScalarType sum_type, bool needed)
       : parameter_(parameter), needed_(needed && parameter.defined()) {
     if (!parameter.defined()) return;

@@ -1,5 +1,5 @@
-// Dropout masks as functions of sample and place: of samples of one sequence, and of documents packed into
-// one sample.
+// Tests that dropout masks are functions of sample and place, for samples of one sequence and for documents
+// packed into one sample.
 #include <array>
 #include <cmath>
 
@@ -43,7 +43,7 @@ Batch packed(const std::vector<Sequence>& sequences, bool with_places) {
   return batch;
 }
 
-// What runs saved so far were trained with.
+// The mask by which existing checkpoints were trained.
 double expected(int64_t sample, int64_t place, int64_t head, int64_t column) {
   const auto bits = static_cast<uint64_t>(sample);
   const auto words =
@@ -54,7 +54,7 @@ double expected(int64_t sample, int64_t place, int64_t head, int64_t column) {
   return kept ? 1 / (1 - p) : 0;
 }
 
-// Checks every function that drops.
+// Checks every function with dropout.
 void expect_masks(const PackedLayout& layout, const std::vector<Sequence>& sequences, Kernels kernels) {
   const Context context = {.training = true, .key = key, .kernels = kernels};
   const Tensor ones = at::ones({layout.tokens, columns}, at::kDouble);
@@ -63,7 +63,7 @@ void expect_masks(const PackedLayout& layout, const std::vector<Sequence>& seque
   const Tensor normed = norm_dropout(ones, constant, p, site, layout, context);
   const Tensor locked = locked_dropout(ones, p, site, layout, context);
   const Tensor words = word_dropout(ones, p, site, layout, context);
-  // Equal weights of all keys, and values of which number j is 1 at key j only.
+  // All keys have equal weights, and value number j is 1 at key j only.
   const Tensor zeros = at::zeros({layout.tokens, heads, columns}, at::kDouble);
   const Tensor unit = at::eye(columns, at::kDouble)
                           .index_select(0, layout.position_ids)
@@ -109,7 +109,7 @@ TEST(Places, MasksOfSamplesOfOneSequenceAreThoseOfTheirPositions) {
   }
 }
 
-// The masks of a row are those of its place, wherever its sample is cut into documents.
+// The masks of a row depend on its place, regardless of the division of its sample into documents.
 TEST(Places, DocumentsOfOneSampleShareNoMask) {
   const std::vector<Sequence> documents = {{7, 3, 0}, {7, 2, 3}, {9, 4, 0}, {7, 3, 5}};
   const PackedLayout layout(packed(documents, true));

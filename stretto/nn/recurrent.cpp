@@ -44,7 +44,8 @@ Recurrent::Recurrent(const RecurrentOptions& options) : options_(options) {
   }
 }
 
-// bf16 is computed in fp32, also under autocast: torch has no faster bf16 cells on CPU, and states of long sequences lose digits.
+// Computes bf16 in fp32, also under autocast: torch has no faster bf16 cells on CPU, and states of long
+// sequences would lose precision.
 Recurrent::States Recurrent::run(int64_t layer, const Tensor& steps, const StepOrder& order) const {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const bool narrow = steps.scalar_type() == at::kBFloat16;

@@ -38,7 +38,7 @@ void fill_randomly(const torch::nn::Module& module) {
 
 class RecurrentCells : public ::testing::TestWithParam<std::tuple<RecurrentOptions::Cell, bool, int64_t>> {};
 
-// Each sequence as by torch's layer on that sequence alone, forward and backward.
+// Each sequence gives the same result as torch's layer on that sequence alone, forward and backward.
 TEST_P(RecurrentCells, PackedSequencesAreThoseOfTorchOneByOne) {
   const auto& [cell, bidirectional, layers] = GetParam();
   Recurrent layer({.cell = cell, .input = 5, .hidden = 4, .layers = layers, .bidirectional = bidirectional});
@@ -96,7 +96,8 @@ TEST(Recurrent, LastStatesAreThoseAtBothEnds) {
   EXPECT_EQ(layer.last_states(at::zeros({0, 5}, at::kDouble), at::tensor({0, 0}, at::kLong)).size(0), 1);
 }
 
-// A sample gets the same masks in any packing; locked: all its rows the same; words: whole rows, not scaled.
+// A sample gets the same masks in any packing. Locked dropout: all its rows have the same mask. Word dropout:
+// whole rows are zero, the others are not scaled.
 TEST(SequenceDropout, MasksAreKeyedBySample) {
   const Context context = {.training = true, .key = 9};
   const PackedLayout layout(recurrent_batch({4, 3, 6}));

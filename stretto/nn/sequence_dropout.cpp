@@ -11,7 +11,7 @@ Tensor locked_dropout(const Tensor& x, double p, uint64_t site, const PackedLayo
   const PackedLayout first = layout.first_tokens();
   const Tensor masks =
       kernels::dropout_mask({first.samples, first.places, 1}, x.size(1), how.p, how.key, x.scalar_type());
-  // The sequence of each row; rows behind the last one count to it.
+  // The sequence of each row; padding rows belong to the last one.
   const Tensor sequence =
       at::bucketize(at::arange(layout.tokens, layout.cu_seqlens.options()), layout.cu_seqlens, false, true)
           .sub(1)

@@ -4,7 +4,8 @@
 
 namespace stretto::nn {
 
-// Dropouts of whole columns and rows of sequences, keyed by sample as nn::dropout. x [T, C] are the rows of `layout`.
+// Dropout of whole columns or rows of sequences, keyed by sample like nn::dropout. x [T, C] are the rows of
+// `layout`.
 
 // Locked, or variational, dropout (Gal and Ghahramani 2016): all rows of a sequence have the same mask.
 Tensor locked_dropout(const Tensor& x, double p, uint64_t site, const PackedLayout& layout,

@@ -15,10 +15,11 @@
 
 namespace stretto::nn {
 
-// What Sharded adds to forward: the observer's calls around it.
+// Calls the observer around forward.
 class ObservedBlock : public Block {
  protected:
-  // forward(arguments...), observed. Of the arguments, those made of tensors (nn/tensors_in.h) are known to backward.
+  // Calls forward(arguments...) and the observer. Backward is detected by the arguments that consist of
+  // tensors (nn/tensors_in.h).
   template <class Forward, class... Arguments>
   auto observed(const Forward& forward, Arguments&&... arguments) const {
     using Result = std::decay_t<std::invoke_result_t<Forward, Arguments...>>;
@@ -63,8 +64,8 @@ inline constexpr bool has_default_arguments = [] {
   }
 }();
 
-// forward of a Sharded<M>: with M's own signature where it has one and no default arguments, so that it overrides a
-// virtual one and fits into torch::nn::Sequential; else a template.
+// forward of a Sharded<M>: with M's own signature if it has exactly one and no default arguments, so that it
+// overrides a virtual one and works in torch::nn::Sequential; else a template.
 template <class M, class Signature>
 class ShardedForward : public M, public ObservedBlock {
  public:
@@ -130,14 +131,14 @@ class Sharded final : public detail::ShardedForward<M, typename detail::Signatur
   torch::nn::Module& module() override { return *this; }
 };
 
-// Declares a block, such as a transformer's layer, to be one unit for sharded strategies; under the others it changes
-// nothing. Register what it returns, and call its forward:
+// Declares a block, such as a transformer layer, to be one unit for sharded strategies; it has no effect
+// under other strategies. Register the result, and call its forward:
 //
 //   layers->push_back(nn::sharded(std::make_shared<MyLayer>(width)));
 //
-// It holds the tensors and children of `block`, under the same names; drop `block`, whose forward is not observed. Keep
-// it as std::shared_ptr<nn::Sharded<MyLayer>>: through a pointer to MyLayer, a forward that is not virtual would not be
-// observed. Throws ConfigError where `block` is of a class derived from M.
+// The result has the tensors and children of `block` under the same names; discard `block`, whose forward is
+// not observed. Keep the result as std::shared_ptr<nn::Sharded<MyLayer>>: a non-virtual forward is not
+// observed through a pointer to MyLayer. Throws ConfigError if the class of `block` is derived from M.
 template <class M>
 requires std::derived_from<M, torch::nn::Module> std::shared_ptr<Sharded<M>> sharded(
     const std::shared_ptr<M>& block) {
@@ -148,12 +149,12 @@ requires std::derived_from<M, torch::nn::Module> std::shared_ptr<Sharded<M>> sha
   return std::make_shared<Sharded<M>>(*block);
 }
 
-// Of a module holder (TORCH_MODULE).
+// Like sharded(std::shared_ptr), for a module holder (TORCH_MODULE).
 template <class Holder>
 requires requires(const Holder& holder) { typename Holder::ContainedType; }
 auto sharded(const Holder& block) { return sharded(block.ptr()); }
 
-// The same, constructed in place.
+// Constructs a module of type M that is one unit.
 template <class M, class... Arguments>
 std::shared_ptr<Sharded<M>> make_sharded(Arguments&&... arguments) {
   return std::make_shared<Sharded<M>>(std::forward<Arguments>(arguments)...);

@@ -14,8 +14,8 @@
 
 namespace stretto::nn {
 
-// tensors_in<T>: whether T is a tensor, or made of tensors: optional, vector, array, pair, tuple, map by name.
-// for_each_tensor(value, f) calls f(Tensor&) on each of them.
+// tensors_in<T>: whether T is a tensor, or consists of tensors: optional, vector, array, pair, tuple, map by
+// name. for_each_tensor(value, f) calls f(Tensor&) on each of them.
 template <class T>
 inline constexpr bool tensors_in = std::is_same_v<T, Tensor>;
 template <class T>

@@ -11,16 +11,18 @@
 
 #include "stretto/kernels/cpu/simd-inl.h"
 
-// Attention by tiles of tile_queries x tile_keys scores that stay in the L1 cache. The forward pass keeps a running
-// maximum and sum per row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1) and saves only the
-// logarithm of the sum; the backward pass recomputes the weights from it (Dao et al. 2022, algorithm 4).
+// Attention by tiles of tile_queries x tile_keys scores that stay in the L1 cache. The forward pass keeps a
+// running maximum and sum per row (online softmax: Milakov & Gimelshein 2018; Dao et al. 2022, algorithm 1)
+// and saves only the logarithm of the sum; the backward pass recomputes the weights from it (Dao et al. 2022,
+// algorithm 4).
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
 constexpr int64_t tile_queries = 16;
 constexpr int64_t tile_keys = 64;
 
-// `rows` rows of c[., n] += a[., k] b[k, n], with n a multiple of the lanes. Element (i, p) of a is a[i * a_row + p * a_col].
+// `rows` rows of c[., n] += a[., k] b[k, n], with n a multiple of the lanes. Element (i, p) of a is a[i *
+// a_row + p * a_col].
 template <int rows, class R>
 HWY_INLINE void multiply_add_rows(R* HWY_RESTRICT c, int64_t c_row, const R* HWY_RESTRICT a, int64_t a_row,
                                   int64_t a_col, const R* HWY_RESTRICT b, int64_t b_row, int64_t k,
@@ -124,15 +126,15 @@ class Head {
  private:
   int64_t stride() const { return call_.heads * width_; }
   int64_t tile_width(int64_t key) const { return HWY_MIN(tile_keys, keys_ - key); }
-  // The number of keys from the beginning of the sequence that a query sees.
+  // The number of keys, from the beginning of the sequence, that a query attends to.
   int64_t seen_by(int64_t query) const {
     return call_.causal ? HWY_MIN(keys_, first_position_ + query + 1) : keys_;
   }
-  // The same within the tile at `key`.
+  // The number of these in the tile at `key`.
   int64_t seen_in_tile(int64_t query, int64_t key) const {
     return HWY_MAX(int64_t{0}, HWY_MIN(tile_width(key), seen_by(query) - key));
   }
-  // Where a tile's columns begin in keys_across_: `width_` rows of padded(tile_width) numbers.
+  // The begin of a tile's columns in keys_across_: `width_` rows of padded(tile_width) numbers.
   R* across(R* all, int64_t key) const { return all + key * width_; }
 
   void open(int64_t sequence, int64_t head) {
@@ -167,7 +169,7 @@ class Head {
     for (int64_t c = 0; c < row_; ++c) row[c] *= factor;
   }
 
-  // One tile of rows, transposed.
+  // Transposes one tile of rows.
   void turn_tile(const R* rows, int64_t key, R* all) const {
     const int64_t count = tile_width(key), columns = padded<R>(count);
     const R* from = rows + key * row_;
@@ -190,7 +192,7 @@ class Head {
   }
 
 #if HWY_TARGET != HWY_SCALAR
-  // A block of four by four.
+  // Transposes a block of four by four.
   void turn_four(const R* from, R* to, int64_t columns) const {
     const hn::FixedTag<R, 4> d;
     const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + row_);
@@ -257,8 +259,8 @@ class Head {
     pack(mixed, rows, R{1}, call_.out, first_query_ + query);
   }
 
-  // row = e^(row - largest), with `largest` raised to the row's largest; returns the sum of all rows so far, `total`
-  // being that of those before.
+  // row = e^(row - largest), with `largest` raised to the maximum of the row. Returns the sum of this row
+  // and, rescaled, of the previous ones, `total`.
   R exponentiate(R* row, int64_t n, R& largest, R total) const {
     const Lanes<R> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -284,7 +286,8 @@ class Head {
     for (int64_t j = 0; j < n; ++j) row[j] *= kept[j];
   }
 
-  // The sum over keys of weight times its gradient, which is the output times its gradient.
+  // Computes the sum over keys of each weight times its gradient, which equals the dot product of the output
+  // and its gradient.
   void find_deltas() {
     const Lanes<R> d;
     for (int64_t i = 0; i < queries_; ++i) {
@@ -325,7 +328,8 @@ class Head {
     pack(grad_v, tile_width(key), R{1}, call_.grad_v, first_key_ + key);
   }
 
-  // Of row i of the tile: scores become weights as they were used (after dropout), grad_scores the scores' gradients.
+  // For row i of the tile: replaces scores by the weights after dropout, and grad_scores by the gradients of
+  // the scores.
   void differentiate_row(int64_t query, int64_t i, int64_t n) {
     const Lanes<R> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -350,7 +354,7 @@ class Head {
   const int64_t width_, row_;
   const R scale_;
   int64_t head_ = 0, sample_ = 0, first_query_ = 0, queries_ = 0, first_key_ = 0, keys_ = 0;
-  int64_t first_position_ = 0, first_place_ = 0;  // of the queries: in the sequence and in the sample
+  int64_t first_position_ = 0, first_place_ = 0;  // of the queries, in the sequence and in the sample
   R *q_, *grad_out_, *grad_q_, *delta_, *k_, *v_, *keys_across_, *values_across_, *sums_;
   R scores_[tile_queries * tile_keys], grad_scores_[tile_queries * tile_keys],
       kept_[tile_queries * tile_keys];

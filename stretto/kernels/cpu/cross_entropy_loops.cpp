@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace stretto::kernels::HWY_NAMESPACE {
 
-// May miss a NaN; the sum of exponentials propagates it.
+// The largest logit of a row. It may miss a NaN, which the sum of exponentials propagates.
 template <class T>
 HWY_INLINE Real<T> largest(const T* row, int64_t n) {
   using R = Real<T>;
@@ -33,7 +33,8 @@ HWY_INLINE Real<T> largest(const T* row, int64_t n) {
   return most;
 }
 
-// log(sum(exp(row - most))). Blocks of a row are summed in fp32 and added up in double, which stays exact for large vocabularies.
+// log(sum(exp(row - most))). Blocks of a row are summed in fp32 and added up in double, which stays exact for
+// large vocabularies.
 template <class T>
 HWY_INLINE Real<T> log_sum_exp(const T* row, int64_t n, Real<T> most) {
   using R = Real<T>;

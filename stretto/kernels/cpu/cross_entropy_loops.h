@@ -4,15 +4,16 @@
 
 namespace stretto::kernels {
 
-// Cross entropy of rows of logits: log(sum(exp(logits[row]))) - logits[row][label]. Rows with the label `ignored` are skipped.
+// Cross entropy of rows of logits: log(sum(exp(logits[row]))) - logits[row][label]. Rows with the label
+// `ignored` are skipped.
 template <class T>
 struct CrossEntropyCall {
   int64_t rows, classes;
   const T* logits;
   const int64_t* labels;
   int64_t ignored;
-  // [rows, 2]: a row's largest logit, and the log of the sum of exponentials relative to it, which keeps large logits
-  // exact. Written by the forward pass, read by the backward pass.
+  // [rows, 2]: a row's largest logit, and the log of the sum of exponentials relative to it, which keeps
+  // large logits exact. Written by the forward pass, read by the backward pass.
   Real<T>* normaliser;
   double* sum;      // of all rows; forward
   double grad_sum;  // backward

@@ -29,7 +29,7 @@ STRETTO_INLINE double sum_of(int64_t n, const Term& term) {
 template <class R>
 STRETTO_INLINE double squares_body(const FactoredMatrix<R>& matrix, R* row_sums, double* column_sums,
                                    R* scratch) {
-  constexpr int64_t rows_per_flush = 64;  // what a narrow sum may add up
+  constexpr int64_t rows_per_flush = 64;  // rows that a sum in single precision may add
   const R scale = matrix.scale;
   const int64_t n = matrix.columns;
   double of_parameters = 0;

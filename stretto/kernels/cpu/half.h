@@ -13,8 +13,8 @@ struct F16 {
   uint16_t bits;
 };
 
-// Conversion to the type that plain loops compute in, and back with ATen's rounding: to nearest, ties to even. Always
-// inlined, so that they are compiled for the target of the loop.
+// Conversion to the type that plain loops compute in, and back with ATen's rounding: to nearest, ties to
+// even. Always inlined, so that they are compiled for the target of the loop.
 #define STRETTO_INLINE inline __attribute__((always_inline))
 
 STRETTO_INLINE float widen(Bf16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }

@@ -14,12 +14,13 @@
 
 #include <immintrin.h>
 
-// Products as in Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): tiles of 12 x 32 sums in
-// registers, from a panel of 32 columns of b that is packed into L1 or L2, and 12 rows of a. a is packed only where its
-// columns are contiguous. Unlike oneDNN's, they compile nothing for a shape, and fetch the sums that they add to beforehand.
+// Matmul by Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): tiles of 12 x
+// 32 sums in registers, from a panel of 32 columns of b that is packed into L1 or L2, and 12 rows of a. a is
+// packed only if its columns are contiguous. Unlike oneDNN, this compiles no code per shape, and prefetches
+// the sums that it adds to.
 //
-// Written for one instruction set, with its intrinsics: other processors use other libraries. Code for fp32 contains no bf16
-// instructions, so that it runs where AVX-512 has none.
+// It uses the intrinsics of one instruction set; other processors use other libraries. Code for fp32 contains
+// no bf16 instructions, so that it runs on processors without AVX512-BF16.
 #define STRETTO_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define STRETTO_AVX512_INLINE \
   inline __attribute__((always_inline, target("avx512f,avx512bw,avx512vl,avx512bf16")))
@@ -28,11 +29,11 @@ namespace stretto::kernels {
 namespace {
 
 constexpr int64_t tile_rows = 12, tile_columns = 32, lanes = 16;
-constexpr int64_t most_rows = 768;    // of a that pass through the caches for each panel of b
-constexpr int64_t most_units = 2048;  // of k at once
+constexpr int64_t most_rows = 768;    // rows of a per panel of b
+constexpr int64_t most_units = 2048;  // units of k per pass
 static_assert(most_k_of_bf16_out == 2 * most_units);
 
-// A unit is what one lane multiplies and adds in an instruction: 4 bytes, one fp32 number or two successive bf16 ones.
+// A unit is the operand of one lane of an instruction: 4 bytes, one fp32 number or two successive bf16 ones.
 template <bool bf16>
 constexpr int64_t per_unit = bf16 ? 2 : 1;
 template <bool bf16>
@@ -54,7 +55,7 @@ STRETTO_AVX512_INLINE __m512 multiply_add(__m512 a, __m512 b, __m512 sum) {
   }
 }
 
-// Where the sums of one tile go.
+// The destination of the sums of one tile.
 struct TileOut {
   void* memory;
   int64_t row;
@@ -95,7 +96,7 @@ STRETTO_AVX512 void multiply_tile(const char* a, int64_t a_row, const float* b, 
   __m512 sums[rows][2];
 #pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
-  // Of rows 0, 3, 6 and 9: the others are at one or two times a_row from them.
+  // Pointers to rows 0, 3, 6 and 9; the others are at one or two times a_row from them.
   const char *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
 #pragma GCC unroll 2
   for (int64_t unit = 0; unit < units; ++unit) {
@@ -164,7 +165,8 @@ STRETTO_AVX512_INLINE void transpose(__m512i (&r)[16]) {
   }
 }
 
-// Packs units of 32 columns of b [k, columns], the missing ones zero: to[unit][column]. `k` elements follow b.
+// Packs units of 32 columns of b [k, columns], the missing ones zero: to[unit][column]. `k` elements follow
+// b.
 template <bool bf16>
 STRETTO_AVX512 void pack_contiguous_columns(const char* b, int64_t column, int64_t columns, int64_t k,
                                             int64_t units, float* to) {
@@ -185,7 +187,7 @@ STRETTO_AVX512 void pack_contiguous_columns(const char* b, int64_t column, int64
   }
 }
 
-// The same for a b whose rows are contiguous.
+// Packs a panel of a b whose rows are contiguous.
 STRETTO_AVX512 void pack_rows_of_fp32(const float* b, int64_t row, int64_t columns, int64_t units,
                                       float* to) {
   const __mmask16 low = first(columns), high = first(columns - lanes);
@@ -199,7 +201,7 @@ STRETTO_AVX512_INLINE __m512i load_wide(__mmask16 mask, const uint16_t* from) {
   return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
 }
 
-// Units of the elements at `from` and one row below, which is zero where there is none.
+// Loads units of the elements at `from` and of the next row, which is zero if there is none.
 STRETTO_AVX512_INLINE __m512i load_pairs(__mmask16 mask, const uint16_t* from, int64_t row, bool has_second) {
   const __m512i above = load_wide(mask, from);
   return has_second ? _mm512_or_si512(above, _mm512_slli_epi32(load_wide(mask, from + row), 16)) : above;

@@ -15,7 +15,8 @@ namespace stretto::kernels::HWY_NAMESPACE {
 
 constexpr int64_t drop_columns = 256;  // columns of a mask generated at once
 
-// Row by row. What is kept of a row between its passes is computed numbers, filled up with zeros to whole vectors.
+// Computes row by row. Intermediate results of a row are kept in the type of the computation, padded with
+// zeros to whole vectors.
 template <class T>
 class NormRows {
  public:
@@ -141,7 +142,7 @@ class NormRows {
     return sum_of(sum);
   }
 
-  // Fills kept_ with the row's mask; false where nothing is dropped.
+  // Fills kept_ with the row's mask; returns false without dropout.
   bool draw(const Drop& how, int64_t row) {
     if (how.threshold == 0) return false;
     const RowCounter counter = row_counter(call_.samples[row], call_.places[row], 0);

@@ -5,7 +5,8 @@
 
 namespace stretto::kernels {
 
-// sum = residual + drop_before(sum + bias); out = drop_after(weight * (sum - mean) * rstd + offset), row by row.
+// sum = residual + drop_before(sum + bias); out = drop_after(weight * (sum - mean) * rstd + offset), row by
+// row.
 template <class T>
 struct NormCall {
   int64_t rows, width;
@@ -14,10 +15,11 @@ struct NormCall {
   double eps;
   const int64_t *samples, *places;  // of the rows, for dropout
   Drop before, after;
-  T* sum;  // in: what is to be added to the residual; out: what was normalised
+  T* sum;  // in: the input to add to the residual; out: the input of the normalisation
   T* out;
   Real<T>*mean, *rstd;  // [rows]
-  // Given for the backward pass, which reads sum, mean and rstd; null for the forward pass, which writes them.
+  // Given for the backward pass, which reads sum, mean and rstd; null for the forward pass, which writes
+  // them.
   const T* grad_out;
   T* grad_sum;    // gradient of the residual
   T* grad_input;  // of the sum's input: grad_sum through drop_before; null where nothing is dropped

@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// The type that loops over T compute in: fp32 for bf16.
+// The type in which loops over T compute: fp32 for bf16.
 template <class T>
 struct Computed {
   using Real = float;

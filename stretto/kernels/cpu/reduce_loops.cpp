@@ -10,7 +10,7 @@ namespace {
 
 // Inlined into the functions below: target_clones does not apply to templates.
 
-// Integers wrap around.
+// Applies `op`; integers wrap around.
 template <ReduceOp op, class T>
 STRETTO_INLINE T combine(T x, T y) {
   if constexpr (op == ReduceOp::min) return x < y || x != x ? x : y;
@@ -23,7 +23,7 @@ STRETTO_INLINE T combine(T x, T y) {
   }
 }
 
-// Block by block, so that partial sums stay in the L1 cache.
+// Reduces block by block, so that partial sums stay in the L1 cache.
 template <ReduceOp op, class T>
 STRETTO_INLINE void reduce_by(const ReduceOperands<T>& operands) {
   using Wide = decltype(widen(T()));

@@ -7,9 +7,9 @@
 
 namespace stretto::kernels {
 
-// For each of `n` elements: in[0] op in[1] op ... in[ins - 1], in this order, to every out[0 .. outs - 1]. The 16-bit
-// types are reduced in fp32 and rounded once, integers wrap around, NaN propagates. An `out` may be one of the
-// `in`; otherwise they do not overlap.
+// For each of `n` elements: in[0] op in[1] op ... in[ins - 1], in this order, to every out[0 .. outs - 1].
+// The 16-bit types are reduced in fp32 and rounded once, integers wrap around, NaN propagates. An `out` may
+// be one of the `in`; otherwise they do not overlap.
 template <class T>
 struct ReduceOperands {
   const void* const* in;  // of T

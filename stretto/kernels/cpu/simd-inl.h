@@ -1,4 +1,4 @@
-// What the loops share. Included once per target (Highway's foreach_target.h).
+// Helpers of the loops. Included once per target (Highway's foreach_target.h).
 #if defined(STRETTO_KERNELS_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef STRETTO_KERNELS_SIMD_INL_H
 #undef STRETTO_KERNELS_SIMD_INL_H
@@ -47,7 +47,7 @@ template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> values, hn::TFromD<D>* to) {
   hn::StoreU(values, d, to);
 }
-// To the nearest, ties to even, as ATen rounds.
+// Rounds to nearest, ties to even, like ATen.
 template <class D>
 HWY_INLINE void store(D /*fp32*/, hn::Vec<D> values, Bf16* to) {
   const hn::Rebind<uint16_t, D> half;
@@ -69,8 +69,8 @@ HWY_INLINE float number(Bf16 value) {
   return result;
 }
 
-// No templates of the standard library: the linker could keep the instance compiled for a newer processor for the whole
-// program.
+// No templates of the standard library: the linker could keep the instance compiled for a newer processor for
+// the whole program.
 template <class R>
 HWY_INLINE void zero(R* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = 0;
@@ -93,7 +93,7 @@ HWY_INLINE void store_some(D d, hn::Vec<D> values, T* to, int64_t left) {
   for (int64_t i = 0; i < left; ++i) to[i] = some[i];
 }
 
-// A whole row to the type it is computed in, padded with zeros, and back.
+// Convert a whole row to the type of the computation, padded with zeros, and back.
 template <class T>
 HWY_INLINE void load_row(const T* from, int64_t n, Real<T>* to) {
   const Lanes<Real<T>> d;
@@ -109,8 +109,8 @@ HWY_INLINE void store_row(const Real<T>* from, int64_t n, T* to) {
 
 // --- elementary functions
 
-// e^x for x up to 88, 0 below -87.3; NaN stays NaN. In fp32, 2^n times a polynomial of the rest of x, fitted to a relative error of
-// 5e-9.
+// e^x for x up to 88, 0 below -87.3; NaN stays NaN. In fp32, 2^n times a polynomial of the remainder of x,
+// fitted to a relative error of 5e-9.
 template <class D>
 HWY_INLINE hn::Vec<D> exp(D d, hn::Vec<D> x) {
   using R = hn::TFromD<D>;
@@ -153,8 +153,9 @@ HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Eq(x, x), reciprocal(d, hn::Add(one, exp(d, bounded))), x);
 }
 
-// The normal distribution's density and cumulative distribution. In fp32 the tail is density times a polynomial in
-// t = 1 / (1 + 0.23 |x|), of the form of Abramowitz & Stegun 26.2.17, fitted to a relative error of 5e-8.
+// The normal distribution's density and cumulative distribution. In fp32 the tail is density times a
+// polynomial in t = 1 / (1 + 0.23 |x|), of the form of Abramowitz & Stegun 26.2.17, fitted to a relative
+// error of 5e-8.
 template <class D>
 HWY_INLINE void normal(D d, hn::Vec<D> x, hn::Vec<D>& density, hn::Vec<D>& cumulative) {
   using R = hn::TFromD<D>;
@@ -200,7 +201,8 @@ HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t block
   }
 }
 #else
-// Several vectors of counters at a time: each round waits for the one before, so that others can fill the gaps.
+// Processes several vectors of counters at a time: each round depends on the one before, so that independent
+// vectors hide its latency.
 HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t blocks, int64_t count,
                              RowCounter row, uint64_t key) {
   const hn::ScalableTag<uint64_t>
@@ -257,7 +259,7 @@ HWY_INLINE void philox_words(uint32_t* words, int64_t first_block, int64_t block
 }
 #endif
 
-// Room that philox_words may write beyond its last counter.
+// The number of words that philox_words may write beyond its last counter.
 constexpr int64_t spare_words = philox_vectors * 4 * HWY_MAX_BYTES / 8;
 
 template <class R>

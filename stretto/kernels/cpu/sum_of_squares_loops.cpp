@@ -16,9 +16,9 @@ double sum_of_squares_f32(const float* x, int64_t n) {
   using D = Lanes<double>;
   const D d;
   const hn::Rebind<float, D> narrow;
-  constexpr int64_t sums = 16;  // on every target, so that all add in the same order
+  constexpr int64_t sums = 16;  // the same on every target, so that all add in the same order
   constexpr auto step = static_cast<int64_t>(hn::MaxLanes(D()));
-  constexpr int64_t ahead = 2048;  // elements: one core's reads of memory wait for each other otherwise
+  constexpr int64_t ahead = 2048;  // elements to prefetch, which hides the latency of memory
   hn::Vec<D> vectors[sums / step];
   for (auto& vector : vectors) vector = hn::Zero(d);
   int64_t i = 0;

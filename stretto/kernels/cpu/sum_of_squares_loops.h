@@ -4,7 +4,7 @@
 
 namespace stretto::kernels {
 
-// In double.
+// The sum of squares of x, in double.
 double sum_of_squares_loop(const float* x, int64_t n);
 
 }  // namespace stretto::kernels

@@ -8,9 +8,9 @@
 
 namespace stretto::kernels {
 
-// From tensors to the loops.
+// Conversions from tensors to the arguments of loops.
 
-// Calls f with a value of the type by which the loops represent `dtype`. REQUIRES: has_loops.
+// Calls f with a value of the loops' type for `dtype`. REQUIRES: has_loops.
 template <class F>
 void with_loop_type(at::ScalarType dtype, const F& f) {
   if (dtype == at::kFloat) return f(float{});
@@ -18,7 +18,7 @@ void with_loop_type(at::ScalarType dtype, const F& f) {
   f(Bf16{});
 }
 
-// The dtype of tensors that the loops represent by T.
+// The dtype of the loops' type T.
 template <class T>
 inline constexpr at::ScalarType type_of = c10::CppTypeToScalarType<T>::value;
 template <>

@@ -6,7 +6,8 @@
 
 namespace stretto::kernels {
 
-// The rules of rule_types.h over `n` numbers: parameters p, gradients g, which are zeroed, and state. Ranges do not overlap.
+// Apply the rules of rule_types.h to `n` numbers: parameters p, gradients g, which are zeroed, and state.
+// Ranges do not overlap.
 #define STRETTO_DECLARE_RULES(R)                                                          \
   void adam_rule_loop(R* p, R* g, R* m, R* v, int64_t n, const AdamRule& rule);           \
   void adamax_rule_loop(R* p, R* g, R* m, R* u, int64_t n, const AdamaxRule& rule);       \

@@ -6,10 +6,10 @@
 namespace stretto::kernels {
 namespace {
 
-constexpr double timed_operations = 1.2e8;  // at most, of a timed product: a millisecond
+constexpr double timed_operations = 1.2e8;  // maximum of a timed matmul, about a millisecond
 constexpr int64_t fewest_rows = 16;
 constexpr size_t agreeing_rounds = 3, most_rounds = 8;
-constexpr double clearly_faster = 0.93;  // of the preferred library's time
+constexpr double clearly_faster = 0.93;  // fraction of the preferred library's time
 
 using Seconds = std::map<MatmulLibrary, double>;
 using Round = std::array<Seconds, all_matmul_roles.size()>;

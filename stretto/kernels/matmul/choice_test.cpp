@@ -53,7 +53,7 @@ TEST(MatmulChoice, ADisturbedRoundIsRepeated) {
   }
 }
 
-// The default is disturbed as well as the others.
+// The measurements of all libraries are disturbed, including the default.
 TEST(MatmulChoice, RoundsThatDoNotAgreeLeaveTheShortestTimes) {
   Timer timer([](const MatmulShape& shape, int round) {
     const bool forward = shape.role == MatmulRole::forward;

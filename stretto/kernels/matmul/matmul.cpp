@@ -9,7 +9,8 @@
 #include "stretto/base/error.h"
 #include "stretto/kernels/cpu/matmul_loops.h"
 
-// Exported by libtorch_cpu of PyTorch's wheels, which contain oneDNN and MKL; null in builds that do not export them.
+// Exported by libtorch_cpu of PyTorch's wheels, which contain oneDNN and MKL; null in builds that do not
+// export them.
 namespace at::native {
 [[gnu::weak]] void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& out, float beta,
                                  float alpha);
@@ -79,7 +80,7 @@ void multiply_by_mkl(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   if (!direct) Tensor(out).copy_(sum);
 }
 
-// A matrix of which rows or columns are contiguous.
+// A matrix whose rows or columns are contiguous.
 Tensor with_unit_stride(const Tensor& x) { return x.stride(0) == 1 || x.stride(1) == 1 ? x : x.contiguous(); }
 
 void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate,
@@ -93,7 +94,7 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
     Tensor(out).copy_(sum);
     return;
   }
-  // A pair of bf16 numbers beyond an odd k is not to be read.
+  // The second number of a bf16 pair beyond an odd k must not be read.
   const bool odd = bf16 && a.size(1) % 2 == 1;
   const Tensor left = odd ? a.t().contiguous().t() : with_unit_stride(a), right = with_unit_stride(b);
   const Tensor wide_bias = bias.defined() ? bias.to(at::kFloat).contiguous() : Tensor();
@@ -119,7 +120,7 @@ void multiply_by_own(const Tensor& out, const Tensor& a, const Tensor& b, bool a
   matrix_product(product, scratch.mutable_data_ptr());
 }
 
-// Whether a product of two matrices comes out right.
+// Whether a trial matmul gives the right result.
 bool runs(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
   const bool fp32_sum = role == MatmulRole::weight_gradient;
   try {

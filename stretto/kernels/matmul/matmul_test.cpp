@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 
 constexpr std::array<at::ScalarType, 2> product_types = {at::kFloat, at::kBFloat16};
 
-// a [m, k] and b [k, n] as the role has them: the forward product's second operand and the weight gradient's first are
-// transposed views.
+// a [m, k] and b [k, n] with the layouts of the role: the second operand of the forward matmul and the first
+// one of the weight gradient are transposed views.
 std::pair<Tensor, Tensor> operands_of(MatmulRole role, at::ScalarType dtype, int64_t m, int64_t k,
                                       int64_t n) {
   const auto random = [&](int64_t rows, int64_t columns) { return at::randn({rows, columns}).to(dtype); };
@@ -36,7 +36,7 @@ void check_product(MatmulLibrary library, const Tensor& a, const Tensor& b, cons
       << name_of(library) << " " << describe(a) << " x " << describe(b) << (accumulate ? " added" : "");
 }
 
-// All shapes and strides that layers multiply, compared with fp64.
+// Compares all shapes and strides that layers multiply with fp64.
 void check_library(MatmulLibrary library, MatmulRole role, at::ScalarType dtype) {
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{1, 1, 1},
                                 {7, 5, 3},

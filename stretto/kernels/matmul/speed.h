@@ -8,7 +8,7 @@
 
 namespace stretto::kernels {
 
-// One of the products of a linear map from `in` to `out` features, of `rows` rows.
+// One of the matmuls of a linear map from `in` to `out` features, with `rows` rows.
 struct MatmulShape {
   MatmulRole role = MatmulRole::forward;
   at::ScalarType dtype = at::kFloat;  // of the operands
@@ -23,9 +23,9 @@ struct MatmulTime {
   double seconds = 0;
 };
 
-// The shortest time that each usable library takes for this product, as layers compute it: weight
-// gradients are added to fp32 sums. The libraries take turns, for at most `rounds` rounds after one that is not counted;
-// none begins after `budget`, but one is always measured.
+// The shortest time of each usable library for a matmul as layers compute it, that is, with weight gradients
+// accumulated in fp32. The libraries take turns, for at most `rounds` rounds after a warm-up round; no round
+// begins after `budget`, except that one is always measured.
 std::vector<MatmulTime> time_matmul(const MatmulShape& shape, int rounds,
                                     std::chrono::duration<double> budget);
 
