@@ -71,7 +71,7 @@ void Agreement::announce(const Announcement& a) {
     row[Row::counts + model] = model < a.counts.size() ? a.counts[model] : 0;
   if (world.size() == 1) {
     std::copy_n(row, places,
-                all_.mutable_data_ptr<double>());  // the copy of a collective would be measurable
+                all_.mutable_data_ptr<double>());  // a collective would make a measurable copy
     return;
   }
   if (world.backend() == "nccl") {

@@ -9,13 +9,14 @@ namespace stretto::lite {
 // The collective operations of a Lite program.
 enum class Act { backward, begin_loader, end_loader, share_count, setup, save, load, collective, leave };
 
-// Every collective operation begins with a small all-gather in which each rank announces its operation, so that ranks
-// that diverged (loaders of different lengths, a branch taken by one rank only) fail with an error instead of hanging.
-// For backward it also carries the numbers that gradients are scaled by, and it runs concurrently with the backward.
+// Every collective operation begins with a small all-gather in which each rank announces its operation, so
+// that ranks that diverged (loaders of different lengths, a branch taken by one rank only) fail with an error
+// instead of hanging. For backward it also carries the numbers that gradients are scaled by, and it runs
+// concurrently with the backward.
 struct Announcement {
   Act act = Act::collective;
-  int64_t subject = 0;  // which loader, which models (a bit each)
-  int64_t number = 0;   // batches of the loader so far; for setup: a checksum of the model's shapes
+  int64_t subject = 0;  // the number of the loader, or the models as a bit set
+  int64_t number = 0;   // number of batches of the loader so far; for setup: a checksum of the model's shapes
   double loss = 0;      // sum, and its divisor
   double loss_count = 0;
   bool has_unused = false;          // a parameter was not used since the last zero_grad()
@@ -24,7 +25,7 @@ struct Announcement {
   std::vector<double> counts = {};  // per model: samples of the sums that are reduced now
 };
 
-// Over all ranks: sums of the numbers, and whether any rank set a flag.
+// The result over all ranks: sums of the numbers, and whether any rank set a flag.
 struct Agreed {
   double loss = 0;
   double loss_count = 0;

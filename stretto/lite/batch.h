@@ -19,9 +19,9 @@ template <class Data, class Target>
 struct Example;
 }
 
-// Access to the tensors of a batch of any type. A vector is a list of samples; the first dimension of a tensor counts
-// samples; a pair, tuple, array, map, optional, torch::data::Example or stretto::Batch is visited part by part. For its
-// own struct a program declares the parts:
+// Access to the tensors of a batch of any type. A vector is a list of samples; the first dimension of a
+// tensor counts samples; a pair, tuple, array, map, optional, torch::data::Example or stretto::Batch is
+// visited part by part. A program declares the parts of its own struct:
 //
 //   struct MyBatch { torch::Tensor ids, mask, labels; };
 //   inline auto lite_fields(MyBatch& batch) { return std::tie(batch.ids, batch.mask, batch.labels); }
@@ -110,8 +110,8 @@ void for_each_tensor(T& value, const Visit& visit) {
   }
 }
 
-// The number of samples in a batch; nullopt if no part of it counts them. Throws DataError if its parts hold different
-// numbers.
+// The number of samples in a batch; nullopt if no part of it counts them. Throws DataError if its parts hold
+// different numbers.
 template <class T>
 std::optional<int64_t> count_samples(T& value) {
   if constexpr (std::same_as<T, Tensor>) {

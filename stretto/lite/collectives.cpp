@@ -1,7 +1,7 @@
 #include "stretto/base/error.h"
 #include "stretto/lite/session.h"
 
-// The collectives that a Lite program calls itself.
+// The collectives that Lite programs call explicitly.
 namespace stretto {
 
 using lite::Act;

@@ -9,7 +9,7 @@
 #include "stretto/lite/session.h"
 #include "stretto/lite/torch_state.h"
 
-// Checkpoints and tensor files of a Lite program.
+// Checkpoints and tensor files of Lite programs.
 namespace stretto {
 namespace {
 

@@ -20,7 +20,8 @@ namespace {
 
 using lite::Act;
 
-// Checksum of the names, dtypes, shapes and requires_grad of the parameters; exactly representable as a double.
+// Checksum of the names, dtypes, shapes and requires_grad of the parameters; exactly representable as a
+// double.
 int64_t shape_checksum(const torch::nn::Module& module) {
   std::string shapes;
   for (const auto& item : module.named_parameters())
@@ -255,7 +256,8 @@ double Lite::run_backward(const Tensor& loss, double weight, std::optional<doubl
   return mean;
 }
 
-// Throws for leaves of the graph that were added to a model after setup; warns about leaves outside of all models.
+// Throws for leaves of the graph that were added to a model after setup; warns about leaves outside of all
+// models.
 void Lite::check_other_leaves(const std::vector<Tensor>& leaves) {
   for (const Tensor& leaf : leaves) {
     const auto holds = [&](const lite::Model& model) { return model.holds(leaf); };

@@ -85,8 +85,8 @@ struct LiteOptions {
   int dp_shard = 0;  // under hsdp: ranks that together hold one copy of the model; 0: the ranks of each host
   std::string precision = "fp32";  // "fp32" ("32-true"), "bf16" ("bf16-mixed") or "fp64" ("64-true")
   double bucket_mb = 25;           // MiB; gradients are reduced in buckets of this size as they become ready
-  // Library of the matrix products of stretto::nn's layers on CPU: "auto" (the fastest, measured once per processor and
-  // kept in the user's cache folder), "aten", "onednn", "mkl" or "stretto".
+  // Matmul library of stretto::nn's layers on CPU: "auto" (the fastest, measured once per processor and
+  // cached in the user's cache folder), "aten", "onednn", "mkl" or "stretto".
   std::string products = "auto";
 };
 
@@ -107,7 +107,8 @@ struct DatasetLoaderOptions {
   uint64_t seed = 0;
 };
 
-// Distributed training for a program with its own loop over its own torch::nn::Modules; see docs/guide/lite.md.
+// Distributed training for a program with its own loop over its own torch::nn::Modules; see
+// docs/guide/lite.md.
 //
 //   stretto::Lite lite({.devices = 2});
 //   auto [model, optimizer] = lite.setup(Net(), optim::adamw({.lr = 5e-5}));
@@ -117,15 +118,16 @@ struct DatasetLoaderOptions {
 //     optimizer.step();
 //   }
 //
-// The result is that of a run on one rank, up to rounding: each batch of a loader is divided among the ranks, and after
-// backward each gradient is that of the whole batch. Every rank must make the same calls in the same order; ranks that
-// diverge throw a DistributedError that names them. An exception that leaves main() terminates the rank with its
-// message and exit code 1, or 2 for a ConfigError, after which `stretto launch` does not restart. At most one Lite may
-// exist at a time. Not thread-safe.
+// The result is that of a run on one rank, up to rounding: each batch of a loader is divided among the ranks,
+// and after backward each gradient is that of the whole batch. Every rank must make the same calls in the
+// same order; ranks that diverge throw a DistributedError that names them. An exception that leaves main()
+// terminates the rank with its message and exit code 1, or 2 for a ConfigError, after which `stretto launch`
+// does not restart. At most one Lite may exist at a time. Not thread-safe.
 class Lite {
  public:
-  // Construct it first in main(): a program that was started without a launcher is started again once per rank, and
-  // every rank repeats the code before it. Throws ConfigError for options that are invalid or not supported here.
+  // Construct it first in main(): a program that was started without a launcher is started again once per
+  // rank, and every rank repeats the code before it. Throws ConfigError for options that are invalid or not
+  // supported here.
   explicit Lite(const LiteOptions& options = {});
   ~Lite();
   Lite(const Lite&) = delete;
@@ -143,20 +145,20 @@ class Lite {
 
   // --- set-up
 
-  // Moves the model to the device, broadcasts rank 0's parameters and buffers, and binds the optimizers to the model.
-  // Returns the model as it was passed (a shared_ptr, a torch module holder, or a reference to a module that the caller
-  // owns) and a LiteOptimizer for each optimizer: one of stretto's, or any number of torch's, passed by reference or
-  // moved. The model must not be replaced, moved or given further parameters afterwards. After the first setup, each
-  // rank has its own random number sequence. Throws ConfigError naming the parameter if one cannot be trained or was
-  // already set up.
+  // Moves the model to the device, broadcasts rank 0's parameters and buffers, and binds the optimizers to
+  // the model. Returns the model as it was passed (a shared_ptr, a torch module holder, or a reference to a
+  // module that the caller owns) and a LiteOptimizer for each optimizer: one of stretto's, or any number of
+  // torch's, passed by reference or moved. The model must not be replaced, moved or given further parameters
+  // afterwards. After the first setup, each rank has its own random number sequence. Throws ConfigError
+  // naming the parameter if one cannot be trained or was already set up.
   template <class M, class... Optimizers>
   requires lite::ModuleLike<std::remove_cvref_t<M>>
   auto setup(M&& model, Optimizers&&... optimizers);
 
-  // A range over this rank's shares of the loader's batches, on this rank's device. Each loop over it is one epoch.
-  // `loader`: a torch data loader or any range of batches (stretto/lite/batch.h lists the supported types), which must
-  // outlive the result; or a unique_ptr to one, which may be moved in. Each rank reads the whole batch and keeps its
-  // share; make_data_loader() reads only the share.
+  // A range over this rank's shares of the loader's batches, on this rank's device. Each loop over it is one
+  // epoch. `loader`: a torch data loader or any range of batches (stretto/lite/batch.h lists the supported
+  // types), which must outlive the result; or a unique_ptr to one, which may be moved in. Each rank reads the
+  // whole batch and keeps its share; make_data_loader() reads only the share.
   template <lite::BatchRange Loader>
   LiteLoader<Loader> setup(Loader& loader, Distribute distribute = Distribute::split);
   template <lite::BatchRange Loader>
@@ -168,8 +170,8 @@ class Lite {
     static_assert(!std::same_as<Source, Source>, "Lite::setup: this loader was already set up; loop over it");
   }
 
-  // torch::data::make_data_loader() followed by setup(), except that each rank reads only its share. options.batch_size
-  // counts samples over all ranks. Throws ConfigError if options.enforce_ordering is off.
+  // torch::data::make_data_loader() followed by setup(), except that each rank reads only its share.
+  // options.batch_size counts samples over all ranks. Throws ConfigError if options.enforce_ordering is off.
   template <class Dataset, class Sampler, class Options = torch::data::DataLoaderOptions>
   auto make_data_loader(Dataset dataset, Sampler sampler, std::type_identity_t<Options> options);
   template <class Sampler = torch::data::samplers::RandomSampler, class Dataset,
@@ -181,19 +183,21 @@ class Lite {
 
   // --- a step
 
-  // Replaces loss.backward(). Afterwards parameter.grad() is, on every rank, the gradient of the whole global batch.
-  // `loss`: the mean over this rank's batch. It is weighted by the number of samples in the current batch; outside of a
-  // loop over a loader all ranks have equal weight, and a warning is logged once. Gradients accumulate until
-  // zero_grad(), as in torch: a program that accumulates over several batches divides its losses itself. Returns the
-  // mean loss over the global batch; under no_backward_sync this rank's loss. `keep_graph`: as in torch.
+  // Replaces loss.backward(). Afterwards parameter.grad() is, on every rank, the gradient of the whole global
+  // batch. `loss`: the mean over this rank's batch. It is weighted by the number of samples in the current
+  // batch; outside of a loop over a loader all ranks have equal weight, and a warning is logged once.
+  // Gradients accumulate until zero_grad(), as in torch: a program that accumulates over several batches
+  // divides its losses itself. Returns the mean loss over the global batch; under no_backward_sync this
+  // rank's loss. `keep_graph`: as in torch.
   double backward(const Tensor& loss, bool keep_graph = false);
 
-  // The same for a loss given as a sum and a count of samples or tokens. Gradients are divided by the count over all
-  // ranks and over all backward calls since the last synchronising one: do not divide for accumulation.
+  // Like backward(Tensor), for a loss given as a sum and a count of samples or tokens. Gradients are divided
+  // by the count over all ranks and over all backward calls since the last synchronising one: do not divide
+  // for accumulation.
   double backward(const Loss& loss, bool keep_graph = false);
 
-  // While the guard lives, backward accumulates gradients without reducing them over ranks. The last backward before a
-  // step must run outside of the guard. With enabled = false the guard does nothing.
+  // While the guard lives, backward accumulates gradients without reducing them over ranks. The last backward
+  // before a step must run outside of the guard. With enabled = false the guard does nothing.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(int* depth) : depth_(depth) {
@@ -210,19 +214,19 @@ class Lite {
   };
   NoSync no_backward_sync(bool enabled = true) { return NoSync(enabled ? &no_sync_ : nullptr); }
 
-  // Number of this rank's samples in the current batch; 0 if the rank has a dummy batch because there are fewer samples
-  // than ranks. For metrics that a program accumulates itself.
+  // Number of this rank's samples in the current batch; 0 if the rank has a dummy batch because there are
+  // fewer samples than ranks. For metrics that a program accumulates itself.
   int64_t sample_count() const { return loop().share() ? loop().share()->count : 0; }
 
-  // Clips the gradients of a model; call it between backward and step. Returns their L2 norm before clipping. Throws
-  // Error naming the parameter if the norm is not finite.
+  // Clips the gradients of a model; call it between backward and step. Returns their L2 norm before clipping.
+  // Throws Error naming the parameter if the norm is not finite.
   template <class M>
   double clip_gradients(const M& model, const ClipOptions& options) {
     return clip(find(lite::module_of(model)), options);
   }
 
-  // Enables autocast to the run's precision while the guard lives; in a loop over a loader that was set up it is
-  // enabled already. Does nothing in fp32 and fp64.
+  // Enables autocast to the run's precision while the guard lives; in a loop over a loader that was set up it
+  // is enabled already. Does nothing in fp32 and fp64.
   std::unique_ptr<Autocast> autocast();
 
   // --- collectives
@@ -236,7 +240,8 @@ class Lite {
   std::string broadcast(const std::string& bytes, int source = 0);
   void barrier();
 
-  // Rank 0 runs the guarded block first; the other ranks enter it when rank 0 has left it. For downloads and caches.
+  // Rank 0 runs the guarded block first; the other ranks enter it when rank 0 has left it. For downloads and
+  // caches.
   class [[nodiscard]] RankZeroFirst {
    public:
     explicit RankZeroFirst(Lite& lite) : lite_(lite) {
@@ -269,23 +274,26 @@ class Lite {
     log::print(fmt::format(text, std::forward<Args>(args)...));
   }
 
-  // Seeds torch's generators: the same on all ranks until the first model is set up, afterwards different per rank.
+  // Seeds torch's generators: the same on all ranks until the first model is set up, afterwards different per
+  // rank.
   void seed_everything(uint64_t seed);
 
   // --- files
 
-  // From now on save() and load() include the scheduler's counter of steps; without it, a torch::optim::StepLR starts to
-  // count from 0 when a run is resumed. Call it before load(), for all schedulers in the same order as in the run that saved.
-  // `scheduler` must outlive the Lite's last save() or load().
+  // From now on save() and load() include the scheduler's counter of steps; without it, a
+  // torch::optim::StepLR starts to count from 0 when a run is resumed. Call it before load(), for all
+  // schedulers in the same order as in the run that saved. `scheduler` must outlive the Lite's last save() or
+  // load().
   void register_for_checkpointing(torch::optim::LRScheduler& scheduler);
 
-  // Atomically saves models, optimizers, random number generators and `extra` to <folder>/step-<N>, to be loaded by any
-  // number of ranks. Broadcasts rank 0's buffers first. Returns the checkpoint's folder. Throws IoError. Collective.
+  // Atomically saves models, optimizers, random number generators and `extra` to <folder>/step-<N>, to be
+  // loaded by any number of ranks. Broadcasts rank 0's buffers first. Returns the checkpoint's folder. Throws
+  // IoError. Collective.
   std::filesystem::path save(const std::filesystem::path& folder, const SaveOptions& options);
 
-  // Loads a checkpoint, or the newest valid one in a folder of checkpoints, into the models and optimizers that were
-  // set up. Returns its `extra`; nullopt if the folder holds no checkpoint. Throws DataError if the checkpoint does not
-  // fit the model. Collective.
+  // Loads a checkpoint, or the newest valid one in a folder of checkpoints, into the models and optimizers
+  // that were set up. Returns its `extra`; nullopt if the folder holds no checkpoint. Throws DataError if the
+  // checkpoint does not fit the model. Collective.
   std::optional<nlohmann::json> load(const std::filesystem::path& folder);
 
   // Rank 0 writes a .safetensors file; all ranks wait. Throws IoError on all ranks. Collective.

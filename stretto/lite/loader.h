@@ -35,8 +35,8 @@ namespace lite {
 // The shares of batches that were divided before reading, in the order of the batches.
 using ShareQueue = std::deque<BatchShare>;
 
-// A torch sampler that yields this rank's share of each batch of indices that `Base` yields, so that each rank reads
-// only its own samples.
+// A torch sampler that yields this rank's share of each batch of indices that `Base` yields, so that each
+// rank reads only its own samples.
 template <class Base>
 class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchRequestType> {
  public:
@@ -74,8 +74,8 @@ class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchR
 
 }  // namespace lite
 
-// A loader returned by Lite::setup: a range over this rank's batches, on its device. A loop over it is an epoch; all
-// ranks begin and end it together.
+// A loader returned by Lite::setup: a range over this rank's batches, on its device. A loop over it is an
+// epoch; all ranks begin and end it together.
 template <class Source>
 class LiteLoader {
  public:

@@ -60,10 +60,11 @@ class Loop {
 
   // --- called by loaders, in this order
 
-  // All ranks begin an epoch together. `start` runs with rank 0's generator state, so that all ranks shuffle the same
-  // way.
+  // All ranks begin an epoch together. `start` runs with rank 0's generator state, so that all ranks shuffle
+  // the same way.
   void begin_epoch(LoaderRecord& loader, const std::function<void()>& start);
-  // Checks that all ranks have the same first batch. Throws DataError naming a rank whose batch differs. Collective.
+  // Checks that all ranks have the same first batch. Throws DataError naming a rank whose batch differs.
+  // Collective.
   void compare_first(const LoaderRecord& loader, uint64_t checksum);
   int64_t sum_counts(const LoaderRecord& loader, int64_t count);  // over the ranks. Collective.
   void begin_batch(LoaderRecord& loader, const BatchShare& share);

@@ -106,7 +106,7 @@ bool Model::takes_part(const Tensor& loss, std::vector<Tensor>& others) {
         number_);
   }
   const size_t dropped = engine_->gradients().restore_dropped();
-  if (dropped == used_.size()) {  // by zero_grad() of the module or of torch's optimizer
+  if (dropped == used_.size()) {  // zero_grad() of the module or of torch's optimizer was called
     window_ = {};
     reduced_ = false;
     held_ = Tensor();
@@ -164,7 +164,8 @@ void Model::finish(double count, bool has_unused, double loss) {
   if (has_unused && options_.skips_unused) drop_unused();
 }
 
-// As on one rank, where torch leaves these gradients undefined and torch::optim skips the parameters.
+// Makes the gradients of unused parameters undefined, like torch on one rank, so that torch::optim skips
+// these parameters.
 void Model::drop_unused() {
   Tensor used = at::from_blob(used_.data(), {static_cast<int64_t>(used_.size())}, at::kByte).clone();
   if (Group& ranks = mesh_.group(Axes::sum); ranks.size() > 1) {

@@ -12,8 +12,8 @@
 
 namespace stretto::lite {
 
-// The name of the state of a model or optimizer: "model" for the first, "model1" for the second. A program with one model names
-// its tensors as `stretto train` does.
+// The name of the state of a model or optimizer: "model" for the first, "model1" for the second. A program
+// with one model names its tensors as `stretto train` does.
 std::string numbered(const char* what, size_t number);
 
 struct ModelOptions {
@@ -21,8 +21,8 @@ struct ModelOptions {
   bool skips_unused = false;  // its optimizers skip parameters without a gradient (torch::optim)
 };
 
-// A module that was set up: its engine, and the state of its gradients between backward calls. After a synchronising
-// backward, `parameter.grad()` is the mean over the global batch, as on one rank.
+// A module that was set up: its engine, and the state of its gradients between backward calls. After a
+// synchronising backward, `parameter.grad()` is the mean over the global batch, as on one rank.
 class Model {
  public:
   // Broadcasts, over Axes::sum, the first rank's parameters and buffers. `number` counts the models of the
@@ -38,20 +38,22 @@ class Model {
   Engine& engine(const std::string& what) const;
   Engine* engine() const { return engine_.get(); }  // null without trainable parameters
   const ModuleTensors& tensors() const { return engine_ ? engine_->facts().tensors : frozen_; }
-  bool holds(const Tensor& tensor) const;  // as a trainable parameter
+  bool holds(const Tensor& tensor) const;  // whether it is a trainable parameter
 
   // --- one backward, in this order
 
-  // Whether `loss` depends on this model. If so, prepares its gradients: dropped ones become zeros. Throws Error naming
-  // a parameter that no longer lies in the arena. Appends leaves of the graph that are not this model's to `others`.
+  // Whether `loss` depends on this model. If so, prepares its gradients: dropped ones become zeros. Throws
+  // Error naming a parameter that no longer lies in the arena. Appends leaves of the graph that are not this
+  // model's to `others`.
   bool takes_part(const Tensor& loss, std::vector<Tensor>& others);
-  // Accumulates the next gradients with those since the last synchronising backward. `count`: the divisor of a loss
-  // that is a sum; nullopt for a mean.
+  // Accumulates the next gradients with those since the last synchronising backward. `count`: the divisor of
+  // a loss that is a sum; nullopt for a mean.
   void extend_window(std::optional<double> count);
   void begin_backward(bool synchronises);
   void end_backward(bool synchronises);
-  void abort_backward();  // after an exception: zeroes the gradients
-  // After a synchronising backward. `count`: the divisor of the sums, over all ranks; `loss`: the global mean.
+  void abort_backward();  // call after an exception: zeroes the gradients
+  // Completes a synchronising backward. `count`: the divisor of the sums, over all ranks; `loss`: the global
+  // mean.
   void finish(double count, bool has_unused, double loss);
 
   // The sum of counts since the last synchronising backward.
@@ -66,7 +68,7 @@ class Model {
   void zero_grad(const std::set<size_t>& parameters);  // by index in tensors().trainable
   // Throws if there are no gradients, or if they are not reduced yet.
   void require_gradients(const std::string& what) const;
-  void gradients_were_zeroed();  // by an optimizer
+  void gradients_were_zeroed();  // call when an optimizer has zeroed them
 
   // The lines printed at setup; `compute` names the compute dtype.
   std::string describe(const std::string& compute) const;

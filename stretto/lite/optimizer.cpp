@@ -48,7 +48,7 @@ class EngineOptimizer : public OptimizerBackend {
                 engine_.facts().optimizer);
   }
 
-  // The rest is the engine's.
+  // Adds only the step; Engine::add_state() adds the rest.
   void add_state(State& state, const std::string& prefix, const Names*) override {
     state.scalars[prefix]["lr"] = lr_;
   }
@@ -57,7 +57,7 @@ class EngineOptimizer : public OptimizerBackend {
   }
 
  private:
-  // Of the closure that has just been called.
+  // The evaluation of the closure that has just been called.
   optim::Evaluation evaluation() const {
     model_.require_gradients(engine_.facts().optimizer + ": step");
     return {.loss = model_.last_loss(), .grad_scale = 1};

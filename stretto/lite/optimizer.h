@@ -26,8 +26,8 @@ class LiteOptimizer {
   // Zeroes the gradients. stretto's own optimizers also do so after each step.
   void zero_grad();
 
-  // One optimizer step. Throws Error if there are no gradients, or if they were accumulated under no_backward_sync and
-  // not reduced over ranks.
+  // One optimizer step. Throws Error if there are no gradients, or if they were accumulated under
+  // no_backward_sync and not reduced over ranks.
   void step();
 
   // For optimizers that evaluate the loss themselves (torch::optim::LBFGS): `closure` zeroes gradients, calls
@@ -44,8 +44,8 @@ class LiteOptimizer {
   lite::OptimizerBackend* backend_;
 };
 
-// What torch::save and torch::load of an optimizer call. Its state may be divided among the ranks, and every
-// rank would write the file.
+// torch::save and torch::load of an optimizer are deleted: its state may be divided among the ranks, and
+// every rank would write the file.
 template <class Archive>
 requires std::derived_from<Archive, torch::serialize::OutputArchive> Archive& operator<<(
     Archive& archive, const LiteOptimizer&) {

@@ -13,7 +13,8 @@
 
 namespace stretto::lite {
 
-// The implementation behind a LiteOptimizer: stretto's optimizer, owned by the engine, or any torch::optim::Optimizer.
+// The implementation behind a LiteOptimizer: stretto's optimizer, owned by the engine, or any
+// torch::optim::Optimizer.
 class OptimizerBackend {
  public:
   virtual ~OptimizerBackend() = default;
@@ -23,8 +24,8 @@ class OptimizerBackend {
   virtual double lr() const = 0;
   virtual void set_lr(double lr) = 0;
   virtual std::vector<torch::optim::OptimizerParamGroup>& param_groups() = 0;
-  // Adds the optimizer state under `prefix`; tensors refer to live memory. torch creates state in the first step only:
-  // before loading, state is created here for the names in the checkpoint (`stored`, null for saving).
+  // Adds the live optimizer state under `prefix`. torch creates state in the first step only, so before
+  // loading, this creates the state for the names in the checkpoint (`stored`; null for saving).
   using Names = std::set<std::string>;
   virtual void add_state(State& state, const std::string& prefix, const Names* stored) = 0;
   virtual void resume(const State& state, const std::string& prefix) = 0;
@@ -33,8 +34,8 @@ class OptimizerBackend {
 // The optimizer of the model's engine.
 std::unique_ptr<OptimizerBackend> engine_optimizer(Model& model);
 
-// Wraps a torch optimizer, which the caller may own. Throws ConfigError if it steps a tensor that is not a parameter of
-// the model.
+// Wraps a torch optimizer, which the caller may own. Throws ConfigError if it steps a tensor that is not a
+// parameter of the model.
 std::unique_ptr<OptimizerBackend> torch_optimizer(Model& model,
                                                   std::shared_ptr<torch::optim::Optimizer> optimizer);
 

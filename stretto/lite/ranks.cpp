@@ -49,14 +49,14 @@ void require_as_launched(const LiteOptions& options, const cluster::RankInfo& in
   }
 }
 
-// As join_job() takes it.
+// Maps Fabric's names to those of join_job().
 std::string parse_accelerator(const std::string& name) {
   if (name == "gpu") return "cuda";
   if (name == "auto" || name == "cpu" || name == "cuda") return name;
   throw ConfigError("Lite: accelerator = \"{}\" is not supported; supported: auto, cpu, cuda (gpu)", name);
 }
 
-// A rank holds the state of a run: output that nobody takes must neither end nor stop it.
+// A rank holds the state of a run: a closed or stalled output must neither end nor block it.
 void outlive_output(const cluster::RankInfo& info) {
   fill_standard_descriptors();
   ignore_write_signals();
@@ -78,7 +78,7 @@ std::terminate_handler terminate_before = nullptr;
     throw;
   } catch (const DataError& error) {
     log::error("{}", error.what());
-    exit_code = launch::usage_error;  // a restart would read the same
+    exit_code = launch::usage_error;  // a restart would fail in the same way
   } catch (const Error& error) {
     log::error("{}", error.what());
     exit_code = error.exit_code();

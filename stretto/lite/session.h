@@ -19,7 +19,7 @@
 
 namespace stretto::lite {
 
-// What a Lite is made of: the job, and what the program has set up.
+// The state of a Lite: the job, and the models and optimizers that the program has set up.
 struct Session {
   explicit Session(const LiteOptions& options);
 

@@ -60,7 +60,7 @@ std::unique_ptr<OptimizerParamState> make_state(const torch::optim::Optimizer& o
       "save and load: the state of this torch optimizer is not supported; supported: Adagrad, Adam, AdamW, RMSprop, SGD, and stretto's own");
 }
 
-// torch keeps the counter protected.
+// Gives access to the counter, which is protected in torch.
 struct SchedulerCounter : torch::optim::LRScheduler {
   static unsigned& of(torch::optim::LRScheduler& scheduler) {
     return scheduler.*(&SchedulerCounter::step_count_);
@@ -97,7 +97,7 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
       state.tensors.push_back(
           part_entry(name(field), parameter.layout, /*first=*/0, value->view({-1}), holders));
     }
-    if (!is_used) {  // torch creates it with the parameter's first gradient
+    if (!is_used) {  // torch creates the state with the parameter's first gradient
       optimizer.state().erase(tensor.unsafeGetTensorImpl());
     } else if (all.step != nullptr) {
       steps[parameter.name] = *all.step;

@@ -19,12 +19,12 @@ void add_torch_state(torch::optim::Optimizer& optimizer, const std::vector<Named
                      State& state, const std::string& prefix, const std::set<std::string>* stored,
                      const Holders& holders);
 
-// Reads the scalars back, after the tensors were loaded.
+// Restores the scalars, after the tensors were loaded.
 void resume_torch_state(torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
                         const State& state, const std::string& prefix);
 
-// The number of steps that one of torch's schedulers has counted, which is its whole state: learning rates
-// are the optimizer's.
+// The step counter of one of torch's schedulers, which is its whole state: learning rates belong to the
+// optimizer.
 unsigned& scheduler_steps(torch::optim::LRScheduler& scheduler);
 
 }  // namespace stretto::lite

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t most_rows = 30, most_columns = 7, label_width = 24;
 
-// `label` in `width` columns, cut where it is longer.
+// `label` padded or truncated to `width` columns.
 std::string fitted(const std::string& label, size_t width, bool left) {
   std::string buffer;
   const std::string_view valid = text::replace_invalid_utf8(label, buffer);

@@ -29,8 +29,8 @@ nlohmann::ordered_json class_scores_json(const std::vector<ClassScores>& scores)
 // {labels: [...], counts: [[...], ...]}: a row of `counts` per gold label, a column per predicted one.
 nlohmann::ordered_json confusion_json(const Confusion& confusion, const std::vector<std::string>& labels);
 
-// The same as lines of at most 80 columns for a terminal. Long labels are shortened; of many labels, those with the most gold
-// samples are shown, which the last line says.
+// The scores as lines of at most 80 columns for a terminal. Long labels are shortened. If there are many
+// labels, only those with the most gold samples are shown, and the last line says so.
 std::string class_scores_table(const std::vector<ClassScores>& scores);
 std::string confusion_table(const Confusion& confusion, const std::vector<std::string>& labels);
 

@@ -21,7 +21,7 @@ Confusion small_confusion() {
   return {predicted, gold, 3};
 }
 
-// scikit-learn's precision_recall_fscore_support.
+// Expected values are those of scikit-learn's precision_recall_fscore_support.
 TEST(ClassReport, ScoresOfEachClass) {
   const auto scores = class_scores(small_confusion(), three_labels);
   ASSERT_EQ(scores.size(), 3U);
@@ -55,7 +55,7 @@ TEST(ClassReport, AsTables) {
             "positive                     1       0       3\n");
 }
 
-// Many labels, long ones, with line ends and letters of several bytes.
+// Many long labels with line ends and multi-byte letters.
 TEST(ClassReport, TablesFitATerminal) {
   std::vector<std::string> labels;
   for (int i = 0; i < 40; ++i) labels.push_back("a label of\nmany w\u00f6rds, number " + std::to_string(i));
@@ -69,7 +69,7 @@ TEST(ClassReport, TablesFitATerminal) {
   EXPECT_THAT(tables, HasSubstr("and 33 classes with fewer samples\n"));
 }
 
-// scikit-learn's accuracy_score and f1_score of indicator matrices.
+// Expected values are those of scikit-learn's accuracy_score and f1_score of indicator matrices.
 TEST(MultiLabel, MetricsOfScikitLearn) {
   const std::vector<uint8_t> gold = {1, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0},
                              predicted = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0};

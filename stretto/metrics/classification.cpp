@@ -34,7 +34,7 @@ double macro(const Confusion& confusion, double (*score)(const Confusion&, int64
 struct NamedMetric {
   const char* name;
   double (*value)(const Confusion&);
-  bool binary = false;  // of two labels only
+  bool binary = false;  // defined for two labels only
 };
 
 const std::vector<NamedMetric>& named_metrics() {

@@ -78,7 +78,7 @@ TEST(Classification, MetricsHaveNames) {
   EXPECT_THAT(message([] { Confusion(std::vector<int64_t>{1, 2, 3, -1}, 2); }), HasSubstr("negative count"));
 }
 
-// By counting pairs; the first example is that of scikit-learn's roc_auc_score.
+// Expected values are computed by counting pairs; the first example is from scikit-learn's roc_auc_score.
 TEST(Classification, AreaUnderTheRocCurve) {
   using Values = std::vector<double>;
   EXPECT_DOUBLE_EQ(area_under_roc(Values{0.1, 0.4, 0.35, 0.8}, Values{0, 0, 1, 1}), 0.75);

@@ -7,7 +7,7 @@
 namespace stretto::metrics {
 namespace {
 
-// A tag as conlleval splits it, at the first dash. Perl takes a type "0" for none.
+// A tag, split at the first dash like by conlleval. Perl treats a type "0" as none.
 struct ChunkTag {
   explicit ChunkTag(std::string_view text) : tag(text.substr(0, text.find('-'))) {
     if (tag.size() < text.size()) type = text.substr(tag.size() + 1);
@@ -38,7 +38,7 @@ bool starts(const ChunkTag& previous, const ChunkTag& current) {
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-// As printed with %.2f.
+// `value` rounded like by printf's %.2f.
 double printed(double value) { return std::strtod(fmt::format("{:.2f}", value).c_str(), nullptr); }
 
 struct Percentages {
@@ -51,7 +51,7 @@ struct Percentages {
   double precision, recall, fb1 = 0;
 };
 
-// Reads both taggings of all words front to back, a sentence's end being a word outside.
+// Reads both taggings of all words in order; the end of a sentence counts as a word outside.
 class ChunkCounter {
  public:
   void add(const ChunkTag& gold, const ChunkTag& guessed) {
@@ -74,7 +74,7 @@ class ChunkCounter {
 
  private:
   ChunkTag gold_{"O"}, guessed_{"O"};
-  bool open_ = false;  // inside of a chunk that has been correct so far
+  bool open_ = false;  // inside a chunk that is correct so far
   std::map<std::string, SpanCounts> types_;
 };
 

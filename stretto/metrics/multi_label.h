@@ -10,16 +10,16 @@
 
 namespace stretto::metrics {
 
-// Samples that each have any number of classes. `predicted` and `gold` hold 1 for each class of a sample, else 0: [samples x
-// labels], by rows.
+// Metrics of samples with any number of classes each. `predicted` and `gold` are [samples, labels],
+// row-major, 1 for each class of a sample, else 0.
 class MultiLabel {
  public:
-  // Throws Error unless both have as many values, a multiple of the number of labels.
+  // Throws Error unless both have the same number of values, a multiple of the number of labels.
   MultiLabel(std::span<const uint8_t> predicted, std::span<const uint8_t> gold,
              const std::vector<std::string>& labels);
 
-  // scikit-learn's numbers: "accuracy" (samples whose classes are all right), "f1_micro", "f1_macro" (mean over all classes) and
-  // "f1_weighted". Throws Error if there are no samples.
+  // scikit-learn's metrics: "accuracy" (fraction of samples whose classes are all right), "f1_micro",
+  // "f1_macro" (mean over all classes) and "f1_weighted". Throws Error if there are no samples.
   std::map<std::string, double> metrics() const;
   const std::vector<ClassScores>& classes() const { return classes_; }
 

@@ -4,7 +4,7 @@
 #include "stretto/text/unicode.h"
 #include "stretto/text/utf8.h"
 
-// Equal to Python's str.lower, string.punctuation, re's \b and str.split.
+// Reimplements Python's str.lower, string.punctuation, re's \b and str.split.
 namespace stretto::metrics {
 namespace {
 
@@ -24,7 +24,7 @@ bool is_case_ignorable(char32_t c) {
          kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK;
 }
 
-// Unicode's condition Final_Sigma: behind a cased letter and not before one.
+// Unicode's condition Final_Sigma: after a cased letter and not before one.
 bool ends_word(const std::u32string& text, size_t at) {
   size_t before = at, after = at + 1;
   while (before > 0 && is_case_ignorable(text[before - 1])) --before;

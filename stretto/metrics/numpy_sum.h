@@ -4,8 +4,8 @@
 
 namespace stretto::metrics {
 
-// The sum of `values` in the order in which numpy.sum adds contiguous doubles (pairwise, in blocks of eight), so that
-// means equal those of tools that use numpy to the last bit.
+// The sum of `values` in the order in which numpy.sum adds contiguous doubles (pairwise, in blocks of eight),
+// so that means equal those of tools that use numpy to the last bit.
 inline double numpy_sum(std::span<const double> values) {
   const size_t size = values.size();
   if (size < 8) {

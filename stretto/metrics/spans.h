@@ -15,7 +15,7 @@ namespace stretto::metrics {
 
 using TagSequences = std::span<const std::vector<std::string>>;
 
-// How many spans of a type there are. A span is correct if both its limits and its type are.
+// The counts of spans of a type. A span is correct if both its limits and its type are.
 struct SpanCounts {
   int64_t gold = 0;
   int64_t predicted = 0;
@@ -28,26 +28,28 @@ struct Scores {
   double f1 = 0;
 };
 
-// Zero for 0/0, as in seqeval.
+// Scores of 0/0 are zero, like in seqeval.
 Scores scores_of(const SpanCounts& counts);
 
-// Compares two taggings of the same sentences span by span. All numbers are seqeval 1.2's to the last bit; Ramshaw and
-// Marcus 1995, Tjong Kim Sang and De Meulder 2003.
+// Compares two taggings of the same sentences span by span. All numbers are bitwise equal to seqeval 1.2's;
+// Ramshaw and Marcus 1995, Tjong Kim Sang and De Meulder 2003.
 class SpanScores {
  public:
-  // `scheme`: only spans that are well-formed in it count, as with seqeval's mode="strict"; nullopt: seqeval's default,
-  // which follows conlleval. Throws DataError if the sequences differ in number or length, and if there are no words.
+  // `scheme`: only spans that are well-formed in the scheme count, like with seqeval's mode="strict";
+  // nullopt: seqeval's default, which follows conlleval. Throws DataError if the sequences differ in number
+  // or length, and if there are no words.
   SpanScores(TagSequences gold, TagSequences predicted, std::optional<corpus::TagScheme> scheme = {});
 
-  const std::map<std::string, SpanCounts>& types() const { return types_; }  // that occur, sorted
+  const std::map<std::string, SpanCounts>& types() const { return types_; }  // the types that occur, sorted
   SpanCounts total() const;
   double accuracy() const;  // fraction of words with the gold tag
   Scores micro() const { return scores_of(total()); }
   Scores macro() const;     // means over the types
-  Scores weighted() const;  // the same, weighted by the number of gold spans
+  Scores weighted() const;  // means weighted by the number of gold spans
 
-  // {TYPE: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1, overall_accuracy} as
-  // Hugging Face's metric "seqeval", then "micro avg", "macro avg" and "weighted avg" as seqeval's report.
+  // {TYPE: {precision, recall, f1, number}, ..., overall_precision, overall_recall, overall_f1,
+  // overall_accuracy} like Hugging Face's metric "seqeval", then "micro avg", "macro avg" and "weighted avg"
+  // like seqeval's report.
   nlohmann::ordered_json to_json() const;
 
   // The scores of each type as lines for a terminal (class_report.h); "" if there are no spans.
@@ -61,9 +63,9 @@ class SpanScores {
   int64_t correct_words_ = 0;
 };
 
-// The numbers that conlleval (version 2004-01-26) prints, in percent, rounded to two decimals as printed: {tokens,
-// phrases, found, correct, accuracy, precision, recall, FB1, types: {TYPE: {precision, recall, FB1, found}}}. Its rules differ
-// from seqeval's for the tags of schemes with E- and S-. Throws DataError like SpanScores.
+// The scores of conlleval (version 2004-01-26) in percent, rounded to two decimals like its output: {tokens,
+// phrases, found, correct, accuracy, precision, recall, FB1, types: {TYPE: {precision, recall, FB1, found}}}.
+// Its rules differ from seqeval's for the tags of schemes with E- and S-. Throws DataError like SpanScores.
 nlohmann::ordered_json conlleval(TagSequences gold, TagSequences predicted);
 
 }  // namespace stretto::metrics

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using Sentences = std::vector<std::vector<std::string>>;
 
-// Computed by hand; tests/score compares with seqeval on generated files.
+// Expected values are computed by hand; tests/score compares with seqeval on generated files.
 TEST(SpanScores, CountsSpansByLimitsAndType) {
   const Sentences gold = {{"O", "O", "B-MISC", "I-MISC"}, {"B-PER", "I-PER", "O"}},
                   predicted = {{"O", "B-MISC", "I-MISC", "I-MISC"}, {"B-PER", "I-PER", "B-PER"}};
@@ -46,7 +46,7 @@ TEST(SpanScores, Refusals) {
   EXPECT_THAT(message({}, {}), HasSubstr("no tags to score"));
 }
 
-// The example in conlleval's documentation counts per type; percentages have two decimals.
+// The example of conlleval's documentation, with counts per type and percentages with two decimals.
 TEST(Conlleval, Percentages) {
   const Sentences gold = {{"B-NP", "I-NP", "O", "B-VP"}}, predicted = {{"B-NP", "I-NP", "B-NP", "B-VP"}};
   const auto json = conlleval(gold, predicted);

@@ -28,13 +28,13 @@ double word_f1(const std::vector<std::string>& gold, const std::vector<std::stri
   return (2 * precision * recall) / (precision + recall);
 }
 
-// Gold answers are normalised once per question.
+// Compares an answer with gold answers, normalising each of them once.
 class Comparison {
  public:
   explicit Comparison(std::string_view predicted)
       : normal_(normalize_answer(predicted)), words_(words_of(predicted)) {}
 
-  // `empty_equals_empty`: F1 where one side has no words, as in SQuAD 2.0.
+  // `empty_equals_empty`: the rule of SQuAD 2.0 for F1 if one side has no words
   void with(std::string_view gold, bool empty_equals_empty) {
     const auto gold_words = words_of(gold);
     best_.exact = std::max<double>(best_.exact, normalize_answer(gold) == normal_);
@@ -57,12 +57,12 @@ std::string first_ids(const std::vector<std::string>& ids) {
   return text + (ids.size() > 3 ? ", ..." : "");
 }
 
-// Every question by its index, with what the official script holds in dictionaries.
+// The values that the official script holds in dictionaries, for each question.
 struct Scored {
   bool answerable = false;
   bool predicted_text = false;
   AnswerScore raw = {};
-  AnswerScore score = {};  // where the answer is taken for none beyond the threshold
+  AnswerScore score = {};  // with answers beyond the threshold taken as ""
 };
 
 double mean_percent(const std::vector<Scored>& all, double AnswerScore::*kind,
@@ -86,8 +86,8 @@ void add_means(const std::vector<Scored>& all, const std::string& prefix, std::o
   json[prefix + "total"] = total;
 }
 
-// Lowers the threshold over all answers by their na_prob; each answer given is worth its score, each answer given to an
-// unanswerable question costs 1.
+// Lowers the threshold over all answers by their na_prob; each given answer adds its score, and each answer
+// to an unanswerable question subtracts 1.
 std::pair<double, double> best_threshold(const std::vector<Scored>& all, double AnswerScore::*kind,
                                          const std::vector<std::pair<size_t, double>>& by_prob) {
   auto score = static_cast<double>(std::ranges::count(all, false, &Scored::answerable));
