@@ -27,8 +27,8 @@ class Adafactor : public Optimizer {
 
  private:
   struct TensorState {
-    Tensor row_var, col_var;  // averages over the last dimension, and over the one before
-    Tensor variance;          // in place of both
+    Tensor row_var, col_var;  // averages over the last dimension, and over the second last
+    Tensor variance;          // instead of both
   };
 
   static TensorLayout row_layout(const ParameterPiece& piece) { return piece.layout.collapsed(-1); }
@@ -69,7 +69,8 @@ class Adafactor : public Optimizer {
     }
   }
 
-  // Tensors of two dimensions on CPU, in three passes over memory. False, and nothing is changed: it is another.
+  // Updates a two-dimensional tensor on CPU in three passes over memory. Returns false and changes nothing
+  // for other tensors.
   bool step_matrices(const ParameterPiece& piece, const TensorState& state, const Buffers& part, double lr,
                      double grad_scale, double step) const {
     if (piece.layout.global.size() != 2 || !part.master.device().is_cpu()) return false;
@@ -128,7 +129,7 @@ class Adafactor : public Optimizer {
     master.add_(update, -alpha(rms, lr, step) / limit);
   }
 
-  // The estimated square of each gradient, in memory of its own. `weight` of the new gradient in the averages.
+  // The estimated square of each gradient, as a new tensor. `weight`: of the new gradient in the averages.
   static Tensor variance(const TensorState& state, const Tensor& grad, double weight, double eps) {
     if (state.variance.defined()) {
       Tensor variance = state.variance.view(grad.sizes());

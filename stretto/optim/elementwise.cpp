@@ -38,7 +38,7 @@ void ElementwiseOptimizer::make_state(const Allocator& allocator) {
 // Neighbours with the same settings become one range; the padding between them is stepped with them.
 void ElementwiseOptimizer::make_ranges() {
   const bool lazy = steps_rows() && buffers().master.device().is_cpu();
-  const ParameterPiece* open = nullptr;  // the first of those that will be one range
+  const ParameterPiece* open = nullptr;  // the first piece of the range that is being extended
   int64_t end = 0;
   for (const ParameterPiece& piece : pieces()) {
     const bool is_table = lazy && piece.row_width > 0;

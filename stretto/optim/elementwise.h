@@ -11,9 +11,9 @@ namespace stretto::optim {
 class LazyRows;
 class RowRule;
 
-// Base of the optimizers that treat every element by itself: their state is a few tensors as long as the buffers, and
-// neighbouring pieces with the same settings are stepped in one pass. A subclass gives the names of its state and the
-// rule for one range; where it steps_rows(), it also implements RowRule (lazy_rows.h) for tables (AdamW does).
+// Base of elementwise optimizers: their state is a few tensors as long as the buffers, and neighbouring
+// pieces with the same settings are updated in one pass. A subclass defines the names of its state and the
+// rule for one range; if it steps_rows(), it also implements RowRule (lazy_rows.h) for tables, like AdamW.
 class ElementwiseOptimizer : public Optimizer {
  public:
   ~ElementwiseOptimizer() override;
@@ -22,7 +22,7 @@ class ElementwiseOptimizer : public Optimizer {
   int64_t state_bytes() const override;
 
  protected:
-  // Elements that are stepped with the same settings.
+  // A range of elements that are updated with the same settings.
   struct Range {
     Buffers buffers;
     std::vector<Tensor> state;  // in the order of state_names()
@@ -33,16 +33,16 @@ class ElementwiseOptimizer : public Optimizer {
 
   explicit ElementwiseOptimizer(const StepRates& base);
   virtual std::vector<std::string> state_names() const = 0;
-  // Called once: for state that does not begin with zeros.
+  // Called once, to initialise state that does not begin with zeros.
   virtual void init_state(const Range& /*range*/) {}
-  // Around all ranges of a step; rates.lr is without lr_factor.
+  // Called before all ranges of a step; rates.lr excludes lr_factor.
   virtual void begin_step(const StepRates& /*rates*/, int64_t /*step*/) {}
   virtual void end_step(const StepRates& /*rates*/) {}
-  // Steps one range. rates.lr has the range's lr_factor in it.
+  // Updates one range. rates.lr includes the range's lr_factor.
   virtual void step_range(const Range& range, const StepRates& rates, double grad_scale, int64_t step) = 0;
-  // Itself. REQUIRES: steps_rows().
+  // The optimizer as a RowRule. REQUIRES: steps_rows().
   virtual RowRule& row_rule();
-  // The tables that row_rule() steps.
+  // A table that row_rule() updates.
   const Range& table(size_t index) const { return tables_[index]; }
 
  private:
@@ -54,9 +54,9 @@ class ElementwiseOptimizer : public Optimizer {
   void add_range(int64_t begin, int64_t end, const ParameterPiece& piece, std::vector<Range>& ranges) const;
 
   std::vector<Tensor> state_;
-  std::vector<Range> ranges_;  // all but the tables
+  std::vector<Range> ranges_;  // without the tables
   std::vector<Range> tables_;
-  std::unique_ptr<LazyRows> lazy_rows_;  // of the tables, if there are any
+  std::unique_ptr<LazyRows> lazy_rows_;  // of the tables; null if there are none
 };
 
 }  // namespace stretto::optim

@@ -8,7 +8,7 @@
 namespace stretto::optim {
 namespace {
 
-// All rows are caught up after so many steps at the latest, so that no step waits long for it.
+// All rows are updated after at most this many steps, which bounds the time that a catch-up takes.
 constexpr size_t longest_past = 64;
 
 }  // namespace

@@ -8,56 +8,57 @@
 
 namespace stretto::optim {
 
-// A step that idle rows may not have been through yet.
+// A past step, which may still have to be applied to idle rows.
 struct PastStep {
   StepRates rates;
-  int64_t step;  // 1 at the first
+  int64_t step;  // from 1
 };
 
-// A rule that can step rows of a table by themselves. Tables are numbered in the order of the pieces with a row_width.
+// A rule that can update single rows of a table. Tables are numbered in the order of the pieces with a
+// row_width.
 class RowRule {
  public:
   virtual ~RowRule() = default;
-  // Steps these rows with their gradients, as the rule steps whole ranges.
+  // Updates these rows with their gradients, like the rule for whole ranges.
   virtual void step_rows(size_t table, std::span<const int64_t> rows, const StepRates& rates,
                          double grad_scale, int64_t step) = 0;
-  // Takes each row through steps[row.first], ... with a gradient of zero, to the bits that step_rows() would give.
+  // Applies steps[row.first], ... to each row with a zero gradient; bitwise equal to step_rows().
   virtual void step_idle_rows(size_t table, std::span<const kernels::IdleRow> rows,
                               std::span<const PastStep> steps) = 0;
-  // For each row, whether its state is other than zeros: [rows] bool.
+  // Whether the state of each row is nonzero: [rows] bool.
   virtual Tensor rows_with_state(size_t table) const = 0;
 };
 
-// Tables of which each step touches few rows: the others are left for later, and taken through the steps they have
-// missed, to the same bits, before they are read.
+// Lazy updates of tables of which each step touches few rows: the missed steps of other rows are applied
+// before they are read, with bitwise equal results.
 class LazyRows {
  public:
-  // `rule` must outlive it. rows: of each table.
+  // `rule` must outlive this object. rows: the number of rows of each table.
   LazyRows(RowRule& rule, const std::vector<int64_t>& rows);
 
   size_t tables() const { return tables_.size(); }
 
-  // Steps the `touched` rows of each table. The rest of the step has been taken, or is about to be.
+  // Updates the `touched` rows of each table; the caller updates all other parameters.
   void step(const TouchedRows& touched, const StepRates& rates, double grad_scale, int64_t step);
-  // All rows have been through `step` in another way. REQUIRES: caught up.
+  // Records that the caller has applied `step` to all rows. REQUIRES: caught up.
   void stepped_all(int64_t step);
 
   void catch_up(size_t table, std::span<const int64_t> rows);
-  void catch_up();  // all rows of all tables
+  void catch_up();  // applies missed steps to all rows of all tables
 
-  // The state has been written from outside, after so many steps.
+  // Call it after the state was restored, with the number of steps that it includes.
   void resume(int64_t steps_done);
 
  private:
-  // What is known of each row of a table.
+  // The status of each row of a table.
   struct Table {
-    std::vector<int64_t> done;       // steps it has been through
+    std::vector<int64_t> done;       // number of steps applied to the row
     std::vector<uint8_t> has_state;  // 0: its state is zeros
   };
 
   RowRule& rule_;
   std::vector<Table> tables_;
-  std::vector<PastStep> past_;  // since all rows were last caught up
+  std::vector<PastStep> past_;  // steps since all rows were last up to date
 };
 
 }  // namespace stretto::optim

@@ -12,7 +12,7 @@
 namespace stretto::optim {
 namespace {
 
-// What a table and its state hold after steps that touched some rows each.
+// A table and its state after steps that touch some rows each.
 struct TableRun {
   std::unique_ptr<Optimizer> optimizer = adamw({.lr = 0.1, .weight_decay = 0.01});
   Buffers buffers = {at::arange(80, at::kFloat) / 10, at::zeros({80}), at::zeros({80}, at::kBFloat16)};
@@ -50,7 +50,7 @@ void expect_equal(const TableRun& a, const TableRun& b, int64_t step) {
 TEST(LazyRows, RowsLeftForLaterEndAsIfSteppedEachTime) {
   TableRun dense, sparse;
   std::mt19937 random(1);
-  for (int64_t step = 1; step <= 200; ++step) {  // longer than rows are ever left alone
+  for (int64_t step = 1; step <= 200; ++step) {  // more steps than rows are ever deferred
     std::vector<int64_t> rows;
     for (int64_t row = 0; row < 4; ++row) {  // row 4 is never touched
       if (random() % 7 == 0) rows.push_back(row);

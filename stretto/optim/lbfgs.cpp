@@ -12,15 +12,16 @@
 namespace stretto::optim {
 namespace {
 
-// Where the loss was evaluated along a direction: at start + t x direction.
+// An evaluation of the loss along a direction, at start + t x direction.
 struct Point {
   double t;
   double loss;
   Tensor gradient;
-  double slope;  // of the loss along the direction
+  double slope;  // derivative of the loss along the direction
 };
 
-// The lowest point of the cubic through both points with their slopes, within [least, most]; the middle if it has none.
+// The minimum within [least, most] of the cubic through both points with their slopes; the middle if there is
+// none.
 double lowest_between(const Point& a, const Point& b, double least, double most) {
   const auto& [left, right] = a.t <= b.t ? std::tie(a, b) : std::tie(b, a);
   const double mean = left.slope + right.slope - 3 * (left.loss - right.loss) / (left.t - right.t);
@@ -125,7 +126,7 @@ class Lbfgs : public Optimizer {
     }
   }
 
-  // Keeps a change of gradient and parameters, in place of the oldest, if the loss curves upwards along it.
+  // Stores a change of gradient and parameters, replacing the oldest, if the curvature along it is positive.
   void remember(const Tensor& gradient_change, const Tensor& parameter_change) {
     const double curvature = inner_product(gradient_change, parameter_change);
     if (curvature <= 1e-10) return;
@@ -152,7 +153,7 @@ class Lbfgs : public Optimizer {
     Point previous = origin, point = evaluate(start, length_, again);
     int64_t tries = 0;
     std::array<Point, 2> bracket = {origin, origin};
-    bool found = false;  // a bracket that holds such a point
+    bool found = false;  // a bracket that contains such a point
     for (; tries < most; ++tries) {
       if (falls_too_little(point) || (tries > 1 && point.loss >= previous.loss) ||
           (!is_flat(point) && point.slope >= 0)) {
@@ -170,7 +171,7 @@ class Lbfgs : public Optimizer {
     return narrow(std::move(bracket), found ? most - tries : 0, start, again, falls_too_little, is_flat);
   }
 
-  // The same, between two points of which the first search found that such a point lies between them.
+  // The second phase of the search, between two points that bracket such a point.
   template <class FallsTooLittle, class IsFlat>
   Point narrow(std::array<Point, 2> bracket, int64_t most, const Tensor& start, const Reevaluate& again,
                const FallsTooLittle& falls_too_little, const IsFlat& is_flat) {
@@ -222,14 +223,14 @@ class Lbfgs : public Optimizer {
     if (all.compute.defined()) Tensor(all.compute).copy_(master);
   }
 
-  // The gradient in the buffers, which become zero.
+  // Returns the gradient and zeroes the buffers.
   Tensor take_gradient(double scale) const {
     Tensor gradient = buffers().grad * scale;
     Tensor(buffers().grad).zero_();
     return gradient;
   }
 
-  // By key in checkpoints.
+  // The state vectors by their keys in checkpoints.
   std::vector<std::pair<std::string, Tensor>> vectors() const {
     std::vector<std::pair<std::string, Tensor>> all = {{"direction", direction_},
                                                        {"gradient", last_gradient_}};
@@ -263,13 +264,13 @@ class Lbfgs : public Optimizer {
 
   const LbfgsOptions options_;
   const int64_t max_eval_;
-  Tensor direction_, last_gradient_;             // [N], of the iteration before
+  Tensor direction_, last_gradient_;             // [N], of the previous iteration
   Tensor parameter_changes_, gradient_changes_;  // [history_size, N], a ring
   std::vector<double>
       curvatures_;      // of the changes, oldest first: 1 / (change of gradient . change of parameters)
   int64_t oldest_ = 0;  // row of the ring
   double scale_ = 1;    // of the first approximation of the inverse Hessian
-  double length_ = 0;   // of the last move, in directions
+  double length_ = 0;   // of the last step, in units of the direction
   bool started_ = false;
   int64_t evaluations_ = 0;  // in this step
 };

@@ -14,7 +14,7 @@ int64_t product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Whether the piece holds all of what `placement` keeps together.
+// Whether the piece is as large as `placement` requires.
 bool is_whole(const ParameterPiece& piece, Placement placement) {
   const std::vector<int64_t>& shape = piece.layout.global;
   if (placement == Placement::flat) return true;

@@ -45,7 +45,7 @@ TEST(Optimizer, TheSchedulesMomentumReplacesItsOwn) {
   EXPECT_FALSE(sgd({})->base_rates().momentum.has_value());
 }
 
-// What checkpoints rely on: names, shapes, where a shard lies in its tensor, and the living memory.
+// Checkpoints rely on names, shapes, the region of a shard in its tensor, and references to live memory.
 TEST(Optimizer, DescribesItsState) {
   const auto optimizer = adamw({});
   const Buffers buffers = {at::ones({10}), at::ones({10}), {}};
@@ -100,7 +100,7 @@ TEST(Optimizer, ResumesWhereItWas) {
               ThrowsMessage<ConfigError>(HasSubstr("the state of SGD under \"o\"; this run uses AdamW")));
 }
 
-// An optimizer of another kind: one number of state per tensor, which it must see whole.
+// An optimizer that requires whole tensors and has one number of state per tensor.
 class NormDescent : public Optimizer {
  public:
   explicit NormDescent(Placement placement) : Optimizer({.lr = 1}), placement_(placement) {}

@@ -7,36 +7,39 @@
 
 namespace stretto::optim {
 
-// The bundled optimizers, each in a file of its own. All throw ConfigError for options that are out of range or contradict each
-// other.
+// The bundled optimizers, one per file. All throw ConfigError for options that are out of range or contradict
+// each other.
 
 // Zeiler 2012. State: square_avg, acc_delta.
 std::unique_ptr<Optimizer> adadelta(const AdadeltaOptions& options);
 
-// Shazeer & Stern 2018, as torch.optim.Adafactor. Steps whole tensors. State: row_var [.., R, 1] and col_var [.., 1, C] of
-// tensors with two or more dimensions, variance of others.
+// Shazeer & Stern 2018, like torch.optim.Adafactor. Requires whole tensors. State: row_var [.., R, 1] and
+// col_var [.., 1, C] for tensors with two or more dimensions, variance for others.
 std::unique_ptr<Optimizer> adafactor(const AdafactorOptions& options);
 
 // Duchi et al. 2011. State: sum.
 std::unique_ptr<Optimizer> adagrad(const AdagradOptions& options);
 
-// Kingma & Ba 2015, algorithm 1; amsgrad: Reddi et al. 2018. State: exp_avg, exp_avg_sq, and max_exp_avg_sq with amsgrad.
+// Kingma & Ba 2015, algorithm 1; amsgrad: Reddi et al. 2018. State: exp_avg, exp_avg_sq, and max_exp_avg_sq
+// with amsgrad.
 std::unique_ptr<Optimizer> adam(const AdamOptions& options);
 
 // Kingma & Ba 2015, algorithm 2. State: exp_avg, exp_inf.
 std::unique_ptr<Optimizer> adamax(const AdamaxOptions& options);
 
-// Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2). State: exp_avg, exp_avg_sq. With eps > 0 it
-// steps rows of tables.
+// Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2). State: exp_avg, exp_avg_sq. It
+// steps_rows() if eps > 0.
 std::unique_ptr<Optimizer> adamw(const AdamwOptions& options);
 
-// Averaged SGD (Polyak & Juditsky 1992). State: ax, the average of the weights, and the learning rate of the step before.
+// Averaged SGD (Polyak & Juditsky 1992). State: ax, the average of the weights, and the learning rate of the
+// previous step.
 std::unique_ptr<Optimizer> asgd(const AsgdOptions& options);
 
-// Limited-memory BFGS (Nocedal 1980; line search: Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6), as
-// torch.optim.LBFGS. A step evaluates its batch up to max_eval times, so it reevaluates(). All parameters are one vector, which
-// every rank must hold (Placement::whole_model), with one learning rate: bind() throws ConfigError for an lr_factor other than 1.
-// State: history_size changes of the parameters and of the gradient, the last direction and gradient.
+// Limited-memory BFGS (Nocedal 1980; line search: Nocedal and Wright, "Numerical Optimization", algorithms
+// 3.5 and 3.6), like torch.optim.LBFGS. A step evaluates its batch up to max_eval times, so it reevaluates().
+// All parameters form one vector, which every rank needs (Placement::whole_model), with one learning rate:
+// bind() throws ConfigError for an lr_factor other than 1. State: history_size changes of the parameters and
+// of the gradient, the last direction and gradient.
 std::unique_ptr<Optimizer> lbfgs(const LbfgsOptions& options);
 
 // Dozat 2016. State: exp_avg, exp_avg_sq, and the product of its momenta.
@@ -45,20 +48,21 @@ std::unique_ptr<Optimizer> nadam(const NadamOptions& options);
 // Liu et al. 2020. State: exp_avg, exp_avg_sq.
 std::unique_ptr<Optimizer> radam(const RadamOptions& options);
 
-// Tieleman & Hinton 2012; centered: Graves 2013. State: square_avg, and grad_avg (centered), momentum_buffer (momentum > 0).
+// Tieleman & Hinton 2012; centered: Graves 2013. State: square_avg, and grad_avg (centered), momentum_buffer
+// (momentum > 0).
 std::unique_ptr<Optimizer> rmsprop(const RmspropOptions& options);
 
 // Riedmiller & Braun 1993, without weight backtracking. State: prev, step_size.
 std::unique_ptr<Optimizer> rprop(const RpropOptions& options);
 
-// Stochastic gradient descent, with momentum as in Sutskever et al. 2013. State: momentum_buffer, where momentum > 0.
-// Throws ConfigError for nesterov without momentum, or with dampening.
+// Stochastic gradient descent, with the momentum of Sutskever et al. 2013. State: momentum_buffer if momentum
+// > 0. Throws ConfigError for nesterov without momentum, or with dampening.
 std::unique_ptr<Optimizer> sgd(const SgdOptions& options);
 
-// Adam that leaves rows without a gradient as they are: torch.optim.SparseAdam for tables whose gradients are
-// rows (nn::Embedding, sparse), where neither the averages nor the weights of other rows change; Adam for all
-// other parameters, which torch's refuses. A row has a gradient if one of its values is not zero, so that the
-// steps are the same under every strategy; torch also steps a row that was looked up with a gradient of zeros.
+// Adam that leaves rows without a gradient unchanged: torch.optim.SparseAdam for sparse tables
+// (nn::Embedding), where neither the averages nor the weights of other rows change, and Adam for all other
+// parameters, which torch's version rejects. A row has a gradient if one of its values is nonzero, so that
+// steps are the same under every strategy; torch also updates a row that was looked up with a zero gradient.
 std::unique_ptr<Optimizer> sparse_adam(const SparseAdamOptions& options);
 
 }  // namespace stretto::optim

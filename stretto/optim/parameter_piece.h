@@ -7,21 +7,21 @@
 
 namespace stretto::optim {
 
-// What this rank owns of one parameter.
+// The part of one parameter that this rank owns.
 struct ParameterPiece {
   std::string name;
-  TensorLayout layout;  // of what this rank has of the parameter, under any strategy
-  int64_t first = 0;    // row-major element of that at which the piece begins
+  TensorLayout layout;  // the layout of the rank's local tensor, before sharding by a strategy
+  int64_t first = 0;    // the row-major local element at which the piece begins
   int64_t begin = 0;    // elements [begin, end) of the buffers
   int64_t end = 0;
   bool weight_decay = true;  // whether the optimizer's weight_decay applies
-  double lr_factor = 1;      // times the step's learning rate
+  double lr_factor = 1;      // factor of the step's learning rate
   int64_t row_width =
-      0;                 // above 0: a table of rows so wide, of which a step may have gradients for some only
-  Holders holders = {};  // the ranks that own this same piece
+      0;  // above 0: the width of a table's rows, of which a step may have gradients for some only
+  Holders holders = {};  // the ranks that own the same piece
 };
 
-// The entry of state with one element for each of the piece's.
+// The entry of state with one element per element of the piece.
 Entry piece_entry(std::string name, const ParameterPiece& piece, const Tensor& data);
 
 }  // namespace stretto::optim

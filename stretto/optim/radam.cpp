@@ -17,7 +17,8 @@ class Radam : public PartwiseOptimizer {
  private:
   std::vector<std::string> state_names() const override { return {"exp_avg", "exp_avg_sq"}; }
 
-  // lr / correction of the mean, times what the variance of the gradients so far is worth; 0: nothing.
+  // lr / bias correction of the mean, times the rectification of the variance; 0 if the variance is not yet
+  // tractable.
   double step_size(const Part& part, double beta1) const {
     const auto step = static_cast<double>(part.step);
     const double beta2 = options_.betas[1], correction2 = 1 - std::pow(beta2, step);

@@ -6,7 +6,7 @@
 namespace stretto::optim {
 namespace {
 
-// The update rule of a bundled type, whose settings are in optim_config/optimizer_registry.cpp.
+// The update rule of a bundled type; its settings are in optim_config/optimizer_registry.cpp.
 struct Rule {
   std::string name;
   MakeOptimizer make;

@@ -14,12 +14,12 @@ MakeOptimizer optimizer_maker(std::unique_ptr<Optimizer> (*make)(const Options&)
   return [make](const settings::Settings& settings) { return make(*settings.get<Options>()); };
 }
 
-// Makes a type known to recipes, from then on. Throws ConfigError where there is one of that name. Not thread-safe: at the
+// Makes a type available to recipes. Throws ConfigError if the name is taken. Not thread-safe: call it at the
 // start of a program, before it reads a recipe.
 void register_optimizer(settings::Kind kind, MakeOptimizer make);
 
-// register_optimizer("Lion", "steps by the sign of the momentum", lion), where lion takes a struct of options that declares
-// its fields(), as AdamwOptions does.
+// register_optimizer("Lion", "steps by the sign of the momentum", lion), where lion takes a struct of options
+// that declares its fields(), like AdamwOptions.
 template <class Options>
 void register_optimizer(std::string type, std::string help,
                         std::unique_ptr<Optimizer> (*make)(const Options&)) {
@@ -27,8 +27,8 @@ void register_optimizer(std::string type, std::string help,
                      optimizer_maker(make));
 }
 
-// The optimizer that `choice` describes. Throws ConfigError for an unknown type, and for settings that are out of range or
-// contradict each other.
+// The optimizer that `choice` describes. Throws ConfigError for an unknown type, and for settings that are
+// out of range or contradict each other.
 std::unique_ptr<Optimizer> make_optimizer(const settings::Choice& choice);
 
 }  // namespace stretto::optim

@@ -32,7 +32,8 @@ std::unique_ptr<Optimizer> from_yaml(const std::string& section) {
   return make_optimizer(recipe.optimizer);
 }
 
-// The weights and gradients of scripts/make_golden_optimizers.py, in buffers with padding between the parameters.
+// The weights and gradients of scripts/make_golden_optimizers.py, in buffers with padding between the
+// parameters.
 struct Run {
   std::vector<ParameterPiece> pieces = {
       {.name = "w", .layout = {{4, 3}}, .begin = 0, .end = 12},
@@ -72,7 +73,7 @@ State state_of(const Run& run) {
   return state;
 }
 
-// A run that is interrupted: the state goes through its description into a new optimizer.
+// Resumes an interrupted run: saves the state and loads it into a new optimizer.
 Run resumed(const Run& run, std::unique_ptr<Optimizer> made) {
   Run fresh(std::move(made), run.buffers.master.scalar_type());
   fresh.buffers.master.copy_(run.buffers.master);
@@ -89,7 +90,7 @@ Run resumed(const Run& run, std::unique_ptr<Optimizer> made) {
 void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance) {
   nlohmann::json section = golden.at("options");
   section["type"] = golden.at("type");
-  // The defaults that are compared are torch's.
+  // torch's defaults are compared; those of these types differ in lr.
   if (!section.contains("lr") && (section["type"] == "AdamW" || section["type"] == "SGD"))
     section["lr"] = golden.at("lr")[0];
   if (section["type"] == "SGD" && !section.contains("weight_decay")) section["weight_decay"] = 0;
@@ -113,7 +114,8 @@ void compare(const nlohmann::json& golden, at::ScalarType type, double tolerance
   }
 }
 
-// Every optimizer, from its section in a recipe to the weights after 25 steps, over a save and a resume.
+// Compares every optimizer, made from its section in a recipe, with torch after 25 steps, including a save
+// and a resume.
 TEST(Optimizers, AsTorch) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/optimizers.json"));
@@ -124,7 +126,8 @@ TEST(Optimizers, AsTorch) {
   }
 }
 
-// A table [4, 3] of which each step has gradients for some rows; as rows, and as a dense gradient with zeros in the others.
+// Compares a table [4, 3] of which each step has gradients for some rows, given as rows or as a dense
+// gradient with zeros in the others.
 void compare_rows(const nlohmann::json& golden, at::ScalarType type, double tolerance, bool by_rows) {
   nlohmann::json section = golden.at("options");
   section["type"] = golden.at("type");
@@ -198,7 +201,7 @@ TEST(Optimizers, SparseAdamLeavesATouchedRowWhoseGradientIsZero) {
     const Tensor after = buffers.master.clone();
     EXPECT_TRUE(after.slice(0, 0, 3).lt(1).all().item<bool>());
     EXPECT_LT(after[7].item<float>(), 1);
-    buffers.grad.slice(0, 0, 3).fill_(1);  // and row 2 has zeros
+    buffers.grad.slice(0, 0, 3).fill_(1);  // row 2 has a zero gradient
     optimizer->step({.lr = 0.1}, 1, touched);
     EXPECT_TRUE(buffers.master.slice(0, 3).equal(after.slice(0, 3)));
     EXPECT_TRUE(buffers.master.slice(0, 0, 3).lt(after.slice(0, 0, 3)).all().item<bool>());
@@ -224,7 +227,7 @@ Evaluation rosenbrock(const Run& run) {
   return {loss.item<double>(), scale};
 }
 
-// Over a save and a resume, as the others.
+// Compares with torch, including a save and a resume.
 void compare_lbfgs(const nlohmann::json& golden) {
   nlohmann::json section = golden.at("options");
   section["type"] = "LBFGS";
@@ -305,7 +308,7 @@ TEST(Optimizers, SettingsThatDoNotFitAreRefused) {
               ThrowsMessage<ConfigError>(HasSubstr("did you mean \"AdamW\"?")));
 }
 
-// An optimizer of a program's own (Chen et al. 2023): a struct, a rule, one registration.
+// A user-defined optimizer (Chen et al. 2023): a struct, a rule and one registration.
 struct LionOptions {
   double lr = 1e-4;
   std::array<double, 2> betas = {0.9, 0.99};
@@ -344,7 +347,7 @@ TEST(Optimizers, ProgramsAddTheirOwn) {
   EXPECT_TRUE(at::equal(buffers.master, at::tensor({-0.5f, 0.5f, 0.0f, -0.5f})));
 }
 
-// The launcher's bound of memory counts on it.
+// The launcher's memory estimate depends on it.
 TEST(Optimizers, HaveAtLeastTheStateThatTheirKindNames) {
   for (const OptimizerKind& kind : optimizers().entries()) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {

@@ -41,7 +41,7 @@ class SparseAdam : public ElementwiseOptimizer, private RowRule {
     step_rows_of(range, with_gradient, {rates.lr * range.lr_factor, rates.momentum}, grad_scale, step);
   }
 
-  // Idle rows stay as they are.
+  // Idle rows are not changed.
   void step_idle_rows(size_t, std::span<const kernels::IdleRow>, std::span<const PastStep>) override {}
   Tensor rows_with_state(size_t index) const override {
     const Range& range = table(index);

@@ -10,7 +10,7 @@ Registry<OptimizerKind>& optimizers() {
     return {.kind = {std::move(type), std::move(help), settings::Settings(std::move(defaults))},
             .state_tensors = state_tensors};
   };
-  // The rates of AdamW and SGD are for fine-tuning; the others are torch.optim's.
+  // The default rates of AdamW and SGD are for fine-tuning; the others are torch.optim's.
   static Registry<OptimizerKind> registry(
       "an optimizer",
       {kind("AdamW", "Adam with decoupled weight decay", AdamwOptions{.lr = 5e-5}, 2),

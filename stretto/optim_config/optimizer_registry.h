@@ -12,7 +12,7 @@ namespace stretto::optim {
 
 class Optimizer;  // optim/optimizer.h
 
-// How an optimizer is made of the settings of its type.
+// Makes an optimizer from the settings of its type.
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const settings::Settings&)>;
 
 // A type of `optimizer:` in recipes.
@@ -20,16 +20,17 @@ struct OptimizerKind {
   settings::Kind kind;
   MakeOptimizer make =
       {};  // empty for the bundled types: their update rules, which need libtorch, are in optim/registry.cpp
-  // Tensors as large as the parameters that its state has at least, whatever its settings: the launcher's bound of memory.
+  // The minimum number of tensors as large as the parameters in its state, over all settings; the launcher's
+  // memory estimate uses it.
   int state_tensors = 0;
 
   const std::string& name() const { return kind.type; }
 };
 
-// All types. A program adds its own by register_optimizer (optim/registry.h), before it reads a recipe.
+// All types. A program adds types by register_optimizer (optim/registry.h), before it reads a recipe.
 Registry<OptimizerKind>& optimizers();
 
-// Their settings, in the order of registration.
+// The settings of all types, in the order of registration.
 std::vector<settings::Kind> optimizer_kinds();
 
 }  // namespace stretto::optim

@@ -9,7 +9,8 @@
 
 namespace stretto::optim {
 
-// The settings of each optimizer, with torch.optim's names and defaults. They are declared in optimizers/, in a file per optimizer.
+// The settings of each optimizer, with torch.optim's names and defaults. The files in optimizers/, one per
+// optimizer, declare them.
 
 struct AdamwOptions {
   double lr = 1e-3;
@@ -79,7 +80,7 @@ struct AdafactorOptions {
   double lr = 0.01;
   double weight_decay = 0;
   double beta2_decay = -0.8;
-  std::array<double, 2> eps = {0, 1e-3};  // the first 0: the machine epsilon of the master weights
+  std::array<double, 2> eps = {0, 1e-3};  // if the first is 0: the machine epsilon of the master weights
   double d = 1;
 
   void fields(settings::Fields& field);
@@ -154,7 +155,7 @@ struct SparseAdamOptions {
 struct LbfgsOptions {
   double lr = 1;
   int64_t max_iter = 20;
-  std::optional<int64_t> max_eval = std::nullopt;  // max_iter x 5 / 4
+  std::optional<int64_t> max_eval = std::nullopt;  // nullopt: max_iter x 5 / 4
   double tolerance_grad = 1e-7;
   double tolerance_change = 1e-9;
   int64_t history_size = 100;

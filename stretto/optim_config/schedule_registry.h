@@ -10,7 +10,7 @@
 
 namespace stretto::optim {
 
-// A type of `scheduler:` in recipes, and how one is made of its settings.
+// A type of `scheduler:` in recipes, and the function that makes one from its settings.
 struct ScheduleKind {
   settings::Kind kind;
   std::function<std::unique_ptr<Schedule>(const settings::Settings&)> make;
@@ -25,15 +25,15 @@ ScheduleKind schedule_kind(std::string type, std::string help,
           [make](const settings::Settings& settings) { return make(*settings.get<Options>()); }};
 }
 
-// Makes a type known to recipes, from then on: register_schedule(schedule_kind("Mine", "what it does", mine)). Throws
-// ConfigError where there is one of that name. Not thread-safe: at the start of a program.
+// Makes a type available to recipes: register_schedule(schedule_kind("Mine", "help", mine)). Throws
+// ConfigError if the name is taken. Not thread-safe: call it at the start of a program.
 void register_schedule(ScheduleKind kind);
 
 // All types, in the order of registration.
 std::vector<settings::Kind> schedule_kinds();
 
-// The schedule that `choice` describes. Throws ConfigError for an unknown type, and for settings that are out of range or
-// contradict each other.
+// The schedule that `choice` describes. Throws ConfigError for an unknown type, and for settings that are out
+// of range or contradict each other.
 std::unique_ptr<Schedule> make_schedule(const settings::Choice& choice);
 
 }  // namespace stretto::optim

@@ -8,14 +8,14 @@
 
 namespace stretto::optim {
 
-// The schedules that recipes and programs choose from. Each is implemented in schedules/, in a file of its name.
+// The bundled schedules, implemented in schedules/, one per file.
 
 struct ConstantOptions {
   void fields(settings::Fields&) {}
   bool operator==(const ConstantOptions&) const = default;
 };
 
-// The optimizer's own learning rate throughout.
+// A constant rate, the optimizer's own learning rate.
 std::unique_ptr<Schedule> constant(const ConstantOptions& options = {});
 
 struct ConstantWithWarmupOptions {
@@ -54,8 +54,8 @@ struct CosineWithWarmupOptions {
   bool operator==(const CosineWithWarmupOptions&) const = default;
 };
 
-// Linear from 0 to lr over the warm-up, then lr times a cosine: transformers' get_cosine_schedule_with_warmup, and with min_lr_rate
-// its get_cosine_with_min_lr_schedule_with_warmup.
+// Linear from 0 to lr over the warm-up, then lr times a cosine: transformers'
+// get_cosine_schedule_with_warmup, and with min_lr_rate its get_cosine_with_min_lr_schedule_with_warmup.
 std::unique_ptr<Schedule> cosine_with_warmup(const CosineWithWarmupOptions& options);
 
 struct CosineWithHardRestartsOptions {
@@ -68,7 +68,7 @@ struct CosineWithHardRestartsOptions {
   bool operator==(const CosineWithHardRestartsOptions&) const = default;
 };
 
-// Linear from 0 to lr over the warm-up, then falling cosines that start again at lr: transformers'
+// Linear from 0 to lr over the warm-up, then decreasing cosines that restart at lr: transformers'
 // get_cosine_with_hard_restarts_schedule_with_warmup.
 std::unique_ptr<Schedule> cosine_with_hard_restarts(const CosineWithHardRestartsOptions& options);
 
@@ -97,8 +97,8 @@ struct InverseSqrtOptions {
   bool operator==(const InverseSqrtOptions&) const = default;
 };
 
-// Linear from 0 to lr over the warm-up, then lr / sqrt(steps since, in units of timescale, + 1): transformers'
-// get_inverse_sqrt_schedule.
+// Linear from 0 to lr over the warm-up, then lr / sqrt(steps since, in units of timescale, + 1):
+// transformers' get_inverse_sqrt_schedule.
 std::unique_ptr<Schedule> inverse_sqrt(const InverseSqrtOptions& options);
 
 struct LinearLrOptions {
@@ -110,7 +110,8 @@ struct LinearLrOptions {
   bool operator==(const LinearLrOptions&) const = default;
 };
 
-// lr times a factor that goes from start_factor to end_factor, and stays there: torch.optim.lr_scheduler.LinearLR.
+// lr times a factor that changes linearly from start_factor to end_factor and then stays constant:
+// torch.optim.lr_scheduler.LinearLR.
 std::unique_ptr<Schedule> linear_lr(const LinearLrOptions& options);
 
 struct StepLrOptions {
@@ -137,7 +138,7 @@ struct ExponentialLrOptions {
 std::unique_ptr<Schedule> exponential_lr(const ExponentialLrOptions& options);
 
 struct CosineAnnealingLrOptions {
-  std::optional<int64_t> t_max = {};  // steps from lr down to eta_min; unset: all of the run
+  std::optional<int64_t> t_max = {};  // steps from lr down to eta_min; unset: the whole run
   double eta_min = 0;
 
   void fields(settings::Fields& field);
@@ -149,7 +150,7 @@ std::unique_ptr<Schedule> cosine_annealing_lr(const CosineAnnealingLrOptions& op
 
 struct CosineAnnealingWarmRestartsOptions {
   std::optional<int64_t> t_0 = {};  // steps until the first restart; must be given
-  int64_t t_mult = 1;               // by which each period is longer than the one before
+  int64_t t_mult = 1;               // factor of the length of each period relative to the previous one
   double eta_min = 0;
 
   void fields(settings::Fields& field);
@@ -165,9 +166,8 @@ struct CyclicLrOptions {
   std::optional<double> base_lr = {};          // unset: the optimizer's lr
   std::optional<double> max_lr = {};           // must be given
   int64_t step_size_up = 2000;                 // steps from base_lr to max_lr
-  std::optional<int64_t> step_size_down = {};  // and back; unset: as many
-  std::string mode =
-      "triangular";  // or triangular2: each cycle half as high; exp_range: gamma^steps times as high
+  std::optional<int64_t> step_size_down = {};  // steps back to base_lr; unset: step_size_up
+  std::string mode = "triangular";  // or triangular2: halved per cycle; exp_range: times gamma^steps
   double gamma = 1;
   bool cycle_momentum = true;  // momentum, or beta1, goes from max_momentum to base_momentum and back
   double base_momentum = 0.8;
@@ -178,29 +178,30 @@ struct CyclicLrOptions {
   bool operator==(const CyclicLrOptions&) const = default;
 };
 
-// Up and down between two rates (Smith 2017), as torch.optim.lr_scheduler.CyclicLR. start() throws ConfigError where
-// cycle_momentum finds an optimizer without momentum.
+// Cycles between two rates (Smith 2017), like torch.optim.lr_scheduler.CyclicLR. start() throws ConfigError
+// if cycle_momentum is set and the optimizer has no momentum.
 std::unique_ptr<Schedule> cyclic_lr(const CyclicLrOptions& options);
 
 struct OneCycleLrOptions {
   std::optional<double> max_lr = {};        // must be given
   std::optional<int64_t> total_steps = {};  // unset: the run's
-  double pct_start = 0.3;                   // part of the steps in which lr rises
+  double pct_start = 0.3;                   // fraction of the steps in which lr rises
   std::string anneal_strategy = "cos";      // or linear
   bool cycle_momentum = true;               // momentum, or beta1, falls while lr rises
   double base_momentum = 0.85;
   double max_momentum = 0.95;
   double div_factor = 25;         // lr begins at max_lr / div_factor,
   double final_div_factor = 1e4;  // and ends at that / final_div_factor
-  bool three_phase = false;       // back to the first lr by the way it came, then down
+  bool three_phase = false;       // return to the first lr symmetrically, then decrease
 
   void fields(settings::Fields& field);
   void check() const;
   bool operator==(const OneCycleLrOptions&) const = default;
 };
 
-// Up to max_lr and far down (Smith & Topin 2018), as torch.optim.lr_scheduler.OneCycleLR. start() throws ConfigError where
-// cycle_momentum finds an optimizer without momentum, or the run has more steps than total_steps.
+// Rises to max_lr and decreases far below the first lr (Smith & Topin 2018), like
+// torch.optim.lr_scheduler.OneCycleLR. start() throws ConfigError if cycle_momentum is set and the optimizer
+// has no momentum, or if the run has more steps than total_steps.
 std::unique_ptr<Schedule> one_cycle_lr(const OneCycleLrOptions& options);
 
 struct ReduceLrOnPlateauOptions {
@@ -218,8 +219,9 @@ struct ReduceLrOnPlateauOptions {
   bool operator==(const ReduceLrOnPlateauOptions&) const = default;
 };
 
-// lr until `patience` evaluations without improvement have passed, then lr times factor, and so on:
-// torch.optim.lr_scheduler.ReduceLROnPlateau, counted in evaluations. mode auto: min if monitor is unset or ends in "loss".
+// Multiplies lr by factor after more than `patience` evaluations without improvement, repeatedly:
+// torch.optim.lr_scheduler.ReduceLROnPlateau, counted in evaluations. mode auto: min if monitor is unset or
+// ends in "loss".
 std::unique_ptr<Schedule> reduce_lr_on_plateau(const ReduceLrOnPlateauOptions& options);
 
 struct AnnealOnPlateauOptions {
@@ -234,8 +236,9 @@ struct AnnealOnPlateauOptions {
   bool operator==(const AnnealOnPlateauOptions&) const = default;
 };
 
-// The same with Flair's settings: any better value is an improvement, as is the best value with a smaller loss, the first reduction waits initial_extra_patience
-// evaluations longer, and the run ends when the rate falls below min_learning_rate.
+// Like reduce_lr_on_plateau, with Flair's rules: any better value is an improvement, as is an equal value
+// with a smaller loss; the first reduction waits initial_extra_patience evaluations longer; and the run ends
+// when the rate falls below min_learning_rate.
 std::unique_ptr<Schedule> anneal_on_plateau(const AnnealOnPlateauOptions& options);
 
 }  // namespace stretto::optim

@@ -4,7 +4,7 @@
 
 namespace stretto::optim {
 
-// Settings that several optimizers have. Their defaults are the structs'.
+// Declarations of settings that several optimizers share. The structs define the defaults.
 
 template <class Options>
 void declare_lr_and_weight_decay(settings::Fields& field, Options& options) {

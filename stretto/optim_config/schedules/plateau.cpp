@@ -55,13 +55,13 @@ struct Rules {
   bool larger_is_better;
   double factor;
   int64_t patience;
-  int64_t extra_patience = 0;  // before the first reduction
+  int64_t extra_patience = 0;  // additional patience before the first reduction
   double threshold = 0;
   bool relative = false;
   int64_t cooldown = 0;
   double min_lr = 0;
   double eps = 0;
-  double end_below = 0;  // the run ends at lower rates
+  double end_below = 0;  // the run ends below this rate
   bool loss_breaks_ties = false;
 };
 
@@ -132,7 +132,7 @@ class Plateau : public Schedule {
         rules_.end_below, lr_);
   }
 
-  // NaN is no improvement, and anything else is one on nothing.
+  // NaN is no improvement; any other value improves on no value.
   bool improves(double metric) const {
     if (std::isnan(metric)) return false;
     if (!best_) return true;
@@ -143,9 +143,9 @@ class Plateau : public Schedule {
   Rules rules_;
   double lr_ = 0;
   std::optional<double> best_;
-  std::optional<double> loss_, best_loss_;  // of the evaluation that is about to be observed, and of the best
+  std::optional<double> loss_, best_loss_;  // of the next evaluation to observe, and of the best one
   int64_t bad_ = 0;                         // evaluations without improvement
-  int64_t cooling_ = 0;                     // evaluations left that are not counted
+  int64_t cooling_ = 0;                     // number of further evaluations to ignore
   int64_t reductions_ = 0;
 };
 

@@ -29,7 +29,7 @@ std::unique_ptr<Schedule> from_yaml(const std::string& section) {
   return make_schedule(recipe.scheduler);
 }
 
-// Every schedule, from its section in a recipe to the rates that torch and transformers give.
+// Compares every schedule, made from its section in a recipe, with the rates of torch and transformers.
 TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
   const auto cases = nlohmann::json::parse(
       read_file(std::filesystem::path(STRETTO_SOURCE_DIR) / "tests/golden/optim/schedules.json"));
@@ -53,7 +53,7 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
       const bool observes = golden.contains("metrics");
       if (observes && !golden.at("metrics")[step].is_null()) schedule->observe(golden.at("metrics")[step]);
       if (!observes && step != golden.at("rates").size() / 2) continue;
-      // A resume: of schedules with a state after each step, of others in the middle.
+      // Schedules with a state are resumed after each step, others in the middle.
       auto resumed = from_yaml(section.dump());
       resumed->start({.lr = golden.at("lr"), .momentum = 0.9}, golden.at("total_steps"));
       const nlohmann::json state = schedule->state();
@@ -65,7 +65,7 @@ TEST(Schedules, AsTheToolsTheyAreNamedAfter) {
   EXPECT_EQ(types.size() + 1, schedule_kinds().size()) << "all but AnnealOnPlateau, which is Flair's";
 }
 
-// transformers' get_cosine_with_min_lr_schedule_with_warmup.
+// Expected rates are those of transformers' get_cosine_with_min_lr_schedule_with_warmup.
 TEST(Schedules, CosineToALowestRate) {
   const auto schedule = from_yaml("{type: CosineWithWarmup, num_warmup_steps: 10, min_lr_rate: 0.1}");
   schedule->start({.lr = 2}, 110);
@@ -74,7 +74,8 @@ TEST(Schedules, CosineToALowestRate) {
   EXPECT_NEAR(schedule->rates(110).lr, 0.2, 1e-12);
 }
 
-// patience evaluations without improvement are tolerated, initial_extra_patience more before the first reduction.
+// patience evaluations without improvement are tolerated, initial_extra_patience more before the first
+// reduction.
 TEST(Schedules, AnnealOnPlateauIsFlairs) {
   const auto schedule = from_yaml(
       "{type: AnnealOnPlateau, patience: 1, initial_extra_patience: 2, min_learning_rate: 0.2, mode: max}");
@@ -108,7 +109,7 @@ TEST(Schedules, AnnealOnPlateauBreaksTiesByTheLoss) {
     schedule = std::move(resumed);
   }
   EXPECT_THAT(rates, testing::ElementsAre(1, 1, 0.5, 0.25, 0.25, 0.25, 0.25));
-  // A state without a loss, as earlier versions wrote.
+  // States of earlier versions have no loss.
   nlohmann::json state = schedule->state();
   state.erase("best_loss");
   schedule->resume(state);
@@ -180,8 +181,8 @@ TEST(Schedules, SettingsThatDoNotFitAreRefused) {
       ThrowsMessage<ConfigError>("StepLR: step_size: 0 is out of range; it must be from 1 to 1000000000"));
 }
 
-// A schedule of a program's own: halves the rate whenever the metric has not improved. One registration makes it known to
-// recipes.
+// A user-defined schedule, which halves the rate whenever the metric has not improved. One registration makes
+// it available to recipes.
 struct PlateauOptions {
   double factor = 0.5;
   void fields(settings::Fields& field) { field("factor", factor, "of each reduction", settings::above(0)); }

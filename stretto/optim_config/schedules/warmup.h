@@ -7,16 +7,16 @@
 
 namespace stretto::optim {
 
-// How long a warm-up is: give one of the two, or none.
+// The length of a warm-up, given by one of the two or none.
 struct Warmup {
   std::optional<int64_t> num_warmup_steps = {};
-  std::optional<double> warmup_ratio = {};  // as a part of all steps, rounded up
+  std::optional<double> warmup_ratio = {};  // as a fraction of all steps, rounded up
 };
 
 // The two settings of a warm-up, for the options of schedules that have one.
 void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_steps,
                     std::optional<double>& warmup_ratio);
-// Throws ConfigError where both are given.
+// Throws ConfigError if both are given.
 void check_warmup(const std::optional<int64_t>& num_warmup_steps, const std::optional<double>& warmup_ratio);
 
 // Base of transformers' schedules: linear from 0 to lr over the warm-up, then a factor on lr.
@@ -28,10 +28,10 @@ class WarmupSchedule : public Schedule {
   explicit WarmupSchedule(const Warmup& warmup) : warmup_(warmup) {}
   // REQUIRES: steps_done >= warmup_steps().
   virtual double factor_after_warmup(int64_t steps_done) const = 0;
-  // The part of the run that has passed since the warm-up: 1 at its end.
+  // The fraction of the steps after the warm-up that are done: 1 at the end of the run.
   double progress(int64_t steps_done) const;
   int64_t warmup_steps() const { return warmup_steps_; }
-  // A ratio is of the steps that the run had at its start.
+  // A ratio refers to the number of steps at the start of the run.
   void on_start() override;
 
  private:
