@@ -19,7 +19,8 @@ constexpr size_t most_samples = 25;   // per run
 
 std::string esc(const std::string& text) { return escape_markup(text); }
 
-// The points to draw: of each of equal parts the smallest and the largest value, so that spikes remain.
+// The points to draw: the smallest and the largest value of each of equal parts, so that spikes remain
+// visible.
 std::vector<size_t> thin(const std::vector<std::pair<double, double>>& points) {
   std::vector<size_t> kept;
   const size_t part = points.size() / (most_points / 2) + 1;
@@ -52,7 +53,7 @@ Chart thinned(Chart chart) {
   return chart;
 }
 
-// The curves for the script. `chart` is over steps; the same values over epochs come from the runs.
+// The curves for the script. `chart` is over steps; values over epochs are read from the runs.
 nlohmann::json data_of(const Chart& chart, const std::vector<RunData>& runs) {
   nlohmann::json series = nlohmann::json::array();
   for (const Curve& curve : chart.curves) {
@@ -75,7 +76,7 @@ nlohmann::json data_of(const Chart& chart, const std::vector<RunData>& runs) {
   return {{"title", chart.title}, {"series", series}};
 }
 
-// JSON that may stand in a script element: no "</script>" and no "<!--".
+// JSON for a script element, without "</script>" and "<!--".
 std::string script_json(const nlohmann::json& json) {
   std::string text;
   for (const char letter : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) {
@@ -135,7 +136,7 @@ std::string results_rows(const std::vector<RunData>& runs, nlohmann::json RunDat
   return rows;
 }
 
-// "epoch 2, by accuracy": other metrics may have been better in another evaluation.
+// "epoch 2, by accuracy": other metrics may be better in another evaluation.
 std::string best_model(const RunData& run) {
   const std::string epoch = value_text_in(run.summary, "best_epoch");
   if (epoch.empty()) return "";

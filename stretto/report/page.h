@@ -7,12 +7,13 @@
 
 namespace stretto::report {
 
-// One HTML page about runs, self-contained: it loads nothing, and its content security policy forbids it. Curves, results,
-// settings, what the log says of the machine, and samples of predictions; with several runs, side by side. Without
-// JavaScript the curves are drawn, but do not answer the pointer. REQUIRES: at least one run.
+// One self-contained HTML page about runs; its content security policy forbids loading anything. It shows
+// curves, results, settings, the machine according to the log, and samples of predictions, and compares
+// several runs side by side. Without JavaScript the curves are drawn, but not interactive. REQUIRES: at least
+// one run.
 std::string html_page(const std::vector<RunData>& runs, const std::string& version);
 
-// The charts of the page: the values that belong together, in the order of the page.
+// The charts of the page, each with related values, in the order of the page.
 std::vector<Chart> page_charts(const std::vector<RunData>& runs);
 
 }  // namespace stretto::report

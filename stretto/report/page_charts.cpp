@@ -28,7 +28,7 @@ std::vector<Chart> page_charts(const std::vector<RunData>& runs) {
   for (const std::string& name : all) {
     if (title_of(name) == name) add(name);
   }
-  // Those that every run has, after those of the task.
+  // Charts that every run has follow those of the task.
   for (const KnownValue& known : known_values()) {
     if (!known.title.empty()) add(std::string(known.name));
   }

@@ -2,7 +2,8 @@
 
 namespace stretto::report {
 
-// Replaces the drawn charts by ones that answer the pointer and the arrow keys. Texts enter the page by textContent only.
+// Replaces the drawn charts by interactive ones (pointer and arrow keys). Texts are inserted by textContent
+// only.
 const char* const page_script = R"js(
 "use strict";
 (() => {

@@ -52,7 +52,7 @@ std::optional<double> RunData::last(const std::string& metric) const {
   return found == metrics.end() ? std::nullopt : std::optional<double>(found->second.back().value);
 }
 
-// It reads the table of locks, so that it cannot disturb a run that starts now.
+// Reads the table of locks instead of trying to lock, which could disturb a run that is starting.
 bool is_running(const std::filesystem::path& folder) {
   std::set<std::string> inodes;
   for (const auto& path : {folder, folder / ".lock"}) {
@@ -102,7 +102,7 @@ RunData read_run(const std::filesystem::path& folder) {
   try {
     run.settings = settings::texts_by_name(settings::parse_yaml(run.config, "config.yaml"));
   } catch (const ConfigError&) {
-    // a file that was edited: shown as text only
+    // the file was edited; it is shown as text only
   }
   read_metrics(read_if_there(folder / "metrics.jsonl"), run);
   run.summary = object_in(folder / "summary.json");
@@ -118,7 +118,7 @@ RunData read_run(const std::filesystem::path& folder) {
 
 namespace {
 
-// previous-1 and so on; "previous" of earlier versions.
+// Whether the folder contains previous-1 and so on, or "previous" of earlier versions.
 bool holds_earlier_runs(const std::filesystem::path& run) {
   std::error_code ignored;
   return std::ranges::any_of(std::filesystem::directory_iterator(run, ignored), [](const auto& entry) {

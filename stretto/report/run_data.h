@@ -14,12 +14,12 @@
 
 namespace stretto::report {
 
-// What the output folder of a run tells. Values of evaluations are named eval_...
+// The contents of a run's output folder. Values of evaluations are named eval_...
 struct RunData {
   struct Point {
     int64_t step = 0;
     double epoch = 0;
-    double value = 0;  // NaN and infinity where the run has recorded them
+    double value = 0;  // may be NaN or infinite
   };
   enum class State { running, finished, unfinished };
 
@@ -27,15 +27,16 @@ struct RunData {
   std::string name;
   State state = State::unfinished;
   std::string config;                                 // config.yaml
-  std::map<std::string, std::string> settings;        // of it, by dotted name
-  std::map<std::string, std::vector<Point>> metrics;  // in the order of time
+  std::map<std::string, std::string> settings;        // values of config.yaml by dotted name
+  std::map<std::string, std::vector<Point>> metrics;  // points in chronological order
   nlohmann::json summary, dev_results, test_results;  // null if there is no such file
 
-  int64_t steps() const;  // of the last record
+  int64_t steps() const;  // the step of the last record
   std::optional<double> last(const std::string& metric) const;
 };
 
-// Reads a run; what is unfinished or missing in its files is left out. Throws ConfigError if `folder` is no run's.
+// Reads a run. Incomplete and missing files are tolerated. Throws ConfigError if `folder` is not the output
+// folder of a run.
 RunData read_run(const std::filesystem::path& folder);
 
 // Throws ConfigError unless `folder` is a folder.
@@ -46,7 +47,7 @@ bool is_run(const std::filesystem::path& folder);
 // Throws ConfigError unless `folder` is the output folder of a run.
 void require_run(const std::filesystem::path& folder);
 
-// Whether a process of this host has locked the run's folder, as a run does while it lasts.
+// Whether a process of this host holds the lock of the run's folder, that is, the run is active.
 bool is_running(const std::filesystem::path& folder);
 
 // The runs in `folder` and, at most three levels deep, below it; sorted by path.
@@ -54,14 +55,15 @@ std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder
 
 const char* state_name(RunData::State state);
 
-// A metric of several runs. `by_epoch`: over epochs instead of steps. Runs without it have no points. If `metric` is of
-// training, the evaluations' values of the same name follow, where a run has some.
+// The chart of a metric of several runs. `by_epoch`: over epochs instead of steps. Runs without the metric
+// have no points. The curves of a training metric are followed by those of the evaluations' metric of the
+// same name, if a run has it.
 Chart chart_of(const std::vector<RunData>& runs, const std::string& metric, bool by_epoch = false);
 
-// The names of all metrics of the runs; those of training first.
+// The names of all metrics of the runs, training metrics first.
 std::vector<std::string> metric_names(const std::vector<RunData>& runs);
 
-// The settings that are not the same in all runs: name, and a value per run ("unset" where it has none).
+// The settings that differ between runs: the name, and a value per run ("unset" if it has none).
 std::vector<std::pair<std::string, std::vector<std::string>>> differences(const std::vector<RunData>& runs);
 
 }  // namespace stretto::report

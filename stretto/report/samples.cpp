@@ -12,7 +12,7 @@ namespace {
 constexpr size_t longest_text = 300;
 constexpr int64_t most_lines = 1'000'000;
 
-// The lines of a file by number, for the samples that have no text.
+// Fills in the lines of the data file for samples without a text.
 void read_lines(const std::filesystem::path& file, std::vector<Samples::Sample>& samples) {
   std::ifstream stream(file);
   std::string line;

@@ -12,7 +12,7 @@ constexpr double width = 800, height = 400;
 constexpr double left = 72, right = 16, top = 40, bottom = 44;
 constexpr double legend_row = 18;
 
-// Distinguishable for color-blind readers (Okabe and Ito, 2008) and on both backgrounds.
+// Colors that color-blind readers can distinguish (Okabe and Ito, 2008) on both backgrounds.
 constexpr std::array palette = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr std::array dashes = {"", "6 3", "2 3"};
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array marks = {'*', '+', 'o', 'x', '#', '@'};
 constexpr std::array colors = {34, 33, 32, 31, 35, 36};  // ANSI foreground
 
-// A grid of dots, of which each character shows 2 x 4 (braille), or one (ascii).
+// A grid of dots; a character shows 2 x 4 dots (braille) or one (ascii).
 class Canvas {
  public:
   Canvas(int columns, int rows, bool ascii)
@@ -29,13 +29,13 @@ class Canvas {
     if (x < 0 || y < 0 || x >= width() || y >= height()) return;
     const int column = ascii_ ? x : x / 2, row = ascii_ ? y : y / 4;
     const auto cell = static_cast<size_t>(row * columns_ + column);
-    // The dots of a braille character: 1 2 3 7 down the left side, 4 5 6 8 down the right.
+    // The dots of a braille character are numbered 1 2 3 7 in the left column, 4 5 6 8 in the right one.
     constexpr uint8_t bits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
     dots_[cell] |= ascii_ ? uint8_t{1} : bits[y % 4][x % 2];
     owner_[cell] = curve;
   }
 
-  // Bresenham's line.
+  // Draws a line by Bresenham's algorithm.
   void line(int x0, int y0, int x1, int y1, int curve) {
     const int dx = std::abs(x1 - x0), dy = -std::abs(y1 - y0);
     const int step_x = x0 < x1 ? 1 : -1, step_y = y0 < y1 ? 1 : -1;

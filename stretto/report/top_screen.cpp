@@ -16,7 +16,7 @@
 namespace stretto::report {
 namespace {
 
-constexpr double silence = 60;  // s without a sign of life after which a run that is not locked is gone
+constexpr double silence = 60;  // seconds without an update after which a run without a lock counts as gone
 
 double number(const nlohmann::json& object, const char* name) {
   return number_in(object, name).value_or(NAN);
@@ -32,7 +32,7 @@ std::string value_with_unit(const std::string& name, double value) {
   return known != nullptr && known->text != nullptr ? known->text(value) : name + " " + value_text(value);
 }
 
-// Values side by side, in as many lines as they need.
+// Joins values to as many lines as needed.
 std::string wrapped(const std::vector<std::string>& parts, size_t columns) {
   std::string lines, line;
   for (const std::string& part : parts) {
@@ -52,7 +52,7 @@ std::vector<std::string> last_log_lines(const std::filesystem::path& folder, siz
   file.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(file.tellg()) - enough));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) {
-    constexpr size_t date_width = 11;  // "2026-11-22 ": the time is enough
+    constexpr size_t date_width = 11;  // "2026-11-22 ": only the time is shown
     if (line.size() > date_width && line[4] == '-') line.erase(0, date_width);
     lines.push_back(line);
   }

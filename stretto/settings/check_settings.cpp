@@ -13,7 +13,7 @@ struct ValueCheck {
   const Field& field;
 
   void operator()(std::monostate) const {}
-  void operator()(const NameSlot&) const {}  // holds one of the names
+  void operator()(const NameSlot&) const {}  // always has one of the names
   template <class T>
   void operator()(T* value) const {
     check(*value);

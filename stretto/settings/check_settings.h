@@ -29,7 +29,8 @@ void check_settings(const T& settings) {
   if constexpr (requires { settings.check(); }) settings.check();
 }
 
-// The same; throws ConfigError with `owner` before the message: "SGD: nesterov: ...".
+// Like check_settings(settings), but throws ConfigError with `owner` before the message: "SGD: nesterov:
+// ...".
 template <class T>
 void check_settings(const T& settings, std::string_view owner) {
   try {

@@ -25,7 +25,7 @@ class Settings {
   }
 
   void fields(Fields& field) { held_->fields(field); }
-  // As check_settings().
+  // Throws like check_settings().
   void check() const { held_->check(); }
   // The struct, or null if it is of another type.
   template <class T>
@@ -67,12 +67,13 @@ class Settings {
 struct Kind {
   std::string type;   // its name: "SGD"
   std::string help;   // one line
-  Settings defaults;  // in recipes
+  Settings defaults;  // the defaults in recipes
 };
 
 // A section whose setting `type` selects its other settings:
 //   optimizer: {type: SGD, momentum: 0.9}
-// It keeps the settings of all types, each with its own defaults; those of the chosen one are read and written.
+// It has the settings of all types, each with its own defaults; only those of the chosen type are read and
+// written.
 class Choice {
  public:
   // chosen_type: the default. help: the help of the setting `type`.
@@ -84,8 +85,8 @@ class Choice {
 
   // The settings of the chosen type. Throws ConfigError, with the closest name, if `type` is unknown.
   const Settings& settings() const;
-  // The same as a struct: recipe.optimizer.as<optim::AdamwOptions>().lr. Throws ConfigError if the settings of the
-  // chosen type are not a T.
+  // The settings of the chosen type as a struct: recipe.optimizer.as<optim::AdamwOptions>().lr. Throws
+  // ConfigError if the settings of the chosen type are not a T.
   template <class T>
   T& as() {
     if (T* value = find(type).settings.get<T>()) return *value;
@@ -108,7 +109,8 @@ class Choice {
     throw_no_type();
   }
 
-  // Throws SettingError if values are out of range, or if the settings of the chosen type contradict each other.
+  // Throws SettingError if values are out of range, or if the settings of the chosen type contradict each
+  // other.
   void check() const { settings().check(); }
   // The value of the setting `key` of the chosen type; null if it has none.
   nlohmann::json value(const std::string& key) const;

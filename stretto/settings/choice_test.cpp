@@ -45,7 +45,7 @@ struct Drawing {
   void fields(Fields& field) { field("shape", shape, "the shape"); }
 };
 
-// None of its kinds.
+// The struct of no kind.
 struct Other {
   void fields(Fields&) {}
   bool operator==(const Other&) const = default;

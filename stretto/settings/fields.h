@@ -16,7 +16,7 @@
 
 namespace stretto::settings {
 
-// Where the name of a OneOf, or of an optional one, is stored, whatever its enum.
+// A type-erased reference to a OneOf or an optional one.
 struct NameSlot {
   std::function<std::optional<std::string>()> get;
   // REQUIRES: `name` is one of the names, or empty if the setting is optional.
@@ -24,7 +24,7 @@ struct NameSlot {
   bool is_optional;
 };
 
-// The slot of `value`, whose names become the choices of `rule`.
+// Makes the slot of `value`; its names become the choices of `rule`.
 template <class Enum>
 NameSlot name_slot(OneOf<Enum>& value, Rule& rule) {
   rule.choices = enum_names<Enum>();
@@ -42,8 +42,8 @@ NameSlot name_slot(std::optional<OneOf<Enum>>& value, Rule& rule) {
           true};
 }
 
-// Where the value of a setting is stored. The type determines how it is read and printed; "~" in a path is expanded.
-// monostate: a section, which has fields instead of a value.
+// A pointer to the value of a setting. The type determines how the value is read and printed; "~" in a path
+// is expanded. monostate: a section, which has fields instead of a value.
 using Slot = std::variant<std::monostate, bool*, int64_t*, double*, std::string*, std::filesystem::path*,
                           std::optional<bool>*, std::optional<int64_t>*, std::optional<double>*,
                           std::optional<std::string>*, std::optional<std::filesystem::path>*,
@@ -61,8 +61,8 @@ struct Field {
   bool is_section() const { return std::holds_alternative<std::monostate>(slot); }
 };
 
-// Collects the declaration of a struct's fields. Reading and writing YAML, --set, --help and the JSON schema are all
-// derived from it. A struct declares its fields with
+// Collects the declaration of a struct's fields. Reading and writing YAML, --set, --help and the JSON schema
+// are all derived from it. A struct declares its fields with
 //   void fields(settings::Fields& field) {
 //     field("lr", lr, "learning rate", at_least(0));
 //     field("on_spike", on_spike, "a OneOf, whose names are the choices");

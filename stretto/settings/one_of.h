@@ -8,15 +8,15 @@
 
 namespace stretto::settings {
 
-// The value of a setting with a closed list of names (base/enum_names.h): an enum in code, its name in recipes. Programs
-// may assign and compare either:
+// The value of a setting with a closed list of names (base/enum_names.h): an enum in code, its name in
+// recipes. Programs may assign and compare either:
 //   recipe.training.on_spike = OnSpike::skip;
 //   recipe.training.on_spike = "skip";
 template <NamedEnum Enum>
 class OneOf {
  public:
   constexpr OneOf(Enum value) : value_(value) {}
-  // Throws ConfigError for another name, with the closest one.
+  // Throws ConfigError, with the closest name, for any other name.
   OneOf(const std::string& name) : value_(parse_enum<Enum>(name)) {}
   OneOf(const char* name) : value_(parse_enum<Enum>(name)) {}
 

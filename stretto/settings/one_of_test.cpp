@@ -27,7 +27,7 @@ struct Plate {
   bool operator==(const Plate&) const = default;
 };
 
-// The same with texts, whose YAML, help and schema are to be the same.
+// The struct with texts instead, whose YAML, help and schema must be equal.
 struct TextPlate {
   std::string shape = "auto";
   std::optional<std::string> lid = std::nullopt;

@@ -13,8 +13,8 @@
 namespace stretto::settings {
 namespace {
 
-// One specialization per scalar type: its name (and plural, if there are lists of it) and its parser, whose errors do
-// not include the position.
+// One specialization per scalar type: its name (and plural, if there are lists of it) and its parser, whose
+// errors do not include the position.
 template <class T>
 struct Scalar;
 
@@ -103,7 +103,7 @@ T parse_scalar(const YamlNode& node, const Rule& rule, const std::string& path) 
     }
     const std::string text = expand_variables(node.text);
     if (text.empty()) throw ConfigError("the value is empty; give one or remove the line");
-    if (!is_utf8(text))  // in JSON and YAML, such as the resolved recipe, it would be another value
+    if (!is_utf8(text))  // JSON and YAML, such as the resolved recipe, cannot represent it
       throw ConfigError("the value is not UTF-8 text; write it in UTF-8, and rename files with other names");
     return Scalar<T>::parse(text, rule);
   } catch (const UnsetVariableError& error) {

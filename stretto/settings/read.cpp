@@ -85,7 +85,7 @@ class FieldReader {
     throw ConfigError("{}: {} is not a setting{}", child.key_place, join_path(path, child.key), hint);
   }
 
-  // For a setting in the wrong section.
+  // A hint for a setting in the wrong section.
   std::string section_hint(const std::string& key) const {
     for (const Field& section : root_) {
       if (section.key == key) return fmt::format("; \"{}\" belongs to the top level", key);

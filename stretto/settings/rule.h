@@ -9,8 +9,9 @@
 
 namespace stretto::settings {
 
-// Restricts the values of a setting. Rules are created by the functions below and chained: `at_least(0).below(1)`,
-// `above(0).used_with("type", type, {"SGD"})`. For a list, the rule applies to each element.
+// Restricts the values of a setting. Rules are created by the functions below and chained:
+// `at_least(0).below(1)`, `above(0).used_with("type", type, {"SGD"})`. For a list, the rule applies to each
+// element.
 struct Rule {
   // The setting applies only if another one, declared before it, has one of `values`.
   struct Condition {
@@ -18,18 +19,17 @@ struct Rule {
     const std::string* chosen = nullptr;
     std::vector<std::string> values;
   };
-  // As Condition, but of what is known only once all settings are resolved.
+  // A condition that can be evaluated only once all settings are resolved.
   struct Applicability {
     std::function<bool()> holds;
-    std::string to;  // what the setting applies to, for messages
+    std::string to;  // the condition in words, for messages
   };
 
-  std::vector<std::string> choices;              // of a text; empty: any
-  std::map<std::string, std::string> spellings;  // other names of choices, which are read as these
-  std::map<std::string, std::string> refusals;   // what is known and refused, and why
-  std::string
-      pattern;       // of a text: the regular expression (ECMAScript) that all of it must match; empty: any
-  std::string form;  // what the pattern describes, for help and messages: "a time: 30s, 10m or 2h"
+  std::vector<std::string> choices;              // allowed texts; empty: any
+  std::map<std::string, std::string> spellings;  // alternative names of choices
+  std::map<std::string, std::string> refusals;   // known values that are rejected, with the reason
+  std::string pattern;  // regular expression (ECMAScript) that a whole text must match; empty: any
+  std::string form;     // description of the pattern for help and messages: "a time: 30s, 10m or 2h"
   double lowest = -std::numeric_limits<double>::infinity();
   double highest = std::numeric_limits<double>::infinity();
   bool lowest_excluded = false;
@@ -44,16 +44,17 @@ struct Rule {
   Rule refusing(std::map<std::string, std::string> reasons) const;
   // REQUIRES: `chosen` outlives the rule.
   Rule used_with(std::string key, const std::string& chosen, std::vector<std::string> values) const;
-  // Values other than the default apply only if `holds` once all settings are resolved; `to`: to what, for messages.
-  // REQUIRES: what `holds` refers to outlives the rule.
+  // Values other than the default apply only if `holds` once all settings are resolved; `to`: the condition
+  // in words, for messages. REQUIRES: the objects that `holds` refers to outlive the rule.
   Rule applies_if(std::function<bool()> holds, std::string to) const;
-  // A resumed run may have another value: the setting does not decide the run's result. Of a section: all of it.
+  // A resumed run may have another value, since the setting does not affect the result of the run. For a
+  // section, this applies to all its settings.
   Rule may_change_on_resume() const;
 
   // Whether the setting applies: its condition holds, or there is none.
   bool in_use() const;
   bool allows(double number) const;
-  bool accepts(const std::string& text) const;  // by the pattern
+  bool accepts(const std::string& text) const;  // whether the pattern matches
   // "at least 0 and below 1"; empty if every number is allowed.
   std::string range_text() const;
 };

@@ -46,7 +46,8 @@ std::string accepted_values(const Field& setting, bool under_its_condition) {
   return text + default_text(setting);
 }
 
-// "AdamW" if settings in `fields` have several declarations, selected by the type AdamW for this one; else "".
+// "AdamW" if settings in `fields` have several declarations, selected by the type AdamW for this one; else
+// "".
 std::string group_of(const Field& setting, const std::vector<Field>& fields) {
   const auto& condition = setting.rule.condition;
   if (!condition || declarations(fields, condition->key).empty()) return "";

@@ -39,7 +39,8 @@ bool is_plain_text(const std::string& text) {
   return std::ranges::find(reserved, lower_case(text)) == reserved.end();
 }
 
-// The shortest digits that read back as the same number, in a form that YAML 1.1 readers also parse as a number.
+// The shortest digits that read back as the same number, in a form that YAML 1.1 readers also parse as a
+// number.
 std::string number_text(double number) {
   std::string text = fmt::format("{}", number);
   if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");

@@ -23,12 +23,13 @@ struct YamlNode {
   const YamlNode* find(std::string_view wanted) const;
 };
 
-// Parses one untrusted YAML document; `name` begins every position. Throws ConfigError with file, line and column for
-// invalid YAML and for what is not supported: more than 1 MiB, more than 32 levels, no document or several, duplicate
-// keys, keys that are not plain text, tags, aliases, control characters, tabs in the indentation.
+// Parses one untrusted YAML document; `name` begins every position. Throws ConfigError with file, line and
+// column for invalid YAML and for what is not supported: more than 1 MiB, more than 32 levels, no document or
+// several, duplicate keys, keys that are not plain text, tags, aliases, control characters, tabs in the
+// indentation.
 YamlNode parse_yaml(const std::string& text, const std::string& name);
 
-// The values of a document by dotted name, as they are written: {"optimizer.lr": "0.1", "track.tags": "[a, b]"}.
+// The unparsed values of a document by dotted name: {"optimizer.lr": "0.1", "track.tags": "[a, b]"}.
 std::map<std::string, std::string> texts_by_name(const YamlNode& document);
 
 }  // namespace stretto::settings

@@ -14,7 +14,7 @@ Autocast::Autocast(at::DeviceType device, at::ScalarType dtype)
 }
 
 Autocast::~Autocast() {
-  // The cache of cast weights lives as long as the outermost guard.
+  // The cache of cast weights has the lifetime of the outermost guard.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(device_, was_enabled_);
   at::autocast::set_autocast_dtype(device_, old_dtype_);

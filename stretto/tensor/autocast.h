@@ -4,8 +4,8 @@
 
 namespace stretto {
 
-// Like torch.autocast: while the guard lives, this thread computes matrix products, convolutions and similar operations
-// on `device` in `dtype` (libtorch's autocast_mode.h lists them). May be nested.
+// Like torch.autocast: during the lifetime of the guard, this thread computes matmuls, convolutions and
+// similar operations on `device` in `dtype` (libtorch's autocast_mode.h lists them). Guards may be nested.
 class Autocast {
  public:
   Autocast(at::DeviceType device, at::ScalarType dtype);
@@ -19,7 +19,8 @@ class Autocast {
   at::ScalarType old_dtype_;
 };
 
-// Clears autocast's cache of cast parameters. Call it after parameters have changed while a guard lives.
+// Clears autocast's cache of cast parameters. Call it after parameters have changed within the lifetime of a
+// guard.
 void forget_casts();
 
 }  // namespace stretto

@@ -9,30 +9,32 @@
 
 namespace stretto {
 
-// The input of one training or validation step: tensors by name, the dataset indices of the samples, and their
-// number. A packed batch of T tokens in B sequences holds, all int64,
+// The input of one training or validation step: tensors by name, the dataset indices of the samples, and
+// their number. A packed batch of T tokens in B sequences holds, all int64,
 //   input_ids [T], token_type_ids [T], position_ids [T] (in the sequence),
 //   samples [T] (dataset index of the token's sample),
 //   places [T] (the token's row in its sample; may be absent if no two sequences are of one sample),
-//   cu_seqlens [B + 1] (where each sequence begins, and where the last one ends), and
+//   cu_seqlens [B + 1] (the begin of each sequence, and the end of the last one), and
 //   labels [B] for classification.
 // Tokens after the last sequence are padding, which no loss or attention may read.
 struct Batch {
   std::map<std::string, Tensor> tensors;
   std::vector<int64_t> sample_ids;  // dataset index of each sample, in the batch's order
-  // Number of samples; 0 for an empty batch, and for the dummy batch that a Lite rank without samples receives.
+  // Number of samples; 0 for an empty batch, and for the dummy batch that a Lite rank without samples
+  // receives.
   int64_t count = 0;
 
   // The tensor `name`. Throws DataError, which lists the existing names, if there is none.
   const Tensor& at(const std::string& name) const;
   bool has(const std::string& name) const { return tensors.count(name) > 0; }
 
-  // The same batch on `device`.
+  // A copy of the batch on `device`.
   Batch to(at::Device device) const;
 };
 
-// A sum over samples or tokens and their number. Losses are reduced as sums, so that one division by the global count
-// yields the mean over all ranks and micro-batches, independently of how samples were distributed.
+// A sum over samples or tokens and their number. Losses are reduced as sums, so that one division by the
+// global count yields the mean over all ranks and micro-batches, independently of how samples were
+// distributed.
 struct Loss {
   Loss() = default;
   Loss(Tensor loss_sum, double counted) : sum(std::move(loss_sum)), count(counted) {}
@@ -43,7 +45,7 @@ struct Loss {
   double count = 0;
 };
 
-// The loss for a mean over `count` samples or tokens.
+// Converts a mean over `count` samples or tokens to a Loss.
 Loss loss_of_mean(const Tensor& mean, int64_t count);
 
 }  // namespace stretto

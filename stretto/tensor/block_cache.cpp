@@ -21,22 +21,23 @@ namespace stretto {
 namespace {
 
 constexpr size_t smallest_block = size_t{64} << 10;  // smaller requests go to the C library
-// A primitive of oneDNN, compiled for the shapes of one product, takes several 100 KiB with its description. oneDNN caches
-// 1024 primitives by default, and libtorch's ideep as many descriptions per thread.
+// A oneDNN primitive, compiled for the shapes of one matmul, takes several 100 KiB with its description.
+// oneDNN caches 1024 primitives by default, and libtorch's ideep as many descriptions per thread.
 constexpr const char* onednn_primitives = "64";
 constexpr const char* ideep_descriptions = "32";
 constexpr size_t page = 4096;
 constexpr size_t huge_page = size_t{2} << 20;
 
-// Rounds sizes up to a multiple of a quarter of the power of two below, so that similar requests share blocks. Pages
-// that are never written use no memory.
+// Rounds sizes up to a multiple of a quarter of the power of two below, so that similar requests share
+// blocks. Pages that are never written use no memory.
 size_t rounded(size_t bytes) {
   size_t step = smallest_block / 4;
   while (step * 8 <= bytes) step *= 2;
   return (bytes + step - 1) / step * step;
 }
 
-// Maps memory; from two huge pages on it is aligned to a huge page, as transparent huge pages require. Null on failure.
+// Maps memory; from two huge pages on it is aligned to a huge page, as transparent huge pages require. Null
+// on failure.
 void* map_pages(size_t bytes) {
   const size_t spare = bytes >= 2 * huge_page ? huge_page : 0;
   void* memory = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -87,8 +88,8 @@ class BlockCache : public c10::Allocator {
       kept_bytes_ -= bytes;
       kept_.erase(found);
     } else {
-      // Replaces the next smaller cached block if it can serve the same requests: so the blocks of batches whose lengths
-      // vary grow to the longest, instead of being mapped and released in turn.
+      // Releases the next smaller cached block if the new one can serve the same requests, so that the blocks
+      // of batches with varying lengths grow to the longest instead of being mapped and released alternately.
       if (found != kept_.begin() && bytes < 2 * std::prev(found)->first) release(std::prev(found));
       start = map_new(bytes);
     }
@@ -111,7 +112,7 @@ class BlockCache : public c10::Allocator {
                   human_bytes(static_cast<double>(bytes)), std::strerror(errno));
   }
 
-  // False if `start` is not a block.
+  // Returns false if `start` is not a block.
   bool keep(void* start) {
     const std::lock_guard lock(mutex_);
     const auto found = size_of_.find(start);
@@ -153,7 +154,7 @@ class BlockCache : public c10::Allocator {
   size_t in_use_ = 0, most_in_use_ = 0, kept_bytes_ = 0;
 };
 
-// Never destroyed: there is one allocator per process, and tensors with static lifetime may be freed after all else.
+// Never destroyed: tensors with static lifetime may be freed after all other objects.
 BlockCache& block_cache() {
   static auto* cache = new BlockCache;
   return *cache;
@@ -167,7 +168,7 @@ c10::DeleterFnPtr BlockCache::raw_deleter() const {
 
 void reuse_tensor_memory() {
   c10::SetCPUAllocator(&block_cache(), /*priority=*/1);
-  // oneDNN has two names for its setting; the older one is obeyed only where the other is not set.
+  // oneDNN has two names for its setting; the older one is used only if the newer one is not set.
   if (std::getenv("DNNL_PRIMITIVE_CACHE_CAPACITY") == nullptr)
     ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", onednn_primitives, /*overwrite=*/0);
   ::setenv("LRU_CACHE_CAPACITY", ideep_descriptions, /*overwrite=*/0);
@@ -175,7 +176,7 @@ void reuse_tensor_memory() {
 
 void trim_tensor_memory() {
   block_cache().trim();
-  // Where another allocator replaces malloc, the first call initialises glibc's heap, which is not thread-safe.
+  // If another allocator replaces malloc, the first call initialises glibc's heap, which is not thread-safe.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   ::malloc_trim(0);

@@ -16,7 +16,7 @@
 namespace stretto {
 namespace {
 
-// Not every file system has files without names; a name is then removed at once.
+// Opens a file without a name or, if the file system does not support that, removes its name at once.
 int open_unnamed(const std::filesystem::path& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;

@@ -22,7 +22,7 @@ int64_t resident_mib() {
   std::ifstream status("/proc/self/status");
   int64_t kib = 0;
   for (std::string word; status >> word;) {
-    if (word == "RssFile:" || word == "RssShmem:") {  // a folder may lie in memory (tmpfs)
+    if (word == "RssFile:" || word == "RssShmem:") {  // the folder may be in memory (tmpfs)
       int64_t value = 0;
       status >> value;
       kib += value;

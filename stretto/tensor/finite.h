@@ -6,10 +6,10 @@
 
 namespace stretto {
 
-// Of a floating-point tensor; true for others and for empty ones.
+// Whether all values are finite; true for empty tensors and for dtypes other than floating-point.
 bool is_finite(const Tensor& tensor);
 
-// The name of the first tensor that holds NaN or infinity; "" if all values are finite.
+// The name of the first tensor with NaN or infinity; "" if all values are finite.
 std::string first_nonfinite(const NamedTensors& tensors);
 
 }  // namespace stretto

@@ -13,7 +13,7 @@ namespace stretto {
 
 namespace {
 
-// Of the shards of pytorch_model.bin. A tensor that the index promises may be missing in its shard.
+// Loads the shards of pytorch_model.bin. Throws if a tensor of the index is missing in its shard.
 NamedTensors load_pickled_folder(const std::map<std::filesystem::path, std::vector<std::string>>& files) {
   NamedTensors weights;
   for (const auto& [path, wanted] : files) {

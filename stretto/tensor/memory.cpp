@@ -50,7 +50,7 @@ void use_small_pages(const Tensor& part) {
 
 void release_pages(const Tensor& part) {
   const Pages pages = whole_pages(part);
-  // MADV_REMOVE is for memory that processes share; private memory refuses it with EINVAL.
+  // MADV_REMOVE is for shared memory; it fails with EINVAL for private memory.
   const bool released =
       pages.bytes > 0 && (::madvise(pages.begin, pages.bytes, MADV_REMOVE) == 0 ||
                           (errno == EINVAL && ::madvise(pages.begin, pages.bytes, MADV_DONTNEED) == 0));

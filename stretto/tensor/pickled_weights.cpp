@@ -20,7 +20,7 @@ at::ScalarType parse_dtype(const std::string& name) {
   throw DataError("{} is not the type of a tensor", name);
 }
 
-// A view of the file's memory, which lives as long as it.
+// A view of the file's memory, which it keeps alive.
 Tensor load(const weights::TorchFile& file, const weights::PickledTensor& tensor) {
   const at::TensorOptions options(parse_dtype(tensor.dtype));
   if (tensor.storage_size == 0) return at::empty_strided(tensor.shape, tensor.strides, options);

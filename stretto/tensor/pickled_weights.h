@@ -6,7 +6,8 @@
 
 namespace stretto {
 
-// The tensors of a pytorch_model.bin, which refer to its mapping (weights/torch_file.h). Throws as that does.
+// The tensors of a pytorch_model.bin, which refer to its mapping (weights/torch_file.h). Throws like
+// TorchFile.
 NamedTensors load_pickled_weights(const std::filesystem::path& file);
 
 // The names of the tensors; reads no data.

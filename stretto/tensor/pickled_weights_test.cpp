@@ -8,7 +8,7 @@
 #include "stretto/base/temp_folder.h"
 #include "stretto/tensor/hf_folder.h"
 
-// Files that torch.save wrote: scripts/make_golden_pickled.py.
+// The files were written by torch.save: scripts/make_golden_pickled.py.
 namespace stretto {
 namespace {
 

@@ -14,11 +14,11 @@ class MappedFile;
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header length, a JSON
-// header, then raw little-endian tensors. The file is mapped: tensors refer to the mapping and keep it alive, and only
-// accessed pages are loaded. To replace such a file, rename another one over it; writing into it while it is mapped
-// would change the tensors. Every size, offset and dtype is checked before data is accessed; DataError names the file
-// and the tensor.
+// A .safetensors file (format: https://huggingface.co/docs/safetensors): an 8-byte little-endian header
+// length, a JSON header, then raw little-endian tensors. The file is mapped: tensors refer to the mapping and
+// keep it alive, and only accessed pages are loaded. To replace such a file, rename another one over it;
+// writing into it while it is mapped would change the tensors. Every size, offset and dtype is checked before
+// data is accessed; DataError names the file and the tensor.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
