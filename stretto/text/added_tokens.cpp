@@ -8,7 +8,7 @@
 namespace stretto::text {
 namespace {
 
-// Where the code point that ends before `position` begins.
+// The begin of the code point that ends before `position`.
 size_t step_back(std::string_view text, size_t position) {
   do {
     --position;
@@ -54,7 +54,7 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedTokenPattern> patterns)
 void AddedTokenMatcher::find(std::string_view text, std::vector<AddedTokenMatch>& matches) const {
   matches.clear();
   if (patterns_.empty()) return;
-  size_t taken = 0;  // the end of the last match, white space included
+  size_t taken = 0;  // the end of the last match, including white space
   for (size_t position = 0; position < text.size();) {
     StringTable::Match match;
     if (begins_[static_cast<unsigned char>(text[position])])

@@ -11,19 +11,20 @@
 
 namespace stretto::text {
 
-// A token that is found in the text itself, before any word is cut. Fields as in tokenizer.json.
+// A token that is matched in the text itself, before pre-tokenization. The fields are those of
+// tokenizer.json.
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only where no word character is next to it
-  bool lstrip = false;       // takes the white space to its left along
-  bool rstrip = false;       // and to its right
-  bool normalized = true;    // compared after normalisation, else with the raw text
+  bool single_word = false;  // matches only without adjacent word characters
+  bool lstrip = false;       // the match includes white space to its left
+  bool rstrip = false;       // the match includes white space to its right
+  bool normalized = true;    // matched in normalised text, else in the raw text
   bool special = false;
-  std::optional<int32_t> id_in_file = {};  // only to be checked: ids follow from the order
+  std::optional<int32_t> id_in_file = {};  // for checks only: ids follow from the order
 };
 
 struct AddedTokenPattern {
-  AddedToken token;  // token.content is what is searched for
+  AddedToken token;  // token.content is the search pattern
   int32_t id;
 };
 
@@ -33,15 +34,15 @@ struct AddedTokenMatch {
   int32_t id;
 };
 
-// Finds added tokens in a text: the leftmost, of those the longest, never overlapping.
+// Finds added tokens in a text: leftmost-longest matches without overlaps.
 class AddedTokenMatcher {
  public:
-  // Of two patterns with one content the first counts; an empty content is never found.
+  // The first of several patterns with the same content is used; an empty content is never found.
   explicit AddedTokenMatcher(std::vector<AddedTokenPattern> patterns);
   AddedTokenMatcher(AddedTokenMatcher&&) = default;  // the table views the patterns: movable, not copyable
   AddedTokenMatcher& operator=(AddedTokenMatcher&&) = default;
 
-  // Puts the matches of `text` into `matches`, in order. REQUIRES: valid UTF-8.
+  // Writes the matches in `text` to `matches`, in order. REQUIRES: valid UTF-8.
   void find(std::string_view text, std::vector<AddedTokenMatch>& matches) const;
 
  private:

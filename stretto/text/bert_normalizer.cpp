@@ -18,13 +18,13 @@ bool is_dropped_by_cleaning(char32_t c) {
   return c == 0 || c == replacement_character || is_control(c);
 }
 
-// Writes one piece of text. Characters arrive in order; with strip_accents they pass through canonical
-// decomposition, whose marks wait here until the next character of class 0 fixes their order.
+// Writes one piece of text. Characters arrive in order; with strip_accents they are decomposed canonically,
+// and marks are kept here until the next character of class 0 fixes their order.
 class Writer {
  public:
   Writer(const BertNormalizerOptions& options, NormalizedText& out) : options_(options), out_(out) {}
 
-  // A character that is neither decomposed nor reordered.
+  // Writes a character that is neither decomposed nor reordered.
   void starter(char32_t c, uint32_t character) {
     flush();
     write(c, character);
@@ -52,8 +52,8 @@ class Writer {
       std::stable_sort(waiting_.begin(), waiting_.end(),
                        [](const Part& a, const Part& b) { return a.order < b.order; });
     }
-    // After reordering, tokenizers counts sources by position: each part that opened a decomposition takes
-    // the next source, each further one shares the source of the part before it.
+    // After reordering, tokenizers assigns sources by position: the first part of a decomposition takes the
+    // next source, and each further part shares the source of the previous one.
     for (const Part& part : waiting_) {
       if (part.opens) source_ = sources_[next_source_++];
       if (!is_nonspacing_mark(part.value)) write(part.value, source_);

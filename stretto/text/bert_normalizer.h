@@ -6,11 +6,11 @@
 
 namespace stretto::text {
 
-// Names and meaning as Hugging Face's BertNormalizer has them.
+// The options of Hugging Face's BertNormalizer.
 struct BertNormalizerOptions {
-  bool clean_text = true;            // control characters go, white space becomes ' '
-  bool handle_chinese_chars = true;  // ' ' on both sides of each
-  bool strip_accents = true;         // canonical decomposition, nonspacing marks go
+  bool clean_text = true;            // removes control characters, replaces white space by ' '
+  bool handle_chinese_chars = true;  // inserts ' ' on both sides of each
+  bool strip_accents = true;         // canonical decomposition without nonspacing marks
   bool lowercase = true;
 };
 
@@ -26,7 +26,7 @@ class BertNormalizer : public Normalizer {
 
  private:
   BertNormalizerOptions options_;
-  std::array<unsigned char, 128> ascii_;  // what each ASCII character becomes; `dropped` for none
+  std::array<unsigned char, 128> ascii_;  // the replacement of each ASCII character; `dropped`: removed
 };
 
 }  // namespace stretto::text

@@ -15,7 +15,7 @@ void BertPreTokenizer::split(NormalizedText& text, NormalizedText& /*scratch*/,
   for (size_t position = 0; position < bytes.size();) {
     const size_t begin = position;
     const char32_t c = next_code_point(bytes, position);
-    // Letters, digits and all that no class asks for are the common case.
+    // ASCII letters and digits are the common case.
     if (c < 0x80 && ((c | 0x20) - 'a' < 26 || c - '0' < 10)) continue;
     const bool space = is_whitespace(c);
     if (!space && !is_punctuation(c)) continue;

@@ -4,8 +4,8 @@
 
 namespace stretto::text {
 
-// Words as Hugging Face's BertPreTokenizer splits them: white space separates and is dropped, each punctuation character is a
-// word of its own.
+// Hugging Face's BertPreTokenizer: splits at white space, which is dropped, and makes each punctuation
+// character a word.
 class BertPreTokenizer : public PreTokenizer {
  public:
   void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const override;

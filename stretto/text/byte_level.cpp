@@ -12,7 +12,7 @@ bool spells_itself(unsigned char byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
 }
 
-// The character that spells each byte.
+// The character that represents each byte.
 constexpr size_t byte_characters = 256;
 const std::array<char32_t, byte_characters>& byte_alphabet() {
   static const auto alphabet = [] {
@@ -27,7 +27,7 @@ const std::array<char32_t, byte_characters>& byte_alphabet() {
   return alphabet;
 }
 
-// The byte that a character spells; -1 for none.
+// The byte that a character represents; -1 for none.
 int byte_of(char32_t c) {
   if (c < 0x100) return spells_itself(static_cast<unsigned char>(c)) ? static_cast<int>(c) : -1;
   const auto& alphabet = byte_alphabet();
@@ -37,7 +37,7 @@ int byte_of(char32_t c) {
   return -1;
 }
 
-// The length of the contraction at `position`, which holds an apostrophe; 0 for none.
+// The length of the contraction at `position`, the position of an apostrophe; 0 for none.
 size_t contraction_at(std::string_view text, size_t position) {
   for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
     if (text.substr(position + 1).starts_with(ending)) return 1 + ending.size();
@@ -45,7 +45,8 @@ size_t contraction_at(std::string_view text, size_t position) {
   return 0;
 }
 
-// The end of the run of characters of `kind` that begins at `position`; `last` becomes the beginning of its last character.
+// The end of the run of characters of `kind` that begins at `position`; `last` becomes the beginning of its
+// last character.
 size_t end_of_run(std::string_view text, size_t position, CharacterKind kind, size_t& last) {
   while (position < text.size()) {
     size_t next = position;
@@ -71,7 +72,7 @@ size_t end_of_word(std::string_view text, size_t begin) {
   }
   const size_t end = end_of_run(text, position, kind, last);
   if (kind != CharacterKind::space || end == text.size()) return end;
-  return last > begin ? last : end;  // the last one belongs to the word that follows
+  return last > begin ? last : end;  // the last space belongs to the following word
 }
 
 }  // namespace

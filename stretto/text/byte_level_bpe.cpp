@@ -22,12 +22,12 @@ uint64_t pair_of(int32_t left, int32_t right) {
 
 }  // namespace
 
-// The symbols of a word as a list, and the pairs that a rule applies to, first rule first.
+// The symbols of a word as a linked list, and a queue of the pairs with a rule, by priority.
 struct ByteLevelBpe::Workspace {
   std::vector<TokenPiece> symbols;
   std::vector<uint32_t> next;  // index of the symbol to the right
   std::vector<uint32_t> previous;
-  std::vector<uint32_t> rank;   // of the rule for a symbol and its right neighbour
+  std::vector<uint32_t> rank;   // priority of the rule for a symbol and its right neighbour
   std::vector<uint64_t> queue;  // a heap of rank << 32 | symbol; an entry whose rank has changed is stale
 };
 
@@ -76,7 +76,8 @@ const ByteLevelBpe::Rule* ByteLevelBpe::rule(int32_t left, int32_t right) const 
   }
 }
 
-// Most words of a text are one token. The rules must make it, which is not so for every token.
+// Collects the words that the rules merge to one token, which is not the case for every token. Most words of
+// a text are among them.
 void ByteLevelBpe::find_whole_words() {
   std::vector<TokenPiece> pieces;
   std::vector<int32_t> ids;

@@ -10,20 +10,21 @@
 
 namespace stretto::text {
 
-// The tokens of the rules of a byte-pair encoding, the first rule first.
+// The pairs of tokens that the rules of a byte-pair encoding merge, in order of priority.
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
 struct ByteLevelBpeOptions {
-  std::optional<std::string> unk_token = {};  // for bytes that the vocabulary lacks; none: they give no token
-  bool fuse_unk = false;                      // one unknown token for neighbouring such bytes
-  bool ignore_merges = false;                 // a word that is a token needs no rules
+  std::optional<std::string> unk_token = {};  // for bytes that the vocabulary lacks; nullopt: none
+  bool fuse_unk = false;                      // one unknown token for consecutive such bytes
+  bool ignore_merges = false;                 // a word that is a token is not split
 };
 
-// Byte-pair encoding of the bytes of a word (Sennrich et al. 2016; Radford et al. 2019): of all neighbouring tokens the pair
-// of the first rule, leftmost, is merged, until no rule applies. The vocabulary spells bytes as byte_level.h describes.
+// Byte-pair encoding of the bytes of a word (Sennrich et al. 2016; Radford et al. 2019): repeatedly merges
+// the leftmost adjacent pair with the highest-priority rule until no rule applies. byte_level.h describes the
+// representation of bytes in the vocabulary.
 class ByteLevelBpe : public Model {
  public:
-  // Throws DataError, naming `name`, when a rule's tokens or what it makes of them are not in the vocabulary.
+  // Throws DataError, naming `name`, if the vocabulary lacks a rule's tokens or the merged token.
   ByteLevelBpe(Vocabulary tokens, const Merges& merges, ByteLevelBpeOptions options, const std::string& name);
 
   void tokenize(std::string_view text, std::span<const WordRange> words,

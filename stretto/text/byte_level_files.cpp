@@ -9,7 +9,8 @@
 #include "stretto/text/tokenizer_files.h"
 #include "stretto/text/utf8.h"
 
-// vocab.json and merges.txt, as the tokenizers of GPT-2, RoBERTa and BART are stored without a tokenizer.json.
+// Reads vocab.json and merges.txt, the files of GPT-2's, RoBERTa's and BART's tokenizers without a
+// tokenizer.json.
 namespace stretto::text {
 namespace {
 
@@ -38,7 +39,7 @@ Merges read_merges(std::string_view text, const std::string& name) {
   return merges;
 }
 
-// Files of the two families differ in nothing but their special tokens.
+// Chooses between the two families, whose files differ in the special tokens only.
 Family choose_family(const Vocabulary& vocabulary, const JsonField& config, const std::string& name) {
   static constexpr std::array<std::pair<const char*, Family>, 6> classes = {
       {{"GPT2Tokenizer", Family::gpt2},

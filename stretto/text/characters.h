@@ -8,11 +8,11 @@
 
 namespace stretto::text {
 
-// The characters that a model knows, numbered from 1 in the order of a text; 0 is any other.
+// The character vocabulary of a model, numbered from 1 in the order of a text; 0 is any other character.
 class Characters {
  public:
   Characters() = default;
-  // `known`: the characters. Bytes that are not UTF-8 count as U+FFFD; of equal ones the first counts.
+  // `known`: the characters. Invalid UTF-8 counts as U+FFFD; duplicates are ignored.
   explicit Characters(std::string_view known);
 
   bool empty() const { return ids_.empty(); }
@@ -24,7 +24,7 @@ class Characters {
   std::unordered_map<char32_t, int32_t> ids_;
 };
 
-// The code points [begin, end) of `text`, whose bytes that are not UTF-8 count as U+FFFD.
+// The code points [begin, end) of `text`; invalid UTF-8 counts as U+FFFD.
 std::string slice_code_points(std::string_view text, uint32_t begin, uint32_t end);
 
 }  // namespace stretto::text

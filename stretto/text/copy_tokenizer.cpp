@@ -11,7 +11,7 @@ namespace stretto::text {
 
 namespace {
 
-// Whether the tokenizer without the setting has other ids.
+// Whether the setting changes the tokenizer's ids.
 bool depends_on_prefix_space(const std::filesystem::path& source, bool lowercase, bool wanted) {
   const Tokenizer with = Tokenizer::load(source, {.lowercase = lowercase, .add_prefix_space = wanted});
   const Tokenizer without = Tokenizer::load(source, {.lowercase = lowercase});

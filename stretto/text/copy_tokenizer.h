@@ -5,13 +5,14 @@
 
 namespace stretto::text {
 
-// The folder, in that of a model that reads tokens and whole words, of the tokenizer of its words.
+// The subfolder of a model's folder with the tokenizer of its words, for models that read tokens and whole
+// words.
 inline constexpr const char* words_folder = "words";
 
-// Copies a tokenizer's files (those of the folder `source`, or that one file) into `folder`, as Hugging Face's
-// from_pretrained expects them. Where there is no tokenizer_config.json one is written, with the class and
-// `lowercase`. `add_prefix_space` is written there too if the tokenizer's ids depend on it. Throws IoError, and DataError if the
-// class is needed and the files are no tokenizer. A folder's words_folder is copied too.
+// Copies a tokenizer's files (those of the folder `source`, or that one file) and its words_folder into
+// `folder`, in the form that Hugging Face's from_pretrained expects. Writes a tokenizer_config.json with the
+// class and `lowercase` if there is none, and sets `add_prefix_space` in it if the tokenizer's ids depend on
+// that. Throws IoError, and DataError if the class is needed and the files are not a tokenizer.
 void copy_tokenizer(const std::filesystem::path& source, bool lowercase, const std::filesystem::path& folder,
                     std::optional<bool> add_prefix_space = {});
 

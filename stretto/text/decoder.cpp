@@ -16,7 +16,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// The clean-up of Hugging Face's WordPiece decoder, which it applies to each token.
+// Applies the clean-up of Hugging Face's WordPiece decoder to one token.
 void clean_up(std::string& token) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> rules = {
       {{" .", "."},

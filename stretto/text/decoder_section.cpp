@@ -13,7 +13,7 @@ Decoder read_decoder(const JsonField& file) {
   }
   if (type == "ByteLevel") return {.kind = Decoder::Kind::byte_level};
   if (type == "Metaspace") {
-    // Files of early versions have add_prefix_space in place of prepend_scheme.
+    // Files of early versions have add_prefix_space instead of prepend_scheme.
     const std::string scheme =
         section.string_or("prepend_scheme", section.bool_or("add_prefix_space", true) ? "always" : "never");
     return {.kind = Decoder::Kind::metaspace,

@@ -10,8 +10,8 @@
 #include "stretto/text/golden_support.h"
 #include "stretto/text/utf8.h"
 
-// All columns of texts, words and pairs, with every truncation strategy and all windows, compared with those of Hugging Face
-// tokenizers: see scripts/make_golden_encodings.py.
+// Compares all columns of texts, words and pairs, with every truncation strategy and all windows, with
+// Hugging Face tokenizers: see scripts/make_golden_encodings.py.
 namespace stretto::text {
 namespace {
 
@@ -55,7 +55,7 @@ void append_column(std::string& line, const Values& values, char behind) {
   line += behind;
 }
 
-// As line_of in the script.
+// Like line_of in the script.
 std::string all_columns(const Encoding& encoding, bool types) {
   std::vector<uint32_t> offsets;
   for (const Offset& offset : encoding.offsets) {
@@ -118,7 +118,7 @@ TEST(GoldenEncodings, TextsWordsPairsAndDecoding) {
   EXPECT_GT(row, 1000);
 }
 
-// As code_point_text in the script.
+// Like code_point_text in the script.
 void append_family_text(std::string& text, char32_t value) {
   if (value >= 0xD800 && value < 0xE000) return;
   std::string c;

@@ -14,7 +14,7 @@
 #include "stretto/base/files.h"
 #include "stretto/text/tokenizer.h"
 
-// What the tests share that compare with sums written by scripts/make_golden_tokenizer.py.
+// Helpers of the tests that compare with checksums written by scripts/make_golden_tokenizer.py.
 namespace stretto::text {
 
 inline std::filesystem::path golden_path(const std::string& name) {
@@ -37,7 +37,7 @@ inline uint32_t crc32(std::string_view bytes, uint32_t sum) {
   return ~sum;
 }
 
-// Ids, then offsets, as line_of() in the script writes them.
+// Ids, then offsets, in the format of line_of() in the script.
 inline std::string line_of(const Encoding& encoding) {
   std::string line;
   const auto append = [&](auto number, char behind) {
@@ -72,7 +72,7 @@ inline std::vector<std::pair<std::string, std::vector<uint32_t>>> read_sums(cons
 // The tokenizers of the golden folder, in the order of the sums' columns.
 inline const std::array<std::string, 4> golden_tokenizers = {"cased", "uncased", "added", "options"};
 
-// Those of scripts/golden_families.py, a folder each.
+// The tokenizers of scripts/golden_families.py, one per folder.
 inline const std::array<std::string, 5> golden_families = {"gpt2", "roberta", "unigram", "xlm_roberta",
                                                            "word_level"};
 

@@ -9,7 +9,7 @@
 #include "stretto/text/golden_support.h"
 #include "stretto/text/utf8.h"
 
-// Ids, type ids and offsets, compared with those of Hugging Face tokenizers: see scripts/make_golden_tokenizer.py.
+// Compares ids, type ids and offsets with Hugging Face tokenizers: see scripts/make_golden_tokenizer.py.
 namespace stretto::text {
 namespace {
 
@@ -61,7 +61,7 @@ BertNormalizerOptions normalizer_of(const std::string& name) {
   return {.strip_accents = name != "cased", .lowercase = name != "cased"};
 }
 
-// As code_point_text in the script.
+// Like code_point_text in the script.
 void append_code_point_text(std::string& text, char32_t value) {
   if (value >= 0xD800 && value < 0xE000) return;
   std::string c;
@@ -97,7 +97,7 @@ TEST(GoldenTokenizer, EveryCodePoint) {
   }
 }
 
-// As Random and random_text in the script, with the same random numbers in the same order.
+// Random and random_text of the script, with the same random numbers in the same order.
 class ScriptRandom {
  public:
   explicit ScriptRandom(uint64_t seed) : state_(seed) {}

@@ -8,7 +8,7 @@
 namespace stretto::text {
 namespace {
 
-// utf8proc does not know that U+FFF0 to U+FFF8, which are reserved for format characters, count as control characters.
+// U+FFF0 to U+FFF8, reserved for format characters, count as control characters, but not in utf8proc.
 bool is_reserved_control(char32_t c) { return c >= 0xFFF0 && c <= 0xFFF8; }
 
 bool is_control_or_line_end(char32_t c) {

@@ -7,8 +7,8 @@
 
 namespace stretto::text {
 
-// A text to encode: whole, or already split into words (Hugging Face's is_split_into_words). A view: what it is made from
-// must outlive it.
+// A text to encode: whole, or already split into words (Hugging Face's is_split_into_words). A view: its
+// source must outlive it.
 class Input {
  public:
   Input(const char* text) : text_(text) {}

@@ -66,7 +66,7 @@ std::vector<VocabularyEntry> JsonField::as_vocabulary() const {
   std::vector<VocabularyEntry> vocabulary;
   vocabulary.reserve(as_object().size());
   for (const auto& [token, id] : value_.items()) {
-    // Places are spelled out for what is wrong only: a vocabulary has tens of thousands of entries.
+    // Places are formatted for errors only: a vocabulary has tens of thousands of entries.
     const bool good = id.is_number_unsigned() && id.get<uint64_t>() <= static_cast<uint64_t>(largest_json_id);
     vocabulary.push_back(
         {token, good ? id.get<int32_t>() : JsonField(id, place_ + ": \"" + token + "\"").as_id()});

@@ -16,9 +16,9 @@ class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string place) : value_(value), place_(std::move(place)) {}
 
-  JsonField operator[](const char* key) const;  // throws when this is no object or lacks `key`
-  JsonField operator[](size_t index) const;     // throws when this is no list or too short
-  bool has(const char* key) const;              // whether `key` is there and not null
+  JsonField operator[](const char* key) const;  // throws if this is no object or lacks `key`
+  JsonField operator[](size_t index) const;     // throws if this is no list or too short
+  bool has(const char* key) const;              // whether `key` exists and is not null
 
   bool is_object() const { return value_.is_object(); }
   bool is_string() const { return value_.is_string(); }
@@ -37,7 +37,7 @@ class JsonField {
     return has(key) ? (*this)[key].as_string() : otherwise;
   }
 
-  // Throws `PLACE.type: "X" is not available; available is WHAT` (or "available are") for what this build cannot do.
+  // Throws `PLACE.type: "X" is not available; available is WHAT` (or "available are") for unsupported types.
   [[noreturn]] void unavailable(const std::string& type, const char* available) const;
 
   const std::string& place() const { return place_; }

@@ -24,7 +24,7 @@ void MetaspacePreTokenizer::split(NormalizedText& text, NormalizedText& scratch,
   std::swap(text, scratch);
 }
 
-// Bytes [begin, end) of `text`, not empty.
+// Splits bytes [begin, end) of `text`. REQUIRES: begin < end.
 void MetaspacePreTokenizer::add_part(const NormalizedText& text, size_t begin, size_t end,
                                      NormalizedText& out, std::vector<WordRange>& words) const {
   using Prepend = MetaspaceOptions::Prepend;

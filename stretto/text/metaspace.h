@@ -6,15 +6,15 @@ namespace stretto::text {
 
 struct MetaspaceOptions {
   enum class Prepend { always, first, never };
-  std::string replacement = "\u2581";  // stands for a space
+  std::string replacement = "\u2581";  // the replacement of a space
   Prepend prepend =
-      Prepend::always;  // in front of a text (first: only where the text begins) that does not begin with it
+      Prepend::always;  // before a text (first: only a first one) that does not begin with the replacement
   bool split = true;    // each replacement begins a word
   bool split_white_space =
-      false;  // white space separates and is dropped first; each part is then a text of its own
+      false;  // first splits at white space, which is dropped; each part is then a separate text
 };
 
-// SentencePiece's way with spaces: Hugging Face's Metaspace, or WhitespaceSplit followed by it.
+// SentencePiece's treatment of spaces: Hugging Face's Metaspace, or WhitespaceSplit followed by it.
 class MetaspacePreTokenizer : public PreTokenizer {
  public:
   explicit MetaspacePreTokenizer(MetaspaceOptions options) : options_(std::move(options)) {}

@@ -16,7 +16,7 @@ struct WordRange {
   uint32_t end;
 };
 
-// A token: bytes [begin, end) of the text that holds its word.
+// A token: bytes [begin, end) of the text that contains its word.
 struct TokenPiece {
   int32_t id;
   uint32_t begin;
@@ -24,7 +24,8 @@ struct TokenPiece {
   uint32_t word;  // index into the words
 };
 
-// Cuts words into tokens of a vocabulary. One class per family: WordPiece, ByteLevelBpe, Unigram. Safe to use from many threads.
+// Splits words into tokens of a vocabulary. One class per family: WordPiece, ByteLevelBpe, Unigram.
+// Thread-safe.
 class Model {
  public:
   explicit Model(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
@@ -34,7 +35,7 @@ class Model {
   virtual void tokenize(std::string_view text, std::span<const WordRange> words,
                         std::vector<TokenPiece>& out) const = 0;
 
-  // All settings besides the vocabulary that tokens depend on.
+  // All settings besides the vocabulary that affect tokens.
   virtual std::string description() const = 0;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }

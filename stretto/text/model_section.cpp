@@ -59,7 +59,7 @@ std::unique_ptr<Model> read_unigram(const JsonField& model, const std::string& n
   entries.reserve(rows.size());
   scores.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    // Places are spelled out for what is wrong only.
+    // Places are formatted for errors only.
     const auto& row = rows[i];
     const bool good = row.is_array() && row.size() == 2 && row[0].is_string() && row[1].is_number();
     const auto bad_row = [&] { return vocab[i]; };
@@ -75,7 +75,7 @@ std::unique_ptr<Model> read_unigram(const JsonField& model, const std::string& n
 
 }  // namespace
 
-// Files of early versions name no type; each kind has fields of its own.
+// Files of early versions have no type, which then follows from the fields.
 std::string model_type(const JsonField& model) {
   if (model.has("type")) return model["type"].as_string();
   if (model.has("merges")) return "BPE";

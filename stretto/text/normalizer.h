@@ -8,11 +8,10 @@
 
 namespace stretto::text {
 
-// Normalised text and where each of its bytes comes from.
+// Normalised text and the source of each of its bytes.
 struct NormalizedText {
-  std::string bytes;  // UTF-8
-  std::vector<uint32_t>
-      characters;  // for each byte: the index of the code point of the original that it stands for
+  std::string bytes;                 // UTF-8
+  std::vector<uint32_t> characters;  // for each byte: the index of its code point in the original
 
   void clear() {
     bytes.clear();
@@ -22,7 +21,7 @@ struct NormalizedText {
     bytes.append(part);
     characters.resize(bytes.size(), character);
   }
-  // Bytes [begin, end) of another text.
+  // Appends bytes [begin, end) of another text.
   void append(const NormalizedText& other, size_t begin, size_t end) {
     bytes.append(other.bytes, begin, end - begin);
     characters.insert(characters.end(), other.characters.begin() + static_cast<ptrdiff_t>(begin),
@@ -30,7 +29,7 @@ struct NormalizedText {
   }
 };
 
-// Text to normal form: tokenizer.json's `normalizer`. Safe to use from many threads.
+// Converts text to its normal form: tokenizer.json's `normalizer`. Thread-safe.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
@@ -39,13 +38,13 @@ class Normalizer {
   // REQUIRES: valid UTF-8.
   virtual void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const = 0;
 
-  // All settings that the normal form depends on.
+  // All settings that affect the normal form.
   virtual std::string description() const = 0;
 
   virtual bool lowercase() const { return false; }
 };
 
-// Leaves the text as it is.
+// Does not change the text.
 class NoNormalizer : public Normalizer {
  public:
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;

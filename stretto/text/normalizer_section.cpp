@@ -35,8 +35,8 @@ BertNormalizerOptions read_bert_normalizer(const JsonField& section, const JsonF
   return normalizer;
 }
 
-// The bytes of RFC 4648's base 64, padded; nothing if it is malformed. EVP_DecodeBlock alone skips white space at both
-// ends, takes "=" anywhere for zero bits, and writes bytes for the padding.
+// Decodes padded base 64 (RFC 4648); nullopt if it is malformed. EVP_DecodeBlock alone skips white space at
+// both ends, accepts "=" anywhere as zero bits, and writes bytes for the padding.
 std::optional<std::string> decode_base64(std::string_view text) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const std::string_view padding = text.substr(std::min(text.find_first_not_of(digits), text.size()));

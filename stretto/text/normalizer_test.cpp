@@ -10,7 +10,8 @@
 #include "stretto/text/tokenizer_sections.h"
 #include "stretto/text/utf8.h"
 
-// Each normalizer of a tokenizer.json compared with Hugging Face tokenizers': see scripts/make_golden_normalizers.py.
+// Compares each normalizer of a tokenizer.json with Hugging Face tokenizers: see
+// scripts/make_golden_normalizers.py.
 namespace stretto::text {
 namespace {
 
@@ -23,7 +24,7 @@ std::unique_ptr<Normalizer> normalizer_from(const json& section) {
   return read_normalizer(JsonField(file, "tokenizer.json:"), JsonField(config, ""), {});
 }
 
-// As normal_form in the script.
+// Like normal_form in the script.
 std::string normal_form_line(const Normalizer& normalizer, std::string_view text) {
   NormalizedText normal;
   normalizer.normalize(text, 0, normal);
@@ -67,7 +68,7 @@ TEST(GoldenNormalizers, HardTexts) {
   }
 }
 
-// As code_point_text in the script.
+// Like code_point_text in the script.
 void append_normalizer_text(std::string& text, char32_t value) {
   if (value >= 0xD800 && value < 0xE000) return;
   std::string c;

@@ -19,7 +19,7 @@ size_t special_count(const std::vector<TemplatePiece>& pieces) {
   return count;
 }
 
-// How many tokens of the texts an encoding may hold.
+// The maximum number of tokens of the texts in an encoding.
 size_t room_for_texts(const std::vector<TemplatePiece>& pieces, const EncodeOptions& options) {
   const size_t special = options.special_tokens ? special_count(pieces) : 0;
   if (*options.max_length < special) {
@@ -57,7 +57,7 @@ void append_tokens(Encoding& out, const TemplatePiece& piece, const Sequence& se
 
 bool is_space(char32_t c) { return c == byte_level_space || is_whitespace(c); }
 
-// How many spaces a token begins or ends with.
+// The number of spaces at the begin or end of a token.
 size_t leading_spaces(std::string_view token) {
   size_t count = 0;
   for (size_t position = 0; position < token.size(); ++count) {
@@ -77,7 +77,8 @@ size_t trailing_spaces(std::string_view token) {
   return count;
 }
 
-// Of the tokens of one text in one encoding, which begin at `begin` there and at `first` in `sequence`.
+// Trims the offsets of the tokens of one text in one encoding, which begin at `begin` in it and at `first` in
+// `sequence`.
 void trim_offsets(Encoding& encoding, size_t begin, const Sequence& sequence, size_t first,
                   bool add_prefix_space, const TokenOfId& token_of) {
   auto taken = sequence.taken_spaces.begin();
@@ -89,7 +90,8 @@ void trim_offsets(Encoding& encoding, size_t begin, const Sequence& sequence, si
     size_t leading = added ? taken->leading : leading_spaces(token);
     const size_t trailing = added ? taken->trailing : trailing_spaces(token);
     Offset& offset = encoding.offsets[i];
-    // One space may have been put there: in front of the text or, where it is split, of the word, which begins at 0.
+    // One space may have been inserted before the text or, in a split text, before the word, whose offset is
+    // 0.
     if ((i == begin || offset.begin == 0) && add_prefix_space && leading == 1) leading = 0;
     offset.begin = static_cast<uint32_t>(std::min<size_t>(offset.begin + leading, offset.end));
     if (offset.end >= trailing)

@@ -15,7 +15,8 @@ struct Sequence {
   std::vector<Offset> offsets;
   std::vector<int32_t> word_ids;
 
-  // White space that an added token has taken along (lstrip, rstrip), by the index of the token, in order.
+  // White space that is part of the match of an added token (lstrip, rstrip), by the index of the token, in
+  // order.
   struct TakenSpace {
     size_t index;
     size_t leading;  // code points
@@ -26,12 +27,12 @@ struct Sequence {
   size_t size() const { return ids.size(); }
   void push_back(int32_t id, Offset offset, int32_t word_id);
 
-  // An added token and what it was found as.
+  // Appends an added token; `match` is the matched text.
   void push_back_added(int32_t id, Offset offset, int32_t word_id, std::string_view match);
 };
 
-// What stands around and between the texts: Hugging Face's TemplateProcessing (BertProcessing is one such
-// template).
+// A part of a template, which defines the tokens around and between the texts: Hugging Face's
+// TemplateProcessing (BertProcessing is one such template).
 struct TemplatePiece {
   enum class Kind { first, second, special };
   Kind kind;
@@ -50,13 +51,13 @@ Template bert_template(int32_t cls_id, int32_t sep_id);
 // <s> first </s> </s> second </s>, all of type 0
 Template roberta_template(int32_t cls_id, int32_t sep_id);
 
-// White space at the ends of byte-level tokens is left out of their offsets (trim_offsets).
+// Excludes white space at the ends of byte-level tokens from their offsets (trim_offsets).
 struct OffsetTrimming {
   bool trim = false;
-  bool add_prefix_space = true;  // the first space of a first token is none of the text's
+  bool add_prefix_space = true;  // the first space of a first token is not part of the text
 };
 
-// What follows after the words have become tokens: tokenizer.json's `post_processor`.
+// The processing after words have been converted to tokens: tokenizer.json's `post_processor`.
 struct PostProcessor {
   Template pieces;
   OffsetTrimming offsets;
@@ -65,9 +66,10 @@ struct PostProcessor {
 // The content of a token.
 using TokenOfId = std::function<std::string_view(int32_t)>;
 
-// Cuts and joins. `second` is null for a single text. The first encoding is the truncated one; with `all_windows` those of
-// the overflowing tokens follow (see plan_windows). `token_of` is for trimming offsets. `side` applies where the options name none. Throws ConfigError when the
-// special tokens alone are more than max_length, and what plan_windows throws.
+// Truncates the texts and applies the template. `second` is null for a single text. The first encoding is the
+// truncated one; with `all_windows` those of the overflowing tokens follow (see plan_windows). `token_of` is
+// for trimming offsets. `side` is the default if the options have none. Throws ConfigError if the special
+// tokens alone exceed max_length, and the exceptions of plan_windows.
 std::vector<Encoding> post_process(const PostProcessor& processor, const TokenOfId& token_of,
                                    const Sequence& first, const Sequence* second,
                                    const EncodeOptions& options, Side side, bool all_windows);

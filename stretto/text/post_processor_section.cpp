@@ -13,7 +13,8 @@ std::vector<int32_t> read_special_ids(const JsonField& special_tokens, const std
   return result;
 }
 
-// A text that a template leaves out would be lost without a word; one that comes twice could not be cut.
+// Throws unless the template contains a text once: a missing text would be lost silently, and a repeated one
+// could not be truncated.
 void require_once(const std::vector<TemplatePiece>& pieces, TemplatePiece::Kind kind,
                   const JsonField& place) {
   const auto count = std::count_if(pieces.begin(), pieces.end(),
@@ -54,7 +55,7 @@ Template read_templates(const JsonField& section) {
           .pair = read_template(section["pair"], special_tokens, true)};
 }
 
-// Byte level and RoBERTa trim offsets.
+// ByteLevel and RobertaProcessing trim offsets.
 OffsetTrimming read_trimming(const JsonField& section, const JsonField& config,
                              const TokenizerOptions& options) {
   const bool here = section.bool_or("add_prefix_space", true);

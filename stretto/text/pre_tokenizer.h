@@ -8,16 +8,17 @@
 
 namespace stretto::text {
 
-// Normal form to words: tokenizer.json's `pre_tokenizer`. Safe to use from many threads.
+// Splits normalised text into words: tokenizer.json's `pre_tokenizer`. Thread-safe.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
 
-  // Appends the words of `text`, in order, to `words`; they do not overlap, and what is between them is dropped. May insert and replace characters
-  // of `text`, such as a space in front of the first word; `scratch` is a buffer for that. REQUIRES: valid UTF-8, not empty.
+  // Appends the words of `text`, in order, to `words`; they do not overlap, and text between them is dropped.
+  // May insert and replace characters of `text`, such as a space before the first word; `scratch` is a buffer
+  // for that. REQUIRES: valid UTF-8, not empty.
   virtual void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const = 0;
 
-  // All settings that the words depend on.
+  // All settings that affect the words.
   virtual std::string description() const = 0;
 };
 

@@ -29,7 +29,7 @@ std::unique_ptr<PreTokenizer> read_metaspace(const JsonField& section, bool spli
     throw DataError("{}.replacement: expected one character, found \"{}\"", section.place(),
                     options.replacement);
   options.split = section.bool_or("split", true);
-  // Files of early versions have add_prefix_space in place of prepend_scheme.
+  // Files of early versions have add_prefix_space instead of prepend_scheme.
   const std::string scheme =
       section.string_or("prepend_scheme", section.bool_or("add_prefix_space", true) ? "always" : "never");
   using Prepend = MetaspaceOptions::Prepend;
@@ -43,7 +43,7 @@ std::unique_ptr<PreTokenizer> read_metaspace(const JsonField& section, bool spli
   return std::make_unique<MetaspacePreTokenizer>(options);
 }
 
-// A model reads the words of one kind of pre-tokenizer: the others would give ids that mean nothing.
+// The pre-tokenizer that a model requires: others would give wrong ids.
 struct Fit {
   const char* model;
   const char* pre_tokenizer;
@@ -62,7 +62,7 @@ void require_fit(const JsonField& file, const JsonField& section, const std::str
   }
 }
 
-// WhitespaceSplit and Metaspace, as XLM-RoBERTa and T5 have them; a sequence of one is the one.
+// Reads a sequence of WhitespaceSplit and Metaspace (XLM-RoBERTa, T5), or of a single pre-tokenizer.
 std::unique_ptr<PreTokenizer> read_sequence(const JsonField& file, const JsonField& section,
                                             const JsonField& config, const TokenizerOptions& options);
 

@@ -16,9 +16,9 @@ uint32_t label_of(uint32_t unit) { return unit & 0x800000FF; }
 uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 1 << 9) >> 6); }
 uint32_t value_of(uint32_t unit) { return unit & 0x7FFFFFFF; }
 
-// Writes replacements so that each character written knows the original one that it stands for: the n-th of a replacement stands
-// for the n-th of what is replaced, further ones for the last; what is left over is counted with the last one written, which
-// in Hugging Face tokenizers may be that of an earlier replacement.
+// Writes replacements and tracks the original character of each written one: the n-th of a replacement has
+// the n-th replaced one as its source, further ones the last. Replaced characters that remain are attributed
+// to the last character written, which in Hugging Face tokenizers may belong to an earlier replacement.
 class ReplacementWriter {
  public:
   ReplacementWriter(uint32_t first_character, NormalizedText& out) : next_(first_character), out_(out) {}
@@ -49,14 +49,14 @@ class ReplacementWriter {
 
   void remove(uint32_t count) {
     if (!wrote_) return;
-    if (last_added_) {  // it stands for the first one removed
+    if (last_added_) {  // its source is the first one removed
       for (size_t i = last_begin_; i < out_.characters.size(); ++i) out_.characters[i] = next_;
       last_added_ = false;
     }
     next_ += count;
   }
 
-  uint32_t next_;  // the original character that comes next
+  uint32_t next_;  // the next original character
   NormalizedText& out_;
   size_t last_begin_ = 0;
   bool last_added_ = false;
@@ -85,7 +85,7 @@ PrecompiledNormalizer::PrecompiledNormalizer(std::string charsmap, const std::st
   }
 }
 
-// Of the shortest key that `part` begins with.
+// The replacement of the shortest key that is a prefix of `part`.
 std::optional<std::string_view> PrecompiledNormalizer::replacement(std::string_view part) const {
   if (units_.empty()) return std::nullopt;
   size_t node = offset_of(units_[0]);
@@ -111,7 +111,7 @@ void PrecompiledNormalizer::normalize(std::string_view text, uint32_t first_char
     return is_ascii(text[position]) && !mapped_ascii_[static_cast<unsigned char>(text[position])];
   };
   for (size_t position = 0; position < text.size();) {
-    // A plain character with an ASCII character after it is a cluster of its own, but for CR LF.
+    // An ASCII character before another ASCII character is a cluster, except for CR LF.
     size_t end = position;
     while (end < text.size() && plain(end) &&
            (end + 1 == text.size() || (is_ascii(text[end + 1]) && text[end] != '\r')))

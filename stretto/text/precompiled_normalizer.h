@@ -10,16 +10,16 @@
 
 namespace stretto::text {
 
-// What a SentencePiece model replaces before it is applied: its "precompiled charsmap", a double-array trie (darts-clone) of
-// character sequences and the texts they become.
+// The normalizer of a SentencePiece model: its "precompiled charsmap", a double-array trie (darts-clone) of
+// character sequences and their replacements.
 class PrecompiledNormalizer : public Normalizer {
  public:
-  // `charsmap`: the size of the trie in bytes (32 bits, little-endian), its units of 32 bits, then texts that end with NUL.
-  // Throws DataError, naming `place`, when it is malformed.
+  // `charsmap`: the size of the trie in bytes (32 bits, little-endian), its units of 32 bits, then texts that
+  // end with NUL. Throws DataError, naming `place`, if it is malformed.
   PrecompiledNormalizer(std::string charsmap, const std::string& place);
 
-  // As Hugging Face tokenizers do it: a user-perceived character (extended grapheme cluster) of fewer than six bytes is replaced
-  // as a whole if the map holds it or what it begins with, else each of its code points.
+  // Like Hugging Face tokenizers: an extended grapheme cluster of fewer than six bytes is replaced as a whole
+  // if the map contains it or a prefix of it; otherwise each of its code points is replaced.
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;
   std::string description() const override;
 

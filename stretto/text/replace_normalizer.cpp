@@ -27,7 +27,7 @@ std::string message(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-// What has another meaning for the Ruby syntax of Hugging Face tokenizers than for PCRE2.
+// Throws for a pattern whose meaning in the Ruby syntax of Hugging Face tokenizers differs from PCRE2's.
 void require_same_meaning(const std::string& pattern, const std::string& place) {
   for (const char* part : {"\\h", "\\H", "(?m", "&&", "\\Z"}) {
     if (pattern.find(part) != std::string::npos)
@@ -46,7 +46,7 @@ class ReplaceNormalizer::Expression {
     require_same_meaning(pattern, place);
     int error = 0;
     PCRE2_SIZE where = 0;
-    // As in Ruby, ^ and $ are the ends of lines.
+    // Like in Ruby, ^ and $ match at the ends of lines.
     code_.reset(pcre2_compile(bytes_of(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE,
                               &error, &where, nullptr));
     if (code_ == nullptr) {
@@ -59,7 +59,7 @@ class ReplaceNormalizer::Expression {
     return {pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free};
   }
 
-  // The first match at `from` or behind it. The text is checked to be UTF-8 in the first search.
+  // The first match at or after `from`. The first search checks that the text is UTF-8.
   std::optional<Match> find(std::string_view text, size_t from, const Buffer& buffer) const {
     const uint32_t options = from > 0 ? PCRE2_NO_UTF_CHECK : 0;
     const int result =

@@ -8,7 +8,7 @@
 #include "stretto/text/unigram.h"
 #include "stretto/text/utf8.h"
 
-// SentencePiece's model files: a protocol buffer, sentencepiece_model.proto.
+// Reads SentencePiece's model files, protocol buffers of sentencepiece_model.proto.
 namespace stretto::text {
 namespace {
 
@@ -112,7 +112,8 @@ SentencePieceModel read_sentencepiece(std::string_view bytes, const std::string&
   return model;
 }
 
-// The vocabulary of fairseq, in which XLM-RoBERTa was trained: four special tokens of its own in place of the file's first three.
+// Applies the vocabulary of fairseq, with which XLM-RoBERTa was trained: four special tokens replace the
+// file's first three.
 void use_fairseq_vocabulary(SentencePieceModel& model, const JsonField& config, const std::string& name) {
   if (config.has("tokenizer_class")) {
     const std::string& wanted = config["tokenizer_class"].as_string();

@@ -41,7 +41,7 @@ void StripNormalizer::normalize(std::string_view text, uint32_t first_character,
   for (size_t position = 0; left_ && position < text.size(); begin = position, ++leading) {
     if (!is_whitespace(next_code_point(text, position))) break;
   }
-  size_t end = begin;  // behind the last character that stays
+  size_t end = begin;  // the end of the last character that is kept
   for (size_t position = begin; position < text.size();) {
     if (!is_whitespace(next_code_point(text, position)) || !right_) end = position;
   }
@@ -57,7 +57,7 @@ void PrependNormalizer::normalize(std::string_view text, uint32_t first_characte
   NoNormalizer().normalize(text, first_character, out);
 }
 
-// Each step counts the characters of the text that the step before it wrote.
+// Each step counts the characters of the output of the previous step.
 void NormalizerSequence::normalize(std::string_view text, uint32_t first_character,
                                    NormalizedText& out) const {
   NormalizedText current;

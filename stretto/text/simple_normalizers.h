@@ -6,10 +6,10 @@
 
 #include "stretto/text/normalizer.h"
 
-// The normalizers of tokenizer.json that are a line of description each.
+// The simple normalizers of tokenizer.json.
 namespace stretto::text {
 
-// Each character in lower case.
+// Converts each character to lower case.
 class LowercaseNormalizer : public Normalizer {
  public:
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;
@@ -17,14 +17,14 @@ class LowercaseNormalizer : public Normalizer {
   bool lowercase() const override { return true; }
 };
 
-// Without combining marks; accents of composed characters stay (NFD or NFKD before it separates them).
+// Removes combining marks. Accents of composed characters are kept unless NFD or NFKD precedes.
 class StripAccentsNormalizer : public Normalizer {
  public:
   void normalize(std::string_view text, uint32_t first_character, NormalizedText& out) const override;
   std::string description() const override { return "strip accents"; }
 };
 
-// Without the white space at the beginning, at the end or both.
+// Removes white space at the beginning, at the end or both.
 class StripNormalizer : public Normalizer {
  public:
   StripNormalizer(bool left, bool right) : left_(left), right_(right) {}
@@ -36,7 +36,7 @@ class StripNormalizer : public Normalizer {
   bool right_;
 };
 
-// A text in front of each text that is not empty; it stands for the first character. REQUIRES: valid UTF-8.
+// Prepends a text to each nonempty text; its source is the first character. REQUIRES: valid UTF-8.
 class PrependNormalizer : public Normalizer {
  public:
   explicit PrependNormalizer(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -47,7 +47,7 @@ class PrependNormalizer : public Normalizer {
   std::string prefix_;
 };
 
-// One after the other.
+// Applies normalizers in sequence.
 class NormalizerSequence : public Normalizer {
  public:
   explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}

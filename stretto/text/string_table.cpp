@@ -28,7 +28,7 @@ StringTable::StringTable(size_t expected_keys) {
   shift_ = 64 - std::countr_zero(size);
 }
 
-// The slot that holds `key`, or the free one where it belongs.
+// The slot of `key`, or the free slot for it.
 const StringTable::Slot& StringTable::slot_of(uint64_t hash, std::string_view key) const {
   const size_t mask = slots_.size() - 1;
   const auto tag = static_cast<uint32_t>(hash);

@@ -6,14 +6,14 @@
 
 namespace stretto::text {
 
-// A map from strings to numbers >= 0, made to find the longest key that begins a text: the hash of every
-// prefix comes out of one pass over the bytes. Keys are UTF-8 and are not copied: their bytes must outlive
-// the table.
+// A map from strings to numbers >= 0 that finds the longest key that is a prefix of a text: one pass over the
+// bytes computes the hash of every prefix. Keys are UTF-8 and are not copied: their bytes must outlive the
+// table.
 class StringTable {
  public:
   explicit StringTable(size_t expected_keys);
 
-  // Adds a key, or gives one that is there a new value.
+  // Adds a key, or changes the value of an existing one.
   void insert(std::string_view key, int32_t value);
 
   // The value of `key`, or -1.
@@ -22,10 +22,10 @@ class StringTable {
   size_t size() const { return entries_.size(); }
 
   struct Match {
-    size_t size = 0;  // bytes; 0 when nothing matches
+    size_t size = 0;  // bytes; 0 if nothing matches
     int32_t value = -1;
   };
-  // The longest non-empty key that `text` begins with.
+  // The longest nonempty key that is a prefix of `text`.
   Match longest_prefix(std::string_view text) const;
 
  private:

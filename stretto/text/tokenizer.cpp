@@ -47,7 +47,7 @@ class TokenizerStages {
   Side truncation_side_;
   SavedLengths saved_lengths_;
   std::string hugging_face_class_;
-  std::vector<VocabularyEntry> added_;  // what the model's vocabulary lacks
+  std::vector<VocabularyEntry> added_;  // added tokens that the model's vocabulary lacks
   std::vector<int32_t> special_ids_;    // sorted
   AddedTokenMatcher raw_tokens_;
   AddedTokenMatcher normalized_tokens_;
@@ -63,7 +63,7 @@ void describe(std::string& out, const std::vector<TemplatePiece>& pieces) {
   out += '\n';
 }
 
-// Everything that ids and offsets depend on.
+// A hash of everything that affects ids and offsets.
 std::string fingerprint_of(const TokenizerParts& parts) {
   std::string all = parts.normalizer->description() + "\n" + parts.model->description() +
                     parts.pre_tokenizer->description();
@@ -81,7 +81,7 @@ std::string fingerprint_of(const TokenizerParts& parts) {
   return hash128_hex(all);
 }
 
-// Of two added tokens with one content the later one counts; special tokens are searched first.
+// The later one of two added tokens with the same content is used; special tokens are searched first.
 std::vector<AddedToken> in_search_order(const std::vector<AddedToken>& tokens) {
   std::vector<AddedToken> ordered;
   std::unordered_set<std::string_view> seen;
@@ -94,7 +94,8 @@ std::vector<AddedToken> in_search_order(const std::vector<AddedToken>& tokens) {
   return ordered;
 }
 
-// Ids for the added tokens that the model lacks: from the size of its vocabulary on, whatever the file says.
+// Assigns ids to the added tokens that the model lacks, from the size of its vocabulary on, regardless of the
+// ids in the file.
 std::vector<VocabularyEntry> entries_beyond(const Vocabulary& model, const std::vector<AddedToken>& tokens) {
   std::vector<VocabularyEntry> added;
   std::unordered_set<std::string_view> seen;
@@ -110,7 +111,7 @@ std::vector<VocabularyEntry> entries_beyond(const Vocabulary& model, const std::
   return added;
 }
 
-// The patterns that are searched in raw text, or those searched in normalised text.
+// The patterns to search in raw text, or in normalised text.
 std::vector<AddedTokenPattern> patterns(const TokenizerStages& tokenizer,
                                         const std::vector<AddedToken>& tokens, const Normalizer& normalizer,
                                         bool normalized) {
@@ -139,7 +140,7 @@ void require_tokens(const TokenizerStages& tokenizer, const std::vector<Template
   }
 }
 
-// Of the added tokens that are special.
+// The ids of special added tokens.
 std::vector<int32_t> special_ids(const TokenizerStages& tokenizer, const std::vector<AddedToken>& tokens) {
   std::vector<int32_t> ids;
   for (const AddedToken& token : in_search_order(tokens)) {
@@ -165,8 +166,8 @@ struct TokenizerStages::Scratch {
   NormalizedText buffer;  // of the pre-tokenizer
   std::vector<WordRange> words;
   std::vector<TokenPiece> pieces;
-  int32_t word = 0;          // index of the word that comes next
-  bool in_one_word = false;  // the caller has split the text: all of it is the word `word`
+  int32_t word = 0;          // index of the next word
+  bool in_one_word = false;  // the caller has split the text: it is the word `word`
 
   int32_t next_word() { return in_one_word ? word : word++; }
 };
@@ -213,7 +214,7 @@ Sequence TokenizerStages::tokenize(const Input& input) const {
   return sequence;
 }
 
-// Takes the added tokens out of the raw text; the text between them is processed further.
+// Splits the raw text at added tokens, and tokenizes the pieces between them.
 void TokenizerStages::tokenize_text(std::string_view text, Scratch& scratch, Sequence& out) const {
   text = replace_invalid_utf8(text, scratch.repaired);
   std::vector<AddedTokenMatch>& matches = scratch.raw_matches;
@@ -222,7 +223,7 @@ void TokenizerStages::tokenize_text(std::string_view text, Scratch& scratch, Seq
   uint32_t character = 0;  // of the code point at `position`
   for (const auto& [begin, end, id] : matches) {
     if (begin > position) tokenize_piece(text.substr(position, begin - position), character, scratch, out);
-    // A match can begin before `position`: white space of its own that the match before it took along.
+    // A match can begin before `position` if the previous match includes its leading white space.
     const auto first = begin >= position ? character + characters_in(text, position, begin)
                                          : character - characters_in(text, begin, position);
     character = first + characters_in(text, begin, end);
@@ -232,8 +233,8 @@ void TokenizerStages::tokenize_text(std::string_view text, Scratch& scratch, Seq
   if (position < text.size()) tokenize_piece(text.substr(position), character, scratch, out);
 }
 
-// Normalises; takes out the added tokens that are searched in normalised text; the text between them is
-// processed further.
+// Normalises a piece, splits it at the added tokens that are searched in normalised text, and tokenizes the
+// text between them.
 void TokenizerStages::tokenize_piece(std::string_view piece, uint32_t first_character, Scratch& scratch,
                                      Sequence& out) const {
   NormalizedText& normalized = scratch.normalized;

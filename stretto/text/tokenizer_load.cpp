@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A tokenizer_config.json; {} where there is none.
+// A tokenizer_config.json; {} if there is none.
 struct Settings {
   nlohmann::json values = nlohmann::json::object();
   std::string name;
 };
 
-// One way to store a tokenizer: the file that is looked for, and what else belongs to it.
+// A format of tokenizers: its main file, and an optional second file.
 struct Format {
   const char* file;
   const char* other_file;  // nullptr: none
@@ -54,7 +54,7 @@ TokenizerParts read_xlm_roberta(const fs::path& file, const Settings& settings,
   return parse_sentencepiece(MappedFile(file).text(), file.string(), true, settings.values, settings.name);
 }
 
-// Of several in one folder the first is read.
+// The formats in order of preference.
 constexpr std::array formats = {Format{"tokenizer.json", nullptr, read_tokenizer_json},
                                 Format{"vocab.txt", nullptr, read_vocabulary},
                                 Format{"vocab.json", "merges.txt", read_byte_level},
@@ -77,7 +77,8 @@ std::string expected_files() {
   return names;
 }
 
-// Special tokens that a tokenizer_config.json leaves open are those of special_tokens_map.json, as early folders have them.
+// Reads tokenizer_config.json, and special tokens that it lacks from special_tokens_map.json, which early
+// folders have.
 Settings settings_of(const fs::path& folder) {
   Settings settings;
   if (const fs::path config = folder / "tokenizer_config.json"; fs::exists(config))
@@ -103,7 +104,8 @@ TokenizerParts parts_of_folder(const fs::path& folder, const TokenizerOptions& o
   throw DataError("{}: holds no tokenizer: expected {}", folder.string(), expected_files());
 }
 
-// A file under another name is a tokenizer.json or a SentencePiece model if it ends so, else a vocabulary. Without its folder's configuration.
+// Reads a single file, without its folder's configuration. The extension selects tokenizer.json or a
+// SentencePiece model; other files are vocabularies.
 TokenizerParts parts_of_file(const fs::path& path, const TokenizerOptions& options) {
   for (const Format& format : formats) {
     if (path.filename() == format.file) return format.parse(path, {}, options);

@@ -14,7 +14,7 @@
 
 namespace stretto::text {
 
-// All that a tokenizer is made of, as the files describe it.
+// The parts of a tokenizer, parsed from its files.
 struct TokenizerParts {
   std::string name;  // the file, for messages
   std::unique_ptr<Normalizer> normalizer = std::make_unique<NoNormalizer>();

@@ -5,8 +5,9 @@
 
 namespace stretto::text {
 
-// The sections of a tokenizer.json. Each function reads the one it is named after (the whole file is `file`) and throws
-// DataError, with its place, when it is malformed or names a kind that is not available. `config` is tokenizer_config.json.
+// The sections of a tokenizer.json. Each function reads the section of its name from `file`, the whole file,
+// and throws DataError, with the place, if it is malformed or its type is not available. `config` is
+// tokenizer_config.json.
 std::unique_ptr<Normalizer> read_normalizer(const JsonField& file, const JsonField& config,
                                             const TokenizerOptions& options);
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonField& file, const JsonField& config,
@@ -16,7 +17,8 @@ PostProcessor read_post_processor(const JsonField& file, const JsonField& config
                                   const TokenizerOptions& options);
 Decoder read_decoder(const JsonField& file);
 
-// Whether byte-level texts get a space in front: `here`, which a file says, unless the configuration or the options say otherwise.
+// Whether a space is inserted before byte-level texts: `here`, the value in a file, unless the configuration
+// or the options override it.
 bool choose_prefix_space(bool here, const JsonField& config, const TokenizerOptions& options);
 
 // The kind of a model: "WordPiece", "BPE", ...

@@ -93,7 +93,7 @@ TEST(Tokenizer, ConfigurationAndOptionOverrideTheVocabulary) {
               ElementsAre(2, 1, 3));
 }
 
-// Settings that transformers reads from both files.
+// transformers reads these settings from both files.
 TEST(Tokenizer, ConfigurationOverridesTokenizerJson) {
   const auto load = [](const char* config, const TokenizerOptions& options = {}) {
     const TempFolder folder;
@@ -146,7 +146,7 @@ TEST(Tokenizer, TheTruncationSideOfTheFileIsTheDefault) {
               has_all("tokenizer.json: truncation.direction:", "\"left\"", "\"right\"", "\"Up\""));
 }
 
-// As in transformers; the lengths are there for callers that want them.
+// Like in transformers, the lengths are only available to callers.
 TEST(Tokenizer, TheLengthsOfTheFileAreNotApplied) {
   json file = small_json();
   file["truncation"] = {{"direction", "Left"}, {"max_length", 4}, {"strategy", "OnlyFirst"}, {"stride", 1}};
@@ -229,7 +229,7 @@ TEST(Tokenizer, FilesWithoutATokenizer) {
                   has_all((folder.path() / "none").string() + ":", "no such file or folder", "tokenizer")));
 }
 
-// Nothing waits for what would be written into a pipe.
+// Loading a pipe fails instead of blocking.
 TEST(Tokenizer, PipesAreRefusedByName) {
   const auto failure = [](const std::filesystem::path& path) -> std::string {
     try {

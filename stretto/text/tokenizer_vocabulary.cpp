@@ -31,8 +31,8 @@ std::vector<VocabularyEntry> read_lines(std::string_view text, const std::string
   return vocabulary;
 }
 
-// Letters that lower-casing changes; uncased vocabularies do hold capitals without a lower case, such as
-// U+211D.
+// Whether lower-casing changes the token; uncased vocabularies may contain capitals without a lower case,
+// such as U+211D.
 bool holds_upper_case(std::string_view token) {
   if (token.starts_with('[') && token.ends_with(']')) return false;
   for (size_t position = 0; position < token.size();) {

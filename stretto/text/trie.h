@@ -7,14 +7,14 @@
 
 namespace stretto::text {
 
-// A map from byte strings to numbers >= 0 for finding all keys that begin a text. The children of a node are neighbours, in
-// the order of their bytes.
+// A map from byte strings to numbers >= 0 that finds all keys that are prefixes of a text. The children of a
+// node are adjacent, in the order of their bytes.
 class Trie {
  public:
-  // Of equal keys the last one counts; empty keys are never found. The keys' bytes are not referred to afterwards.
+  // The last of equal keys is used; empty keys are never found. The keys' bytes are copied.
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> keys);
 
-  // Calls on_key(size in bytes, value) for each key that `text` begins with, shortest first.
+  // Calls on_key(size in bytes, value) for each key that is a prefix of `text`, shortest first.
   template <class OnKey>
   void find_prefixes(std::string_view text, OnKey&& on_key) const {
     uint32_t node = 0;

@@ -12,8 +12,8 @@ struct Lengths {
   size_t second;
 };
 
-// The shorter text stays whole while it fits into half the room; when neither does, the longer gets the odd
-// token. Texts of equal length count the first as the shorter.
+// The shorter text stays whole if it fits into half the room; if neither does, the longer one gets the odd
+// token. Of texts of equal length, the first counts as the shorter.
 Lengths longest_first(size_t first, size_t second, size_t room) {
   const bool swapped = first > second;
   size_t shorter = std::min(first, second);
@@ -25,7 +25,7 @@ Lengths longest_first(size_t first, size_t second, size_t room) {
   return swapped ? Lengths{longer, shorter} : Lengths{shorter, longer};
 }
 
-// The length left of the one text that may be cut.
+// The remaining length of the only text that may be truncated.
 size_t left_of(const char* which, size_t size, size_t excess, size_t room) {
   if (size > excess) return size - excess;
   throw DataError(
@@ -49,7 +49,7 @@ Lengths lengths_left(size_t first, std::optional<size_t> second, size_t room, Tr
   }
 }
 
-// The windows of one text, of which at most `limit` tokens are in each.
+// The windows of one text, with at most `limit` tokens each.
 std::vector<TokenRange> windows_of(size_t size, size_t limit, size_t stride, Side side, bool all) {
   const bool right = side == Side::right;
   if (size <= limit) return {{0, size}};

@@ -25,7 +25,7 @@ constexpr CodePointRange whitespace_ranges[] = {
     {0x9, 0xD},       {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
     {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 
-// Letters of Unicode 13.0 to 16.0 with a canonical decomposition; Unicode 9.0 knows of none.
+// Letters of Unicode 13.0 to 16.0 with a canonical decomposition, which do not exist in Unicode 9.0.
 constexpr CodePointRange composed_later[] = {
     {0x105C9, 0x105C9}, {0x105E4, 0x105E4}, {0x11383, 0x11383}, {0x11385, 0x11385}, {0x1138E, 0x1138E},
     {0x11391, 0x11391}, {0x113C5, 0x113C8}, {0x11938, 0x11938}, {0x16121, 0x16128}, {0x16D68, 0x16D6A}};
@@ -35,7 +35,7 @@ constexpr CodePointRange compatible_later[] = {
     {0x32FF, 0x32FF},   {0xA7F1, 0xA7F4},   {0xAB69, 0xAB69},   {0x10781, 0x10785}, {0x10787, 0x107B0},
     {0x107B2, 0x107BA}, {0x1CCD6, 0x1CCF9}, {0x1E030, 0x1E06D}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
 
-// Capitals of Unicode 16.0 and 17.0: {first, last} and what is added to each.
+// Capitals of Unicode 16.0 and 17.0: {first, last}, and the distance to the lower-case letters.
 struct LowerCaseShift {
   CodePointRange range;
   int32_t shift;
@@ -93,7 +93,7 @@ bool is_whitespace(char32_t c) { return contains(whitespace_ranges, c); }
 bool is_chinese(char32_t c) { return contains(chinese_blocks, c); }
 
 bool is_word_character(char32_t c) {
-  // Circled and squared letters are symbols that count as alphabetic; the joiners belong to words too.
+  // Circled and squared letters are symbols that count as alphabetic; the joiners belong to words, too.
   constexpr CodePointRange alphabetic_symbols[] = {
       {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
@@ -158,7 +158,7 @@ std::span<const char32_t> decompose_compatible(char32_t c, Decomposition& buffer
 }
 
 std::optional<char32_t> compose(char32_t first, char32_t second) {
-  constexpr char32_t before_hangul_finals = 0x11A7;  // utf8proc takes it for a final consonant
+  constexpr char32_t before_hangul_finals = 0x11A7;  // utf8proc treats it as a final consonant
   if (second == before_hangul_finals) return std::nullopt;
   std::array pair = {static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
   constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);

@@ -11,14 +11,14 @@
 namespace stretto::text {
 namespace {
 
-// A character of the normal form. `change` as in Transformation::write.
+// A character of the normal form. `change`: see Transformation::write.
 struct Part {
   char32_t value;
   int change;
   uint8_t order;  // the combining class
 };
 
-// Takes decomposed characters in canonical order; writes them, composed if so wanted (UAX 15, D117).
+// Takes decomposed characters in canonical order and writes them, optionally composed (UAX 15, D117).
 class Composer {
  public:
   Composer(bool compose, Transformation& out) : compose_(compose), out_(out) {}
@@ -55,7 +55,7 @@ class Composer {
   std::vector<Part> marks_;
 };
 
-// Marks wait until the next character of class 0 fixes their order.
+// Writes the pending marks in canonical order. The next character of class 0 fixes that order.
 void flush(std::vector<Part>& marks, Composer& composer) {
   std::stable_sort(marks.begin(), marks.end(),
                    [](const Part& a, const Part& b) { return a.order < b.order; });

@@ -4,8 +4,8 @@
 
 namespace stretto::text {
 
-// The four normalization forms of Unicode (UAX 15), with the characters that Unicode 9.0 had (see unicode.h): tokenizer.json's NFC,
-// NFD, NFKC and NFKD.
+// The four normalization forms of Unicode (UAX 15) for the characters of Unicode 9.0 (see unicode.h):
+// tokenizer.json's NFC, NFD, NFKC and NFKD.
 struct UnicodeForm {
   bool compatibility = false;  // the K forms
   bool compose = false;        // the C forms

@@ -13,7 +13,7 @@ struct CodePointRange {
 extern const std::span<const CodePointRange> control_ranges;
 extern const std::span<const CodePointRange> punctuation_ranges;
 extern const std::span<const CodePointRange> nonspacing_mark_ranges;
-// What has a combining class other than 0 in Unicode 9.0.
+// Characters with a nonzero combining class in Unicode 9.0.
 extern const std::span<const CodePointRange> reordered_ranges;
 // M* of Unicode 9.0.
 extern const std::span<const CodePointRange> combining_mark_ranges;

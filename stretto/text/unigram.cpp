@@ -62,7 +62,7 @@ void Unigram::tokenize(std::string_view text, std::span<const WordRange> words,
     const auto [begin, end] = words[word];
     find_paths(text.substr(begin, end - begin), paths);
     const size_t before = out.size();
-    uint32_t unknown_end = 0;  // of a run of characters of no token
+    uint32_t unknown_end = 0;  // end of a run of unknown characters
     const auto close_unknown = [&](uint32_t from) {
       if (unknown_end > 0) add_unknown(text, begin + from, begin + unknown_end, word, out);
       unknown_end = 0;
@@ -93,7 +93,7 @@ void Unigram::find_paths(std::string_view word, std::vector<Path>& paths) const 
     const size_t one = code_point_size(word[begin]);
     bool has_one = false;
     trie_.find_prefixes(word.substr(begin), [&](size_t size, int32_t id) {
-      // The unknown token itself may be spelled out in a text.
+      // A text may contain the content of the unknown token itself.
       offer(begin + size, score + scores_[static_cast<size_t>(id)], begin, id == unknown ? -1 : id);
       has_one = has_one || size == one;
     });
@@ -102,7 +102,7 @@ void Unigram::find_paths(std::string_view word, std::vector<Path>& paths) const 
   }
 }
 
-// Appended back to front, as the caller reverses.
+// Appends in reverse order, since the caller reverses.
 void Unigram::add_unknown(std::string_view text, uint32_t begin, uint32_t end, uint32_t word,
                           std::vector<TokenPiece>& out) const {
   const std::string_view bytes = text.substr(begin, end - begin);

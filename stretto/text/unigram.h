@@ -11,31 +11,31 @@
 namespace stretto::text {
 
 struct UnigramOptions {
-  std::optional<int32_t> unk_id = {};  // for characters that no token holds
+  std::optional<int32_t> unk_id = {};  // for characters that no token contains
   bool byte_fallback =
-      false;  // they are spelled by tokens <0x00> to <0xFF>, if the vocabulary has all that it takes
+      false;  // such characters become tokens <0x00> to <0xFF>, if the vocabulary has them all
 };
 
-// The unigram language model (Kudo 2018): a word is cut such that the sum of its tokens' scores is largest; ties go to the
-// cut that comes first in Hugging Face tokenizers. A character of no token costs 10 more than the worst token; neighbouring ones
-// are one unknown token.
+// The unigram language model (Kudo 2018): the segmentation of a word with the largest sum of scores; ties are
+// broken like in Hugging Face tokenizers. An unknown character costs 10 more than the worst token;
+// consecutive ones form one unknown token.
 class Unigram : public Model {
  public:
-  // scores[i]: a log probability, of the i-th entry of the vocabulary. Throws DataError, naming `name`, when a score is not
-  // finite or unk_id is not in the vocabulary.
+  // scores[i]: the log probability of the i-th entry of the vocabulary. Throws DataError, naming `name`, if a
+  // score is not finite or unk_id is not in the vocabulary.
   Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptions options, const std::string& name);
 
-  // Throws DataError for a character of no token when there is no unk_id.
+  // Throws DataError for an unknown character if there is no unk_id.
   void tokenize(std::string_view text, std::span<const WordRange> words,
                 std::vector<TokenPiece>& out) const override;
   std::string description() const override;
 
  private:
-  // The best cut of what ends at one byte of a word.
+  // The best segmentation of a word up to a byte.
   struct Path {
     double score;
-    uint32_t begin;  // of its last token; `unreached` for none
-    int32_t id;      // of its last token; -1: a character of no token
+    uint32_t begin;  // begin of its last token; `unreached` for none
+    int32_t id;      // id of its last token; -1: an unknown character
   };
 
   void find_paths(std::string_view word, std::vector<Path>& paths) const;

@@ -11,8 +11,8 @@ namespace stretto::text {
 using stretto::find_invalid_utf8;
 using stretto::replace_invalid_utf8;
 
-// The code point at `position`, which is moved behind it. REQUIRES: `text` is valid UTF-8, position <
-// text.size().
+// Returns the code point at `position` and moves `position` after it. REQUIRES: `text` is valid UTF-8,
+// position < text.size().
 inline char32_t next_code_point(std::string_view text, size_t& position) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const char32_t lead = byte(position++);
@@ -33,10 +33,10 @@ inline bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 // Whether `c` starts a code point of valid UTF-8.
 inline bool is_lead_byte(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
-// How many code points `text` has. REQUIRES: valid UTF-8.
+// The number of code points of `text`. REQUIRES: valid UTF-8.
 size_t count_code_points(std::string_view text);
 
-// REQUIRES: a code point up to U+10FFFF.
+// Appends a code point as UTF-8. REQUIRES: code_point <= U+10FFFF.
 void append_utf8(std::string& out, char32_t code_point);
 
 }  // namespace stretto::text

@@ -5,7 +5,7 @@
 namespace stretto::text {
 namespace {
 
-// Ids index a table, so a wild one in a broken file must not ask for gigabytes.
+// Ids index a table, so a huge one in a damaged file must not cause an allocation of gigabytes.
 constexpr int32_t largest_id = (1 << 23) - 1;
 
 void check_entry(const VocabularyEntry& entry, const std::string& name) {

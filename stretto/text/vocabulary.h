@@ -15,14 +15,15 @@ struct VocabularyEntry {
   int32_t id;
 };
 
-// In bytes. Far beyond any that is used, and small enough that looking for the longest match stays cheap.
+// The maximum size of a token in bytes: larger than any in use, and small enough to keep the search for the
+// longest match cheap.
 inline constexpr size_t longest_token = 4096;
 
 // The tokens of a model, by id and by content.
 class Vocabulary {
  public:
-  // Throws DataError, naming `name`, when an id is out of bounds or belongs to two tokens, or a token is beyond
-  // longest_token.
+  // Throws DataError, naming `name`, if an id is out of bounds or belongs to two tokens, or a token is longer
+  // than longest_token.
   Vocabulary(std::vector<VocabularyEntry> entries, const std::string& name);
   Vocabulary(Vocabulary&&) = default;  // the table views the entries' strings: movable, not copyable
   Vocabulary& operator=(Vocabulary&&) = default;
@@ -30,13 +31,13 @@ class Vocabulary {
   std::optional<int32_t> id(std::string_view token) const;
   std::optional<std::string_view> token(int32_t id) const;
 
-  // As `id`; throws DataError, naming `name` and what the token is for, when there is none.
+  // Like `id`, but throws DataError, naming `name` and `role`, if there is none.
   int32_t required_id(std::string_view token, const char* role, const std::string& name) const;
 
   const std::vector<VocabularyEntry>& entries() const { return entries_; }
   const StringTable& by_content() const { return by_content_; }             // ids
-  size_t size() const { return by_content_.size(); }                        // different tokens
-  int32_t id_limit() const { return static_cast<int32_t>(by_id_.size()); }  // one more than the largest id
+  size_t size() const { return by_content_.size(); }                        // the number of distinct tokens
+  int32_t id_limit() const { return static_cast<int32_t>(by_id_.size()); }  // the largest id plus one
 
  private:
   std::vector<VocabularyEntry> entries_;

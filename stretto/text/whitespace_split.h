@@ -4,7 +4,7 @@
 
 namespace stretto::text {
 
-// Words as Hugging Face's WhitespaceSplit has them: what white space separates.
+// Hugging Face's WhitespaceSplit: splits at white space.
 class WhitespaceSplit : public PreTokenizer {
  public:
   void split(NormalizedText& text, NormalizedText& scratch, std::vector<WordRange>& words) const override;

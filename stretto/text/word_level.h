@@ -4,10 +4,10 @@
 
 namespace stretto::text {
 
-// WordLevel of Hugging Face tokenizers: each word is one token, the unknown one if the vocabulary lacks it.
+// WordLevel of Hugging Face tokenizers: each word is one token, the unknown token if the vocabulary lacks it.
 class WordLevel : public Model {
  public:
-  // Throws DataError, naming `name`, when the vocabulary lacks the unknown token.
+  // Throws DataError, naming `name`, if the vocabulary lacks the unknown token.
   WordLevel(Vocabulary vocabulary, std::string unk_token, const std::string& name);
 
   void tokenize(std::string_view text, std::span<const WordRange> words,

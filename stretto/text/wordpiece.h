@@ -10,12 +10,12 @@ struct WordPieceOptions {
   size_t max_input_chars_per_word = 100;
 };
 
-// WordPiece: a word is cut into the longest pieces of the vocabulary, from left to right; a word that cannot
-// be cut to the end, or is too long, is unknown as a whole (Wu et al. 2016; details as in Hugging Face
-// tokenizers).
+// WordPiece: splits a word into the longest pieces of the vocabulary, from left to right; a word that cannot
+// be split completely, or is too long, becomes one unknown token (Wu et al. 2016; details like in Hugging
+// Face tokenizers).
 class WordPiece : public Model {
  public:
-  // Throws DataError, naming `name`, when the vocabulary lacks the unknown token.
+  // Throws DataError, naming `name`, if the vocabulary lacks the unknown token.
   WordPiece(Vocabulary vocabulary, WordPieceOptions options, const std::string& name);
 
   void tokenize(std::string_view text, std::span<const WordRange> words,
@@ -26,7 +26,7 @@ class WordPiece : public Model {
   void tokenize_word(std::string_view text, uint32_t word, WordRange range,
                      std::vector<TokenPiece>& out) const;
 
-  StringTable continuing_;  // what follows the prefix in each token that begins with it
+  StringTable continuing_;  // the tokens with the prefix, without it
   WordPieceOptions options_;
   int32_t unknown_id_ = 0;
 };
