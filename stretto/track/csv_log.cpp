@@ -13,7 +13,7 @@
 namespace stretto {
 namespace {
 
-// Names are quoted where they would be taken for several cells; values are numbers.
+// Quotes a name that would be parsed as several cells; values are numbers.
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -47,7 +47,7 @@ void write_metrics_csv(const std::filesystem::path& metrics, const std::filesyst
   write_file_atomic(csv, rows);
 }
 
-// The file of an earlier run would pass for that of this one.
+// Removes the file of an earlier run, which could be mistaken for that of this run.
 void CsvLog::begin(const TrackedRun& run) {
   begun_ = true;
   std::error_code missing;

@@ -6,11 +6,12 @@
 
 namespace stretto {
 
-// Writes the records of `metrics` (metrics.jsonl) as CSV: one row per record, with the columns step, epoch and one per value, in
-// the order of their first record; those of evaluations are prefixed with eval_. Cells without a value are empty. Throws IoError.
+// Writes the records of `metrics` (metrics.jsonl) as CSV: one row per record, with the columns step, epoch
+// and one per value, in the order of their first record; those of evaluations are prefixed with eval_. Cells
+// without a value are empty. Throws IoError.
 void write_metrics_csv(const std::filesystem::path& metrics, const std::filesystem::path& csv);
 
-// metrics.csv, at the end of a run. `stretto runs export` writes it for a run that was killed.
+// Writes metrics.csv at the end of a run. `stretto runs export` writes it for a run that was killed.
 class CsvLog : public Tracker {
  public:
   CsvLog(std::filesystem::path metrics, std::filesystem::path csv)

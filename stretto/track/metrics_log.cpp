@@ -33,7 +33,7 @@ void MetricsLog::write(const Record& record) {
   nlohmann::ordered_json line = {{"step", record.step}, {"epoch", record.epoch}, {"time", time}};
   for (const auto& [name, value] : record.values)
     line[(record.evaluation ? "eval_" : "") + name] = metric_json(name, value);
-  if (!file_) begin(run_);  // retry: begin() has failed
+  if (!file_) begin(run_);  // retries after begin() has failed
   file_->write(line.dump() + "\n");
 }
 

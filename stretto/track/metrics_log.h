@@ -8,10 +8,10 @@
 
 namespace stretto {
 
-// metrics.jsonl, which every run writes: one JSON object per line, in order of time:
+// Writes metrics.jsonl, which every run has: one JSON object per line, in chronological order:
 //   {"step", "epoch", "time": seconds since 1970, NAME: VALUE, ...}
-// Values of evaluations are prefixed with eval_. Numbers that JSON cannot represent (NaN, infinity) are written as strings.
-// Version 0.1 wrote no time.
+// Values of evaluations are prefixed with eval_. Numbers that JSON cannot represent (NaN, infinity) are
+// written as strings. Version 0.1 wrote no time.
 class MetricsLog : public Tracker {
  public:
   explicit MetricsLog(std::filesystem::path path) : path_(std::move(path)) {}

@@ -15,17 +15,17 @@
 namespace stretto {
 
 struct MlflowOptions {
-  std::filesystem::path folder;  // of the run
+  std::filesystem::path folder;  // the run folder
   std::string uri;
   std::chrono::milliseconds first_retry{1000},
       last_retry{60000};                      // waiting time after failures, doubled each time
-  std::chrono::milliseconds patience{10000};  // for the last values, at the end of the run
+  std::chrono::milliseconds patience{10000};  // for sending the last values at the end of the run
 };
 
-// Records a run on an MLflow server. The training thread only wakes a thread, which sends what the run folder holds
-// (mlflow_sender.h): metrics.jsonl, config.yaml, the log, and the end by progress.json, which their trackers must have written
-// before this one is called. While the server does not answer, training continues, and what is not sent at its end can be sent
-// later by `stretto track sync`. A resumed run continues the run on the server.
+// Records a run on an MLflow server. The training thread only wakes a thread, which sends the contents of the
+// run folder (mlflow_sender.h): metrics.jsonl, config.yaml, the log, and the final state from progress.json.
+// Their trackers must be called before this one. Training continues while the server does not answer;
+// `stretto track sync` sends the remaining records later. A resumed run continues the run on the server.
 class Mlflow : public Tracker {
  public:
   explicit Mlflow(MlflowOptions options) : options_(std::move(options)) {}
@@ -49,16 +49,16 @@ class Mlflow : public Tracker {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> files_;  // for the sender
-  int64_t woken_ = 0;               // how often
-  bool sent_all_ = false;           // of what there was then
+  std::vector<std::string> files_;  // files to pass to the sender
+  int64_t woken_ = 0;               // number of wake-ups
+  bool sent_all_ = false;           // whether all records of the last wake-up are sent
   bool ending_ = false;
   bool gave_up_ = false;  // the last attempt has failed
   std::atomic<bool> cancelled_ = false;
   std::thread sender_;
 };
 
-// The tracker by the settings of a recipe and MLFLOW_TRACKING_URI.
+// Makes the tracker from the settings of a recipe and MLFLOW_TRACKING_URI.
 std::shared_ptr<Tracker> make_mlflow_tracker(const TrackerSetup& setup);
 
 }  // namespace stretto

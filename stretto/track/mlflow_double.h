@@ -18,8 +18,9 @@
 
 namespace stretto {
 
-// For tests: a server on a free port of 127.0.0.1 with the part of MLflow's REST API that stretto uses, and its rules:
-// parameters cannot be changed, at most 1,000 values and 100 parameters per request, equal values are stored once.
+// A test double of an MLflow server, on a port of 127.0.0.1, with the part of MLflow's REST API that stretto
+// uses, and its rules: parameters cannot be changed, at most 1,000 values and 100 parameters per request,
+// equal values are stored once.
 class MlflowDouble {
  public:
   struct Run {
@@ -62,12 +63,12 @@ class MlflowDouble {
     failure_status_ = status;
     lose_ = lose;
   }
-  // Requests need this header value.
+  // Makes requests require this value of the header Authorization.
   void require_authorization(const std::string& value) {
     const std::lock_guard guard(mutex_);
     authorization_ = value;
   }
-  // Requests are accepted, and never answered.
+  // Makes the server accept requests and never answer them.
   void stall() { stalled_ = true; }
 
   std::map<std::string, Run> runs() const {
@@ -82,7 +83,7 @@ class MlflowDouble {
     const std::lock_guard guard(mutex_);
     return requests_;
   }
-  // The steps of a metric, in order; a step occurs as often as it has different values or times.
+  // The steps of a metric, in order; a step occurs once per different value or time.
   static std::vector<int64_t> steps(const Run& run, const std::string& key) {
     std::vector<int64_t> list;
     for (const auto& [name, step, time, value] : run.metrics) {

@@ -69,7 +69,7 @@ MlflowRun read_mlflow_run(const std::filesystem::path& folder) {
     run.tags[tag.substr(0, tag.find('='))] = tag.substr(tag.find('=') + 1);
   if (const auto user = variable("USER")) run.tags["mlflow.user"] = *user;
   run.tags["mlflow.source.name"] = "stretto";
-  constexpr size_t longest = 500;  // of older servers
+  constexpr size_t longest = 500;  // limit of older servers
   for (const auto& [name, value] : settings::texts_by_name(config))
     run.parameters[name] = value.substr(0, longest);
   return run;

@@ -18,7 +18,7 @@
 namespace stretto {
 namespace {
 
-constexpr size_t max_metrics = 1000, max_params = 100;  // of one request
+constexpr size_t max_metrics = 1000, max_params = 100;  // limits of one request
 
 int64_t milliseconds(double seconds) { return std::llround(seconds * 1000); }
 
@@ -51,7 +51,7 @@ bool is_evaluation(const nlohmann::ordered_json& record) {
   });
 }
 
-// The name of a value on the server, of characters that MLflow allows.
+// The name of a value on the server, restricted to characters that MLflow allows.
 std::string metric_name(std::string name, bool evaluation) {
   constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. :/";
   constexpr size_t longest = 250;
@@ -63,14 +63,14 @@ std::string metric_name(std::string name, bool evaluation) {
   return name.substr(0, longest);
 }
 
-// JSON has no NaN and infinity; protocol buffers' JSON has these names for them.
+// JSON has no NaN and infinity; these are the names of protocol buffers' JSON mapping.
 nlohmann::json metric_value(double value) {
   if (std::isfinite(value)) return value;
   if (std::isnan(value)) return "NaN";
   return value > 0 ? "Infinity" : "-Infinity";
 }
 
-// The values of a record; `started`: its time if it has none, as those of version 0.1.
+// The values of a record; `started`: the time of records without one, which version 0.1 wrote.
 nlohmann::json metrics_of(const nlohmann::ordered_json& record, double started) {
   nlohmann::json metrics = nlohmann::json::array();
   const bool evaluation = is_evaluation(record);
@@ -87,7 +87,8 @@ nlohmann::json metrics_of(const nlohmann::ordered_json& record, double started) 
   return metrics;
 }
 
-// Calls `send`; what the server refuses for good costs a warning. Returns whether it was accepted.
+// Calls `send` and returns whether the server accepted the data; logs a warning if it rejects them
+// permanently.
 template <class Send>
 bool accepted(const Send& send) {
   try {
@@ -114,7 +115,7 @@ MlflowSender::MlflowSender(std::filesystem::path folder, std::optional<std::stri
   uri_ = uri.value_or(sent_.uri);
 }
 
-// Without it, the same is only sent again.
+// Stores the progress. If that fails, the same data are sent again, which is harmless.
 void MlflowSender::save() {
   try {
     save_mlflow_sent(folder_, sent_);
@@ -165,7 +166,7 @@ bool MlflowSender::send_next() {
   return true;
 }
 
-// What follows the records.
+// Sends the items after the records: files and the final state.
 bool MlflowSender::send_rest(const MlflowServer& server, const State& state) {
   const MlflowServer::Run run = {sent_.run_id, sent_.artifacts};
   if (!sent_.files.empty()) {
@@ -218,7 +219,7 @@ MlflowSender::Batch MlflowSender::next_batch() {
   const std::filesystem::path path = folder_ / "metrics.jsonl";
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && std::exchange(inode_, status.st_ino) != status.st_ino)
-    position_ = 0;  // a resumed run has replaced it
+    position_ = 0;  // a resumed run has replaced the file
   Batch batch{.training = sent_.training, .evaluation = sent_.evaluation, .position = position_};
   std::ifstream file(path, std::ios::binary);
   file.seekg(position_);

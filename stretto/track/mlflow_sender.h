@@ -13,39 +13,42 @@
 
 namespace stretto {
 
-// Sends a run to an MLflow server from its folder: settings of config.yaml as parameters, the records of metrics.jsonl as metrics
-// train/... and eval/..., the end that progress.json tells. Records up to the last steps sent are not sent again, since the server
-// cannot replace values. What was sent twice (the process died before it noted the first time) changes nothing there: values
-// carry the times at which they were recorded, and a run is searched before it is created again. What the server refuses for good
-// costs a warning and is left out.
+// Sends a run to an MLflow server from its folder: settings of config.yaml as parameters, the records of
+// metrics.jsonl as metrics train/... and eval/..., and the final state of progress.json. Records up to the
+// last steps sent are not sent again, since the server cannot replace values. Sending twice (because the
+// process died before it stored its progress) is idempotent: values carry the times at which they were
+// recorded, and a run is searched before it is created. Data that the server rejects permanently are skipped
+// with a warning.
 class MlflowSender {
  public:
-  // `uri` replaces the one with which the run was recorded; one of them must be known. `cancelled` may be null, else must outlive
-  // this object. Throws ConfigError, IoError, DataError. REQUIRES: lock_mlflow(folder) is held, or only unsent() is called.
+  // `uri` replaces the one with which the run was recorded; at least one must exist. `cancelled`: null, or
+  // must outlive this object. Throws ConfigError, IoError, DataError. REQUIRES: lock_mlflow(folder) is held,
+  // or only unsent() is called.
   explicit MlflowSender(std::filesystem::path folder, std::optional<std::string> uri = std::nullopt,
                         const std::atomic<bool>* cancelled = nullptr);
 
-  // Sends what comes next, of records up to 1,000 values; false if there was nothing. Throws MlflowError; then the same is next.
+  // Sends the next item, or records with up to 1,000 values; returns false if nothing is left. If it throws
+  // MlflowError, the next call tries again.
   bool send_next();
 
   // Adds files to be sent, relative to the run folder.
   void add(const std::vector<std::string>& files);
 
-  // The records and files that are not sent; a beginning or end that the server does not know counts as one.
+  // The number of unsent records and files; an unsent begin or end of the run counts as one.
   int64_t unsent() const;
 
-  int64_t records_sent() const { return records_sent_; }  // by this object
+  int64_t records_sent() const { return records_sent_; }  // sent by this object
   const MlflowSent& sent() const { return sent_; }
   const std::string& uri() const { return uri_; }
 
  private:
-  // Some records for one request, and how far they go.
+  // The records of one request, and the position after them.
   struct Batch {
     nlohmann::json metrics = nlohmann::json::array();
     int64_t records = 0, training = -1, evaluation = -1, position = 0;
   };
   struct State {
-    std::string status;  // of MLflow
+    std::string status;  // MLflow's status
     int64_t time = 0;    // ms since 1970
   };
 
@@ -62,7 +65,7 @@ class MlflowSender {
   const std::atomic<bool>* const cancelled_;
   MlflowSent sent_;
   std::string uri_;
-  int64_t position_ = 0;  // in metrics.jsonl: the records before it are sent
+  int64_t position_ = 0;  // position in metrics.jsonl up to which records are sent
   ino_t inode_ = 0;       // of that file
   int64_t records_sent_ = 0;
   bool files_refused_ = false;

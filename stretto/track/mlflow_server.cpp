@@ -80,7 +80,7 @@ HttpReply send(HttpRequest request) {
   }
 }
 
-// A reply without an expected field.
+// Calls `read`, and throws MlflowError for a reply without an expected field.
 template <class Read>
 auto read_reply(const std::string& uri, const Read& read) {
   try {
@@ -132,7 +132,7 @@ std::string MlflowServer::find_or_create_experiment(const std::string& name) con
     });
   } catch (const MlflowError& error) {
     if (error.kind != Kind::invalid) throw;
-    return find();  // another run has created it meanwhile
+    return find();  // another run has created it concurrently
   }
 }
 

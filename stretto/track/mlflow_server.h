@@ -11,11 +11,11 @@
 
 namespace stretto {
 
-// A request to an MLflow server failed, which is ...
+// Thrown if a request to an MLflow server failed.
 struct MlflowError : Error {
   enum class Kind {
     unreachable,  // no reply, overload, or a fault of the server: the same request may succeed later
-    refused,      // as all requests will be until something is changed: no permission, another kind of server
+    refused,      // all requests will fail until something is changed: no permission, another kind of server
     missing,      // the experiment or run does not exist
     invalid       // this request never succeeds
   };
@@ -25,12 +25,12 @@ struct MlflowError : Error {
   Kind kind;
 };
 
-// The REST API 2.0 of MLflow, as far as tracking needs it. Credentials are read from MLFLOW_TRACKING_USERNAME and
-// MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN; MLFLOW_TRACKING_INSECURE_TLS=true accepts any certificate. Functions
-// throw MlflowError. Times are in milliseconds since 1970.
+// The REST API 2.0 of MLflow, as far as tracking needs it. Credentials are read from MLFLOW_TRACKING_USERNAME
+// and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN; MLFLOW_TRACKING_INSECURE_TLS=true accepts any
+// certificate. Functions throw MlflowError. Times are in milliseconds since 1970.
 class MlflowServer {
  public:
-  // `uri`: http(s)://HOST[:PORT][/PATH]. `cancelled` may be null, else must outlive this object.
+  // `uri`: http(s)://HOST[:PORT][/PATH]. `cancelled`: null, or must outlive this object.
   explicit MlflowServer(std::string uri, const std::atomic<bool>* cancelled = nullptr);
 
   const std::string& uri() const { return uri_; }
@@ -39,22 +39,23 @@ class MlflowServer {
 
   struct Run {
     std::string id;
-    std::string artifacts;  // their URI
+    std::string artifacts;  // URI of the artifacts
   };
   // `tags`: an object of texts.
   Run create_run(const std::string& experiment, const std::string& name, int64_t time,
                  const nlohmann::json& tags) const;
-  // A run of the experiment with this tag.
+  // Finds a run of the experiment with this tag.
   std::optional<Run> find_run(const std::string& experiment, const std::string& tag,
                               const std::string& value) const;
 
-  // metrics: [{"key", "value", "timestamp", "step"}, ...], at most 1,000. params: an object of texts, at most 100.
+  // metrics: [{"key", "value", "timestamp", "step"}, ...], at most 1,000. params: an object of texts, at most
+  // 100.
   void log_batch(const std::string& run, const nlohmann::json& metrics, const nlohmann::json& params) const;
 
-  // status: RUNNING, FINISHED, FAILED, KILLED; with a time of its end unless RUNNING.
+  // status: RUNNING, FINISHED, FAILED, KILLED; with the time of its end unless RUNNING.
   void update_run(const std::string& run, const std::string& status, std::optional<int64_t> end_time) const;
 
-  // Whether files of a run can be stored through the server, which its `artifacts` tells; others are refused.
+  // Whether files of a run can be stored through the server, according to its `artifacts`.
   static bool stores_artifacts(const Run& run) { return run.artifacts.starts_with("mlflow-artifacts:"); }
   void put_artifact(const Run& run, const std::filesystem::path& file, const std::string& name) const;
 
@@ -65,7 +66,7 @@ class MlflowServer {
   const std::atomic<bool>* cancelled_;
 };
 
-// Throws ConfigError unless `uri` is one of a server; `where` begins the message.
+// Throws ConfigError unless `uri` is the URL of a server; `where` begins the message.
 void check_mlflow_uri(const std::string& uri, const std::string& where);
 
 }  // namespace stretto

@@ -57,7 +57,7 @@ class MlflowTest : public ::testing::Test {
     return logged_;
   }
 
-  // A run with track.trackers: [mlflow], as the Trainer calls its trackers.
+  // A run with track.trackers: [mlflow]; calls the trackers like the Trainer.
   struct Run {
     Run(const MlflowTest& test, const MlflowOptions& options) {
       trackers.add(std::make_shared<StatusFile>(options.folder / "progress.json"));
@@ -78,7 +78,7 @@ class MlflowTest : public ::testing::Test {
             .last_retry = std::chrono::milliseconds(40)};
   }
 
-  // Sends what is left, as `stretto track sync` does.
+  // Sends the remaining records, like `stretto track sync`.
   void sync() const {
     MlflowSender sender(folder_.path());
     while (sender.send_next()) {
@@ -216,7 +216,7 @@ TEST_F(MlflowTest, ARunThatFailsBeforeItsFirstStepTouchesNothing) {
 TEST_F(MlflowTest, ARunWithoutMlflowIsSentLater) {
   const MlflowDouble server;
   write_file_atomic(folder_.path() / "config.yaml", "output: runs/old\n");
-  // As version 0.1 wrote it: records have no time.
+  // The format of version 0.1, whose records have no time.
   write_file_atomic(folder_.path() / "metrics.jsonl",
                     "{\"step\":1,\"epoch\":1,\"loss\":0.5}\n{\"step\":1,\"epoch\":1,\"eval_f1\":1}\n");
   EXPECT_THAT([&] { MlflowSender{folder_.path()}; },

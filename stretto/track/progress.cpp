@@ -14,7 +14,7 @@
 namespace stretto {
 namespace {
 
-// One value of the line; empty for what is not shown.
+// One value of the line; empty for hidden values.
 std::string shown(const std::string& name, double value) {
   const KnownValue* known = find_known_value(name);
   if (!std::isfinite(value) || (known != nullptr && !known->in_progress_line)) return "";
@@ -52,7 +52,7 @@ std::string live_line(const Record& record, int64_t total_steps, double seconds_
   for (const auto& [name, value] : record.values) {
     if (!record.hidden.contains(name)) add(name, value);
   }
-  // Next to the loss.
+  // The metric of the last evaluation follows the loss.
   if (!metric.first.empty() && std::isfinite(metric.second))
     parts.emplace_back(0, shown("eval_" + metric.first, metric.second));
   if (is_timed(record)) parts.emplace_back(0, "ETA " + human_duration(seconds_left));

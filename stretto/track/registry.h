@@ -20,20 +20,21 @@ struct TrackerSetup {
 
   bool has_url() const;
   std::string name_of_run() const;
-  // Where trackers write files: logging_dir/NAME_OF_RUN if logging_dir is a folder, else the run folder.
+  // The folder for files of trackers: logging_dir/NAME_OF_RUN if logging_dir is a folder, else the run
+  // folder.
   std::filesystem::path files() const;
 };
 
-// A name in `track.trackers`, and how its tracker is made.
+// A name in `track.trackers`, and the function that makes its tracker.
 struct TrackerKind {
   std::string name;
   std::string help;  // "metrics.jsonl, one JSON object per record"
   std::function<std::shared_ptr<Tracker>(const TrackerSetup&)> make;
-  std::function<void(const TrackerSetup&)> check = {};  // before ranks start; throws ConfigError
+  std::function<void(const TrackerSetup&)> check = {};  // called before ranks start; throws ConfigError
 };
 
-// Makes a name known to recipes, from then on. Throws ConfigError where it is taken. Not thread-safe: at the start of a
-// program.
+// Makes a tracker available to recipes. Throws ConfigError if the name is taken. Not thread-safe: call it at
+// the start of a program.
 void register_tracker(TrackerKind kind);
 
 const std::vector<TrackerKind>& tracker_kinds();

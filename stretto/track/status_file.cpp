@@ -23,7 +23,7 @@ nlohmann::ordered_json values_of(const Record& record) {
   return values;
 }
 
-// A reader sees the old or the new content.
+// Replaces the file atomically: a reader sees the old or the new content.
 void replace(const std::filesystem::path& path, const std::string& content) {
   const std::filesystem::path fresh = path.parent_path() / ("." + path.filename().string() + ".new");
   const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));

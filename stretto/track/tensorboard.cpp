@@ -56,7 +56,7 @@ void TensorBoard::begin(const TrackedRun& run) {
 }
 
 void TensorBoard::append(const std::string& event) {
-  if (!file_) begin(run_);  // retry: begin() has failed
+  if (!file_) begin(run_);  // retries after begin() has failed
   file_->write(tfevents::as_record(event));
 }
 

@@ -8,9 +8,10 @@
 
 namespace stretto {
 
-// Event files for TensorBoard (`tensorboard --logdir FOLDER`): the curves train/... and eval/... over steps, the settings
-// as text and as hyperparameters, histograms and images. A resumed run writes a new file, which marks the step from which it replaces earlier files, so that
-// TensorBoard shows each step once, also while it is running.
+// Writes event files for TensorBoard (`tensorboard --logdir FOLDER`): the curves train/... and eval/... over
+// steps, the settings as text and as hyperparameters, histograms and images. A resumed run writes a new file,
+// which marks the step from which it replaces earlier files, so that TensorBoard shows each step once, even
+// if it is already running.
 class TensorBoard : public Tracker {
  public:
   explicit TensorBoard(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -22,7 +22,7 @@ std::string hex(const std::string& bytes) {
   return text;
 }
 
-// The same messages made with TensorBoard 2.21's own protocol buffers and checksum:
+// The expected bytes were made with TensorBoard 2.21's protocol buffers and checksum:
 //   Event(wall_time=1700000000.25, file_version="brain.Event:2"), and so on, SerializeToString, masked_crc32c
 TEST(TfEvents, AreTensorBoardsBytes) {
   const double time = 1700000000.25;
@@ -38,7 +38,7 @@ TEST(TfEvents, AreTensorBoardsBytes) {
       "420000000000000079f36eaa0900001040fc54d94110ac022a340a320a137265636970652f746578745f73756d6d617279420f08071204120208014205613a20310a4a0a0a060a04746578742002ae5b0ad7");
 }
 
-// The same way, with the messages of tensorboard.plugins.hparams.
+// The expected bytes were made with the messages of tensorboard.plugins.hparams.
 TEST(TfEvents, HistogramsAndHyperparametersAreTensorBoardsBytes) {
   const double time = 1700000000.25;
   EXPECT_EQ(

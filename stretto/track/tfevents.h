@@ -10,8 +10,8 @@
 
 namespace stretto::tfevents {
 
-// TensorBoard's event files: records (length, checksum, bytes, checksum) of protocol buffers, tensorboard/compat/proto/
-// event.proto and summary.proto. Times are in seconds since 1970.
+// The format of TensorBoard's event files: records (length, checksum, bytes, checksum) of protocol buffers,
+// tensorboard/compat/proto/ event.proto and summary.proto. Times are in seconds since 1970.
 
 // `message` as a record of the file; checksums are CRC-32C, masked as in TFRecord files.
 std::string as_record(std::string_view message);
@@ -33,8 +33,8 @@ std::string histogram(double time, int64_t step, const std::string& tag, const H
 // Throws IoError unless it is a PNG file.
 std::string image(double time, int64_t step, const std::string& tag, const Image& image);
 
-// The hyperparameters of a run, for the page HPARAMS: numbers, flags and texts by name. `metrics`: the curves shown with
-// them.
+// The hyperparameters of a run for the page HPARAMS: numbers, flags and texts by name. `metrics`: the curves
+// shown with them.
 std::string hparams(double time, const nlohmann::json& parameters, const std::vector<std::string>& metrics);
 std::string hparams_start(double time, const nlohmann::json& parameters);
 std::string hparams_end(double time, bool success);

@@ -70,7 +70,7 @@ TEST(Progress, PlainLinesWhereItIsTold) {
   EXPECT_EQ(Progress::choose(/*redraws=*/false), Progress::Mode::lines);
 }
 
-// A file of records without their times, which no test can know.
+// A file of records without their times, which vary.
 std::string without_times(const std::filesystem::path& file) {
   return std::regex_replace(read_file(file), std::regex(",\"time\":[0-9.]+"), "");
 }
@@ -101,7 +101,7 @@ TEST_F(MetricsLogTest, RecordsCarryTheirTime) {
 }
 
 TEST_F(MetricsLogTest, GoingOnTakesLaterStepsBack) {
-  AppendFile(path_).write("{\"step\":3,\"ep");  // a record that was cut short
+  AppendFile(path_).write("{\"step\":3,\"ep");  // a truncated record
   MetricsLog log(path_);
   log.begin({1, 9, ""});
   log.write({2, 0.5, false, {{"loss", 0.25}}});

@@ -11,7 +11,7 @@
 
 namespace stretto {
 
-// The values of a run at one step: of training (means since the last record), or of an evaluation.
+// The values of a run at one step: training values (means since the last record), or those of an evaluation.
 struct Record {
   int64_t step = 0;  // optimizer steps done
   double epoch = 0;  // passes over the data done
@@ -26,10 +26,11 @@ struct TrackedRun {
   int64_t total_steps = 0;
   std::string settings;  // the recipe, as YAML
   nlohmann::json parameters =
-      nlohmann::json::object();  // the same by dotted name, unset ones null; without input paths
+      nlohmann::json::object();  // the settings by dotted name, null if unset; without input paths
 };
 
-// The distribution of values: counts[i] of them are in (limits[i - 1], limits[i]], the first ones from `min`.
+// The distribution of values: counts[i] values are in (limits[i - 1], limits[i]]; the first interval begins
+// at `min`.
 struct Histogram {
   double min = 0, max = 0, count = 0, sum = 0, sum_of_squares = 0;
   std::vector<double> limits, counts;
@@ -42,36 +43,36 @@ struct Image {
 
 enum class RunEnd { finished, stopped, failed };
 
-// Receives the records of a run, at rank 0, on the training thread. Functions throw IoError if something cannot be
-// written, which costs that record but never the run (trackers.h).
+// Receives the records of a run on rank 0, on the training thread. Functions throw IoError if a record cannot
+// be written; that record is lost, but the run continues (trackers.h).
 class Tracker {
  public:
   virtual ~Tracker() = default;
 
-  // For messages: a file, or a name.
+  // The name of the tracker for messages: a file, or a name.
   virtual std::string name() const { return "a tracker"; }
 
-  // Called first, and again when the run returns to a checkpoint. Records of steps after run.steps_done are discarded,
-  // since these steps will be taken again; with steps_done 0, all records of an earlier run are.
+  // Called first, and again when the run returns to a checkpoint. Discards records of steps after
+  // run.steps_done, which will be taken again; with steps_done 0, all records of an earlier run.
   virtual void begin(const TrackedRun& run) = 0;
 
   virtual void write(const Record& record) = 0;
 
-  // A step between two records: what write() would get now.
+  // Called for steps between two records, with the current values.
   virtual void step(const Record&) {}
 
-  // Training pauses, or has ended.
+  // Called when training pauses or has ended.
   virtual void pause() {}
 
-  // Values other than numbers, for trackers that have a place for them.
+  // Write values other than numbers, for trackers that support them.
   virtual void write_text(int64_t /*step*/, const std::string& /*name*/, const std::string& /*markdown*/) {}
   virtual void write_histogram(int64_t /*step*/, const std::string& /*name*/, const Histogram&) {}
   virtual void write_image(int64_t /*step*/, const std::string& /*name*/, const Image&) {}
 
-  // A file that belongs to the run, for trackers that store files.
+  // Stores a file that belongs to the run, for trackers that support files.
   virtual void write_artifact(const std::filesystem::path& /*file*/) {}
 
-  // The last call.
+  // Called last.
   virtual void end(RunEnd) {}
 };
 

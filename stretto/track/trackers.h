@@ -7,8 +7,9 @@
 
 namespace stretto {
 
-// All trackers of a run as one; none on ranks other than 0. An IoError of one of them does not reach the caller: it is
-// logged when it first occurs, and when the tracker works again, with the number of records lost.
+// Combines all trackers of a run; empty on ranks other than 0. An IoError of a tracker is not passed to the
+// caller, but logged when it first occurs, and again when the tracker has recovered, with the number of lost
+// records.
 class Trackers : public Tracker {
  public:
   void add(std::shared_ptr<Tracker> tracker) { held_.push_back({std::move(tracker)}); }
@@ -28,7 +29,7 @@ class Trackers : public Tracker {
   struct Held {
     std::shared_ptr<Tracker> tracker;
     bool failed = false;
-    int64_t lost = 0;  // records, since it failed
+    int64_t lost = 0;  // records lost since the failure
   };
   template <class Call>
   void each(bool is_record, const Call& call);

@@ -4,12 +4,13 @@
 #include <functional>
 #include <string>
 
-// Checks for the values of options. Each returns what is wrong, or "".
+// Checks of the values of options. Each returns an error message, or "".
 namespace stretto::arguments {
 
 using Check = std::function<std::string(const std::string& text)>;
 
-// The value may neither be empty nor begin with '-', as where "--strat= -- program" takes the next word.
+// Rejects an empty value and one that begins with '-', which CLI11 takes from the next word in "--strat= --
+// program".
 std::string a_name(const std::string& text);
 
 Check whole_number_from(int64_t least, int64_t most);

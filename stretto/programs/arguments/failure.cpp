@@ -12,7 +12,7 @@ namespace {
 
 constexpr int internal_error = 70;  // EX_SOFTWARE of sysexits.h
 
-// libtorch reports it by the message only.
+// libtorch indicates lack of memory by the message only.
 bool is_out_of_memory(const std::string& message) {
   return message.find("DefaultCPUAllocator") != std::string::npos ||
          message.find("CUDA out of memory") != std::string::npos;

@@ -10,8 +10,9 @@ struct Failure {
   int exit_code = 1;
 };
 
-// Describes the exception being handled. The exit code is that of an Error, 2 for a DataError, which a restart would
-// only repeat, 1 for inaccessible paths and lack of memory, and 70 for other exceptions. REQUIRES: called in a catch block.
+// Describes the exception being handled. The exit code is that of an Error, 2 for a DataError, which a
+// restart would repeat, 1 for inaccessible paths and lack of memory, and 70 for other exceptions. REQUIRES:
+// called in a catch block.
 Failure describe_exception();
 
 }  // namespace stretto::arguments

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view several_hosts = "SEVERAL HOSTS";
 
-// The names of the options of those groups, in lines.
+// The names of the options of the groups "SEVERAL HOSTS", wrapped to lines.
 std::string names_for_hosts(const CLI::App& app) {
   std::string text, line;
   for (const CLI::Option* option : app.get_options()) {

@@ -4,14 +4,14 @@
 
 namespace stretto::arguments {
 
-// How --help shows options: of spellings that differ in dashes and underscores only (--max-restarts, --max_restarts), the
-// one with dashes.
+// The format of --help. Of spellings that differ in dashes and underscores only (--max-restarts,
+// --max_restarts), it shows the one with dashes.
 class HelpFormat : public CLI::Formatter {
  public:
   HelpFormat() { column_width(31); }
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
-  // With one blank line between groups. Where --help-all exists, --help only names the options of groups that begin with
-  // "SEVERAL HOSTS".
+  // Separates groups by one blank line. If there is --help-all, --help only names the options of groups that
+  // begin with "SEVERAL HOSTS".
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
 };
 

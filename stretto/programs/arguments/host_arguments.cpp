@@ -12,9 +12,9 @@ namespace stretto::arguments {
 namespace {
 
 constexpr int most_hosts = 4096;
-constexpr int torchrun_port = 29400;  // of --rdzv-endpoint HOST
+constexpr int torchrun_port = 29400;  // the default port of --rdzv-endpoint HOST
 
-// torchrun's MIN:MAX asks for a job that hosts may join and leave.
+// Parses the number of hosts. torchrun's MIN:MAX, for an elastic job, is refused unless both are equal.
 std::string fixed_number(const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return whole_number_from(1, most_hosts)(text);
@@ -102,7 +102,7 @@ void add_host_arguments(CLI::App& verb, HostArguments& arguments) {
       ->type_name("CMD")
       ->check(a_name)
       ->group(by_ssh);
-  // Of torchrun, without an effect of their own here.
+  // Options of torchrun without an effect.
   verb.add_option("--rdzv-id,--rdzv_id", arguments.run_id, "Sets TORCHELASTIC_RUN_ID")
       ->type_name("ID")
       ->check(a_name)
@@ -130,7 +130,8 @@ static std::vector<launch::ListedHost> listed_hosts(const HostArguments& argumen
   return {};
 }
 
-// What a cluster's manager that started one launcher per host tells, where the user gives nothing else.
+// Fills in options from the variables of a cluster's manager that started one launcher per host; the user's
+// options take precedence.
 static void apply_task(const cluster::HostTask& task, launch::HostOptions& options) {
   if (options.nodes != 1 && options.nodes != task.nodes)
     throw ConfigError("--nodes {}: {} has started launchers on {} hosts; remove --nodes", options.nodes,

@@ -24,15 +24,16 @@ struct HostArguments {
   std::string interface;             // empty: not given
   std::string hosts, hostfile, rsh;  // empty: not given
   std::optional<launch::JoinOrder> order =
-      std::nullopt;  // of the launcher that started this one; replaces the options
+      std::nullopt;  // from the launcher that started this one; replaces the options
 };
 
-// Adds --nodes, --node-rank, --master-addr, --master-port, --secret-file, --join-timeout and --host-timeout to a verb, with
-// torchrun's other spellings (--nnodes, --node_rank, --rdzv-endpoint, ...), and --hosts, --hostfile and --rsh.
+// Adds --nodes, --node-rank, --master-addr, --master-port, --secret-file, --join-timeout and --host-timeout
+// to a verb, with torchrun's spellings (--nnodes, --node_rank, --rdzv-endpoint, ...), and --hosts, --hostfile
+// and --rsh.
 void add_host_arguments(CLI::App& verb, HostArguments& arguments);
 
-// As the launcher's options, completed from NODE_RANK, MASTER_ADDR, MASTER_PORT, STRETTO_SECRET and STRETTO_SECRET_FILE. Throws
-// ConfigError where something is missing or contradictory.
+// Converts the arguments to the launcher's options, completed from NODE_RANK, MASTER_ADDR, MASTER_PORT,
+// STRETTO_SECRET and STRETTO_SECRET_FILE. Throws ConfigError for missing and contradictory values.
 launch::HostOptions host_options(const HostArguments& arguments);
 
 }  // namespace stretto::arguments

@@ -28,18 +28,18 @@ struct LaunchArguments {
 // Adds -N, -n, --nproc-per-node and --nproc_per_node to a verb; "-N 2", "-N2" and "-N=2" are equivalent.
 void add_ranks_option(CLI::App& verb, int& ranks, const std::string& description);
 
-// Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace, --stop-exit-code, --hang-timeout and
-// --collective-timeout to a verb, and the options for several hosts.
+// Adds these options, --no-pin, --max-restarts (and torchrun's --max_restarts), --grace, --stop-exit-code,
+// --hang-timeout and --collective-timeout to a verb, and the options for several hosts.
 void add_launch_arguments(CLI::App& verb, LaunchArguments& arguments);
 
-// Call before anything reads the environment: takes the order of another launcher that has started this one, if there is one
-// (launch/hosts/join_order.h).
+// Reads the order of the launcher that has started this one, if any (launch/hosts/join_order.h). Call it
+// before the environment is read.
 void join_job(LaunchArguments& arguments);
 
-// In a rank that another launcher has started, which decides on the number of ranks: warns if -N asks for another.
+// Warns, in a rank that another launcher has started, if -N differs from that launcher's number of ranks.
 void note_ranks_of_launcher(const LaunchArguments& arguments);
 
-// Copies them into the launcher's options. Throws ConfigError (host_options()).
+// Copies the arguments to the launcher's options. Throws ConfigError like host_options().
 void apply(const LaunchArguments& arguments, launch::LaunchOptions& options);
 
 }  // namespace stretto::arguments

@@ -23,15 +23,16 @@ int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb v
   if (!arguments.launch.oversubscribe)
     require_memory(recipe, verb, {.ranks = static_cast<int>(hosts.size()), .ranks_per_host = options.ranks},
                    machine::available_memory());
-  // Hosts may differ: each rank checks again. The first launcher has checked for those that it started.
+  // Each rank checks again, since hosts may differ. The first launcher has checked for the launchers that it
+  // started.
   if (verb != Verb::test && !options.hosts.joined) resolve(topology_request(recipe), hosts);
   options.hosts.inputs = inputs_of(recipe);
   const RecipeHandover handover(arguments, recipe);
   for (const auto& [name, value] : handover.environment()) options.environment[name] = value;
   std::optional<checkpoint_format::RunLock> lock;
   const bool is_first_host =
-      options.hosts.nodes == 1 || options.hosts.node_rank == 0;  // else rank 0 locks it
-  if (verb != Verb::test && is_first_host) {                     // before the launcher opens any log
+      options.hosts.nodes == 1 || options.hosts.node_rank == 0;  // otherwise rank 0 locks the folder
+  if (verb != Verb::test && is_first_host) {                     // the lock must precede the launcher's logs
     lock.emplace(recipe.output);
     options.environment[checkpoint_format::RunLock::variable] = lock->value();
   }

@@ -4,9 +4,10 @@
 
 namespace stretto::arguments {
 
-// Runs `command` once per rank with the launch options in `arguments` and logs in the recipe's output folder; returns
-// the exit code. Throws ConfigError for batch sizes that do not fit the world size, and for ranks that do not fit into
-// memory, before a process is started. REQUIRES: the recipe is checked, and this process is not a rank.
+// Runs `command` once per rank with the launch options in `arguments` and logs in the recipe's output folder;
+// returns the exit code. Before it starts processes, throws ConfigError for batch sizes that are invalid for
+// the world size, and for ranks that do not fit into memory. REQUIRES: the recipe is checked, and this
+// process is not a rank.
 int launch_recipe(const RecipeArguments& arguments, const Recipe& recipe, Verb verb,
                   std::vector<std::string> command);
 

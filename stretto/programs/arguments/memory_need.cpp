@@ -20,7 +20,7 @@ double file_bytes(const std::optional<std::filesystem::path>& path) {
   return path && !error ? static_cast<double>(size) : 0;
 }
 
-// The model of a bundled family; nullopt where config.json does not describe one with the task's head.
+// The model of a bundled family; nullopt if config.json does not describe one with the task's head.
 std::optional<ModelOutline> outline_of(const Recipe& recipe) {
   const ModelConfig& model = recipe.model;
   const std::optional<std::filesystem::path> file = model.config ? model.config
@@ -44,7 +44,7 @@ ModelSizes sizes_of(const ModelOutline& model, const Recipe& recipe) {
           .optimizer_in_files = recipe.training.offload_optimizer.has_value()};
 }
 
-// What the model takes under the strategy.
+// The memory of the model under the strategy.
 double model_bytes(const Recipe& recipe, Verb verb, const JobShape& job) {
   const auto model = outline_of(recipe);
   if (!model) return 0;

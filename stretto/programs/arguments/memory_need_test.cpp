@@ -55,7 +55,7 @@ TEST_F(MemoryNeed, MoreRanksThanFitAreRefusedWithTheNumberThatDoes) {
   }
 }
 
-// What a strategy divides among the ranks is decided by its row in the table, not by its name.
+// The row of a strategy in the table, not its name, determines what is sharded.
 TEST_F(MemoryNeed, FollowsTheStrategysRow) {
   const JobShape host = {.ranks = 4, .ranks_per_host = 4};
   const auto per_rank = [&](const std::string& strategy) {
@@ -76,7 +76,7 @@ TEST_F(MemoryNeed, FollowsTheStrategysRow) {
   EXPECT_LT(per_rank("ddp_that_shards"), 0.65 * ddp);
 }
 
-// Over all ranks of the job, also those of other hosts.
+// Memory is divided among all ranks of the job, including those of other hosts.
 TEST_F(MemoryNeed, IsDividedAmongTheRanksOfAllHosts) {
   recipe_.training.strategy = "fsdp";
   EXPECT_LT(memory_per_rank(recipe_, Verb::train, {.ranks = 16, .ranks_per_host = 2}),
@@ -89,7 +89,7 @@ TEST_F(MemoryNeed, OptimizersWithoutStateNeedLess) {
   EXPECT_LT(memory_per_rank(recipe_, Verb::train, {}), 0.6 * adamw);
 }
 
-// DistilBERT and BART name their sizes otherwise than BERT does.
+// DistilBERT and BART have other names for their sizes than BERT.
 TEST_F(MemoryNeed, OfEveryBundledFamily) {
   for (const char* config :
        {R"({"model_type": "distilbert", "dim": 768, "hidden_dim": 3072, "n_layers": 6})",

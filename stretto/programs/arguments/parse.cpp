@@ -63,7 +63,7 @@ int flush_after_help() {
   }
 }
 
-// For "stretto checkpoints list": the verbs of which one is expected.
+// The message for a missing verb, such as for "stretto checkpoints".
 std::string describe_missing_verb(const std::vector<std::string>& verbs,
                                   const std::vector<std::string>& extra) {
   const std::string known = fmt::format("expected one of {}", fmt::join(verbs, ", "));
@@ -77,7 +77,8 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
   const CLI::App& verb = chosen_verb(app);
   const auto extra = app.remaining(/*recurse=*/true);
   const bool is_extra_error = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  // An unknown option is the likely cause of other errors, such as a missing option; not where the verb takes words of its own.
+  // An unknown option is the likely cause of other errors, such as a missing option, unless the verb accepts
+  // arbitrary words.
   const bool is_unknown =
       !extra.empty() && extra.front().starts_with('-') && extra.front() != "--" && !verb.get_allow_extras();
   const bool is_extra = !extra.empty() && (is_extra_error || is_unknown);

@@ -5,12 +5,13 @@
 
 namespace stretto::arguments {
 
-// The arguments of `stretto plan`, which stretto-rank parses too. The recipe's launch arguments describe the planned job.
+// The arguments of `stretto plan`, which stretto-rank parses too. The recipe's launch arguments describe the
+// planned job.
 struct PlanArguments {
   RecipeArguments recipe;
   int64_t steps = 6;
   double network_gbit = 10;
-  double memory_gib = 0;  // per host; 0: what this host has available
+  double memory_gib = 0;  // per host; 0: the available memory of this host
   int cores = 0;          // per host; 0: those of this host
   bool json = false;
 };

@@ -12,7 +12,8 @@
 
 namespace stretto::arguments {
 
-// The arguments of `stretto predict`, which stretto-rank parses too. Of those that are empty, the default depends on the task.
+// The arguments of `stretto predict`, which stretto-rank parses too. The defaults of empty ones depend on the
+// task.
 struct PredictArguments {
   std::filesystem::path model;
   std::vector<std::string> texts;

@@ -13,7 +13,8 @@
 namespace stretto::arguments {
 namespace {
 
-// Adds --set KEY=VALUE and positional KEY=VALUE; both are appended to `overrides` in the order of the command line.
+// Adds --set KEY=VALUE and positional KEY=VALUE; both are appended to `overrides` in the order of the command
+// line.
 void add_overrides(CLI::App& verb, std::vector<std::string>& overrides) {
   struct Given {
     std::vector<std::string> with_set, without;
@@ -37,7 +38,7 @@ void add_overrides(CLI::App& verb, std::vector<std::string>& overrides) {
   });
 }
 
-// The settings of the files of other tools.
+// Reads the settings of the files of other tools.
 ForeignConfig read_foreign(const RecipeArguments& arguments) {
   ForeignConfig all;
   const auto add = [&](const std::filesystem::path& file,
@@ -58,14 +59,14 @@ ForeignConfig read_foreign(const RecipeArguments& arguments) {
   return all;
 }
 
-// A program's own `fit` may read all of them.
+// The settings that the verb does not read. A user's program may read all of them.
 std::vector<std::string> unread_settings(Verb verb) {
   if (verb == Verb::train) return {"data.test"};
   if (verb == Verb::test) return {"data.train", "data.validation"};
   return {};
 }
 
-// A setting that the verb does not read may refer to a variable that is not set: it counts as not given.
+// Loads the recipe. A setting that the verb does not read is ignored if it refers to an unset variable.
 Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb) {
   const ForeignConfig foreign = read_foreign(arguments);
   const std::vector<std::string> unread = unread_settings(verb);
@@ -79,7 +80,7 @@ Recipe load_without_unread(const RecipeArguments& arguments, std::vector<std::st
   }
 }
 
-// As load_without_unread; places name the flags that lines of the recipe stand for.
+// Like load_without_unread, with the flags of a translated recipe in place of its lines in messages.
 Recipe load_with_flags(const RecipeArguments& arguments, std::vector<std::string> overrides, Verb verb) {
   if (arguments.flags.empty()) return load_without_unread(arguments, std::move(overrides), verb);
   const std::string file = arguments.recipe.string();
@@ -94,7 +95,7 @@ Recipe load_with_flags(const RecipeArguments& arguments, std::vector<std::string
 
 }  // namespace
 
-// The command line counts where both name something, except for the number of hosts, where they must agree.
+// The command line takes precedence, except for the number of hosts, which must agree.
 static void apply_foreign_hosts(const ForeignConfig::Hosts& foreign, HostArguments& hosts) {
   if (foreign.nodes.value_or(1) == 1) return;
   if (hosts.nodes != 0 && hosts.nodes != *foreign.nodes)

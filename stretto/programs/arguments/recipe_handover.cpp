@@ -17,8 +17,8 @@ nlohmann::json describe(const RecipeArguments& arguments) {
           arguments.hps.string(),       arguments.allow_nonfinite};
 }
 
-// nullopt if there is none from stretto's launcher, or if it belongs to another command line (in a program started by a
-// rank).
+// Reads the recipe from stretto's launcher; nullopt if there is none, or if it belongs to another command
+// line (in a program that a rank has started).
 std::optional<Recipe> handed_recipe(const RecipeArguments& arguments) {
   const char* number = std::getenv(variable);
   if (number == nullptr) return std::nullopt;

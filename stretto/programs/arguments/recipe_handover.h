@@ -8,8 +8,8 @@
 
 namespace stretto::arguments {
 
-// Passes the recipe from the launcher to its ranks in sealed memory, which they inherit. The recipe is resolved once,
-// so that all ranks use the same settings even if the file or an environment variable changes.
+// Passes the recipe from the launcher to its ranks in sealed memory, which they inherit. The recipe is
+// resolved once, so that all ranks use the same settings even if the file or an environment variable changes.
 class RecipeHandover {
  public:
   // REQUIRES: recipe is that of `arguments`, resolved and checked. Throws IoError.
@@ -22,7 +22,7 @@ class RecipeHandover {
   Fd memory_;
 };
 
-// The recipe of a rank: from stretto's launcher or, under another launcher, by load_checked().
+// The recipe of a rank: from stretto's launcher or, under other launchers, by load_checked().
 Recipe recipe_of_rank(const RecipeArguments& arguments, Verb verb);
 
 }  // namespace stretto::arguments

@@ -19,7 +19,7 @@ bool has_value(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// Whether the locale shows UTF-8. Without a locale setting, a pipe or a file is read by somebody else.
+// Whether the locale is UTF-8. Without a locale setting, UTF-8 is assumed for pipes and files.
 bool shows_utf8() {
   for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     if (!has_value(variable)) continue;

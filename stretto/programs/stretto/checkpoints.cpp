@@ -135,7 +135,8 @@ const Checkpoint* newest_valid(const std::vector<Checkpoint>& checkpoints) {
   return found == checkpoints.rend() ? nullptr : &*found;
 }
 
-// Throws ConfigError if removing `gone` would leave no valid checkpoint. REQUIRES: `gone` is a subset of `checkpoints`, in the same order.
+// Throws ConfigError if removing `gone` would leave no valid checkpoint. REQUIRES: `gone` is a subset of
+// `checkpoints`, in the same order.
 void require_valid_rest(const std::vector<Checkpoint>& checkpoints, const std::vector<Checkpoint>& gone) {
   std::vector<Checkpoint> rest;
   std::ranges::set_difference(checkpoints, gone, std::back_inserter(rest), {}, &Checkpoint::step,
@@ -166,8 +167,8 @@ void remove_chosen(const CheckpointArguments& arguments) {
     fmt::print("nothing to remove: found {}\n", counted(std::ssize(checkpoints), "checkpoint"));
 }
 
-// Includes partial checkpoints of interrupted saves. Locks the output folder, because an active run would lose its
-// current save.
+// Includes partial checkpoints of interrupted saves. Locks the output folder, because an active run would
+// lose its current save.
 void remove_everything(const std::filesystem::path& folder) {
   const std::filesystem::path checkpoints = checkpoints_in(folder);
   const std::filesystem::path run = std::filesystem::canonical(checkpoints).parent_path();

@@ -41,7 +41,7 @@ int run_in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child < 0) throw IoError("cannot start a process: {}", std::strerror(errno));
   if (child == 0) run_child(body, signals);
-  ::setpgid(child, child);  // here as well, so that the group exists whichever of the two runs first
+  ::setpgid(child, child);  // both parent and child call it, so that the group exists whichever runs first
   while (true) {
     while (const auto signal = signals.next())
       if (launch::asks_to_end(*signal) || *signal == SIGUSR1) ::kill(child, *signal);

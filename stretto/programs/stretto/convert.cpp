@@ -48,7 +48,7 @@ void to_model(const ConvertArguments& arguments) {
   print_result(checkpoint.path, arguments.to, bytes);
 }
 
-// A model folder that others gave pytorch_model.bin.
+// Whether a model folder has pytorch_model.bin instead of safetensors.
 bool is_pickled(const std::filesystem::path& folder) {
   return std::filesystem::is_directory(folder) && !weights::has_weight_files(folder) &&
          weights::has_pickled_weights(folder);

@@ -28,7 +28,7 @@ void print_machine(const machine::Machine& machine) {
 }
 
 int doctor(int ranks) {
-  constexpr double measured_bytes = 350e6;  // what a rank copies, reduces and multiplies
+  constexpr double measured_bytes = 350e6;  // the buffers that a rank copies, reduces and multiplies
   arguments::require_memory(ranks, arguments::library_memory() + measured_bytes, machine::available_memory());
   const machine::Machine machine = machine::look_at_machine();
   print_machine(machine);

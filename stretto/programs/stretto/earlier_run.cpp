@@ -13,7 +13,7 @@ using compat::ScriptPlan;
 
 namespace {
 
-// What the last step of a run of Flair's script writes.
+// The file that the last step of a run of Flair's script writes.
 constexpr const char* finished_mark = "test.tsv";
 
 bool is_inside(const std::filesystem::path& path, const std::filesystem::path& folder) {
@@ -26,7 +26,7 @@ bool has_entries(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder) && !std::filesystem::is_empty(folder);
 }
 
-// A run that has not finished may stand next to the files of an earlier one, which it replaces.
+// Whether the folder has an unfinished run, possibly next to the files of an earlier one that it replaces.
 bool has_unfinished_run(const ScriptPlan& plan) {
   const std::filesystem::path run = plan.run_folder();
   return has_entries(run / "checkpoints") && !std::filesystem::exists(run / "summary.json");
@@ -70,14 +70,14 @@ void EarlierRun::begin(bool replaced) {
   made_.emplace(plan_.output_dir);
   if (std::filesystem::exists(recipe_)) earlier_recipe_ = read_file(recipe_);
   if (replaced) {
-    const checkpoint_format::RunLock lock(run_);  // refuses while a run writes there
+    const checkpoint_format::RunLock lock(run_);  // throws while a run is active in the folder
     rename_folder(run_, aside_);
     if (std::filesystem::exists(done_)) std::filesystem::rename(done_, done_aside_);
   }
   if (plan_.train) {
     lock_.emplace(run_);
     ::setenv(checkpoint_format::RunLock::variable, lock_->value().c_str(),
-             1);  // the process that trains takes it over
+             1);  // the training process shares the lock
   }
   write_file_atomic(recipe_, plan_.recipe);
 }

@@ -10,23 +10,23 @@
 
 namespace stretto::cli {
 
-// Whether a new run replaces that in --output_dir. A finished run of a script is replaced only with --overwrite_output_dir, as
-// there; an interrupted one is continued. Throws ConfigError.
+// Whether a new run replaces the one in --output_dir. Like with the scripts, a finished run is replaced only
+// with --overwrite_output_dir; an interrupted one is resumed. Throws ConfigError.
 bool replaces_earlier_run(const compat::ScriptPlan& plan);
 
-// An earlier run of a script in --output_dir, which stands aside while a new one starts, and then is kept as
-// previous-1/, previous-2/ and so on. If the new one is refused before its first step, everything is as it
-// was.
+// An earlier run of a script in --output_dir. It is moved aside while a new run starts, and then kept as
+// previous-1/, previous-2/ and so on. If the new run is refused before its first step, the earlier one is
+// restored.
 class EarlierRun {
  public:
-  // Completes what a command that was killed has left.
+  // Completes an operation that was interrupted because an earlier command was killed.
   explicit EarlierRun(const compat::ScriptPlan& plan);
 
-  // Writes the new recipe; `replaced`: the run in the folder makes room. The run folder is locked from here on.
+  // Moves the run in the folder aside if `replaced`, writes the new recipe, and locks the run folder.
   void begin(bool replaced);
-  // The new run was refused.
+  // Restores the earlier run: the new run was refused.
   void restore();
-  // The new run has begun.
+  // Keeps the earlier run as previous-N: the new run has begun.
   void keep();
 
  private:

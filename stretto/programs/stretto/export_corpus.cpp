@@ -19,7 +19,7 @@ struct ExportArguments {
   bool overwrite = false;
 };
 
-// Lines that Hugging Face's run_ner reads; the spans are those of the tags, for programs that want them whole.
+// JSON Lines for Hugging Face's run_ner, with the spans of the tags for other programs.
 std::string json_lines(const corpus::TaggedCorpus& corpus) {
   std::string lines;
   for (size_t i = 0; i < corpus.sentences.size(); ++i) {
@@ -48,7 +48,7 @@ void run_export(const ExportArguments& arguments) {
   const std::pair<const char*, const std::string&> parts[] = {
       {"train", arguments.train}, {"validation", arguments.validation}, {"test", arguments.test}};
   const std::filesystem::path folder = arguments.output;
-  // All are read before one is written, so that a mistake in one leaves nothing behind.
+  // All files are read before any is written, so that an error leaves no partial output.
   std::vector<std::pair<std::filesystem::path, std::string>> files;
   nlohmann::ordered_json counts = nlohmann::ordered_json::object();
   for (const auto& [part, source] : parts) {

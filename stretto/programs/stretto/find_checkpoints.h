@@ -8,11 +8,11 @@
 
 namespace stretto::cli {
 
-// The checkpoints in the output folder of a run or in its checkpoints/, or `folder` if it is one. Oldest first, never
-// empty: throws DataError if there is none.
+// The checkpoints in `folder`: the output folder of a run, its checkpoints/, or a checkpoint itself. Oldest
+// first. Throws DataError if there is none.
 std::vector<checkpoint_format::Checkpoint> find_checkpoints(const std::filesystem::path& folder);
 
-// `folder` as a checkpoint; nullopt if it is none.
+// The checkpoint `folder`; nullopt if it is not a checkpoint.
 std::optional<checkpoint_format::Checkpoint> as_checkpoint(const std::filesystem::path& folder);
 
 // checkpoints/ in the output folder of a run, else `folder` itself.

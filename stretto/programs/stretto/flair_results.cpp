@@ -15,7 +15,8 @@ namespace {
 using Record = nlohmann::ordered_json;
 const std::string rule(100, '-');
 
-// When the run's log reports its begin, steps and the evaluations of epochs, as "2026-11-23 08:01:21,505".
+// The times of the begin, the steps and the evaluations of epochs in the run's log, as "2026-11-23
+// 08:01:21,505".
 struct LoggedTimes {
   std::string begin = {};
   std::map<int64_t, std::string> steps = {}, epochs = {};  // by number
@@ -46,7 +47,7 @@ std::string time_of(const std::map<int64_t, std::string>& times, int64_t number)
   return local_time(seconds_since_1970()) + ",000";
 }
 
-// Seconds between two such times of at most a day, which are local.
+// Seconds between two such local times, which are at most a day apart.
 double seconds_between(const std::string& begin, const std::string& end) {
   const auto seconds = [](const std::string& time) {
     const auto number = [&](size_t at, size_t digits) {
@@ -58,7 +59,7 @@ double seconds_between(const std::string& begin, const std::string& end) {
   return std::fmod(seconds(end) - seconds(begin) + day, day);
 }
 
-// The files as they grow with the records of a run.
+// Builds the files from the records of a run.
 class TrainingFiles {
  public:
   explicit TrainingFiles(LoggedTimes times, int64_t steps_per_epoch)
@@ -68,7 +69,7 @@ class TrainingFiles {
     loss_.add(record);
     const int64_t step = record.at("step"), done = step - (epoch_ - 1) * steps_per_epoch_;
     rate_ = record.value("lr", rate_);
-    // On a terminal, the log has no lines of steps.
+    // The log of a run on a terminal has no lines for steps.
     const bool logged = times_.steps.contains(step);
     const std::string time = logged ? times_.steps.at(step) : time_of(times_.epochs, epoch_);
     if (begin_.empty()) begin_ = time;

@@ -8,10 +8,10 @@ namespace stretto::cli {
 
 enum class LabelSide { gold, predicted };
 
-// The labels of a file, as written, one per row: the column `column` (a name, or a number from 1), or if that is empty, the
-// usual one of the side ("label", "prediction", ...), or the only one. The extension selects the format: .csv; .jsonl,
-// .json (JSON Lines); others are tab-separated. A column "index" must count the rows from 0. Throws ConfigError if no
-// column can be chosen, DataError for rows without a label.
+// Reads the labels of a file, one per row, from the column `column` (a name, or a number from 1); if that is
+// empty, from the usual column of the side ("label", "prediction", ...), or the only one. The extension
+// selects the format: .csv; .jsonl, .json (JSON Lines); others are tab-separated. A column "index" must count
+// the rows from 0. Throws ConfigError if no column can be chosen, DataError for rows without a label.
 std::vector<std::string> read_label_file(const std::filesystem::path& path, LabelSide side,
                                          const std::string& column);
 

@@ -32,7 +32,8 @@ bool runs_recipe(const std::vector<std::string>& command) {
   return is_stretto && command.size() > 1 && (command[1] == "train" || command[1] == "test");
 }
 
-// The strategy that the options ask for. Of a configuration of DeepSpeed it is all that reaches a program with a loop of its own.
+// The strategy of the options or of a DeepSpeed configuration, of which a program with its own training loop
+// gets nothing else.
 std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
                                         const std::vector<std::string>& command) {
   if (!arguments.strategy.empty()) return parse_strategy(arguments.strategy);
@@ -54,7 +55,7 @@ std::optional<Strategy> wanted_strategy(const LaunchVerb& arguments,
   return strategy;
 }
 
-// Each task of srun or mpirun would start a job of its own.
+// Throws in a task of srun or mpirun, since each task would start a separate job.
 void refuse_tasks_as_launchers() {
   const bool is_task = !cluster::process_environment("RANK") && cluster::is_rank();
   if (!is_task) return;
@@ -76,13 +77,13 @@ std::vector<std::string> launched_command(const CLI::App& verb) {
   return command;
 }
 
-// A program's name in a list of jobs: "train" of "stretto train".
+// The name of a job: "train" for "stretto train".
 std::string job_name(const std::vector<std::string>& command) {
   return std::filesystem::path(command.size() > 1 && runs_recipe(command) ? command[1] : command[0])
       .filename();
 }
 
-// The options that apply to the launcher of each node, as they were given.
+// The given options that apply to the launcher of each node.
 std::vector<std::string> options_of(const CLI::App& verb) {
   std::vector<std::string> words;
   for (const CLI::Option* option : verb.get_options()) {
@@ -129,7 +130,7 @@ void add_launch(CLI::App& app, int& exit_code) {
       ->type_name("DIR")
       ->check(arguments::a_name);
 
-  // Of torchrun: any program is run, and one host needs no rendezvous.
+  // Options of torchrun without an effect: any program is run, and a single host needs no rendezvous.
   verb->add_flag("--no-python,--no_python,--standalone")->group("");
 
   verb->add_option(
@@ -143,8 +144,8 @@ void add_launch(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->excludes("--strat");
 
-  // Everything from the first word that is not an option belongs to the program. CLI11 ends a verb at "--" unless the
-  // verb still expects a positional argument; "program" is one that accepts no value.
+  // Everything from the first word that is not an option belongs to the program. CLI11 ends a verb at "--"
+  // unless the verb still expects a positional argument; "program" is one that accepts no value.
   verb->prefix_command();
   verb->validate_positionals();
   verb->add_option("program", arguments->never, "The program and its arguments, preferably after --")

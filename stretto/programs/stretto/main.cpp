@@ -64,7 +64,8 @@ int run_command(int argc, char** argv) {
 }  // namespace
 }  // namespace stretto::cli
 
-// The `stretto` command. It does not link libtorch, so that verbs which do not need it start within milliseconds.
+// The `stretto` command. It does not link libtorch, so that verbs which do not need it start within
+// milliseconds.
 int main(int argc, char** argv) {
   stretto::fill_standard_descriptors();
   stretto::hold_save_requests();

@@ -13,7 +13,7 @@
 namespace stretto::cli {
 namespace {
 
-// One rank measures; the job that is planned is described by its arguments.
+// Measures on one rank; the arguments describe the planned job.
 int plan(arguments::PlanArguments& arguments) {
   arguments::apply_foreign_launch(arguments.recipe);
   const Recipe recipe = arguments::load_checked(arguments.recipe, Verb::train);

@@ -14,7 +14,7 @@
 namespace stretto::cli {
 namespace {
 
-constexpr int64_t most_points = 20'000;  // of a drawn curve
+constexpr int64_t most_points = 20'000;  // maximum number of points of a curve
 
 struct PlotLrArguments {
   std::filesystem::path recipe;

@@ -5,11 +5,12 @@
 
 namespace stretto::cli {
 
-// The command line of this process with the program replaced by stretto-rank, which links libtorch and runs the verbs
-// that compute. It is searched in ../libexec/stretto relative to this program. Throws ConfigError if it is missing.
+// The command line of this process with the program replaced by stretto-rank, which links libtorch and runs
+// the verbs that compute. It is searched in ../libexec/stretto relative to this program. Throws ConfigError
+// if it is missing.
 std::vector<std::string> rank_command();
 
-// The same with these arguments in place of those of this process.
+// Like rank_command(), with these arguments instead of those of this process.
 std::vector<std::string> rank_command(std::vector<std::string> arguments);
 
 // Executes rank_command() in place of this process (execv). Throws IoError on failure; does not return.

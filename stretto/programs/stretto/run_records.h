@@ -9,13 +9,14 @@
 
 namespace stretto::cli {
 
-// The records of a file of JSON Lines. Throws IoError, DataError.
+// Reads the records of a file of JSON Lines. Throws IoError, DataError.
 std::vector<nlohmann::ordered_json> read_records(const std::filesystem::path& file);
 
-// Whether a record of metrics.jsonl is that of training steps; its loss is the mean over the steps since the record before it.
+// Whether a record of metrics.jsonl belongs to training; its loss is the mean over the steps since the
+// previous record.
 bool is_training_record(const nlohmann::ordered_json& record);
 
-// The mean training loss over steps: that of the records added, each weighted by its steps.
+// The mean training loss of the added records, weighted by their numbers of steps.
 class MeanLoss {
  public:
   void add(const nlohmann::ordered_json& record);

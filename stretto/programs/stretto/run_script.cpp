@@ -21,7 +21,8 @@ namespace {
 using compat::Script;
 using compat::ScriptPlan;
 
-// The exit codes of a stage that was refused before it did anything, and that has saved after Ctrl-C or SIGTERM.
+// The exit codes of a stage that was refused before it began, and of one that has saved after Ctrl-C or
+// SIGTERM.
 constexpr int refused = 2;
 constexpr int stopped = 75;
 
@@ -31,7 +32,7 @@ struct ScriptArguments {
   std::string strategy;
 };
 
-// Without --do_train, the model to evaluate takes the place of a trained one.
+// Links the model to evaluate in place of a trained one, for a command without --do_train.
 void link_model(const ScriptPlan& plan, const std::filesystem::path& model) {
   const std::filesystem::path link = plan.run_folder() / "model";
   make_folders(plan.run_folder());
@@ -41,7 +42,7 @@ void link_model(const ScriptPlan& plan, const std::filesystem::path& model) {
   std::filesystem::create_directory_symlink(std::filesystem::absolute(model), link);
 }
 
-// The folder of --model_name_or_path, which may be a name in the cache of models.
+// The folder of --model_name_or_path, which may be a name in the model cache.
 std::filesystem::path evaluated_model(const ScriptPlan& plan) {
   const std::filesystem::path model = hub::resolve_model(plan.model);
   if (std::filesystem::exists(model / "config.json")) return model;
@@ -50,7 +51,8 @@ std::filesystem::path evaluated_model(const ScriptPlan& plan) {
       plan.model.string());
 }
 
-// What a script does, one stage after the other, each in a process of its own, as `stretto train` and `stretto test` are.
+// Runs the stages of a script one after the other, each in a separate process, like `stretto train` and
+// `stretto test`.
 class Stages {
  public:
   Stages(Script script, const ScriptPlan& plan, const ScriptArguments& arguments)
@@ -75,7 +77,7 @@ class Stages {
   }
 
  private:
-  // Whether the stage has done all of its work; else code_ is the exit code.
+  // Runs a stage. Returns whether it completed; if not, code_ is the exit code.
   bool done(Verb verb, const std::vector<std::string>& overrides) {
     const bool first = !begun_;
     begun_ = true;
@@ -137,7 +139,7 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
   verb->add_flag("--print-recipe", arguments->print_recipe,
                  "Print the recipe that the flags mean, and do nothing");
   arguments::add_ranks_option(*verb, arguments->ranks, "Number of ranks on this host");
-  const bool flair = script == Script::flair_ner;  // which has a --strategy of its own
+  const bool flair = script == Script::flair_ner;  // the script has its own --strategy
   if (!flair) {
     verb->add_option("--strategy,--strat", arguments->strategy, "Sharding strategy: see stretto strats")
         ->type_name("NAME");

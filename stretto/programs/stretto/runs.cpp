@@ -59,7 +59,7 @@ void list(const std::filesystem::path& folder, bool json) {
   if (json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const auto& path : found) all.push_back(json_of(report::read_run(path)));
-    // The names of folders may be other bytes than UTF-8.
+    // Names of folders may not be UTF-8.
     std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return;
   }

@@ -27,7 +27,8 @@ struct SeqevalArguments {
   bool table = false;
 };
 
-// As the reference tool: a file whose columns are others than gold and predicted tags gets numbers that mean nothing.
+// Like the reference tool, warns of columns that do not look like gold and predicted tags, whose scores would
+// be meaningless.
 void warn_of_strange_tags(const std::string& file, metrics::TagSequences gold,
                           metrics::TagSequences predicted) {
   const auto is_tag = [](const std::string& tag) {
@@ -47,7 +48,7 @@ void warn_of_strange_tags(const std::string& file, metrics::TagSequences gold,
   }
 }
 
-// As `stretto test` prints it, with the averages of seqeval's report.
+// Prints the table of `stretto test` with the averages of seqeval's report.
 void print_table(const metrics::SpanScores& scores) {
   std::vector<metrics::ClassScores> rows;
   const int64_t gold = scores.total().gold;
@@ -57,7 +58,7 @@ void print_table(const metrics::SpanScores& scores) {
     rows.push_back({name, of.precision, of.recall, of.f1, gold});
   const std::string averages = metrics::class_scores_table(rows);
   const std::string types = scores.table();
-  // The averages under the head line of the types, or their own where there are none.
+  // The averages share the header of the types, or have their own without types.
   std::cout << types << averages.substr(types.empty() ? 0 : averages.find('\n') + 1);
 }
 
@@ -104,7 +105,7 @@ struct SquadArguments {
   std::optional<double> threshold;
 };
 
-// As evaluate-v1.1.py, which names each of them.
+// Warns of questions without a prediction, like evaluate-v1.1.py, which names each of them.
 void warn_of_unanswered(const SquadArguments& arguments, const corpus::QuestionSet& questions,
                         const metrics::Predictions& predictions) {
   int64_t unanswered = 0;
@@ -133,7 +134,7 @@ metrics::Predictions read_predictions(const std::string& path) {
   return predictions;
 }
 
-// In file order, which decides among equal values.
+// Reads probabilities in file order, which breaks ties.
 metrics::NullOdds read_null_odds(const std::string& path) {
   read_json(path);  // limits its size and depth, and names the position of a mistake
   const auto json = nlohmann::ordered_json::parse(read_file(path));

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// h:mm:ss.cc, as the scripts print it.
+// A duration in the format of the scripts, h:mm:ss.cc.
 std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(seconds);
   const int64_t minutes = whole / 60;
@@ -29,7 +29,8 @@ std::string shown(const std::string& name, const Json& value) {
   return fmt::format("{:.4f}", value.get<double>());
 }
 
-// seqeval's overall metrics by short names; with `entity_level` all by seqeval's names, those of types as TYPE_f1.
+// seqeval's overall metrics by short names; with `entity_level` all metrics by seqeval's names, those of
+// types as TYPE_f1.
 Json ner_metrics(const Json& results, bool entity_level) {
   Json metrics = Json::object();
   for (const auto& [name, value] : results.items()) {
@@ -43,7 +44,7 @@ Json ner_metrics(const Json& results, bool entity_level) {
   return metrics;
 }
 
-// The metrics of run_glue: without the results by class.
+// The metrics of run_glue, that is, without the results per class.
 Json plain_metrics(const Json& results) {
   Json metrics = Json::object();
   for (const auto& [name, value] : results.items())
@@ -57,7 +58,7 @@ void write_sorted(const std::filesystem::path& file, const Json& json) {
 
 }  // namespace
 
-// Of a run without training, all_results.json keeps what earlier commands have written, as the scripts do.
+// Without training, all_results.json keeps the results of earlier commands, like with the scripts.
 ScriptResults::ScriptResults(compat::Script script, const compat::ScriptPlan& plan)
     : script_(script), plan_(plan), flair_(run(), plan.output_dir) {
   const std::filesystem::path file = plan.output_dir / "all_results.json";
@@ -88,7 +89,7 @@ void ScriptResults::add_test(const std::string& stage) {
   const Json named = task_metrics(results);
   Json metrics = Json::object();
   for (const auto& [name, value] : named.items()) {
-    // run_qa does not prefix the metrics of the official scripts in what it prints.
+    // run_qa prints the metrics of the official scripts without a prefix.
     const bool bare = script_ == compat::Script::qa && name != "loss";
     metrics[(bare ? "" : stage + "_") + name] = value;
   }

@@ -9,10 +9,10 @@
 
 namespace stretto::cli {
 
-// Writes into --output_dir what Hugging Face's example scripts write there, from the run folder in it: the model,
-// trainer_state.json, STAGE_results.json, all_results.json and predictions. Prints each stage's metrics as lines
-// "  name = value" below "***** STAGE metrics *****", which metric definitions of SageMaker jobs search for. For Flair's script also
-// Flair's files.
+// Writes the output of Hugging Face's example scripts to --output_dir, from the run folder in it: the model,
+// trainer_state.json, STAGE_results.json, all_results.json and predictions; for Flair's script also Flair's
+// files. Prints each stage's metrics as lines " name = value" below "***** STAGE metrics *****", which metric
+// definitions of SageMaker jobs search for.
 class ScriptResults {
  public:
   ScriptResults(compat::Script script, const compat::ScriptPlan& plan);
@@ -32,7 +32,7 @@ class ScriptResults {
   const compat::ScriptPlan& plan_;
   FlairResults flair_;
   nlohmann::json all_ = nlohmann::json::object();
-  nlohmann::json epoch_ = nullptr;  // of a training in this command
+  nlohmann::json epoch_ = nullptr;  // set if this command has trained
 };
 
 }  // namespace stretto::cli

@@ -7,8 +7,9 @@
 namespace stretto::cli {
 namespace {
 
-// Since version 22.05 srun does not take --cpus-per-task from sbatch. A signal interrupts wait. srun itself ends its step on SIGTERM; scancel
-// without --batch signals the processes of the step. Slurm also requeues jobs that are cancelled, hence the look at the state.
+// Since version 22.05, srun does not inherit --cpus-per-task from sbatch. A signal interrupts wait. srun
+// itself ends its step on SIGTERM; scancel without --batch signals the processes of the step. Slurm also
+// requeues cancelled jobs, hence the check of the state.
 constexpr const char* text = R"script(#!/bin/sh
 # Submit this with: sbatch FILE
 #SBATCH --job-name={name}
@@ -44,7 +45,7 @@ fi
 exit "$status"
 )script";
 
-// Slurm's options end at blanks.
+// Replaces blanks, at which Slurm's options end.
 std::string without_blanks(const std::string& name) {
   std::string safe;
   for (const char c : name) safe += c > ' ' && c < 127 ? c : '_';

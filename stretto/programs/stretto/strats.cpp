@@ -18,14 +18,14 @@ struct StratsVerb {
 
 const char* word(Held held) { return held == Held::sharded ? "sharded" : "replicated"; }
 
-// Bytes per parameter of each kind of memory, with AdamW: two moments, and in bf16 fp32 master weights.
+// Bytes per parameter of each kind of memory with AdamW: two moments, and fp32 master weights in bf16.
 struct ElementBytes {
   int64_t parameters, gradients, optimizer;
 };
 constexpr ElementBytes fp32_bytes = {4, 4, 8}, bf16_bytes = {2, 4, 12};
 
-// What N ranks of a host need together per parameter: "12 + 4 N". On a host, the parameters are shared wherever each rank
-// steps its shard only.
+// The total of N ranks of a host per parameter: "12 + 4 N". Ranks of a host share the parameters if each rank
+// updates its shard only.
 std::string bytes_per_parameter(const Sharding& row, const ElementBytes& bytes) {
   int64_t once = 0, each = 0;
   const auto add = [&](Held held, int64_t size) { (held == Held::sharded ? once : each) += size; };
@@ -36,7 +36,7 @@ std::string bytes_per_parameter(const Sharding& row, const ElementBytes& bytes) 
   return once == 0 ? fmt::format("{} N", each) : fmt::format("{} + {} N", once, each);
 }
 
-// What a name stands for: "zero2, bf16", or why this version refuses it.
+// The meaning of a name: "zero2, bf16", or the reason why this version refuses it.
 nlohmann::ordered_json describe_name(const std::string& name) {
   nlohmann::ordered_json entry = {{"name", name}};
   try {

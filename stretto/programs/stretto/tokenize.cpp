@@ -82,7 +82,7 @@ text::EncodeOptions encode_options(const TokenizeArguments& arguments) {
   return options;
 }
 
-// A text of a line, whole or as its words.
+// The text of a line, whole or split into words.
 struct LineInput {
   LineInput(std::string_view line, bool split_into_words) : text(line), split(split_into_words) {
     if (!split) return;
@@ -101,7 +101,7 @@ std::vector<text::Encoding> one(text::Encoding encoding) {
   return all;
 }
 
-// All windows of a line with --stride, else the first one.
+// All windows of a line with --stride, otherwise the first one.
 std::vector<text::Encoding> encode_line(const text::Tokenizer& tokenizer, std::string_view line,
                                         const TokenizeArguments& arguments,
                                         const text::EncodeOptions& options) {
@@ -118,7 +118,7 @@ std::vector<text::Encoding> encode_line(const text::Tokenizer& tokenizer, std::s
   return one(tokenizer.encode_pair(first.input(), second.input(), options));
 }
 
-// Lengths are the caller's, as in transformers: what the file says about them is named once.
+// Logs the lengths in the file, which are not applied: like in transformers, the caller sets lengths.
 void report_saved_lengths(const text::SavedLengths& saved, const TokenizeArguments& arguments) {
   if (arguments.max_length || arguments.output == TokenizeOutput::text) return;
   if (saved.truncation) {
@@ -166,7 +166,7 @@ void run_tokenize(const TokenizeArguments& arguments) {
         }
       }
     });
-    // The lines before the first one that failed are written.
+    // Lines before the first failing one are written.
     std::string all;
     const auto failed =
         std::ranges::find_if(failures, [](const auto& failure) { return failure != nullptr; });

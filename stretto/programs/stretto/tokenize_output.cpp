@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 void append_number(int64_t number, std::string& out) { out.append(fmt::format_int(number).c_str()); }
 
-// The index of a word or a text; a token of the template belongs to none.
+// Appends the index of a word or a text; tokens of the template have none.
 void append_index(int64_t index, std::string& out) {
   if (index < 0) {
     out += '-';

@@ -25,7 +25,7 @@ struct TopArguments {
   int interval = 0;  // s; 0: 1 on a terminal, else 10
 };
 
-// The terminal's other screen, without echo and cursor, while this object lives.
+// Switches to the terminal's alternate screen, without echo and cursor, for the lifetime of this object.
 class FullScreen {
  public:
   FullScreen() {
@@ -73,7 +73,7 @@ report::TextStyle style_of(const TopArguments& arguments) {
   return style;
 }
 
-// Waits; true if the user wants to leave: by q, Ctrl-C or a signal.
+// Waits; returns true if the user quits by q, Ctrl-C or a signal.
 bool wait_for_end(int seconds, const sigset_t& unblocked) {
   std::array<pollfd, 1> input = {pollfd{STDIN_FILENO, POLLIN, 0}};
   const timespec time{seconds, 0};
@@ -109,7 +109,7 @@ void watch_on_terminal(const TopArguments& arguments) {
       if (wait_for_end(arguments.interval > 0 ? arguments.interval : 1, unblocked)) return;
     }
   }
-  fmt::print("{}", last);  // the run is over: its last state stays visible
+  fmt::print("{}", last);  // the last state of an ended run stays visible
 }
 
 void watch_in_lines(const TopArguments& arguments) {

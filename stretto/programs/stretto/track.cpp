@@ -15,7 +15,7 @@ struct SyncArguments {
   std::string uri;
 };
 
-// Sends what a run has not sent. Throws MlflowError, ConfigError, IoError, DataError.
+// Sends the unsent records of a run. Throws MlflowError, ConfigError, IoError, DataError.
 void sync(const std::filesystem::path& run, const std::optional<std::string>& uri) {
   report::require_run(run);
   const Fd lock = lock_mlflow(run);

@@ -8,8 +8,8 @@
 namespace stretto::cli {
 namespace {
 
-// Checks the recipe before any process is started. Under torchrun or another launcher this process is a rank and
-// executes stretto-rank.
+// Checks the recipe before any process is started. Under torchrun or another launcher this process is a rank
+// and executes stretto-rank.
 int run_recipe(arguments::RecipeArguments& arguments, Verb verb) {
   arguments::join_job(arguments.launch);
   const bool launched = cluster::is_rank();

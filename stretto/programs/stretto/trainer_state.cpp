@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A record of metrics.jsonl with the names of trainer_state.json's log_history.
+// Converts a record of metrics.jsonl to the names of trainer_state.json's log_history.
 Json log_entry(const nlohmann::ordered_json& record) {
   Json entry = {{"epoch", record.at("epoch")}, {"step", record.at("step")}};
   for (const auto& [name, value] : record.items())
@@ -25,7 +25,7 @@ int64_t steps_of(const Interval& interval) {
   return steps > 0 ? static_cast<int64_t>(steps) : 500;
 }
 
-// Passes over the data that all steps take, begun ones included.
+// The number of passes over the data of all steps, including an incomplete one.
 int64_t epochs_of(double epoch, double steps, double total_steps) {
   return steps > 0 ? static_cast<int64_t>(std::ceil(total_steps * epoch / steps - 1e-9)) : 0;
 }

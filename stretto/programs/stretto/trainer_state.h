@@ -8,13 +8,13 @@
 
 namespace stretto::cli {
 
-// What transformers' Trainer reports of a training.
+// The report of transformers' Trainer on a training.
 struct TrainerState {
   nlohmann::json metrics;  // train_results.json: epoch, train_loss, train_runtime, ...
   nlohmann::json state;    // trainer_state.json
 };
 
-// From the finished run of `plan`. Throws IoError, DataError.
+// Builds the report of the finished run of `plan`. Throws IoError, DataError.
 TrainerState read_trainer_state(const compat::ScriptPlan& plan);
 
 }  // namespace stretto::cli

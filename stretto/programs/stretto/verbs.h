@@ -4,8 +4,8 @@
 
 namespace stretto::cli {
 
-// Each function adds the sub-command of a verb to `app`; its callback runs the verb and sets the process's exit code.
-// One file per verb.
+// Each function adds the subcommand of a verb to `app`; its callback runs the verb and sets the process's
+// exit code. One file per verb.
 void add_convert(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_export_corpus(CLI::App& app);

@@ -1,5 +1,5 @@
-// A model and a task, each added by one class and one registry entry, and used through a recipe and a model folder like
-// the bundled ones.
+// Tests a model and a task, each added by one class and one registry entry, and used through a recipe and a
+// model folder like the bundled ones.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -153,7 +153,7 @@ TEST(AddedModel, IsUnknownToAnotherRegistry) {
   });
 }
 
-// Learns nothing: counts the lines of data.train, as far as its settings say.
+// A task that trains no model: it counts the lines of data.train, up to a limit in its settings.
 struct LineCountingConfig {
   int64_t most = 1000;
 
@@ -190,7 +190,7 @@ TaskKind line_counting() {
           .make = [](const TaskContext& context) { return std::make_unique<LineCounting>(context); }};
 }
 
-// Registers the task once per process, as a program does at its start.
+// Registers the task once per process, like a program at its start.
 class AddedTask : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -204,7 +204,7 @@ class AddedTask : public ::testing::Test {
                     folder_.path().string(), section),
         "lines.yaml");
   }
-  // What is wrong with the recipe; fails if nothing is.
+  // The error of the recipe; fails if it is accepted.
   std::string refusal(const std::string& task, const std::string& section) const {
     try {
       check_recipe(read(task, section), Verb::train);
@@ -255,7 +255,7 @@ TEST_F(AddedTask, HasItsSettingsChecked) {
 TEST_F(AddedTask, ThatIsTakenOrNotMadeIsRefused) {
   EXPECT_THROW(register_task(line_counting()), ConfigError);
   TaskKind kind = line_counting();
-  kind.name = "training";  // its section would be that of the Trainer
+  kind.name = "training";  // the section "training" belongs to the Trainer
   EXPECT_THROW(register_task(kind), ConfigError);
   EXPECT_EQ(task_kinds().find("training"), nullptr);
   EXPECT_THROW(register_task({.name = "nothing", .help = "no task"}), ConfigError);

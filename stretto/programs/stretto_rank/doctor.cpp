@@ -16,7 +16,7 @@ namespace stretto::rank {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds duration{600};  // of each measurement
+constexpr std::chrono::milliseconds duration{600};  // duration of each measurement
 
 // Seconds of the fastest call within `duration`, started on all ranks together.
 template <class Call>
@@ -32,7 +32,7 @@ double fastest(Group& group, const Call& call) {
   return best;
 }
 
-// Waits for the GPU, if `result` is on one.
+// Synchronises with the GPU if `result` is on one.
 void wait_for(const Tensor& result) {
   if (!result.device().is_cpu()) result.flatten()[0].item<float>();
 }
@@ -90,7 +90,7 @@ void doctor() {
     return rate;
   };
   if (job.device.is_cpu()) {
-    at::set_num_threads(1);  // compared with the peak of one core
+    at::set_num_threads(1);  // the measurement is compared with the peak of one core
     measured.clock_ghz = slowest(group, job.device, machine::measure_clock());
     measured.fp32_gflops =
         product("fp32     ", at::kFloat, processor.fp32_operations_per_cycle() * measured.clock_ghz);

@@ -23,7 +23,7 @@ int run_command(int argc, char** argv) {
   CLI::App* profile = app.add_subcommand("profile");
   CLI::App* plan = app.add_subcommand("plan");
   CLI::App* doctor = app.add_subcommand("doctor");
-  doctor->allow_extras();  // -N, which the launcher handles
+  doctor->allow_extras();  // the launcher handles -N
   arguments::add_recipe_arguments(*train, recipe);
   arguments::add_test_arguments(*test, recipe);
   arguments::add_predict_arguments(*predict, prediction);
@@ -44,7 +44,7 @@ int run_command(int argc, char** argv) {
 }  // namespace
 }  // namespace stretto::rank
 
-// The ranks of `stretto`.
+// The program of stretto's ranks.
 int main(int argc, char** argv) {
   stretto::fill_standard_descriptors();
   stretto::hold_save_requests();

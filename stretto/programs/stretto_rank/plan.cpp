@@ -21,7 +21,7 @@
 namespace stretto::rank {
 namespace {
 
-// Bytes of this process's memory that no file backs.
+// Bytes of this process's memory that are not backed by a file.
 int64_t memory_in_use() {
   std::ifstream status("/proc/self/status");
   int64_t kib = 0, sum = 0;
@@ -31,11 +31,11 @@ int64_t memory_in_use() {
   return sum;
 }
 
-// What one rank measures of a recipe, the same under every strategy.
+// The measurements of a recipe on one rank, independent of the strategy.
 struct Measured {
   ModelSizes sizes;
   double step_seconds = 0;  // median, without the first step
-  int64_t other_bytes = 0;  // of frozen parameters, activations, the library's work memory
+  int64_t other_bytes = 0;  // frozen parameters, activations and work memory of libtorch
 };
 
 class Measurement : public Callback {
@@ -54,7 +54,7 @@ class Measurement : public Callback {
     const ModelSizes& sizes = measured_.sizes;
     parameters_ = forecast_memory(sizes, find_sharding("ddp"), precision, {}).total();
     if (!plan.optimizer->steps_rows()) return;
-    // Rows that the few steps do not touch have no memory for gradient and optimizer state yet.
+    // Rows that these few steps do not touch have no resident memory for gradient and optimizer state yet.
     const int64_t per_element = c10::elementSize(master_dtype(precision)) +
                                 (sizes.optimizer_in_files ? 0 : sizes.optimizer_bytes / sizes.elements());
     parameters_ -= sizes.tables * per_element;
@@ -78,7 +78,7 @@ class Measurement : public Callback {
   Measured measured_;
 };
 
-// Bytes per second that all cores together copy.
+// The bytes per second that all cores copy together.
 double copy_rate(int threads) {
   at::set_num_threads(threads);
   const Tensor source = at::ones({32 << 20}, at::kFloat), target = at::empty_like(source);
@@ -91,7 +91,7 @@ double copy_rate(int threads) {
   return best;
 }
 
-// One rank with the micro-batch of a rank of the planned job.
+// The recipe for one rank with the micro-batch of a rank of the planned job.
 Recipe of_one_rank(Recipe recipe, const BatchPlan& plan) {
   TrainingConfig& training = recipe.training;
   training.strategy = "ddp";
@@ -113,7 +113,7 @@ struct Row {
 std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& training, const JobShape& job,
                                const HardwareRates& rates, double memory) {
   const Precision precision = training.precision;
-  // The measured step contains that of the optimizer on one rank.
+  // The measured step includes the optimizer step on one rank.
   const double compute =
       std::max(0.0, measured.step_seconds -
                         forecast_step(measured.sizes, find_sharding("ddp"), precision, {}, 0, rates).memory);
@@ -133,7 +133,7 @@ std::vector<Row> forecast_rows(const Measured& measured, const TrainingConfig& t
   return rows;
 }
 
-// Of those that fit the fastest; of those within 2 % of it, the one with the least memory.
+// The row with the least memory among those that fit and are at most 2 % slower than the fastest.
 const Row* best_of(const std::vector<Row>& rows) {
   const Row* best = nullptr;
   for (const Row& row : rows) {

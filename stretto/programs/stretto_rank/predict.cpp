@@ -32,7 +32,7 @@ class Printer {
     if (inputs.empty()) return;
     try {
       return print(inputs);
-    } catch (const DataError&) {  // of one of them: the records of those before it are printed
+    } catch (const DataError&) {  // one input is invalid: the records of earlier ones are printed
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       try {
@@ -76,7 +76,7 @@ const OptionNames flag_names = {
     {"allow_nonfinite", "--allow-nonfinite"},
     {"members of PipelineOptions, such as top_k", "options of stretto predict, such as --top-k"}};
 
-// Options that do not apply are refused before the model is loaded.
+// Throws for options that do not apply, before the model is loaded.
 void check_options(const std::filesystem::path& model, const arguments::PredictArguments& arguments) {
   const PipelineType& type = pipeline_type(model);
   if (std::ranges::find(type.outputs, arguments.output) == type.outputs.end()) {

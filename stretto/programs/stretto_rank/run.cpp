@@ -22,7 +22,7 @@ namespace {
 
 bool launcher_keeps_log() { return std::getenv("STRETTO_LOG_FILE") != nullptr; }
 
-// Held until the run takes its first step: before, it may be refused.
+// Opens the log, which is held until the first step of the run: before that, the run may be refused.
 void open_own_log(const Recipe& recipe, int rank) {
   log::open_held_file(recipe.output / "logger_logs" / fmt::format("training_{}.log", rank));
 }
@@ -50,7 +50,7 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
       join_job(recipe.training.device, "training.device", recipe.training.backend, "training.backend");
   require_same_inputs(*job.group, inputs_of(recipe));
   const Mesh mesh = make_mesh(recipe, *job.group);
-  if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 has joined, so it holds the lock
+  if (!launcher_keeps_log()) open_own_log(recipe, info.rank);  // rank 0 has joined and thus holds the lock
   if (trains) resume_own_run(recipe, info);
   const bool finished = work({recipe, mesh, job.device});
   if (!finished) {
@@ -60,7 +60,7 @@ void run_rank(const std::string& program, const arguments::RecipeArguments& argu
               arguments::resume_command(command, arguments, recipe, info.local_world_size));
   }
   log::release_file();
-  job.group->barrier();  // a rank that exited earlier would look like a failure
+  job.group->barrier();  // an early exit of a rank would look like a failure
 }
 
 int exit_code_of(const std::function<void()>& body) {

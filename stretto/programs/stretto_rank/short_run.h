@@ -14,12 +14,11 @@
 
 namespace stretto::rank {
 
-// Some steps of a recipe without evaluation and checkpoints, to be observed by callbacks. It works in <output>/<name> and
-// leaves the run of the recipe's output folder alone.
+// Runs some steps of a recipe without evaluation and checkpoints, for observation by callbacks. It uses
+// <output>/<name> and does not touch the run in the recipe's output folder.
 class ShortRun {
  public:
-  // Joins the job. Collective. Throws ConfigError if the ranks have different inputs, and as make_mesh()
-  // does.
+  // Joins the job. Throws ConfigError if the ranks have different inputs, and like make_mesh(). Collective.
   ShortRun(const Recipe& whole, const std::string& name, int64_t steps);
 
   // Collective.
