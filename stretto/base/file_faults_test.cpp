@@ -94,7 +94,7 @@ const Operation atomic_write = {
         [](const auto& folder) { EXPECT_THAT(read_file(folder / "a"), AnyOf("old", long_text + "end")); },
 };
 
-TEST(FileFaults, AtomicWriteKeepsOldOrNewAndLeavesNothingBeside) {
+TEST(FileFaults, AtomicWriteKeepsOldOrNewContentAndNoOtherFile) {
   Operation operation = atomic_write;
   operation.check = [](const auto& folder) {
     atomic_write.check(folder);
@@ -123,7 +123,7 @@ TEST(FileFaults, AtomicWriteKeepsOldOrNewWhenTheProcessDies) {
   }
 }
 
-TEST(FileFaults, InterruptedAndShortWritesAreGoneOnWith) {
+TEST(FileFaults, InterruptedAndShortWritesAreContinued) {
   for (const Fault& fault :
        {Fault{.call = 2, .error = EINTR}, Fault{.call = 2, .effect = Effect::short_write}}) {
     const TempFolder folder;
@@ -134,7 +134,7 @@ TEST(FileFaults, InterruptedAndShortWritesAreGoneOnWith) {
   }
 }
 
-TEST(FileFaults, FailedFsyncIsNotTriedAgain) {
+TEST(FileFaults, FailedFsyncIsNotRetried) {
   const TempFolder folder;
   FileWriter file(folder.path() / "a");
   file.write("x");
@@ -212,7 +212,7 @@ const Operation replaced_folder = {
     .check = [](const auto& folder) { EXPECT_THAT(pair_in(folder / "x"), AnyOf("11", "22")); },
 };
 
-TEST(FileFaults, FolderIsWholeUnderItsNameWhateverFails) {
+TEST(FileFaults, AFolderUnderItsNameIsCompleteAfterAnyError) {
   EXPECT_EQ(replay_errors(staged_folder, {.error = ENOSPC}),
             10);  // mkdir, fsync, twice open, write, fsync; rename, fsync
   EXPECT_EQ(replay_errors(removed_folder, {.error = EIO}), 5);  // rename, fsync, twice unlink, rmdir
@@ -220,7 +220,7 @@ TEST(FileFaults, FolderIsWholeUnderItsNameWhateverFails) {
             13);  // mkdir, fsync, two files, rename, fsync, the old folder
 }
 
-TEST(FileFaults, FolderIsWholeUnderItsNameWhenTheProcessDies) {
+TEST(FileFaults, AFolderUnderItsNameIsCompleteWhenTheProcessDies) {
   for (const Operation& operation : {staged_folder, removed_folder, replaced_folder}) {
     replay_deaths(operation, Effect::kill_before);
     replay_deaths(operation, Effect::kill_after);

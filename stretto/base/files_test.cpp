@@ -26,7 +26,7 @@ auto entries(const std::filesystem::path& folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
-TEST(Files, AtomicWriteReplacesAndLeavesNothingBeside) {
+TEST(Files, AtomicWriteReplacesAndLeavesNoOtherFile) {
   const TempFolder folder;
   const auto path = folder.path() / "a.txt";
   write_file_atomic(path, "old");
@@ -87,7 +87,7 @@ TEST(Files, EmptyFileMapsToNothing) {
   EXPECT_EQ(MappedFile(folder.path() / "empty").size(), 0u);
 }
 
-TEST(Files, FoldersAreReplacedWhole) {
+TEST(Files, FoldersAreReplacedAtomically) {
   const TempFolder folder;
   const auto path = folder.path() / "model";
   for (const char* content : {"first", "second"}) {
@@ -99,7 +99,7 @@ TEST(Files, FoldersAreReplacedWhole) {
   EXPECT_EQ(entries(folder.path()), 1);
 }
 
-TEST(Files, WriterCountsAndKeepsWhatIsFinished) {
+TEST(Files, WriterCountsBytesAndKeepsFinishedFiles) {
   const TempFolder folder;
   const auto path = folder.path() / "big";
   FileWriter file(path);
@@ -113,7 +113,7 @@ TEST(Files, WriterCountsAndKeepsWhatIsFinished) {
   EXPECT_EQ(content.size(), 4u + (3 << 20));
 }
 
-TEST(Files, WriterTakesAwayWhatIsNotFinished) {
+TEST(Files, WriterRemovesUnfinishedFiles) {
   const TempFolder folder;
   {
     FileWriter file(folder.path() / "half");
@@ -149,7 +149,7 @@ TEST(Files, FolderIsRenamedToAFreeNameOnly) {
               ThrowsMessage<IoError>(EndsWith("c: No such file or directory")));
 }
 
-TEST(Files, FolderIsRemovedWithAllInIt) {
+TEST(Files, FolderIsRemovedWithItsContent) {
   const TempFolder folder;
   const auto outside = folder.path() / "outside";
   const auto path = folder.path() / "a";

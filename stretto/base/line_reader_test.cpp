@@ -65,7 +65,7 @@ TEST(LineReader, ALineOf16MebibytesIsTheLongest) {
   }
 }
 
-TEST(LineReader, WhatIsLeft) {
+TEST(LineReader, RestOfTheInput) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "text", "a\nb\n");
   EXPECT_EQ(LineReader(folder.path() / "text").rest(4), "a\nb\n");

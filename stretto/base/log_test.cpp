@@ -32,7 +32,7 @@ TEST(Log, LinesGoToStderrAndToTheFile) {
                            time + "error step 2 failed\n"));
 }
 
-TEST(Log, FullDiskIsReportedAndSurvived) {
+TEST(Log, FullDiskIsReportedAndTolerated) {
   const TempFolder folder;
   open_file(folder.path() / "training_0.log");
   testing::internal::CaptureStderr();
@@ -53,7 +53,7 @@ TEST(Log, FullDiskIsReportedAndSurvived) {
 }
 
 // stderr is a pipe whose reader has closed it, and a full disk.
-TEST(Log, StderrThatTakesNothingIsSurvived) {
+TEST(Log, UnwritableStderrIsTolerated) {
   ::signal(SIGPIPE, SIG_IGN);
   const int before = ::dup(STDERR_FILENO);
   int ends[2];
@@ -72,7 +72,7 @@ TEST(Log, StderrThatTakesNothingIsSurvived) {
   ::signal(SIGPIPE, SIG_DFL);
 }
 
-TEST(Log, AnOutputTakesTheLinesOfStderr) {
+TEST(Log, AnOutputReplacesStderr) {
   std::string text;
   set_output([&](std::string_view line) { text += fmt::format("<{}>", line); });
   testing::internal::CaptureStderr();

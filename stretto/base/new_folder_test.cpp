@@ -12,7 +12,7 @@
 namespace stretto {
 namespace {
 
-TEST(NewFolder, IsRemovedWithItsParentsIfNothingIsInIt) {
+TEST(NewFolder, IsRemovedWithItsParentsIfEmpty) {
   const TempFolder temporary;
   for (const char* name : {"a/b/c", "a/b/c/"}) {
     {
@@ -24,7 +24,7 @@ TEST(NewFolder, IsRemovedWithItsParentsIfNothingIsInIt) {
   }
 }
 
-TEST(NewFolder, LeavesWhatWasThereAndWhatIsInUse) {
+TEST(NewFolder, KeepsExistingFoldersAndThoseInUse) {
   const TempFolder temporary;
   make_folders(temporary.path() / "a");
   {
@@ -44,7 +44,7 @@ TEST(NewFolder, LeavesWhatWasThereAndWhatIsInUse) {
   EXPECT_TRUE(std::filesystem::exists(temporary.path() / "a"));
 }
 
-TEST(NewFolder, AFileInItsPlaceIsNamed) {
+TEST(NewFolder, AnExistingFileIsNamed) {
   const TempFolder temporary;
   write_file_atomic(temporary.path() / "file", "");
   EXPECT_THAT([&] { NewFolder(temporary.path() / "file/a"); },

@@ -52,7 +52,7 @@ TEST(Process, ClosedStandardInputAndOutputStillFail) {
             EBADF);
 }
 
-TEST(Process, OpenDescriptorsStayAsTheyAre) {
+TEST(Process, OpenDescriptorsAreUnchanged) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   EXPECT_EQ(in_child([&] {
@@ -67,7 +67,7 @@ TEST(Process, OpenDescriptorsStayAsTheyAre) {
   ::close(ends[0]), ::close(ends[1]);
 }
 
-TEST(Process, AWriteThatCannotBeDoneFailsAndEndsNothing) {
+TEST(Process, FailedWritesDoNotEndTheProcess) {
   const TempFolder folder;
   const std::string path = folder.path() / "file";
   EXPECT_EQ(in_child([&] {

@@ -44,7 +44,7 @@ TEST(Registry, RefusesUnknownAndRepeatedNames) {
   EXPECT_EQ(animals.at("dog", "").animal.legs, 4);
 }
 
-TEST(Registry, ACopyIsAnother) {
+TEST(Registry, ACopyIsIndependent) {
   const Registry<Animal> bundled("an animal", {{"dog"}});
   Registry<Animal> own = bundled;
   own.add({"hen", 2});

@@ -6,7 +6,7 @@
 namespace stretto {
 namespace {
 
-TEST(SealedMemory, HoldsItsBytesForEveryReader) {
+TEST(SealedMemory, EveryReaderGetsItsBytes) {
   const std::string bytes = std::string("a\0b", 3) + std::string(100'000, 'x');
   const Fd file = make_sealed_memory("test", bytes);
   EXPECT_EQ(read_sealed_memory(file.get()), bytes);
@@ -14,7 +14,7 @@ TEST(SealedMemory, HoldsItsBytesForEveryReader) {
   EXPECT_EQ(read_sealed_memory(make_sealed_memory("empty", "").get()), "");
 }
 
-TEST(SealedMemory, CannotBeChangedAnyMore) {
+TEST(SealedMemory, CannotBeModified) {
   const Fd file = make_sealed_memory("test", "abc");
   EXPECT_LT(::pwrite(file.get(), "x", 1, 0), 0);
   EXPECT_NE(::ftruncate(file.get(), 1), 0);
@@ -26,7 +26,7 @@ TEST(SealedMemory, IsInheritedAcrossExec) {
   EXPECT_EQ(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST(SealedMemory, OtherDescriptorsHoldNothing) {
+TEST(SealedMemory, OtherDescriptorsAreRejected) {
   EXPECT_EQ(read_sealed_memory(-1), std::nullopt);
   const Fd null(::open("/dev/null", O_RDONLY));
   EXPECT_EQ(read_sealed_memory(null.get()), std::nullopt);

@@ -83,7 +83,7 @@ TEST_F(StreamWriterOnPipe, AReaderThatReturnsIsWaitedForAtTheEnd) {
   reader.join();
 }
 
-TEST_F(StreamWriterOnPipe, AStalledReaderLosesTheOldestLinesAndIsToldHowMany) {
+TEST_F(StreamWriterOnPipe, AStalledReaderLosesTheOldestLinesAndGetsTheirNumber) {
   StreamWriter writer(write_.get(), {.capacity = 10'000, .patience = 100ms});
   writer.write(lines(0, 1000));
   std::this_thread::sleep_for(200ms);
@@ -98,7 +98,7 @@ TEST_F(StreamWriterOnPipe, AStalledReaderLosesTheOldestLinesAndIsToldHowMany) {
   EXPECT_THAT(text, HasSubstr(" were dropped here: nothing read them\n"));
 }
 
-TEST_F(StreamWriterOnPipe, LiveLinesGoFirst) {
+TEST_F(StreamWriterOnPipe, LiveLinesAreDroppedFirst) {
   StreamWriter writer(write_.get(), {.capacity = 20'000, .patience = 50ms});
   const std::string filling = lines(0, 700);  // the pipe's 64 KiB, and a little
   writer.write(filling);
@@ -111,7 +111,7 @@ TEST_F(StreamWriterOnPipe, LiveLinesGoFirst) {
   EXPECT_THAT(text, HasSubstr("\033[Kstep 1999\nlast\n"));
 }
 
-TEST_F(StreamWriterOnPipe, AReaderThatLeavesBreaksIt) {
+TEST_F(StreamWriterOnPipe, ItIsBrokenWhenTheReaderExits) {
   StreamWriter writer(write_.get());
   read_.reset();
   writer.write("lost");  // SIGPIPE would end this process

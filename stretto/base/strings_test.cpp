@@ -29,7 +29,7 @@ TEST(Strings, ControlCharactersAreEscapedInTwoSpellings) {
   EXPECT_EQ(escape_controls(text, ControlEscape::json), "a\\u001b\\u007f\t\n\\u009b\u00e9\xc2");
 }
 
-TEST(Strings, ClosestFindsSlipsOnly) {
+TEST(Strings, ClosestFindsTypingErrorsOnly) {
   const std::vector<std::string> optimizers = {"Adam", "AdamW", "Adamax", "SGD"};
   EXPECT_EQ(closest("adamx", optimizers), "Adam");
   EXPECT_EQ(closest("Admaw", optimizers), "AdamW");

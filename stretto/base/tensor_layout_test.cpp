@@ -72,7 +72,7 @@ std::map<int64_t, int64_t> described(const TensorLayout& layout, const std::vect
   return found;
 }
 
-TEST(TensorLayout, BoxesSayWhereEachLocalElementLies) {
+TEST(TensorLayout, BoxesMapEachLocalElement) {
   std::mt19937 random(7);
   const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); };
   for (int round = 0; round < 2000; ++round) {

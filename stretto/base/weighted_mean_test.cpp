@@ -5,7 +5,7 @@
 namespace stretto {
 namespace {
 
-TEST(WeightedMean, StartsAgainWhenItIsTaken) {
+TEST(WeightedMean, TakeResetsIt) {
   WeightedMean mean;
   EXPECT_TRUE(std::isnan(mean.mean()));
   mean.add(3);

@@ -57,7 +57,7 @@ class Folder : public ::testing::Test {
   TempFolder temp_;
 };
 
-TEST_F(Folder, VerificationTellsHowFarItIs) {
+TEST_F(Folder, VerificationReportsItsProgress) {
   add(1);
   std::vector<int64_t> parts;
   verify(checkpoint_path(temp_.path(), 1), [&](int64_t bytes) { parts.push_back(bytes); });
@@ -90,7 +90,7 @@ TEST_F(Folder, MissingAndTruncatedFilesAreNamed) {
   EXPECT_THAT(verify_error(1), HasSubstr("manifest.json: the file is missing"));
 }
 
-TEST_F(Folder, TheFolderIsThatOfItsStep) {
+TEST_F(Folder, TheNameOfTheFolderMatchesTheStep) {
   add(1);
   std::filesystem::rename(checkpoint_path(temp_.path(), 1), checkpoint_path(temp_.path(), 7));
   EXPECT_THAT(verify_error(7), HasSubstr("it is the manifest of step 1, but its folder is that of step 7"));

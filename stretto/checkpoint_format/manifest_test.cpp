@@ -118,7 +118,7 @@ TEST(Manifest, ContradictionsAreRefused) {
 }
 
 // Numbers that would overflow, wrap around or point outside of the data.
-TEST(Manifest, AbsurdNumbersAreRefused) {
+TEST(Manifest, ImpossibleNumbersAreRefused) {
   const std::string text = to_text(example());
   const auto with = [&](const std::string& from, const std::string& to) {
     return refusal(sealed(replaced(text, from, to)));

@@ -56,7 +56,7 @@ TEST(RegionCopy, Scalars) {
 }
 
 // Pieces of any kind (rows, columns, flat shards) can be assembled from pieces of any other kind.
-TEST(RegionCopy, PiecesOfOneCutMakeThoseOfAnother) {
+TEST(RegionCopy, PiecesOfOneDivisionGiveThoseOfAnother) {
   const std::vector<int64_t> shape = {5, 4, 6};
   const auto whole = numbered(120);
   const std::vector<std::vector<Region>> cuts = {
@@ -78,7 +78,7 @@ TEST(RegionCopy, PiecesOfOneCutMakeThoseOfAnother) {
   }
 }
 
-TEST(RegionCopy, WhatIsNotSharedStays) {
+TEST(RegionCopy, OtherElementsAreUnchanged) {
   const std::vector<int64_t> shape = {4, 4};
   const auto whole = numbered(16);
   std::mt19937 random(5);

@@ -60,7 +60,7 @@ TEST_F(RunLockTest, LeavesNothingOfARunThatHasNotBegun) {
 }
 
 // Concurrent starts in one folder: whoever succeeds holds the lock of the folder that exists.
-TEST_F(RunLockTest, TwoThatStartAtOnceNeverHoldItTogether) {
+TEST_F(RunLockTest, ConcurrentStartsNeverHoldItTogether) {
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
     const pid_t child = ::fork();
@@ -93,7 +93,7 @@ TEST_F(RunLockTest, TwoThatStartAtOnceNeverHoldItTogether) {
   EXPECT_FALSE(RunLock::is_run(run_));
 }
 
-TEST_F(RunLockTest, DeletingTheLockFileLetsNobodyIn) {
+TEST_F(RunLockTest, DeletingTheLockFileDoesNotReleaseIt) {
   const RunLock first(run_);
   std::filesystem::remove(run_ / ".lock");
   EXPECT_FALSE(RunLock::try_take(run_).has_value());
@@ -149,7 +149,7 @@ TEST_F(RunLockTest, IsHeldByTheProcessesStartedUnderIt) {
   EXPECT_TRUE(RunLock::try_take(run_).has_value());
 }
 
-TEST_F(RunLockTest, IsTakenOverFromTheProcessAbove) {
+TEST_F(RunLockTest, IsSharedWithTheParentProcess) {
   std::optional<RunLock> lock(run_);
   ::setenv(RunLock::variable, lock->value().c_str(), 1);
   const pid_t child = ::fork();

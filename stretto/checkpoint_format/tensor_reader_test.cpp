@@ -66,7 +66,7 @@ std::vector<int32_t> counted_up(int64_t count) {
   return all;
 }
 
-TEST(TensorReader, PutsFlatShardsRowsAndColumnsTogether) {
+TEST(TensorReader, AssemblesFlatShardsRowsAndColumns) {
   EXPECT_EQ(Stored({}, {{{}, {}, 0, 1}}).read(), counted_up(1));
   EXPECT_EQ(Stored({0, 3}, {}).read(), counted_up(0));
   EXPECT_EQ(Stored({3, 4}, {{{0, 0}, {3, 4}, 7, 12}, {{0, 0}, {3, 4}, 0, 7}}).read(), counted_up(12));
@@ -86,7 +86,7 @@ TEST(TensorReader, ReadsTensorsThatAreLargerThanItsMemory) {
   EXPECT_TRUE(stored.read() == counted_up(rows * columns));
 }
 
-TEST(TensorReader, NamesTheFileAndTensorThatIsDamaged) {
+TEST(TensorReader, NamesDamagedFileAndTensor) {
   Stored stored({6}, {{{0}, {6}, 0, 4}, {{0}, {6}, 4, 6}});
   std::string bytes = read_file(stored.folder.path() / "a");
   bytes[21] ^= 4;

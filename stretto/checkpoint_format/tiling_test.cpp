@@ -58,7 +58,7 @@ TEST(Tiling, ScalarsAndEmptyTensors) {
   EXPECT_EQ(first_wrong({3, 0}, {whole_region({3, 0}), whole_region({3, 0})}), "");
 }
 
-TEST(Tiling, SizeCostsNothing) {
+TEST(Tiling, CostIsIndependentOfTheSize) {
   constexpr int64_t side = int64_t{1} << 30;
   EXPECT_EQ(first_wrong({side, side}, {{{0, 0}, {side, side}, 0, side * side - 1},
                                        {{0, 0}, {side, side}, side * side - 1, side * side}}),
@@ -78,7 +78,7 @@ TEST(Tiling, ManyAxesInOnePieceOnly) {
 }
 
 // A tensor is divided at random, repeatedly; then one piece may be changed.
-TEST(Tiling, AgreesWithLookingAtEveryElement) {
+TEST(Tiling, AgreesWithCheckingEveryElement) {
   std::mt19937 random(1);
   const auto below = [&](int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));

@@ -55,7 +55,7 @@ Variables with(Variables variables, const Variables& changes) {
   return variables;
 }
 
-TEST(Environment, NothingSetIsOneRankAlone) {
+TEST(Environment, UnsetMeansASingleRank) {
   const RankInfo info = read({{"MASTER_ADDR", "algo-1"}, {"MASTER_PORT", "7777"}, {"RANK", ""}});
   EXPECT_FALSE(info.launched);
   EXPECT_EQ(info.rank, 0);
@@ -105,7 +105,7 @@ TEST(Environment, SlurmIsRead) {
   EXPECT_EQ(chosen.master_port, 29500);
 }
 
-TEST(Environment, OneTaskIsOneRankAlone) {
+TEST(Environment, OneTaskMeansASingleRank) {
   EXPECT_FALSE(read(with(slurm(), {{"SLURM_STEP_NUM_TASKS", "1"}})).launched);
   EXPECT_FALSE(read({{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).launched)
       << "a batch script";
@@ -130,7 +130,7 @@ TEST(Environment, ASecretIsReadUnderEveryLauncher) {
   EXPECT_EQ(read(with(slurm(), {{"STRETTO_SECRET", "s"}})).secret, "s");
 }
 
-TEST(Environment, TorchrunInsideOfSlurmWins) {
+TEST(Environment, TorchrunTakesPrecedenceOverSlurm) {
   Variables both = torchrun();
   both.merge(slurm());
   EXPECT_EQ(read(both).world_size, 4);
@@ -245,7 +245,7 @@ TEST(Environment, APodOfKubeflowIsALauncher) {
               has_all("PET_NODE_RANK=2 ", "0 .. 1"));
 }
 
-TEST(Environment, HalfSetSlurmAndOpenMpiAreRefused) {
+TEST(Environment, IncompleteSlurmAndOpenMpiAreRefused) {
   for (const auto& [name, value] : slurm()) {
     if (name == "SLURM_STEP_NUM_TASKS") continue;
     Variables variables = slurm();
@@ -274,7 +274,7 @@ TEST(Environment, StoreAndSecretAreRead) {
   EXPECT_FALSE(read(torchrun()).compare_calls);
 }
 
-TEST(Environment, SecretMayLieInAFile) {
+TEST(Environment, SecretMayBeInAFile) {
   const TempFolder folder;
   const auto path = folder.path() / "secret";
   const auto variables =
@@ -290,7 +290,7 @@ TEST(Environment, SecretMayLieInAFile) {
   EXPECT_THAT(refusal(variables), has_all("STRETTO_SECRET_FILE:", path.string(), "empty"));
 }
 
-TEST(Environment, HalfSetIsRefusedByName) {
+TEST(Environment, IncompleteVariablesAreRefusedByName) {
   for (const char* name :
        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
     Variables variables = torchrun();
@@ -305,7 +305,7 @@ TEST(Environment, HalfSetIsRefusedByName) {
               has_all("WORLD_SIZE is not set", "unset STRETTO_STORE"));
 }
 
-TEST(Environment, NonsenseIsRefusedByName) {
+TEST(Environment, InvalidValuesAreRefusedByName) {
   EXPECT_THAT(refusal(with(torchrun(), {{"RANK", "one"}})), has_all("RANK=\"one\"", "whole number"));
   EXPECT_THAT(refusal(with(torchrun(), {{"RANK", "4"}})), has_all("RANK=4 ", "WORLD_SIZE=4", "0 .. 3"));
   EXPECT_THAT(refusal(with(torchrun(), {{"RANK", "-1"}})), HasSubstr("RANK=-1 "));

@@ -30,7 +30,7 @@ Collective all_reduce(uint64_t sequence) {
           .bytes = 4096};
 }
 
-TEST(FlightRecorder, TheLauncherSeesHowFarARankHasGot) {
+TEST(FlightRecorder, TheLauncherSeesTheProgressOfARank) {
   const FlightBoard board(2);
   EXPECT_EQ(board.pid(1), 0);
   const auto recorder = FlightRecorder::open(board.path(), 1);
@@ -115,7 +115,7 @@ std::string refusal(const std::string& path, int rank) {
   return "no refusal";
 }
 
-TEST(FlightRecorder, WhatIsNoneIsRefused) {
+TEST(FlightRecorder, OtherFilesAreRefused) {
   const FlightBoard board(2);
   EXPECT_THAT(refusal(board.path(), 2), HasSubstr("a flight record of 2 ranks has no page for rank 2"));
   EXPECT_THAT(refusal("/no/such/file", 0), HasSubstr("/no/such/file: No such file"));

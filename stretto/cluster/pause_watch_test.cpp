@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(PauseWatch, TellsAStoppedProcessFromOneThatSleeps) {
+TEST(PauseWatch, DistinguishesAStoppedProcessFromASleepingOne) {
   PauseWatch pauses;
   const auto start = PauseWatch::Clock::now();
   EXPECT_EQ(pauses.look(start + 1s), 0s);

@@ -80,7 +80,7 @@ TEST(Rendezvous, OnlyAnOpenStoreIsWarnedOf) {
   }
 }
 
-TEST(Rendezvous, JobsOfOneHostMeetAtDifferentSockets) {
+TEST(Rendezvous, JobsOfOneHostUseDifferentSockets) {
   const auto socket = [](const RankInfo& info) { return store_endpoint(Meeting::local_socket, info).text(); };
   const RankInfo info = on_hosts(1);
   EXPECT_THAT(socket(info), HasSubstr(fmt::format("@stretto-{}-29500-", ::geteuid())));
@@ -89,14 +89,14 @@ TEST(Rendezvous, JobsOfOneHostMeetAtDifferentSockets) {
   EXPECT_NE(socket(info), socket(changed(info, [](RankInfo& other) { other.restart_count = 1; })));
 }
 
-TEST(Rendezvous, RankZeroListensOnTheAddressOfMasterAddrAlone) {
+TEST(Rendezvous, RankZeroListensOnTheAddressOfMasterAddrOnly) {
   EXPECT_EQ(listening_endpoint(Meeting::open, on_hosts(2)).text(), "127.0.0.1:29500");
   const RankInfo named =
       changed(on_hosts(2), [](RankInfo& info) { info.master_addr = "no.such.host.invalid"; });
   EXPECT_THROW(listening_endpoint(Meeting::open, named), DistributedError);
 }
 
-TEST(Rendezvous, APublishedAddressIsAcceptedFromWhoeverKnowsTheSecret) {
+TEST(Rendezvous, APublishedAddressIsAcceptedWithTheSecret) {
   const std::string published = sign_endpoint({"::1", 4000}, "secret", "life 0");
   EXPECT_EQ(verify_endpoint(published, "secret", "life 0").text(), "[::1]:4000");
   for (const std::string& forged :

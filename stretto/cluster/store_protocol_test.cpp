@@ -101,7 +101,7 @@ TEST(StoreProtocol, FuzzedPayloadsNeverCrash) {
   }
 }
 
-TEST(StoreTable, CompareSetIsAsInTorch) {
+TEST(StoreTable, CompareSetEqualsTorchs) {
   StoreTable table;
   const auto compare_set = [&](const std::string& expected, const std::string& desired) {
     return table
@@ -115,7 +115,7 @@ TEST(StoreTable, CompareSetIsAsInTorch) {
   EXPECT_EQ(compare_set("first", "second"), "second");
 }
 
-TEST(StoreTable, CannotBeFilledWithoutEnd) {
+TEST(StoreTable, IsBounded) {
   StoreTable table({.keys = 3, .bytes = 100});
   const auto set = [&](const std::string& key, size_t bytes) {
     return table.answer({.operation = Operation::set, .keys = {key}, .value = std::string(bytes, 'v')})
@@ -136,7 +136,7 @@ TEST(StoreTable, CannotBeFilledWithoutEnd) {
   EXPECT_EQ(table.answer({.operation = Operation::get, .keys = {"b"}})->value, std::string(30, 'v'));
 }
 
-TEST(StoreTable, AddRefusesWhatIsNoNumber) {
+TEST(StoreTable, AddRefusesOtherValuesThanNumbers) {
   StoreTable table;
   table.answer({.operation = Operation::set, .keys = {"k"}, .value = "many"});
   const auto refused = table.answer({.operation = Operation::add, .keys = {"k"}, .number = 1});

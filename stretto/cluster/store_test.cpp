@@ -104,7 +104,7 @@ TEST_F(Store, GetWaitsForAnother) {
   both.get();
 }
 
-TEST_F(Store, AWaitingThreadHoldsUpNoOtherOfTheSameClient) {
+TEST_F(Store, AWaitingThreadDoesNotBlockOthersOfTheClient) {
   StoreClient a = client();
   auto value = std::async(std::launch::async, [&] { return a.get("k", 20s); });
   EXPECT_EQ(value.wait_for(50ms), std::future_status::timeout);
@@ -141,7 +141,7 @@ TEST_F(Store, WaitTimesOutAndTheClientStaysUsable) {
   EXPECT_EQ(a.add("n", 1), 1);
 }
 
-TEST_F(Store, WhatCannotBeAddedToIsSaid) {
+TEST_F(Store, AddingToATextIsAnError) {
   StoreClient a = client();
   a.set("k", "many");
   try {
@@ -165,14 +165,14 @@ TEST_F(Store, WrongSecretIsRefusedAndLogged) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("does not know the job's secret"));
 }
 
-TEST_F(Store, NothingIsReadBeforeTheProof) {
+TEST_F(Store, NothingIsReadBeforeAuthentication) {
   auto [socket, nonce] = greeted();
   send(socket, std::string(proof_bytes, 'x') + encode(Request{.keys = {"k"}, .value = "v"}));
   EXPECT_TRUE(is_closed(socket));
   EXPECT_FALSE(client().check({"k"}));
 }
 
-TEST_F(Store, AProofIsGoodForItsConnectionOnly) {
+TEST_F(Store, AProofIsValidForItsConnectionOnly) {
   auto [first, nonce] = greeted();
   auto [second, other_nonce] = greeted();
   EXPECT_NE(nonce, other_nonce);
@@ -180,7 +180,7 @@ TEST_F(Store, AProofIsGoodForItsConnectionOnly) {
   EXPECT_EQ(receive(second, 1)[0], store_refused);
 }
 
-TEST(StoreServer, SilentClientIsDroppedAndHoldsUpNobody) {
+TEST(StoreServer, SilentClientIsDroppedAndBlocksNobody) {
   const StoreServer server(bind_socket(local), "secret", {.greeting_timeout = 1s});
   StoreClient a(server.endpoint(), "secret");
   const Fd silent = connect_socket(server.endpoint(), Clock::now() + 30s);
@@ -190,7 +190,7 @@ TEST(StoreServer, SilentClientIsDroppedAndHoldsUpNobody) {
 }
 
 // Their timeout is longer than the test: the client is admitted because one of them is closed for it.
-TEST(StoreServer, SilentConnectionsCannotKeepRanksOut) {
+TEST(StoreServer, SilentConnectionsCannotExcludeRanks) {
   const StoreServer server(bind_socket(local), "secret", {.max_connections = 64, .greeting_timeout = 1h});
   std::vector<Fd> silent;
   for (int i = 0; i < 64; ++i) {
@@ -217,7 +217,7 @@ TEST_F(Store, ListensOnItsOwnAddressOnly) {
                DistributedError);
 }
 
-TEST_F(Store, AFullStoreSaysSoAndGoesOn) {
+TEST_F(Store, AFullStoreReportsItAndContinues) {
   const StoreServer small(bind_socket(local), "s", {.limits = {.keys = 2, .bytes = 1000}});
   StoreClient a(small.endpoint(), "s");
   a.set("a", "v"), a.set("b", "v");
@@ -230,7 +230,7 @@ TEST_F(Store, AFullStoreSaysSoAndGoesOn) {
   EXPECT_EQ(a.get("a", 1s), "v");
 }
 
-TEST(RefusalLog, StrangersCannotFillTheLog) {
+TEST(RefusalLog, RefusedConnectionsCannotFillTheLog) {
   RefusalLog refusals;
   const Clock::time_point start{};
   ::testing::internal::CaptureStderr();
@@ -264,7 +264,7 @@ TEST_F(Store, PipelinedRequestsWakeEachOther) {
   EXPECT_EQ(receive(b, reply_bytes), encode(Reply{}));
 }
 
-TEST_F(Store, FuzzedBytesNeverHurtTheServer) {
+TEST_F(Store, FuzzedBytesDoNotHarmTheServer) {
   ::testing::internal::CaptureStderr();
   std::mt19937 random(3);
   StoreClient witness = client();
@@ -288,7 +288,7 @@ TEST_F(Store, FuzzedBytesNeverHurtTheServer) {
   ::testing::internal::GetCapturedStderr();
 }
 
-TEST_F(Store, EndOfTheServerIsSaid) {
+TEST_F(Store, EndOfTheServerIsReported) {
   auto server = std::make_unique<StoreServer>(bind_socket(local), "s");
   const Endpoint where = server->endpoint();
   StoreClient a(where, "s", {.connect_timeout = 2s});

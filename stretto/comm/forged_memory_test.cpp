@@ -52,7 +52,7 @@ TEST(ForgedSegment, ASealedOneOfThisUserIsMapped) {
   EXPECT_EQ(mapped->data()[room], std::byte{7});
 }
 
-TEST(ForgedSegment, NothingElseIsEvenOpened) {
+TEST(ForgedSegment, NoOtherFileIsOpened) {
   const TempFolder folder;
   const auto path = folder.path() / "secret";
   write_file_atomic(path, std::string(limit, 's'));
@@ -120,7 +120,7 @@ TEST(ForgedStore, AFileIsNotOpened) {
   EXPECT_EQ(read_file(path), content);
 }
 
-TEST(ForgedStore, WhatNoRankWritesIsNamed) {
+TEST(ForgedStore, ForeignValuesAreReported) {
   for (const std::string& forged : {std::string("{"), std::string("[]"), std::string(R"({"host": 3})"),
                                     std::string(R"({"host": "h", "process": "x", "cpus": []})")}) {
     EXPECT_THAT(transport_with("hosts.1", forged), HasSubstr("key hosts.1 does not hold what a rank writes"));
@@ -167,7 +167,7 @@ std::string reduce_with(const std::function<void(SharedControl&, const Collectiv
   return message;
 }
 
-TEST(ForgedControl, OffsetsAreHeldAgainstTheSegment) {
+TEST(ForgedControl, OffsetsAreCheckedAgainstTheSegment) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   for (const int64_t offset : {most, most - 4095, int64_t{1} << 46, int64_t{0}, int64_t{64},
                                static_cast<int64_t>(SharedCollectives::slots_begin) + 1}) {
@@ -190,7 +190,7 @@ TEST(ForgedControl, UnknownCallsAreDescribed) {
               HasSubstr("rank 1 called ? of 1000 ?, rank 0 called all_reduce of 1000 float32 (sum)"));
 }
 
-TEST(ForgedControl, MessagesAreHeldAgainstTheSegment) {
+TEST(ForgedControl, MessagesAreCheckedAgainstTheSegment) {
   const auto handle = memory_store();
   GroupOptions options;
   options.deadline = std::chrono::seconds(20);
@@ -218,7 +218,7 @@ TEST(ForgedControl, MessagesAreHeldAgainstTheSegment) {
   forger.join();
 }
 
-TEST(UnwoundGroup, IsNotTakenForOneThatLeft) {
+TEST(UnwoundGroup, IsDistinguishedFromOneThatLeft) {
   std::string message;
   const auto run = [&] {
     run_rank_threads(2, [&](Group& group) {

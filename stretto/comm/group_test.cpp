@@ -153,7 +153,7 @@ TEST_P(AnyBackend, SendAndRecv) {
   });
 }
 
-TEST_P(AnyBackend, MoreMessagesThanThereIsRoomForAreSentWhileTheSenderWaitsForAnother) {
+TEST_P(AnyBackend, MessagesBeyondTheBufferAreSentWhileTheSenderWaits) {
   constexpr int messages = 200;
   run(2, [](Group& group) {
     Tensor reply = at::zeros({1});
@@ -275,7 +275,7 @@ class ComparedCalls : public AnyBackend {
   }
 };
 
-TEST_P(ComparedCalls, BothRanksReportWhatEachCalled) {
+TEST_P(ComparedCalls, BothRanksReportBothCalls) {
   const auto messages =
       disagreement([](Group& group) { group.all_reduce(at::ones({8})).wait(); },
                    [](Group& group) { group.all_gather(at::empty({8}), at::ones({4})).wait(); });
@@ -321,7 +321,7 @@ TEST_P(ComparedCalls, AMissingPeerIsNamed) {
   });
 }
 
-TEST_P(ComparedCalls, EveryCallWorksWhereRanksAgree) {
+TEST_P(ComparedCalls, EveryCallWorksIfRanksAgree) {
   GroupOptions options;
   options.deadline = std::chrono::seconds(20);
   options.compare_calls = true;
@@ -405,7 +405,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, AnyBackend, ::testing::ValuesIn(backends()), 
 INSTANTIATE_TEST_SUITE_P(Backends, ComparedCalls, ::testing::ValuesIn(backends()), name_of_backend);
 
 // Rank 0 would end without a message when it sends to a peer that has ended.
-TEST(Group, GlooLeavesNoBrokenPipeToEndTheProcess) {
+TEST(Group, GlooDoesNotEndTheProcessBySigpipe) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   run_rank_threads(
       2, {}, [](Group& group) { group.barrier(); }, "gloo");

@@ -136,7 +136,7 @@ TEST(SharedMemory, OtherReductions) {
   });
 }
 
-TEST(SharedMemory, WhatCannotBeSummedIsRefused) {
+TEST(SharedMemory, UnsupportedReductionsAreRefused) {
   run_rank_threads(2, [](Group& group) {
     try {
       group.all_reduce(at::ones({5}, at::kBool)).wait();
@@ -221,7 +221,7 @@ TEST(SharedMemory, DifferentCallsAreNamed) {
   }
 }
 
-TEST(SharedMemory, CallsThatDifferInTheirRootAloneAreNamed) {
+TEST(SharedMemory, CallsThatDifferOnlyInTheRootAreNamed) {
   run_rank_threads(2, [&](Group& group) {
     try {
       group.broadcast(at::ones({8}), group.rank()).wait();
@@ -233,7 +233,7 @@ TEST(SharedMemory, CallsThatDifferInTheirRootAloneAreNamed) {
   });
 }
 
-TEST(SharedMemory, ARankThatLeftIsNamedAtOnceAndByAll) {
+TEST(SharedMemory, AllRanksNameARankThatLeftAtOnce) {
   GroupOptions options;
   options.deadline = std::chrono::hours(1);
   run_rank_threads(3, options, [](Group& group) {
@@ -262,7 +262,7 @@ TEST(SharedMemory, TensorsOutliveTheGroup) {
   EXPECT_EQ(kept.sum().item<double>(), 3e6);
 }
 
-TEST(SharedMemory, MemoryGoesBackAndComesZeroed) {
+TEST(SharedMemory, FreedMemoryIsReusedZeroed) {
   run_rank_threads(2, [](Group& group) {
     const Allocator allocator = group.allocator();
     const Tensor first = allocator(1000, at::kFloat, at::kCPU);
@@ -292,7 +292,7 @@ size_t shared_mappings() {
   return count;
 }
 
-TEST(SharedMemory, GroupsLeaveNothingBehind) {
+TEST(SharedMemory, GroupsFreeTheirMemory) {
   const size_t files = open_files();
   for (int i = 0; i < 20; ++i) {
     run_rank_threads(3, [](Group& group) {
@@ -322,7 +322,7 @@ void run_on_hosts(const std::vector<std::string>& hosts, const std::function<voi
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Hosts, RanksAloneOnTheirHostsUseTcp) {
+TEST(Hosts, SingleRanksPerHostUseTcp) {
   run_on_hosts({"a", "b"}, [](Group& group) {
     EXPECT_EQ(group.transport(), "TCP between 2 hosts");
     Tensor tensor = at::ones({3});

@@ -43,7 +43,7 @@ double resident_mib() {
 }
 
 // The receiver waits for the last message first, so that all messages that may be sent ahead have been sent.
-TEST(SocketMessages, WhatIsNotAskedForStaysWithItsSender) {
+TEST(SocketMessages, StayWithTheSenderUntilTheyAreAskedFor) {
   constexpr int messages = 512;
   constexpr int64_t elements = mib / 8;
   run(2, [](Group& group) {
@@ -104,7 +104,7 @@ TEST(SocketMessages, LargeOnesCross) {
   });
 }
 
-TEST(SocketMessages, OfOneRankAreReceivedWhileAnotherIsNotListenedTo) {
+TEST(SocketMessages, AreReceivedFromOneRankWhileAnotherIsNotRead) {
   constexpr int messages = 64;
   run(3, [](Group& group) {
     if (group.rank() == 2)
@@ -130,7 +130,7 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-TEST(SocketMessages, OfARankThatLeavesAreHeldBackNoLonger) {
+TEST(SocketMessages, OfALeavingRankAreNotHeldBack) {
   run(2, [](Group& group) {
     group.barrier();
     if (group.rank() == 1) return;
@@ -139,7 +139,7 @@ TEST(SocketMessages, OfARankThatLeavesAreHeldBackNoLonger) {
   });
 }
 
-TEST(SocketMessages, ThatAreNeverAskedForFailAtTheDeadline) {
+TEST(SocketMessages, NeverAskedForFailAtTheDeadline) {
   std::promise<void> over;
   run_rank_threads(
       2, tcp_options(500ms),
@@ -259,7 +259,7 @@ TEST(ForgedMessages, OfAnotherSizeAreDropped) {
               HasSubstr("a message of 4611686018427387904 bytes arrived; expected [4] Float"));
 }
 
-TEST(ForgedMessages, ThatBreakOffAreErrors) {
+TEST(ForgedMessages, ThatAreTruncatedAreErrors) {
   EXPECT_THAT(receive_from([](RawRank& rank) { rank.send(std::string(11, '\1')); }),
               HasSubstr("rank 1 closed the connection"));
   EXPECT_THAT(receive_from([](RawRank& rank) {
@@ -269,7 +269,7 @@ TEST(ForgedMessages, ThatBreakOffAreErrors) {
               HasSubstr("rank 1 closed the connection"));
 }
 
-TEST(ForgedMessages, AReceiverThatAsksForOthersGetsNoMoreThanMayWait) {
+TEST(ForgedMessages, AReceiverOfOtherTagsGetsAtMostTheLimit) {
   constexpr int messages = 20'000;
   const auto store = memory_store();
   auto error = std::async(std::launch::async, [&] {

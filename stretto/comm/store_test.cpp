@@ -71,7 +71,7 @@ TEST(StoreOfRanks, OnOneHostOpensNoPort) {
   EXPECT_THAT(listeners(port), IsEmpty());
 }
 
-TEST(StoreOfRanks, OnSeveralHostsListensOnMasterAddrAlone) {
+TEST(StoreOfRanks, OnSeveralHostsListensOnMasterAddrOnly) {
   const int port = free_port();
   const auto handles = connect_both(rank_of_two(0, 2, port), rank_of_two(1, 2, port));
   EXPECT_THAT(listeners(port), ElementsAre("0100007F"));
@@ -122,7 +122,7 @@ TEST_F(UnderAnAgent, ItsStoreIsUsedWhereNothingElseIsShared) {
 }
 
 // A program may make several groups one after the other, and the agent's store keeps the keys of each.
-TEST_F(UnderAnAgent, WhatWasWrittenBeforeIsNotReadAgain) {
+TEST_F(UnderAnAgent, OldKeysAreNotReadAgain) {
   for (int join = 0; join < 3; ++join) {
     const auto handles = connect_both(info(0, 2, ""), info(1, 2, ""));
     for (const char* key : {"hosts.0", "hosts.1"}) {
@@ -132,7 +132,7 @@ TEST_F(UnderAnAgent, WhatWasWrittenBeforeIsNotReadAgain) {
   }
 }
 
-TEST_F(UnderAnAgent, OneHostDoesWithoutIt) {
+TEST_F(UnderAnAgent, OneHostDoesNotUseIt) {
   const auto handles = connect_both(info(0, 1, ""), info(1, 1, ""));
   EXPECT_FALSE(agent_holds("stretto.restart0/from.0"));
 }
@@ -151,7 +151,7 @@ TEST_F(UnderAnAgent, ASecretMakesItPublishAnAddressOnly) {
   }
 }
 
-TEST(StoreOfRanks, RankZerosStoreOutlivesItForRanksThatAreBehind) {
+TEST(StoreOfRanks, RankZerosStoreStaysUpForSlowerRanks) {
   const int port = free_port();
   auto [zero, one] = connect_both(rank_of_two(0, 1, port), rank_of_two(1, 1, port));
   auto late = std::async(std::launch::async, [store = std::exchange(one, nullptr)]() mutable {

@@ -160,7 +160,7 @@ TEST(TcpFaults, AConnectionThatStallsFailsAtTheDeadline) {
                               HasSubstr("closed the connection")));
 }
 
-TEST(TcpFaults, AConnectionThatStallsWhileRanksMeetIsNamed) {
+TEST(TcpFaults, AConnectionThatStallsDuringTheRendezvousIsNamed) {
   const auto results = sum_over({.fault = Fault::stall, .bytes_before_fault = 10}, 4, 1s);
   EXPECT_THAT(results[0], HasSubstr("rank 1 did not connect to this rank in time"));
   EXPECT_THAT(results[1], HasSubstr("no connection to rank 0: 127.0.0.1:"));

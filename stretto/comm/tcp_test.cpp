@@ -59,7 +59,7 @@ std::string as_stranger(const cluster::Endpoint& where, const std::string& bytes
   }
 }
 
-TEST(Tcp, StrangersGetNothingAndTheGroupIsMadeAllTheSame) {
+TEST(Tcp, UnauthenticatedConnectionsAreRefusedAndTheGroupForms) {
   const auto store = memory_store();
   auto zero = std::async(std::launch::async, [&] {
     Group group("tcp", store, 0, 2, tcp_options("s3cret"));
@@ -84,7 +84,7 @@ TEST(Tcp, StrangersGetNothingAndTheGroupIsMadeAllTheSame) {
 }
 
 // Ranks of a large group connect at the same time, and all are accepted, however late each of them reacts.
-TEST(Tcp, ManyRanksMayConnectBeforeTheFirstProvesAnything) {
+TEST(Tcp, ManyRanksMayConnectBeforeTheFirstAuthenticates) {
   const auto store = memory_store();
   auto zero = std::async(std::launch::async, [&]() -> std::string {
     try {
@@ -108,7 +108,7 @@ TEST(Tcp, ManyRanksMayConnectBeforeTheFirstProvesAnything) {
   EXPECT_THAT(zero.get(), HasSubstr("did not connect to this rank in time"));
 }
 
-TEST(Tcp, RanksWithDifferentSecretsDoNotMeet) {
+TEST(Tcp, RanksWithDifferentSecretsDoNotConnect) {
   const auto store = memory_store();
   const auto join = [&](int rank, const std::string& secret) -> std::string {
     try {
@@ -148,7 +148,7 @@ TEST(Tcp, NoSocketListensAfterwards) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST(Tcp, SumsAreTheSameBitsOnAllRanksAndInEveryRun) {
+TEST(Tcp, SumsAreBitwiseEqualOnAllRanksAndInEveryRun) {
   for (const int ranks : {2, 3, 5}) {
     for (const int64_t elements : {1, 4, 1000, 100'003}) {
       std::vector<Tensor> sums(static_cast<size_t>(2 * ranks));
@@ -192,7 +192,7 @@ TEST(Tcp, AfterAFailureEveryCallFails) {
               AllOf(HasSubstr("an earlier call failed"), HasSubstr("rank 1 closed the connection")));
 }
 
-TEST(Tcp, MessagesAreFoundByTheirTags) {
+TEST(Tcp, MessagesAreMatchedByTag) {
   run_rank_threads(
       2, tcp_options(""),
       [](Group& group) {

@@ -140,7 +140,7 @@ TEST_F(FlairScript, ContextOfNeighbouringSentences) {
               ::testing::Contains(HasSubstr("without --context_size")));
 }
 
-TEST_F(FlairScript, WhatCannotBeHonouredIsNamed) {
+TEST_F(FlairScript, UnsupportedValuesAreNamed) {
   EXPECT_THAT(error({"--subtoken_pooling", "max"}),
               has_all("--subtoken_pooling max:", "first, last, first_last or mean"));
   EXPECT_THAT(error({"--use_crf", "perhaps"}), has_all("--use_crf:", "\"perhaps\"", "true or false"));

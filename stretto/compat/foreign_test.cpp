@@ -231,7 +231,7 @@ TEST_F(Foreign, StagesAreStrategies) {
   EXPECT_EQ(tabs.training.strategy, "zero1");
 }
 
-TEST_F(Foreign, DeepSpeedsAdamIsAdamwUnlessItSaysOtherwise) {
+TEST_F(Foreign, DeepSpeedsAdamIsAdamwByDefault) {
   const auto type_of = [&](const std::string& optimizer) {
     return recipe(read_deepspeed(write("ds.json", "{\"optimizer\": " + optimizer + "}"))).optimizer;
   };
@@ -248,7 +248,7 @@ TEST_F(Foreign, DeepSpeedsAdamIsAdamwUnlessItSaysOtherwise) {
             0.1);
 }
 
-TEST_F(Foreign, WhatCannotBeHonouredIsRefusedWithAReason) {
+TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
   EXPECT_THAT(deepspeed_refusal("\"enabled\": \"auto\"", "\"enabled\": true"),
               has_all("ds.json:3:20: fp16.enabled:", "\"true\"", "use bf16"));
   EXPECT_THAT(
@@ -382,7 +382,7 @@ TEST_F(Foreign, AnAccelerateFileMayNameADeepSpeedFile) {
   EXPECT_EQ(recipe(foreign).training.max_grad_norm, 0.5);
 }
 
-TEST_F(Foreign, WhatAccelerateAsksForInVainIsRefused) {
+TEST_F(Foreign, UnsupportedAccelerateValuesAreRefused) {
   EXPECT_THAT(accelerate_refusal("mixed_precision: bf16", "mixed_precision: fp16"),
               has_all("a.yaml:20:18: mixed_precision:", "\"fp16\"", "use bf16"));
   EXPECT_THAT(accelerate_refusal("fsdp_offload_params: false", "fsdp_offload_params: true"),

@@ -286,7 +286,7 @@ TEST(HfScript, IntervalsAndEpochs) {
               has_all("--eval_strategy often:", "no, epoch or steps"));
 }
 
-TEST(HfScript, ValuesAsScriptsTakeThem) {
+TEST(HfScript, ValuesInTheSyntaxOfScripts) {
   const Recipe recipe =
       recipe_with({"--text_column_name", "\"words\"", "--seed=7", "--max_train_samples", "None",
                    "--label_column_name=", "--fp16", "FALSE", "--no_dataloader_pin_memory", "--report_to",

@@ -49,7 +49,7 @@ TEST(Questions, FlatRows) {
 }
 
 // The questions decide the version, not fields that a conversion has left in the file.
-TEST(Questions, WhetherTheFileHasRightAnswersAndToWhichQuestions) {
+TEST(Questions, GoldAnswersAndUnanswerableQuestions) {
   struct Case {
     const char *row, *version;
     bool gold, unanswerable;

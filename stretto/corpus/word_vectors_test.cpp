@@ -60,7 +60,7 @@ TEST_F(WordVectorFile, Binary) {
   }
 }
 
-TEST_F(WordVectorFile, OfEqualWordsTheFirstCounts) {
+TEST_F(WordVectorFile, TheFirstOfEqualWordsIsUsed) {
   const WordVectors vectors = read("3 1\na 1\nb 2\na 3\n");
   EXPECT_THAT(vectors.words, ElementsAre("a", "b"));
   EXPECT_EQ(vectors.repeated, 1);

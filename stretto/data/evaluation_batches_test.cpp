@@ -43,7 +43,7 @@ MicroBatches split_at_once(const Dataset& dataset, int world_size, int rank, int
 }
 
 // The tests of split_batch() prove that these contain each sample once.
-TEST(EvaluationBatches, AreThoseOfOneGlobalBatch) {
+TEST(EvaluationBatches, EqualThoseOfOneGlobalBatch) {
   for (const int64_t size : {0, 1, 6, 100, 257}) {
     const OfManyLengths dataset(size);
     for (int world_size = 1; world_size <= 7; ++world_size) {

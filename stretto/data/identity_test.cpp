@@ -31,7 +31,7 @@ class Labelled : public SampleDataset {
   std::vector<int64_t> labels_;
 };
 
-TEST(Identity, OfSamplesOneByOneIsTheirContents) {
+TEST(Identity, OfSingleSamplesHashesTheirContents) {
   const Labelled dataset({0, 1, 0}), again({0, 1, 0}), flipped({0, 1, 1}), longer({0, 1, 0, 1});
   const nlohmann::json saved = identify(dataset);
   EXPECT_EQ(difference("data.train", saved, again), "");
@@ -82,7 +82,7 @@ TEST(Identity, OfACopyIsComputedAgain) {
 }
 
 // Older checkpoints have no fingerprint, or one that hashes the lengths of samples.
-TEST(Identity, OlderCheckpointsSayLess) {
+TEST(Identity, OlderCheckpointsRecordLess) {
   const Labelled dataset({0, 1, 0}), longer({0, 1, 0, 1});
   nlohmann::json saved = identify(dataset);
   const std::vector<int32_t> lengths = {1, 1, 1};

@@ -36,7 +36,7 @@ corpus::QuestionSet one_question(const std::string& question, const std::string&
 
 // A window is [CLS] q [SEP] context [SEP] with four tokens of the context, of which the next window repeats
 // two.
-TEST(QuestionDataset, WindowsMarkTheAnswerWhereTheyHoldIt) {
+TEST(QuestionDataset, WindowsMarkTheAnswerThatTheyContain) {
   const Asking asking;
   const auto set = one_question("q", "a b c d e f", {{"e f", 8}});
   const QuestionDataset dataset = asking.dataset(set, {.max_length = 8, .doc_stride = 2});
@@ -52,7 +52,7 @@ TEST(QuestionDataset, WindowsMarkTheAnswerWhereTheyHoldIt) {
   EXPECT_EQ(dataset.question(1), 0);
 }
 
-TEST(QuestionDataset, AnswersInsideOfTokensAndBehindOtherLetters) {
+TEST(QuestionDataset, AnswersInsideOfTokensAndAfterOtherLetters) {
   const Asking asking;
   // Offsets are code points; the answer "b" is a part of the word "bx".
   const auto set = one_question("q", "\xC3\xA9 bx c", {{"b", 2}});
@@ -91,7 +91,7 @@ TEST(QuestionDataset, TheCacheIsOfTheseQuestions) {
 }
 
 // Training uses the first answer of a question, scoring uses all of them.
-TEST(QuestionDataset, OfScoredQuestionsTheFingerprintCoversAllAnswers) {
+TEST(QuestionDataset, TheFingerprintOfScoredQuestionsCoversAllAnswers) {
   const Asking asking;
   const auto fingerprint = [&](const std::string& second, bool is_scored) {
     return asking

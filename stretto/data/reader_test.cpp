@@ -185,7 +185,7 @@ TEST(Reader, NamedColumns) {
   EXPECT_EQ(table.rows[0].label, 1);
 }
 
-TEST(Reader, TestFileMayLackTheNamedLabelColumnButNotByASlip) {
+TEST(Reader, TestFileMayLackTheLabelColumnUnlessItIsMisspelt) {
   const ReadOptions options{.columns = {.text = "sentence", .label = "label"}};
   EXPECT_FALSE(read("test.tsv", "index\tsentence\n0\tx\n", options).has_labels);
   EXPECT_THAT(failure("test.tsv", "labels\tsentence\n0\tx\n", options),

@@ -91,7 +91,7 @@ TEST(Sampler, ATokenBudgetHoldsAndLosesNothing) {
   EXPECT_LT(sampler.batches(0), tokens / 1000 * 108 / 100);
 }
 
-TEST(Sampler, ABatchDoesNotDependOnWhatWasAskedBefore) {
+TEST(Sampler, ABatchDoesNotDependOnEarlierCalls) {
   const auto lengths = random_lengths(1234);
   for (const int64_t max_tokens : {0, 500}) {
     const SamplerOptions options{.seed = 9, .global_batch_size = 16, .max_tokens = max_tokens, .window = 6};
@@ -153,7 +153,7 @@ TEST(Sampler, UngroupedBatchesMixLengths) {
 }
 
 // Lengths regroup the samples inside a window, never across windows.
-TEST(Sampler, WindowsPartTheOrder) {
+TEST(Sampler, WindowsDivideTheOrder) {
   const auto lengths = random_lengths(1000);
   const SamplerOptions options{.seed = 3, .global_batch_size = 10, .window = 5};
   const std::vector<int32_t> equal(1000, 7);

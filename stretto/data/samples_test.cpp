@@ -48,7 +48,7 @@ TEST(Samples, EveryDimensionIsPadded) {
       at::equal(x, at::tensor({1.f, 1.f, 1.f, 7.f, 7.f, 7.f, 1.f, 7.f, 7.f, 1.f, 7.f, 7.f}).view({2, 2, 3})));
 }
 
-TEST(Samples, ThatDoNotFitAreNamed) {
+TEST(Samples, MismatchedOnesAreNamed) {
   const std::vector<Sample> lacking = {{{"x", at::ones({1})}}, {}};
   EXPECT_THAT([&] { pad_and_stack(lacking); },
               ThrowsMessage<DataError>(HasSubstr("sample 1 of the batch has no tensor \"x\"")));

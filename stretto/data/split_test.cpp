@@ -82,7 +82,7 @@ TEST(Split, MicroBatchesAreAlikeInTokensWhereNothingIsPadded) {
   }
 }
 
-TEST(Split, PartsMakeUpTheBatch) {
+TEST(Split, PartsCoverTheBatch) {
   for (const size_t size : {1u, 2u, 5u, 31u, 32u, 33u, 100u}) {
     const auto lengths = lengths_up_to(100, size);
     const auto batch = first_samples(size);

@@ -98,7 +98,7 @@ TEST(TaggedDataset, WindowsCoverEveryWordOnce) {
   }
 }
 
-TEST(TaggedDataset, LongSentencesAsAsked) {
+TEST(TaggedDataset, LongSentencesFollowTheOption) {
   const Tagging tagging;
   const std::string conll = "a O\nb B-X\nc I-X\nd O\n";
   const TaggedDataset cut = tagging.dataset(conll, {.max_length = 4, .long_sentences = LongSentences::cut});

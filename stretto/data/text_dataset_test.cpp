@@ -74,7 +74,7 @@ TEST(TextDataset, ALengthWithoutTextIsRefused) {
   EXPECT_NO_THROW(TextDataset(tiny_table(), tokenizer, 3, folder.path()));
 }
 
-TEST(TextDataset, TheFingerprintIsOfTheContents) {
+TEST(TextDataset, TheFingerprintDependsOnTheContents) {
   const TempFolder folder, other;
   const auto tokenizer = tiny_tokenizer(folder.path());
   const auto print = [&](const Table& table, const text::Tokenizer& with) {

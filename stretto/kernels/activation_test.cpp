@@ -72,12 +72,12 @@ TEST(ActivationKernel, GeluIsAccurateEverywhere) {
   });
 }
 
-TEST(ActivationKernel, RefusesWhatDoesNotFit) {
+TEST(ActivationKernel, RefusesMismatchedShapes) {
   EXPECT_THROW(activate(Curve::gelu, at::ones({2, 3}), at::ones({4})), ShapeError);
   EXPECT_THROW(activate(Curve::gelu, at::ones({3}), {}), ShapeError);
 }
 
-TEST(ActivationKernel, WhatIsNotFiniteShows) {
+TEST(ActivationKernel, NonFiniteValuesPropagate) {
   for_each_target([] {
     const Tensor x = at::full({1, 9}, std::numeric_limits<float>::quiet_NaN());
     for (const Curve curve : curves) {

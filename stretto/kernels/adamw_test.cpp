@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, AdamwKernel,
                          ::testing::Values(Precision{at::kFloat, 2e-6}, Precision{at::kDouble, 1e-13}));
 
 // Rows that are skipped and updated later are bitwise equal to rows that every step has updated.
-TEST_P(AdamwKernel, IdleRowsCatchUpToTheBit) {
+TEST_P(AdamwKernel, IdleRowsCatchUpBitwise) {
   for (const int64_t width : {16, 384, 37}) {
     SCOPED_TRACE(width);
     at::manual_seed(4);

@@ -92,7 +92,7 @@ TEST_P(AttentionKernel, CausalQueriesSeeKeysUpToTheirPosition) {
 }
 
 // The last queries alone give the same rows as all queries, with the same dropout.
-TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
+TEST_P(AttentionKernel, LastQueriesEqualThoseOfAll) {
   for (const bool causal : {false, true}) {
     const std::vector<int64_t> lengths = {9, 130, 1};
     Inputs all = make_inputs(lengths, lengths, 2, 24, GetParam().dtype);
@@ -113,7 +113,7 @@ TEST_P(AttentionKernel, LastQueriesAreThoseOfAll) {
 }
 
 // Rows after the last sequence have no effect, whatever they contain, and their results are zeros.
-TEST_P(AttentionKernel, PaddingIsLeftOut) {
+TEST_P(AttentionKernel, PaddingIsIgnored) {
   const double unread = std::numeric_limits<double>::quiet_NaN();
   const auto padded = [&](const Tensor& x) {
     return at::cat({x, at::full({4, x.size(1), x.size(2)}, unread, x.options())});
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, AttentionKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-12}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 2e-2}));
 
-TEST(AttentionKernel, RefusesWhatDoesNotFit) {
+TEST(AttentionKernel, RefusesMismatchedShapes) {
   const Inputs good = make_inputs({2, 3}, {2, 3}, 2, 4, at::kFloat);
   const auto refuses = [](const Inputs& inputs) {
     EXPECT_THROW(attention(inputs.q, inputs.k, inputs.v, inputs.sequences, {}), ShapeError);
@@ -176,7 +176,7 @@ TEST(AttentionKernel, HugeScoresStayFinite) {
   });
 }
 
-TEST(AttentionKernel, WhatIsNotFiniteShows) {
+TEST(AttentionKernel, NonFiniteValuesPropagate) {
   for_each_target([] {
     for (const double bad :
          {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

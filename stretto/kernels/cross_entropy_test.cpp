@@ -58,7 +58,7 @@ TEST(CrossEntropyKernel, LargeLogitsLoseNothing) {
   });
 }
 
-TEST(CrossEntropyKernel, WhatIsNotFiniteShows) {
+TEST(CrossEntropyKernel, NonFiniteValuesPropagate) {
   for_each_target([] {
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

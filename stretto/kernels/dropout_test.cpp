@@ -44,7 +44,7 @@ TEST(Dropout, NearlyCertainDropsDoNotTurnIntoNone) {
   EXPECT_EQ(dropout_mask(rows, 100, 1 - 1e-12, 3, at::kFloat).count_nonzero().item<int64_t>(), 0);
 }
 
-TEST(Dropout, DropsTheAskedShareAndKeepsTheMean) {
+TEST(Dropout, DropsTheRequestedShareAndKeepsTheMean) {
   const DropoutRows rows = {at::arange(1000), at::zeros({1000}, at::kLong), 1};
   const Tensor mask = dropout_mask(rows, 1000, 0.1, 3, at::kFloat);
   EXPECT_NEAR(mask.eq(0).to(at::kDouble).mean().item<double>(), 0.1, 0.002);

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, NormKernel,
                          ::testing::Values(Precision{at::kDouble, 1e-11}, Precision{at::kFloat, 1e-5},
                                            Precision{at::kBFloat16, 3e-2}));
 
-TEST(NormKernel, RefusesWhatDoesNotFit) {
+TEST(NormKernel, RefusesMismatchedShapes) {
   Norm norm;
   norm.weight = norm.offset = at::ones({4}, at::kDouble);
   EXPECT_ANY_THROW(norm_rows(at::ones({3, 4}), norm));

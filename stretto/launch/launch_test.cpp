@@ -17,7 +17,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST_F(Launch, EveryRankIsToldWhoItIs) {
+TEST_F(Launch, EveryRankGetsItsNumbers) {
   LaunchOptions options{.command = {"/usr/bin/env"}, .ranks = 3, .log_folder = here("logs")};
   options.environment["MINE"] = "too";
   EXPECT_EQ(launch(options), 0);
@@ -105,7 +105,7 @@ TEST_F(Launch, ASignalEndsTheStartOfManyRanks) {
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
 }
 
-TEST_F(Launch, OutputOfAllRanksIsTold) {
+TEST_F(Launch, OutputOfAllRanksIsForwarded) {
   EXPECT_EQ(launch(shell("printf 'out %s\\nend' $RANK; echo err >&2", 2)), 0);
   EXPECT_THAT(text("out"),
               AllOf(HasSubstr("out 0\n"), HasSubstr("[rank 1] out 1\n"), HasSubstr("[rank 1] end\n")));
@@ -151,7 +151,7 @@ TEST_F(Launch, AMessageThatRanksShareIsShownOnce) {
   EXPECT_EQ(text("err"), "[ranks 1, 2] stretto: warning: low\n");
 }
 
-TEST_F(Launch, BehindAUsageErrorNothingElseIsSaid) {
+TEST_F(Launch, AfterAUsageErrorNothingElseIsReported) {
   const std::string script =
       "[ $RANK = 0 ] && { echo 'stretto: error: r.yaml:3: no such key' >&2; echo $$ > " + here("pid") +
       "; exit 2; }; trap '' TERM; while ! [ -s " + here("pid") + " ] || kill -0 $(cat " + here("pid") +
@@ -193,7 +193,7 @@ TEST_F(Launch, ABusErrorIsExplained) {
                                      "disk or memory behind it is full"));
 }
 
-TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
+TEST_F(Launch, RanksThatIgnoreSigtermAreKilledAfterTheGrace) {
   LaunchOptions options =
       shell("[ $RANK = 0 ] && { trap '' TERM; echo > " + here("ready") + "; sleep 1000; }; while ! [ -e " +
                 here("ready") + " ]; do sleep 0.01; done; exit 3",
@@ -202,14 +202,14 @@ TEST_F(Launch, WhoIgnoresSigtermIsKilledAfterTheGrace) {
   EXPECT_THAT(text("err"), HasSubstr("rank 0 did not exit within 0.5 s of SIGTERM: killed"));
 }
 
-TEST_F(Launch, WhatARankStartedEndsWithIt) {
+TEST_F(Launch, ChildrenOfARankEndWithIt) {
   EXPECT_EQ(launch(shell("sleep 1000 & echo $! > " + here("grandchild"), 1)), 0);
   const pid_t grandchild = number_in("grandchild");
   EXPECT_TRUE(comes_true([&] { return !runs(grandchild); }));
 }
 
 // The process has left the rank's process group and keeps the rank's standard output open.
-TEST_F(Launch, AProcessThatOutlivesItsRankDoesNotKeepTheLauncher) {
+TEST_F(Launch, AProcessThatOutlivesItsRankDoesNotBlockTheLauncher) {
   start(shell("setsid yes & echo $! > " + here("daemon") + "; sleep 0.2", 1), [] {
     const int nowhere = ::open("/dev/null", O_WRONLY);
     ::dup2(nowhere, STDOUT_FILENO);
@@ -263,13 +263,13 @@ TEST_F(Launch, MoreRanksThanCoresAreNotPinned) {
   EXPECT_EQ(text("err"), "");
 }
 
-TEST_F(Launch, StandardInputIsRankZeros) {
+TEST_F(Launch, RankZeroGetsStandardInput) {
   write_file_atomic(here("in"), "hello\n");
   EXPECT_EQ(launch(shell("sed s/^/got:/", 2)), 0);
   EXPECT_EQ(text("out"), "got:hello\n");
 }
 
-TEST_F(Launch, AReaderThatLeavesIsNoticedByRankZero) {
+TEST_F(Launch, RankZeroDetectsThatTheReaderHasExited) {
   start(shell("yes", 1), [] {
     int ends[2];
     if (::pipe(ends) == 0) ::dup2(ends[1], STDOUT_FILENO), ::close(ends[0]), ::close(ends[1]);
@@ -308,7 +308,7 @@ class UnreadOutput : public Launch {
   Fd read_;
 };
 
-TEST_F(UnreadOutput, StopsNoRankAndEverySignalIsObeyed) {
+TEST_F(UnreadOutput, BlocksNeitherRanksNorSignals) {
   start_unread(many_lines + "; echo > " + here("done") + "; exec sleep 1000", here("logs"),
                std::chrono::milliseconds(100));
   EXPECT_TRUE(comes_true([&] { return has("done"); }));
@@ -318,7 +318,7 @@ TEST_F(UnreadOutput, StopsNoRankAndEverySignalIsObeyed) {
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
 }
 
-TEST_F(UnreadOutput, ThatIsReadAgainGetsTheLastLinesAndHowManyAreMissing) {
+TEST_F(UnreadOutput, ThatIsReadAgainHasTheLastLinesAndTheNumberOfMissingOnes) {
   start_unread(many_lines + "; echo > " + here("done"), "", std::chrono::milliseconds(100));
   EXPECT_TRUE(comes_true([&] { return has("done"); }));
   EXPECT_THAT(read_all(),
@@ -348,7 +348,7 @@ TEST_F(Launch, ClosedStandardStreamsAreFilled) {
   EXPECT_THAT(logged("0"), MatchesRegex("/dev/null\npipe:.*\npipe:.*\n"));
 }
 
-TEST_F(Launch, MoreRanksThanDescriptorsAreSaid) {
+TEST_F(Launch, TooFewDescriptorsAreReported) {
   start(shell("exec sleep 1000", 40), [] {
     const rlimit few{.rlim_cur = 50, .rlim_max = 50};
     ::setrlimit(RLIMIT_NOFILE, &few);
@@ -368,7 +368,7 @@ TEST_F(Launch, TheSoftLimitOnDescriptorsIsTheRanksOnly) {
   EXPECT_EQ(text("out"), "[rank 39] 50\n");
 }
 
-TEST_F(Launch, WhatCannotBeStartedIsSaid) {
+TEST_F(Launch, ProgramsThatCannotBeStartedAreReported) {
   EXPECT_EQ(launch({.command = {"no-such-program"}}), 2);
   EXPECT_THAT(text("err"), MatchesRegex("[^\n]*no-such-program: [^\n]*PATH"));
   write_file_atomic(here("notes.txt"), "text");
@@ -380,7 +380,7 @@ TEST_F(Launch, WhatCannotBeStartedIsSaid) {
   EXPECT_THAT(text("err"), HasSubstr("notes.txt: Exec format error"));
 }
 
-TEST_F(Launch, AnUnwritableLogFolderIsSaid) {
+TEST_F(Launch, AnUnwritableLogFolderIsReported) {
   LaunchOptions options = shell("true", 1);
   options.log_folder = "/dev/null/logs";
   EXPECT_EQ(launch(options), 1);

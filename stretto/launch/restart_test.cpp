@@ -29,7 +29,7 @@ LaunchOptions restarting(const std::string& script, int ranks, int max_restarts)
 
 using Restart = Launch;
 
-TEST_F(Restart, AFailedGroupIsStartedAgainAsAWhole) {
+TEST_F(Restart, AFailedGroupIsRestartedAsAWhole) {
   // Rank 1 fails in the first two starts; rank 0 would wait for ever.
   LaunchOptions options = restarting(
       "echo life $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS at $STRETTO_STORE $STRETTO_SECRET; [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; ready=" +
@@ -52,7 +52,7 @@ TEST_F(Restart, AFailedGroupIsStartedAgainAsAWhole) {
   }
 }
 
-TEST_F(Restart, WhatDoesNotHelpIsGivenUp) {
+TEST_F(Restart, AJobThatKeepsFailingIsGivenUp) {
   EXPECT_EQ(launch(restarting("echo life >> " + here("lives") + "; exit 5", 1, 2)), 5);
   EXPECT_EQ(text("lives"), "life\nlife\nlife\n");
   EXPECT_THAT(text("err"), HasSubstr("error: giving up after 2 restarts"));
@@ -63,7 +63,7 @@ TEST_F(Restart, UsageErrorsAreNotRepeated) {
   EXPECT_EQ(text("lives"), "life\n");
 }
 
-TEST_F(Restart, TheUsersEndIsTheEnd) {
+TEST_F(Restart, AJobThatTheUserEndsIsNotRestarted) {
   start(restarting("echo life >> " + here("lives") + "; echo $$ > " + here("pid$RANK") + "; exec sleep 1000",
                    1, 2));
   number_in("pid0");

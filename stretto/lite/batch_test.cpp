@@ -45,7 +45,7 @@ TEST(LiteBatch, VectorsAreListsOfSamples) {
   EXPECT_EQ(named["x"].second, 7);
 }
 
-TEST(LiteBatch, WhatCannotBeDividedIsRefused) {
+TEST(LiteBatch, IndivisibleBatchesAreRefused) {
   std::tuple<Tensor, Tensor> uneven = {at::ones({3}), at::ones({2})};
   EXPECT_THAT([&] { count_samples(uneven); },
               ThrowsMessage<DataError>(HasSubstr("parts hold 3 and 2 samples")));

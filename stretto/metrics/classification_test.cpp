@@ -98,7 +98,7 @@ TEST(Classification, UndefinedRatiosAreZero) {
   EXPECT_EQ(scores.at("accuracy"), 1);
 }
 
-TEST(Classification, MacroLeavesOutLabelsThatDoNotOccur) {
+TEST(Classification, MacroIgnoresLabelsThatDoNotOccur) {
   EXPECT_DOUBLE_EQ(classification_metrics(Labels{0, 4}, Labels{0, 4}, 6).at("f1_macro"), 1);
 }
 

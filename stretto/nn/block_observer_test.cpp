@@ -132,7 +132,7 @@ TEST(BlockObserver, BlocksInsideOfBlocks) {
                                            "+backward ", "+backward part", "-backward part", "-backward "));
 }
 
-TEST(BlockObserver, EachUseOfABlockIsAPassOfItsOwn) {
+TEST(BlockObserver, EachUseOfABlockIsASeparatePass) {
   Net net;
   Recorder recorder(net);
   const Tensor loss = net.a->forward(net.a->forward(input())).sum();
@@ -225,7 +225,7 @@ struct Refusing : BlockObserver {
   int ended = 0;
 };
 
-TEST(BlockObserver, WhatAnObserverThrowsLeavesForwardAndBackward) {
+TEST(BlockObserver, ExceptionsOfAnObserverPropagate) {
   Sharded<Layer> layer(3);
   Refusing refusing;
   layer.observe(&refusing);

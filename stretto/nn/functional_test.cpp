@@ -102,7 +102,7 @@ struct Seen : RowObserver {
 };
 
 // The ids may have any memory layout; both kernels notify.
-TEST(Embedding, TellsWhichRowsItUses) {
+TEST(Embedding, NotifiesOfTheRowsItUses) {
   const Tensor table = random({9, 2});
   const Tensor pairs = at::tensor({7, 0, 3, 0, 3, 0}, at::kLong).view({3, 2});
   for (const Kernels kernels : {Kernels::fast, Kernels::reference}) {
@@ -122,7 +122,7 @@ TEST(Embedding, TellsWhichRowsItUses) {
 }
 
 // An engine may be destroyed between forward and backward.
-TEST(Embedding, AnObserverThatHasLeftIsNotNotified) {
+TEST(Embedding, ADestroyedObserverIsNotNotified) {
   Embedding layer(3, 2);
   Seen seen;
   layer.hook->observer = &seen;
@@ -133,7 +133,7 @@ TEST(Embedding, AnObserverThatHasLeftIsNotNotified) {
   EXPECT_TRUE(seen.changed.empty());
 }
 
-TEST(Embedding, MisfitsAreRefused) {
+TEST(Embedding, MismatchesAreRefused) {
   const Tensor table = random({9, 2}), ids = at::tensor({1, 2, 3}, at::kLong);
   const auto message = [](const char* text) { return ThrowsMessage<Error>(HasSubstr(text)); };
   EXPECT_THAT([&] { nn::embedding(at::tensor({9}, at::kLong), table); },
@@ -157,7 +157,7 @@ TEST(Embedding, MisfitsAreRefused) {
       message("with the same T, H and dtype for all lookups of a sum"));
 }
 
-TEST(Dropout, WhatIsNoProbabilityIsRefused) {
+TEST(Dropout, InvalidProbabilitiesAreRefused) {
   Context context;
   context.training = true;
   for (const double p : {-0.1, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()}) {

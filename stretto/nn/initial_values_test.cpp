@@ -120,7 +120,7 @@ TEST(InitialValues, HaveTheirDistribution) {
   EXPECT_LT(values.max().item<double>(), 0.5);
 }
 
-TEST(InitialValues, ARowIsZeroedWhereItIs) {
+TEST(InitialValues, ARowIsZeroedOnItsRank) {
   for (const int positions : {1, 2}) {
     const auto whole = together(positions, [](const Tensor& parameter, const TensorLayout& layout, uint64_t) {
       at::NoGradGuard no_grad;

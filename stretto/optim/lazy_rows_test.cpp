@@ -47,7 +47,7 @@ void expect_equal(const TableRun& a, const TableRun& b, int64_t step) {
         << "step " << step;
 }
 
-TEST(LazyRows, RowsLeftForLaterEndAsIfSteppedEachTime) {
+TEST(LazyRows, DeferredRowsEqualRowsOfEachStep) {
   TableRun dense, sparse;
   std::mt19937 random(1);
   for (int64_t step = 1; step <= 200; ++step) {  // more steps than rows are ever deferred
@@ -77,7 +77,7 @@ TEST(LazyRows, RowsLeftForLaterEndAsIfSteppedEachTime) {
   }
 }
 
-TEST(LazyRows, RowsAreSteppedWithTheRestWhereItCannotLeaveThem) {
+TEST(LazyRows, RowsAreUpdatedWithTheRestIfTheyCannotBeDeferred) {
   const auto optimizer = sgd({.lr = 1});
   EXPECT_FALSE(optimizer->steps_rows());
   const Buffers buffers = {at::zeros({4}), at::ones({4}), {}};

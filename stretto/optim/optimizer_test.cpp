@@ -129,7 +129,7 @@ class NormDescent : public Optimizer {
   Tensor norms_;
 };
 
-TEST(Optimizer, SeesTensorsWholeWhereItNeedsThem) {
+TEST(Optimizer, GetsWholeTensorsIfRequired) {
   NormDescent optimizer(Placement::whole_tensor);
   const Buffers buffers = {at::zeros({4}), at::tensor({3.0f, 4.0f, 5.0f, 12.0f}), {}};
   optimizer.bind(

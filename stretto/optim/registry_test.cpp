@@ -290,7 +290,7 @@ TEST(Optimizers, WriteTheComputeCopy) {
   }
 }
 
-TEST(Optimizers, SettingsThatDoNotFitAreRefused) {
+TEST(Optimizers, InvalidSettingsAreRefused) {
   const auto refuses = [](const std::string& section, const std::string& message) {
     EXPECT_THAT([&] { from_yaml(section); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << section;
   };
@@ -337,7 +337,7 @@ class Lion : public PartwiseOptimizer {
 
 std::unique_ptr<Optimizer> lion(const LionOptions& options) { return std::make_unique<Lion>(options); }
 
-TEST(Optimizers, ProgramsAddTheirOwn) {
+TEST(Optimizers, ProgramsCanAddTheirOwn) {
   register_optimizer("Lion", "steps by the sign of the momentum", lion);
   EXPECT_THROW(register_optimizer("Lion", "again", lion), ConfigError);
   const auto optimizer = from_yaml("{type: Lion, lr: 0.5, betas: [0.5, 0.9]}");
@@ -348,7 +348,7 @@ TEST(Optimizers, ProgramsAddTheirOwn) {
 }
 
 // The launcher's memory estimate depends on it.
-TEST(Optimizers, HaveAtLeastTheStateThatTheirKindNames) {
+TEST(Optimizers, HaveAtLeastTheStateOfTheirKind) {
   for (const OptimizerKind& kind : optimizers().entries()) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
       const optim::Run run(from_yaml("{type: " + kind.name() + "}"), type);

@@ -89,7 +89,7 @@ TEST(PageTest, LongCurvesAreThinnedWithTheirSpikes) {
   EXPECT_THAT(page, HasSubstr("9.5"));
 }
 
-TEST(PageTest, TheResultsOfTheBestModelSayByWhichMetricItIsTheBest) {
+TEST(PageTest, TheResultsNameTheMetricOfTheBestModel) {
   RunData run = run_named("a"), by_loss = run_named("b");
   run.settings["checkpoint.monitor"] = "f1";
   run.summary = {{"best_epoch", 2}};

@@ -32,7 +32,7 @@ class RunDataTest : public ::testing::Test {
   const TempFolder temp_;
 };
 
-TEST_F(RunDataTest, ReadsWhatIsThere) {
+TEST_F(RunDataTest, ReadsExistingFiles) {
   const auto folder = make_run("a", "optimizer: {lr: 0.1}\ntrack:\n  tags: [x, y]\n");
   const RunData run = read_run(folder);
   EXPECT_EQ(run.name, "a");

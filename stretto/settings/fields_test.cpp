@@ -95,7 +95,7 @@ TEST(Fields, EveryKindIsRead) {
                                 .inner = {.type = "beta"}}));
 }
 
-TEST(Fields, WhatIsNotGivenKeepsItsDefault) { EXPECT_EQ(read("inner:\nmaybe_count: null\n"), Everything{}); }
+TEST(Fields, UnsetSettingsKeepTheirDefaults) { EXPECT_EQ(read("inner:\nmaybe_count: null\n"), Everything{}); }
 
 TEST(Fields, VariablesAreExpandedInEveryKind) {
   const ScopedVariable variable("STRETTO_TEST_COUNT", "3");
@@ -103,7 +103,7 @@ TEST(Fields, VariablesAreExpandedInEveryKind) {
   EXPECT_EQ(read("names: [\"n${STRETTO_TEST_COUNT}\"]").names[0], "n3");
 }
 
-TEST(Fields, OriginsHoldWhatWasGiven) {
+TEST(Fields, OriginsContainGivenSettings) {
   Everything result;
   const Origins origins =
       read_fields(fields_of(result), parse_yaml("count: 2\ninner:\n  type: beta\n", "r.yaml"));
@@ -156,7 +156,7 @@ TEST(Fields, RangesAndChoicesAreChecked) {
           "r.yaml:2:9: inner.type: \"bet\" is not one of a, beta; did you mean \"beta\"?");
 }
 
-TEST(Fields, ASettingWithoutMeaningIsRefused) {
+TEST(Fields, ASettingThatDoesNotApplyIsRefused) {
   refuses(
       "inner:\n  only_a: 1\n  type: beta\n",
       "r.yaml:2:11: inner.only_a does not apply with inner.type: beta, only with a; remove the line or change inner.type");
@@ -200,7 +200,7 @@ TEST(Fields, DumpIsPlainYaml) {
   EXPECT_THAT(to_yaml(fields_of(value)), AllOf(HasSubstr("ratio: 5.0e-05\n"), HasSubstr("name: \"off\"\n")));
 }
 
-TEST(Fields, HelpTellsTypeRangeConditionAndDefault) {
+TEST(Fields, HelpShowsTypeRangeConditionAndDefault) {
   Everything defaults;
   const std::string help = to_help(fields_of(defaults));
   EXPECT_THAT(help, StartsWith("  flag\n      a flag (true or false; default false)\n"));
@@ -212,7 +212,7 @@ TEST(Fields, HelpTellsTypeRangeConditionAndDefault) {
   EXPECT_THAT(help, HasSubstr("(list of 2 numbers, at least 0 and below 1; default [0.9,0.999])"));
 }
 
-TEST(Fields, SchemaHoldsTheSameRules) {
+TEST(Fields, SchemaHasTheSameRules) {
   Everything defaults;
   const auto schema = to_schema(fields_of(defaults), "everything");
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

@@ -39,14 +39,14 @@ void refuses(const std::string& text, const std::string& begin, const std::strin
       << text.substr(0, 80);
 }
 
-TEST(Yaml, WhatIsNotYamlNamesLineAndColumn) {
+TEST(Yaml, InvalidYamlNamesLineAndColumn) {
   refuses("a: 1\nb: c: d\n", "r.yaml:2:5: not valid YAML: ", "illegal map value");
   refuses("a: [1, 2\nb: 3\n", "r.yaml:2:2: ", "end of sequence flow not found");
   refuses("a: 1\n\tb: 2\n", "r.yaml:2:1: ", "a tab in the indentation");
   refuses("a: *nothing\n", "r.yaml:1:4: ", "anchor is not defined");
 }
 
-TEST(Yaml, WhatARecipeHasNoUseForIsRefused) {
+TEST(Yaml, UnsupportedYamlIsRefused) {
   refuses("", "r.yaml: ", "the file is empty");
   refuses("# only a comment\n", "r.yaml: ", "the file is empty");
   refuses("---\na: 1\n---\nb: 2\n", "r.yaml:3:1: ", "a second document begins");
@@ -95,12 +95,12 @@ TEST(Override, ReplacesOrAdds) {
   EXPECT_EQ(root.find("g")->text, "null");
 }
 
-TEST(Override, NullTakesASettingAway) {
+TEST(Override, NullRemovesASetting) {
   const YamlNode root = overridden("a:\n  b: 1\n", {"a.b=null"});
   EXPECT_EQ(root.find("a")->find("b")->kind, YamlNode::Kind::absent);
 }
 
-TEST(Override, TheLastOneCounts) {
+TEST(Override, TheLastOneIsUsed) {
   EXPECT_EQ(overridden("a: 1\n", {"a=2", "a=3"}).find("a")->text, "3");
   EXPECT_EQ(overridden("a: 1\n", {"a=null", "a.b=3"}).find("a")->find("b")->text, "3");
 }

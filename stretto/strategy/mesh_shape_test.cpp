@@ -58,7 +58,7 @@ Lists by_positions(const MeshShape& shape, Axes axes) {
   return lists;
 }
 
-TEST(MeshShape, MultipliesAndIsWritten) {
+TEST(MeshShape, HasAProductAndAText) {
   MeshShape shape = {.pp = 2, .dp_replicate = 3, .dp_shard = 4, .cp = 1, .tp = 5};
   EXPECT_EQ(shape.ranks(), 120);
   EXPECT_EQ(shape.size(Axes::data), 12);

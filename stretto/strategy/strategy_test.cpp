@@ -21,7 +21,7 @@ TEST(StrategyName, KindAndPrecision) {
     EXPECT_TRUE(name.starts_with(parse_strategy(name).kind)) << name;
 }
 
-TEST(Sharding, RowsWithAPropertyAreNamedInWords) {
+TEST(Sharding, RowsWithAPropertyAreListed) {
   EXPECT_EQ(strategies_with(is_hybrid), "hsdp");
   EXPECT_EQ(strategies_with(shards_parameters), "fsdp and hsdp");
   EXPECT_EQ(strategies_with(shards_optimizer), "zero1, zero2, fsdp and hsdp");
@@ -29,7 +29,7 @@ TEST(Sharding, RowsWithAPropertyAreNamedInWords) {
   EXPECT_EQ(strategies_with([](const Sharding&) { return false; }), "");
 }
 
-TEST(StrategyName, OthersAreRefusedInWords) {
+TEST(StrategyName, OtherNamesAreRefusedWithAReason) {
   const auto refuses = [](const char* name, const char* message) {
     EXPECT_THAT([&] { parse_strategy(name); }, ThrowsMessage<ConfigError>(HasSubstr(message))) << name;
   };

@@ -106,7 +106,7 @@ TEST(BatchPlan, ContradictionsPrintTheEquation) {
           "2 samples leave accumulation steps without samples; set grad_accumulation_steps to at most 2")));
 }
 
-TEST(BatchPlan, IsDescribedAsItIs) {
+TEST(BatchPlan, IsDescribed) {
   const auto describe = [](const BatchRequest& request, int ranks) {
     return describe_batch(resolve_batch(request, ranks));
   };
@@ -135,7 +135,7 @@ TEST(Topology, TheBatchIsDividedAmongTheRanksWithDifferentSamples) {
   EXPECT_EQ(resolve({.batch = {.batch_size = 4}}, shape).batch.global_batch_size, 4 * 6);
 }
 
-TEST(Topology, CopiesThatCannotBeMadeAreRefused) {
+TEST(Topology, ImpossibleCopiesAreRefused) {
   const auto dealt = [](const std::string& option) { return "--" + option; };
   const OptionLabels labels = {.label = [&](const std::string& option) { return dealt(option) + ": "; },
                                .mention = dealt};

@@ -24,7 +24,7 @@ class BlockCache : public ::testing::Test {
 
 Tensor bytes(size_t count) { return at::empty({static_cast<int64_t>(count)}, at::kByte); }
 
-TEST_F(BlockCache, GivesOutWhatWasFreedAgain) {
+TEST_F(BlockCache, ReusesFreedBlocks) {
   void* first = nullptr;
   {
     const Tensor block = bytes(5 * mib).fill_(7);
@@ -38,7 +38,7 @@ TEST_F(BlockCache, GivesOutWhatWasFreedAgain) {
   EXPECT_EQ(at::zeros({5 * mib}, at::kByte).sum().item<int64_t>(), 0) << "zeros() must clear a cached block";
 }
 
-TEST_F(BlockCache, KeepsLittleMoreThanWasInUseAtOnceAndReleasesTheOldest) {
+TEST_F(BlockCache, IsBoundedByPeakUseAndReleasesTheOldest) {
   bytes(320 * mib);
   const size_t most_in_use = in_use_ + 320 * mib;
   EXPECT_EQ(tensor_memory().kept, 320 * mib);
@@ -64,7 +64,7 @@ TEST_F(BlockCache, BlocksGrowToTheLargestOfSimilarSizes) {
   EXPECT_EQ(tensor_memory().kept, 40 * mib) << "the larger blocks were reused";
 }
 
-TEST_F(BlockCache, TrimmedItKeepsNothing) {
+TEST_F(BlockCache, TrimReleasesEverything) {
   const Tensor used = bytes(3 * mib).fill_(1);
   bytes(5 * mib);
   trim_tensor_memory();
@@ -94,7 +94,7 @@ TEST_F(BlockCache, TensorsGrowInIt) {
   EXPECT_EQ(at::empty({0}).numel(), 0);
 }
 
-TEST_F(BlockCache, ServesThreadsAtOnce) {
+TEST_F(BlockCache, IsThreadSafe) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([t] {

@@ -46,7 +46,7 @@ TEST(FileMemory, KeepsItsContentOutsideOfResidentMemory) {
   EXPECT_EQ(file_memory(folder.path(), 0, at::kDouble).numel(), 0);
 }
 
-TEST(FileMemory, PartsLeaveTheirNeighboursAlone) {
+TEST(FileMemory, ReleasedPartsKeepTheirNeighbours) {
   const TempFolder folder;
   Tensor memory = file_allocator(folder.path())(10'000, at::kDouble, at::kCPU);
   memory.copy_(at::arange(10'000));

@@ -182,7 +182,7 @@ TEST(Windows, AStrideThatFillsAWindowIsRefused) {
   }
 }
 
-TEST(Windows, ATextThatIsTooShortToGiveWayIsRefused) {
+TEST(Windows, ATextThatIsTooShortToTruncateIsRefused) {
   const Tokenizer tokenizer = load_golden("uncased");
   const auto error_of = [&](Truncation truncation) -> std::string {
     try {

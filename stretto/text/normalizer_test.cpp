@@ -108,7 +108,7 @@ std::string section_error(const json& section) {
   return "no error";
 }
 
-TEST(NormalizerSection, WhatIsMissingOrNotAvailableIsNamed) {
+TEST(NormalizerSection, MissingAndUnavailableFieldsAreNamed) {
   EXPECT_THAT(
       section_error({{"type", "Nmt"}}),
       HasSubstr("normalizer.type: \"Nmt\" is not available; available are BertNormalizer, Lowercase"));

@@ -74,7 +74,7 @@ TEST(Tokenizer, VocabularyDecidesCase) {
   EXPECT_FALSE(load_vocabulary(std::string(uncased_vocabulary) + "\u0414\u0430\n").lowercase());
 }
 
-TEST(Tokenizer, TheChoiceOfCaseIsSaid) {
+TEST(Tokenizer, TheChoiceOfCaseIsLogged) {
   testing::internal::CaptureStderr();
   load_vocabulary(cased_vocabulary);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("taken as cased"));

@@ -142,7 +142,7 @@ TEST_F(MlflowTest, AServerThatFailsGetsEverythingOnce) {
   EXPECT_EQ(logged().find("training continues"), logged().rfind("training continues")) << logged();
 }
 
-TEST_F(MlflowTest, ADeadServerCostsAWarningAndSyncSendsTheValuesLater) {
+TEST_F(MlflowTest, ADeadServerCausesAWarningAndSyncSendsTheValuesLater) {
   int port = 0;
   { port = MlflowDouble().port(); }
   const std::string url = fmt::format("http://127.0.0.1:{}", port);
@@ -174,7 +174,7 @@ TEST_F(MlflowTest, AServerThatNeverAnswersDelaysTheEndByNoMoreThanThePatience) {
   EXPECT_THAT(logged(), HasSubstr("did not take the last 102 records"));
 }
 
-TEST_F(MlflowTest, AResumedRunGoesOnWithoutRepeatingSteps) {
+TEST_F(MlflowTest, AResumedRunContinuesWithoutRepeatingSteps) {
   const MlflowDouble server;
   {
     Run run(*this, options(server.url()));
@@ -265,7 +265,7 @@ TEST_F(MlflowTest, CredentialsComeFromTheEnvironment) {
   EXPECT_EQ(MlflowServer(server.url()).find_or_create_experiment("reviews"), "1");
 }
 
-TEST_F(MlflowTest, WhatTheServerRefusesIsLeftOut) {
+TEST_F(MlflowTest, DataThatTheServerRejectsAreSkipped) {
   MlflowDouble server;
   {
     Run run(*this, options(server.url()));

@@ -78,7 +78,7 @@ std::vector<std::string> file_names(const std::filesystem::path& folder) {
   return names;
 }
 
-TEST(TensorBoard, ARunThatGoesOnWritesALaterFile) {
+TEST(TensorBoard, AResumedRunWritesALaterFile) {
   const TempFolder folder;
   const std::filesystem::path events = folder.path() / "tensorboard";
   TensorBoard(events).begin({0, 9, "lr: 1\n"});
@@ -92,7 +92,7 @@ TEST(TensorBoard, ARunThatGoesOnWritesALaterFile) {
   EXPECT_THAT(read_file(events / files[2]), HasSubstr("lr: 3"));
 }
 
-TEST(TensorBoard, ANewRunTakesTheOldFilesAway) {
+TEST(TensorBoard, ANewRunRemovesTheOldFiles) {
   const TempFolder folder;
   write_file_atomic(folder.path() / "notes.txt", "mine");
   TensorBoard(folder.path()).begin({0, 9, "lr: 1\n"});

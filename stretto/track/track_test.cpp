@@ -17,7 +17,7 @@
 namespace stretto {
 namespace {
 
-TEST(Progress, OneLineTellsAll) {
+TEST(Progress, OneLineShowsAllValues) {
   const Record record = {120,
                          0.114,
                          false,
@@ -37,7 +37,7 @@ TEST(Progress, SpeedIsNotGuessedBeforeItIsMeasured) {
             "step 1/9 | epoch 0.10 | loss 0.7000 | lr 1.00e-05");
 }
 
-TEST(Progress, HasUnitsAndNothingThatIsNoNumber) {
+TEST(Progress, HasUnitsAndOnlyFiniteValues) {
   EXPECT_EQ(progress_line({1, 0.1, false, {{"loss", -NAN}, {"communication", 0.072}}}, 9, 0),
             "step 1/9 | epoch 0.10 | communication 7 %");
 }
@@ -66,7 +66,7 @@ TEST(Progress, TheLiveLineFitsItsTerminal) {
   EXPECT_EQ(live_line({9, 1, false, {}}, 9, 0, 80), "100 % [########################] 9/9 | epoch 1.00");
 }
 
-TEST(Progress, PlainLinesWhereItIsTold) {
+TEST(Progress, PlainLinesWithoutRedraws) {
   EXPECT_EQ(Progress::choose(/*redraws=*/false), Progress::Mode::lines);
 }
 
@@ -88,7 +88,7 @@ class MetricsLogTest : public ::testing::Test {
   const std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
 };
 
-TEST_F(MetricsLogTest, OneObjectALine) {
+TEST_F(MetricsLogTest, OneObjectPerLine) {
   EXPECT_EQ(without_times(path_),
             "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":\"nan\"}\n"
             "{\"step\":2,\"epoch\":0.5,\"eval_f1\":0.75}\n");
@@ -100,7 +100,7 @@ TEST_F(MetricsLogTest, RecordsCarryTheirTime) {
   EXPECT_NEAR(record.at("time").get<double>(), seconds_since_1970(), 600);
 }
 
-TEST_F(MetricsLogTest, GoingOnTakesLaterStepsBack) {
+TEST_F(MetricsLogTest, ResumingRemovesLaterSteps) {
   AppendFile(path_).write("{\"step\":3,\"ep");  // a truncated record
   MetricsLog log(path_);
   log.begin({1, 9, ""});
@@ -109,7 +109,7 @@ TEST_F(MetricsLogTest, GoingOnTakesLaterStepsBack) {
             "{\"step\":1,\"epoch\":0.25,\"loss\":0.5}\n{\"step\":2,\"epoch\":0.5,\"loss\":0.25}\n");
 }
 
-TEST_F(MetricsLogTest, AFullDiskAtTheBeginningCostsOnlyTheRecordsOfThatTime) {
+TEST_F(MetricsLogTest, AFullDiskAtTheBeginLosesOnlyTheRecordsOfThatTime) {
   MetricsLog log(path_);
   {
     const file_faults::Injection full({.call = 1, .error = ENOSPC});

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST(TrackersTest, AFullDiskIsReportedOnceAndItsEndToo) {
+TEST(TrackersTest, AFullDiskAndItsEndAreReportedOnce) {
   const TempFolder folder;
   std::string logged;
   log::set_output([&](std::string_view line) { logged.append(line).append("\n"); });
@@ -70,7 +70,7 @@ TEST_F(CsvLogTest, HasAColumnForEachValue) {
       "step,epoch,loss,\"eval_f1, \"\"macro\"\"\",eval_total,lr\n1,0.25,0.5,,,\n1,0.25,,0.75,36,\n2,0.5,nan,,,1e-05\n");
 }
 
-TEST_F(CsvLogTest, TheFileOfAnEarlierRunGoesWithTheFirstStep) {
+TEST_F(CsvLogTest, TheFileOfAnEarlierRunIsRemovedAtTheFirstStep) {
   make_folders(csv_.parent_path());
   write_file_atomic(csv_, "of an earlier run\n");
   trackers_.end(RunEnd::failed);  // before the first step
@@ -83,7 +83,7 @@ nlohmann::json read_object(const std::filesystem::path& path) {
   return nlohmann::json::parse(read_file(path));
 }
 
-TEST(StatusFileTest, TellsWhatARunDoes) {
+TEST(StatusFileTest, ShowsTheStateOfARun) {
   const TempFolder folder;
   const std::filesystem::path path = folder.path() / "progress.json";
   StatusFile status(path);
@@ -128,7 +128,7 @@ TEST(TrackerSetupTest, FilesGoWhereLoggingDirSays) {
   EXPECT_EQ((TrackerSetup{.folder = "runs/a", .logging_dir = "http://host"}).files(), "runs/a");
 }
 
-TEST(TrackerRegistry, KnowsItsNamesAndTakesOthers) {
+TEST(TrackerRegistry, HasBundledNamesAndAcceptsOthers) {
   EXPECT_THAT(tracker_names(), ElementsAre("jsonl", "csv", "tensorboard", "mlflow"));
   EXPECT_THROW(register_tracker({"csv", "", {}}), Error);
   EXPECT_THROW(find_tracker("wandb"), ConfigError);

@@ -58,7 +58,7 @@ TEST_P(HangingRun, AStoppedRankIsNamedAndAllEnd) {
               has_all("rank 1 on ", "was stopped by a signal (state T)", "float32 #", ": waited for "));
 }
 
-TEST_P(HangingRun, ARankThatNeverComesIsNamed) {
+TEST_P(HangingRun, ARankThatNeverJoinsIsNamed) {
   const ShellResult result = shell(launch("--hang-timeout 1", "skip"));
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(result.err,
@@ -77,13 +77,13 @@ TEST_P(HangingRun, WithoutTheLauncherACollectiveFailsAtItsOwnDeadline) {
                                         "(rank 1 has not|until the deadline|Timed out)"));
 }
 
-TEST_P(HangingRun, AfterAHangTheGroupIsStartedAgain) {
+TEST_P(HangingRun, AfterAHangTheGroupIsRestarted) {
   const ShellResult result = shell(launch("--hang-timeout 1 --max-restarts 2", "skip"));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("restart 1 of 2 in 1 s, because rank 1 on "));
 }
 
-TEST_P(HangingRun, WithoutATimeoutNobodyIsJudged) {
+TEST_P(HangingRun, WithoutATimeoutHangsAreNotReported) {
   const ShellResult slow = shell(launch("--hang-timeout 0", "compute"));
   EXPECT_EQ(slow.exit_code, 0) << slow.err;
 }
@@ -107,7 +107,7 @@ bool is_stopped(pid_t pid) {
 }
 
 // Rank 0 waits for rank 1, and is paused in it for longer than the deadline of collectives.
-TEST(PausedJob, GoesOnThoughThePauseIsLongerThanTheDeadlineOfCollectives) {
+TEST(PausedJob, ContinuesAfterAPauseBeyondTheDeadlineOfCollectives) {
   const TempFolder folder;
   const std::string go_on = folder.path() / "go_on";
   std::list<BackgroundShell> runs;
@@ -159,7 +159,7 @@ TEST_P(HangingRun, DifferentCallsAreErrorsInDebugMode) {
                             "rank 0 called all_reduce [8] float32 #17", "group world"));
 }
 
-TEST_P(HangingRun, WhatIsNoRecordIsRefused) {
+TEST_P(HangingRun, OtherFilesAreRefused) {
   EXPECT_EQ(inspect().exit_code, 2);
   EXPECT_THAT(inspect().err, has_all(logs_ + ":", "no such file or folder"));
   make_folders(logs_);

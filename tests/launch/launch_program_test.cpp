@@ -41,14 +41,14 @@ TEST(LaunchProgram, WithoutACountAndWithoutGpusThereIsOneRank) {
             "probe 0 of 1, local 0 of 1\nprobe 0 met 1\n");
 }
 
-TEST(LaunchProgram, AllBehindTheProgramIsItsOwn) {
+TEST(LaunchProgram, ArgumentsAfterTheProgramBelongToIt) {
   const std::string arguments = "sh -c 'echo $0 $*' -- -N 5 --no-pin launch --help";
   const std::string expected = "-- -N 5 --no-pin launch --help\n";
   EXPECT_EQ(shell(stretto + " launch -N 1 " + arguments).out, expected);
   EXPECT_EQ(shell(stretto + " launch -N 1 -- " + arguments).out, expected);
 }
 
-TEST(LaunchProgram, MisuseIsSaid) {
+TEST(LaunchProgram, MisuseIsReported) {
   const auto refusal = [](const std::string& arguments) {
     const ShellResult result = shell(stretto + " launch " + arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments;
@@ -102,7 +102,7 @@ TEST(LaunchProgram, AFailedGroupIsRestartedOnRequest) {
   EXPECT_THAT(again.err, HasSubstr("restart 1 of 1 in 1 s, because rank "));
 }
 
-TEST(LaunchProgram, LogFolderHoldsAFileARank) {
+TEST(LaunchProgram, LogFolderHasAFilePerRank) {
   const TempFolder folder;
   const std::string logs = folder.path() / "logger_logs";
   const ShellResult result = shell(stretto + " launch -N 2 --log-dir " + logs + " -- " + probe);

@@ -179,7 +179,7 @@ TEST_F(Slurm, ACancelledJobIsSaved) {
   EXPECT_TRUE(has("saved0") && has("saved1")) << result.err;
 }
 
-TEST_F(Slurm, AScriptIsQueuedAgainBeforeItsLimit) {
+TEST_F(Slurm, AJobIsRequeuedBeforeItsLimit) {
   // Ranks save when asked to end; those of the second life end by themselves.
   const std::string program =
       "sh -c '[ \"$SLURM_RESTART_COUNT\" = 1 ] && echo life 2 of rank $RANK with $STRETTO_SECRET >> lives && exit; "

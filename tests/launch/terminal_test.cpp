@@ -183,7 +183,7 @@ TEST_F(EndlessRun, ShowsALineThatFitsItsTerminalAlsoAfterAResize) {
   }
 }
 
-TEST_F(EndlessRun, GoesOnUnderNohupWhenItsTerminalCloses) {
+TEST_F(EndlessRun, ContinuesUnderNohupWhenItsTerminalCloses) {
   Terminal terminal("trap '' HUP; " + command("track.progress=auto"));
   ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
   const pid_t launcher = terminal.pid();
@@ -194,7 +194,7 @@ TEST_F(EndlessRun, GoesOnUnderNohupWhenItsTerminalCloses) {
   EXPECT_TRUE(saved());
 }
 
-TEST_F(EndlessRun, IsSavedByCtrlCThoughThatEndsTheReaderOfItsOutput) {
+TEST_F(EndlessRun, IsSavedByCtrlCThatEndsTheReaderOfItsOutput) {
   Terminal terminal("bash -c 'set -o pipefail; (" + command() + ") 2>&1 | tee " + workspace_.path("tee") +
                     "'");
   ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
@@ -204,7 +204,7 @@ TEST_F(EndlessRun, IsSavedByCtrlCThoughThatEndsTheReaderOfItsOutput) {
   EXPECT_THAT(log(), HasSubstr("the state is saved"));
 }
 
-TEST_F(EndlessRun, TakesNoHarmFromAFullDiskBehindItsOutput) {
+TEST_F(EndlessRun, ToleratesAFullDiskOfItsOutput) {
   BackgroundShell run("(" + command() + ") > /dev/full 2>&1");
   ASSERT_TRUE(eventually([&] { return steps_done(); }));
   EXPECT_TRUE(steps_go_on());
@@ -213,7 +213,7 @@ TEST_F(EndlessRun, TakesNoHarmFromAFullDiskBehindItsOutput) {
   EXPECT_TRUE(saved());
 }
 
-TEST_F(EndlessRun, IsSavedNowHoweverEarlyThatIsAskedFor) {
+TEST_F(EndlessRun, SavesOnRequestHoweverEarly) {
   for (const auto moment : {0ms, 10ms, 60ms, 200ms, 400ms, 800ms}) {
     std::filesystem::remove_all(workspace_.path("run"));
     BackgroundShell run(command());
@@ -245,7 +245,7 @@ TEST_F(EndlessRun, HangsAndIsEndedWhenARankIsStoppedAtItsStart) {
   }
 }
 
-TEST(ClosedStreams, AreNotTakenByTheRunsOwnFiles) {
+TEST(ClosedStreams, AreNotReusedForFilesOfTheRun) {
   const Workspace workspace;
   const ShellResult result =
       shell("(" + workspace.command("train", 2, "training.max_steps=3") + ") <&- >&- 2>&-");
@@ -254,7 +254,7 @@ TEST(ClosedStreams, AreNotTakenByTheRunsOwnFiles) {
   EXPECT_THAT(workspace.read("run/logger_logs/training_0.log"), HasSubstr("step 3/3"));
 }
 
-TEST(Restarts, HappenThoughNobodyReadsOfThem) {
+TEST(Restarts, HappenAlthoughOutputIsNotRead) {
   const TempFolder folder;
   const ShellResult result =
       shell(stretto + " launch -N 2 --max-restarts 1 --log-dir " + folder.path().string() +
@@ -273,7 +273,7 @@ void shrink_output_pipes(pid_t launcher) {
 }
 
 // The ranks write more than the terminal and their pipes hold.
-TEST_F(EndlessRun, GoesOnWhileItsTerminalIsNotRead) {
+TEST_F(EndlessRun, ContinuesWhileItsTerminalIsNotRead) {
   Terminal terminal(command("track.progress=line"));
   shrink_output_pipes(terminal.pid());
   ASSERT_TRUE(eventually([&] { return steps_done(); }));
@@ -289,7 +289,7 @@ TEST_F(EndlessRun, GoesOnWhileItsTerminalIsNotRead) {
 }
 
 // Ctrl-Z and fg in a shell with job control.
-TEST_F(EndlessRun, IsPausedByCtrlZAndGoesOnWithFg) {
+TEST_F(EndlessRun, IsPausedByCtrlZAndContinuedByFg) {
   Terminal terminal("exec bash -c 'set -m; (" + command() +
                     "); echo suspended; read -r go; fg; echo \"ended $?\"'");
   ASSERT_TRUE(eventually([&] { return steps_done(); })) << terminal.text();
@@ -308,7 +308,7 @@ TEST_F(EndlessRun, IsPausedByCtrlZAndGoesOnWithFg) {
 
 // SIGSTOP cannot be passed on: the ranks take all their steps, with more lines than a pipe holds, and the
 // launcher logs them later.
-TEST(StoppedLauncher, StopsNoRankAndLosesNoLine) {
+TEST(StoppedLauncher, BlocksNoRankAndLosesNoLine) {
   const Workspace workspace;
   constexpr int steps = 200;
   const std::string settings =
@@ -337,7 +337,7 @@ std::string lines(int count) {
 }
 
 // More than the pipes hold; what happens when the launcher's buffer is full too is tested in stretto/launch.
-TEST(UnreadPipe, StopsNoRankAndEverySignalIsObeyed) {
+TEST(UnreadPipe, BlocksNeitherRanksNorSignals) {
   const TempFolder folder;
   const std::string logs = folder.path() / "logs", done = folder.path() / "done",
                     fifo = folder.path() / "fifo";

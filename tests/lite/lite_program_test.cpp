@@ -137,7 +137,7 @@ void PrintTo(const Misuse& misuse, std::ostream* out) { *out << misuse.arguments
 
 class LiteMisuse : public ::testing::TestWithParam<Misuse> {};
 
-TEST_P(LiteMisuse, EndsWithASentence) {
+TEST_P(LiteMisuse, EndsWithAMessage) {
   const auto run = shell(fmt::format("cd /tmp && {}/lite_misuse {}", PROGRAMS, GetParam().arguments));
   EXPECT_GT(run.exit_code, 0) << "a rank waited for a timeout";
   EXPECT_THAT(run.err, HasSubstr(GetParam().message));

@@ -81,7 +81,7 @@ TEST_F(Reports, AFolderWithANameThatIsNotUtf8) {
   EXPECT_EQ(nlohmann::json::parse(stretto("runs list --json runs").out).at(0).at("folder"), "runs/\ufffd");
 }
 
-TEST_F(Reports, RunsRefusesWhatIsNoRun) {
+TEST_F(Reports, RunsRefusesOtherFolders) {
   EXPECT_THAT(refusal("runs list"), HasSubstr("there is no folder runs"));
   make_run("runs/a", 0.1);
   EXPECT_THAT(refusal("runs diff runs/a"), HasSubstr("run"));
@@ -178,7 +178,7 @@ TEST_F(Reports, TopEndsWithTheRun) {
   EXPECT_EQ(stretto("top a").exit_code, 0);
 }
 
-TEST_F(Reports, TopRefusesWhatIsNoRun) {
+TEST_F(Reports, TopRefusesOtherFolders) {
   EXPECT_THAT(refusal("top nowhere"), HasSubstr("there is no folder nowhere"));
   make_run("a", 0.1);
   EXPECT_THAT(refusal("top a"), HasSubstr("a holds no progress.json"));

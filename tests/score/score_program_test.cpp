@@ -57,7 +57,7 @@ TEST_F(ScoreProgram, ATableOfTheTypes) {
   EXPECT_THAT(error("seqeval --table --mode conlleval " + conll), has_all("--table:", "--mode default"));
 }
 
-TEST_F(ScoreProgram, LabelsOfFilesOfManyForms) {
+TEST_F(ScoreProgram, LabelsOfManyFileFormats) {
   const std::string gold = write(
                         "gold.jsonl",
                         "{\"line\": 2, \"label\": \"x\", \"gold\": \"1\"}\n{\"line\": 3, \"gold\": 0}\n"),
@@ -135,7 +135,7 @@ TEST_F(ScoreProgram, FilesAreUtf8) {
 }
 
 // The numbers are those of the reference tools, which warn of these files too.
-TEST_F(ScoreProgram, FilesThatMeanSomethingElseAreWarnedOf) {
+TEST_F(ScoreProgram, ImplausibleColumnsAreWarnedOf) {
   const ShellResult words = score("seqeval " + write("words.conll", "Vienna B-LOC\nis O\n"));
   EXPECT_EQ(words.exit_code, 0);
   EXPECT_THAT(words.err, has_all("words.conll:", "\"Vienna\"", "neither O nor"));

@@ -95,7 +95,7 @@ TEST_F(TokenizeProgram, PrintsTokensOrOffsets) {
   EXPECT_EQ(tokenize(uncased + "--tokens --max-length 2 --no-special", text).out, "naive film\n");
 }
 
-TEST_F(TokenizeProgram, EveryFamilyGivesIdsTokensOffsetsAndTextAgain) {
+TEST_F(TokenizeProgram, EveryFamilyPrintsIdsTokensOffsetsAndText) {
   const std::string text = "hello, the map it's caf\u00e9\n";
   const std::map<std::string, std::string> first_tokens = {
       {"gpt2", "\u0120"}, {"roberta", "<s> h"}, {"unigram", "\u2581"}, {"xlm_roberta", "<s> \u2581"}};
@@ -118,7 +118,7 @@ TEST_F(TokenizeProgram, EveryFamilyGivesIdsTokensOffsetsAndTextAgain) {
   }
 }
 
-TEST_F(TokenizeProgram, IdsThatAreNoneAreSaid) {
+TEST_F(TokenizeProgram, InvalidIdsAreReported) {
   const std::string arguments = "--tokenizer " + golden + "/roberta --decode";
   const ShellResult word = tokenize(arguments, "0 1\n0 x\n");
   EXPECT_EQ(word.exit_code, 2);
@@ -127,7 +127,7 @@ TEST_F(TokenizeProgram, IdsThatAreNoneAreSaid) {
   EXPECT_EQ(tokenize(arguments, "\n0  2 \r\n").out, "\n<s></s>\n");
 }
 
-TEST_F(TokenizeProgram, CutsNothingUnlessAsked) {
+TEST_F(TokenizeProgram, DoesNotTruncateByDefault) {
   std::string line;
   for (int i = 0; i < 5000; ++i) line += "the map ";
   const std::string ids = tokenize("--tokenizer " + golden + "/added.json", line).out;
@@ -152,7 +152,7 @@ TEST_F(TokenizeProgram, OneLineOfOutputForEachLineOfInput) {
   EXPECT_EQ(tokenize(arguments, std::string("a\0b\n", 4)).out, "a ##b\n");
 }
 
-TEST_F(TokenizeProgram, ReadsAFileToo) {
+TEST_F(TokenizeProgram, ReadsAFile) {
   const std::string file = write("text.txt", "the map\n");
   EXPECT_EQ(shell(command("--tokenizer " + golden + "/uncased.txt --tokens " + file)).out,
             "[CLS] the map [SEP]\n");
@@ -200,14 +200,14 @@ TEST_F(TokenizeProgram, AClosedPipeEndsItQuietly) {
   EXPECT_EQ(signal_ignored.err, "ended with 0\n");
 }
 
-TEST_F(TokenizeProgram, AFullDiskIsSaid) {
+TEST_F(TokenizeProgram, AFullDiskIsReported) {
   const ShellResult result =
       shell("echo the map | " + command("--tokenizer " + golden + "/added.json") + " > /dev/full");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, MatchesRegex("stretto: error: standard output: [^\n]*No space left on device\n"));
 }
 
-TEST_F(TokenizeProgram, BadTokenizersAreSaid) {
+TEST_F(TokenizeProgram, BadTokenizersAreReported) {
   const std::string folder = folder_.path();
   EXPECT_THAT(refusal("no-such-folder"), has_all("no-such-folder:", "no such file or folder", "tokenizer"));
   EXPECT_THAT(refusal(folder), has_all(folder + ":", "tokenizer.json, vocab.txt"));
@@ -219,7 +219,7 @@ TEST_F(TokenizeProgram, BadTokenizersAreSaid) {
               has_all("vocab.txt: lacks \"[CLS]\"", "tokenizer_config.json"));
 }
 
-TEST_F(TokenizeProgram, MisuseIsSaid) {
+TEST_F(TokenizeProgram, MisuseIsReported) {
   const auto misuse = [&](const std::string& arguments) {
     const ShellResult result = tokenize(arguments, "the map\n");
     EXPECT_EQ(result.exit_code, 2) << arguments;

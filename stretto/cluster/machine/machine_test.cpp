@@ -53,7 +53,7 @@ class FakeRoot : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(FakeRoot, IsLookedAt) {
+TEST_F(FakeRoot, IsRead) {
   put("proc/cpuinfo", "model name : X\nflags : fma avx2\n");
   put("proc/meminfo", "MemTotal:       24000000 kB\nMemFree: 1 kB\nMemAvailable:   20000000 kB\n");
   put("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
@@ -75,7 +75,7 @@ TEST_F(FakeRoot, IsLookedAt) {
                                              Field(&Finding::what, HasSubstr("of memory are available"))));
 }
 
-TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsLeftAlone) {
+TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsNoFinding) {
   put("proc/cpuinfo", "flags : fma avx2\n");
   put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable: 20000000 kB\n");
   put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
@@ -83,7 +83,7 @@ TEST_F(FakeRoot, ADriverThatFollowsTheLoadIsLeftAlone) {
   EXPECT_THAT(findings(look_at_machine(folder_.path())), IsEmpty());
 }
 
-TEST_F(FakeRoot, AnEmptyMachineIsNoCrash) {
+TEST_F(FakeRoot, AnEmptyMachineIsTolerated) {
   const Machine machine = look_at_machine(folder_.path());
   EXPECT_EQ(machine.gpus, 0);
   EXPECT_FALSE(machine.core_quota.has_value());
@@ -91,14 +91,14 @@ TEST_F(FakeRoot, AnEmptyMachineIsNoCrash) {
   EXPECT_FALSE(look_at_machine(folder_.path()).core_quota.has_value());
 }
 
-TEST(Machine, ThisOneIsSeen) {
+TEST(Machine, ThisOneIsRead) {
   const Machine machine = look_at_machine();
   EXPECT_GE(machine.cores, 1);
   EXPECT_GT(machine.memory, 1e8);
   EXPECT_THAT(machine.interfaces, ::testing::Contains(Field(&Interface::address, "127.0.0.1")));
 }
 
-TEST(Findings, MeasurementsAreHeldAgainstThePeak) {
+TEST(Findings, MeasurementsAreComparedWithThePeak) {
   Processor processor;
   processor.avx2 = true;
   EXPECT_THAT(findings(processor, {.fp32_gflops = 80, .clock_ghz = 3, .copy_gb_per_s = 8}), IsEmpty());

@@ -19,12 +19,12 @@ class FakeMemory : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(FakeMemory, IsTheMachines) {
+TEST_F(FakeMemory, IsThatOfTheMachine) {
   put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable:   20000000 kB\n");
   EXPECT_EQ(available(), 2e10 * 1.024);
 }
 
-TEST_F(FakeMemory, IsTheTightestGroups) {
+TEST_F(FakeMemory, IsThatOfTheTightestGroup) {
   put("proc/meminfo", "MemAvailable: 20000000 kB\n");
   put("proc/self/cgroup", "0::/user/job\n");
   put("sys/fs/cgroup/user/memory.max", "4000000\n");

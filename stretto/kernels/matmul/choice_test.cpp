@@ -79,7 +79,7 @@ TEST(MatmulChoice, AtenIsKeptUnlessAnotherIsClearlyFaster) {
   EXPECT_TRUE(measured.is_certain);
 }
 
-TEST(MatmulChoice, OwnProductsArePreferredWhereTheyAreUsable) {
+TEST(MatmulChoice, OwnMatmulIsPreferredIfUsable) {
   Timer timer([](const MatmulShape& shape, int) {
     const double other = shape.role == MatmulRole::forward ? 92 : 94;
     return std::vector<MatmulTime>{{aten, 97}, {onednn, other}, {own, 100}};
@@ -95,7 +95,7 @@ TEST(MatmulChoice, MapsCountAsOftenAsTheyOccur) {
   EXPECT_EQ(timer.choose({{4, 8, 4}, {4, 2, 1}}).choice, all_of(onednn));
 }
 
-TEST(MatmulChoice, LargeProductsAreTimedWithFewerRows) {
+TEST(MatmulChoice, LargeMatmulsAreTimedWithFewerRows) {
   Timer timer([](const MatmulShape&, int) { return std::vector<MatmulTime>{{aten, 1}}; });
   timer.choose({{512, 512, 1}, {8, 8, 1}, {100'000, 1000, 1}});
   EXPECT_EQ(timer.shapes()[0].rows, 228);
@@ -104,7 +104,7 @@ TEST(MatmulChoice, LargeProductsAreTimedWithFewerRows) {
   EXPECT_LE(timer.shapes()[0].operations(), 1.2e8);
 }
 
-TEST(MatmulChoice, ProductsAreTimedUnlessATestDoes) {
+TEST(MatmulChoice, MatmulsAreTimedByDefault) {
   const MeasuredChoice measured = choose_by_time({{7, 5, 1}}, at::kFloat, 16);
   EXPECT_GT(measured.speedup, 0.5);
   for (const MatmulRole role : all_matmul_roles)

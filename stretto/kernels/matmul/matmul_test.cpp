@@ -63,7 +63,7 @@ void check_library(MatmulLibrary library, MatmulRole role, at::ScalarType dtype)
   }
 }
 
-TEST(Product, EveryUsableLibraryAgreesWithDoublePrecision) {
+TEST(Matmul, EveryUsableLibraryAgreesWithDoublePrecision) {
   at::manual_seed(1);
   for (const MatmulLibrary library : all_matmul_libraries) {
     for (const MatmulRole role : all_matmul_roles) {
@@ -75,14 +75,14 @@ TEST(Product, EveryUsableLibraryAgreesWithDoublePrecision) {
 }
 
 // Restores the process's choice.
-class ProductsInUse : public ::testing::Test {
+class MatmulInUse : public ::testing::Test {
  protected:
-  ~ProductsInUse() override {
+  ~MatmulInUse() override {
     for (const at::ScalarType dtype : product_types) use_matmul(dtype, {});
   }
 };
 
-TEST_F(ProductsInUse, ABiasIsAddedByEveryLibrary) {
+TEST_F(MatmulInUse, ABiasIsAddedByEveryLibrary) {
   at::manual_seed(3);
   for (const at::ScalarType dtype : product_types) {
     for (const MatmulLibrary library : all_matmul_libraries) {
@@ -99,7 +99,7 @@ TEST_F(ProductsInUse, ABiasIsAddedByEveryLibrary) {
   }
 }
 
-TEST(Product, EachLibraryIsUsableForWhatItComputes) {
+TEST(Matmul, EachLibraryIsUsableForWhatItComputes) {
   for (const MatmulRole role : all_matmul_roles) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble})
       EXPECT_TRUE(is_usable(MatmulLibrary::aten, role, dtype));
@@ -109,7 +109,7 @@ TEST(Product, EachLibraryIsUsableForWhatItComputes) {
   EXPECT_FALSE(is_usable(MatmulLibrary::mkl, MatmulRole::forward, at::kBFloat16));
 }
 
-TEST_F(ProductsInUse, AreThoseOfTheOperandsType) {
+TEST_F(MatmulInUse, DependOnTheOperandsDtype) {
   EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   if (!is_usable(MatmulLibrary::onednn, MatmulRole::forward, at::kFloat)) GTEST_SKIP() << "no oneDNN";
   const MatmulChoice choice = {{MatmulLibrary::onednn, MatmulLibrary::aten, MatmulLibrary::onednn}};
@@ -129,7 +129,7 @@ TEST_F(ProductsInUse, AreThoseOfTheOperandsType) {
   EXPECT_TRUE(at::equal(wide, at::mm(a.to(at::kDouble), b.to(at::kDouble))));
 }
 
-TEST_F(ProductsInUse, LibrariesThatAreNotUsableAreRefused) {
+TEST_F(MatmulInUse, LibrariesThatAreNotUsableAreRefused) {
   const MatmulChoice mkl = {{MatmulLibrary::mkl, MatmulLibrary::mkl, MatmulLibrary::mkl}};
   EXPECT_THAT([&] { use_matmul(at::kFloat, mkl); },
               ::testing::ThrowsMessage<ConfigError>(HasSubstr(
@@ -138,7 +138,7 @@ TEST_F(ProductsInUse, LibrariesThatAreNotUsableAreRefused) {
   EXPECT_THROW(parse_library("blas"), ConfigError);
 }
 
-TEST(Product, RefusesShapesThatDoNotFit) {
+TEST(Matmul, RefusesShapesThatDoNotFit) {
   EXPECT_THAT(
       [] {
         multiply(MatmulRole::forward, at::zeros({3, 3}), at::ones({3, 4}), at::ones({5, 3}));

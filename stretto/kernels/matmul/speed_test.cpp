@@ -7,7 +7,7 @@
 namespace stretto::kernels {
 namespace {
 
-TEST(ProductSpeed, EveryUsableLibraryIsTimed) {
+TEST(MatmulSpeed, EveryUsableLibraryIsTimed) {
   for (const MatmulRole role : all_matmul_roles) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
       const auto times = time_matmul({role, dtype, 5, 7, 3}, 2, std::chrono::seconds(60));
@@ -19,13 +19,13 @@ TEST(ProductSpeed, EveryUsableLibraryIsTimed) {
   }
 }
 
-TEST(ProductSpeed, OneRoundIsMeasuredWhateverTheBudget) {
+TEST(MatmulSpeed, OneRoundIsMeasuredWhateverTheBudget) {
   const auto times =
       time_matmul({MatmulRole::forward, at::kFloat, 5, 7, 3}, 1'000'000, std::chrono::seconds(0));
   for (const MatmulTime& time : times) EXPECT_TRUE(std::isfinite(time.seconds));
 }
 
-TEST(ProductSpeed, OperationsOfAProduct) {
+TEST(MatmulSpeed, OperationsOfAMatmul) {
   EXPECT_EQ((MatmulShape{.rows = 5, .in = 7, .out = 3}.operations()), 2 * 5 * 7 * 3);
 }
 

@@ -77,7 +77,7 @@ TEST(Hang, AStoppedRankIsNamed) {
               AllOf(has_all("rank 1 on node7", "5.2 s", "(state T)"), Not(HasSubstr("rank 0"))));
 }
 
-TEST(Hang, WhoKeepsOthersWaitingIsNamed) {
+TEST(Hang, TheRankThatOthersWaitForIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].state = "R";
   EXPECT_THAT(diagnose_hang(record, 5).value(),
@@ -160,7 +160,7 @@ TEST(Hang, RanksWhoseProgramsDoNotStartAreNamedTogether) {
   EXPECT_EQ(diagnose_hang(read, 5), diagnose_hang(record, 5));
 }
 
-TEST(Hang, WorkOfRankZeroIsNoneAndIsNamed) {
+TEST(Hang, LongWorkOfRankZeroIsNoHangAndIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].last_calls.clear();
   record.ranks[0].last_calls = {{.operation = "work", .shape = "tokenising", .started_ago = 400}};
@@ -175,7 +175,7 @@ TEST(Hang, WorkOfRankZeroIsNoneAndIsNamed) {
   EXPECT_NE(diagnose_hang(record, 5), std::nullopt);
 }
 
-TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
+TEST(HangWatch, SuspectsOnlyStalledRanksOfARunningLauncher) {
   const cluster::FlightBoard board(1);
   const auto recorder = cluster::FlightRecorder::open(board.path(), 0);
   HangWatch watch(board, std::chrono::milliseconds(1000));
@@ -191,7 +191,7 @@ TEST(HangWatch, AsksOnlyWhenARankStandsStillAndTheLauncherDidNot) {
   EXPECT_EQ(HangWatch(board, std::chrono::milliseconds(0)).next_look(), HangWatch::Clock::time_point::max());
 }
 
-TEST(Differences, OfEachGroupTheFirstIsTold) {
+TEST(Differences, TheFirstOfEachGroupIsReported) {
   FlightRecord record = one_waits();
   EXPECT_THAT(differences(record),
               ElementsAre(has_all("rank 1", std::string("not called ") + call_17, "rank 0 has")));
@@ -205,7 +205,7 @@ TEST(Differences, OfEachGroupTheFirstIsTold) {
                                   "rank 0 called all_reduce [8] float32 #17", "group world")));
 }
 
-TEST(Differences, WhatHasLeftTheRecordIsNoDifference) {
+TEST(Differences, CallsThatHaveLeftTheRecordAreNoDifference) {
   FlightRecord record = one_waits();
   record.ranks[0].last_calls = {all_reduce(3, 9)};
   record.ranks[1].last_calls = {all_reduce(4, 8)};
@@ -223,7 +223,7 @@ TEST(Differences, MessagesAndGroupsOfOthersAreNone) {
   EXPECT_THAT(differences(record), IsEmpty());
 }
 
-TEST(Report, TellsWhoFailedAndWhatEachRankDidLast) {
+TEST(Report, NamesTheFailedRankAndTheLastCallsOfEach) {
   FlightRecord record = one_waits();
   record.reason = "rank 1 (process 101) was killed by SIGKILL (Killed)";
   record.max_restarts = 3;
@@ -255,7 +255,7 @@ class RecordFile : public ::testing::Test {
   std::string path_ = folder_.path() / "flight_record.json";
 };
 
-TEST_F(RecordFile, IsReadAsItWasWritten) {
+TEST_F(RecordFile, ComesBackEqual) {
   FlightRecord record = one_waits();
   record.ranks[0].last_calls[0].failed = true;
   record.ranks[0].last_calls[1].group = "\xff odd \"name\"";
@@ -283,7 +283,7 @@ TEST_F(RecordFile, OfAnEarlierVersionHasFewerKeys) {
   EXPECT_THAT(refusal(earlier.dump()), AllOf(HasSubstr("rank 1: the file is broken"), HasSubstr("'pid'")));
 }
 
-TEST_F(RecordFile, BrokenAndForeignOnesAreRefusedInWords) {
+TEST_F(RecordFile, MalformedOnesAreRefused) {
   const std::string good = to_json(one_waits());
   EXPECT_THAT(refusal(good.substr(0, good.size() / 2)), HasSubstr(path_));
   EXPECT_THAT(refusal(""), HasSubstr(path_));

@@ -104,7 +104,7 @@ TEST(HostLink, EventsHaveOneOrder) {
   }
 }
 
-TEST(HostLink, ALauncherThatEndsIsNoticedAtOnce) {
+TEST(HostLink, ALauncherThatEndsIsDetectedAtOnce) {
   Links links = meet(3);
   for (const auto& link : links) link->begin(0);
   links[1].reset();
@@ -122,7 +122,7 @@ TEST(HostLink, ALauncherThatEndsIsNoticedAtOnce) {
   EXPECT_TRUE(links[2]->over());
 }
 
-TEST(HostLink, WhatAHostLeavesIsThereBeforeItsEvent) {
+TEST(HostLink, TextsAreVisibleBeforeTheirEvents) {
   const Links links = meet(2);
   for (const auto& link : links) link->begin(0);
   links[1]->leave("record", "a text");
@@ -166,7 +166,7 @@ TEST(HostMeeting, AnotherNumberOfHostsIsNamedOnce) {
   EXPECT_EQ(errors[0], errors[1]);
 }
 
-TEST(HostMeeting, ItsVerdictIsTheSameForAll) {
+TEST(HostMeeting, AllHostsGetTheSameVerdict) {
   const int port = free_port();
   std::vector<std::string> errors(2);
   std::vector<std::thread> threads;

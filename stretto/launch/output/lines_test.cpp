@@ -19,7 +19,7 @@ std::vector<std::string> lines_of(const std::vector<std::string>& chunks) {
   return result;
 }
 
-TEST(Lines, CutsAcrossChunks) {
+TEST(Lines, SplitsAcrossChunks) {
   EXPECT_THAT(lines_of({"a", "b\nc", "\n\nd"}), ElementsAre("ab", "c", "", "d"));
   EXPECT_THAT(lines_of({"windows\r", "\nnext\r\n"}), ElementsAre("windows", "next"));
 }
@@ -29,7 +29,7 @@ TEST(Lines, KeepsTheLastStateOfALiveLine) {
   EXPECT_THAT(lines_of({"\rstep 1\r\033[Kwarning\n\rstep 2"}), ElementsAre("warning", "step 2"));
 }
 
-TEST(Lines, CutsWhatNeverEnds) {
+TEST(Lines, SplitsEndlessLines) {
   const auto lines = lines_of({std::string(100'000, 'x')});
   EXPECT_THAT(lines, ElementsAre(std::string(65'536, 'x'), std::string(100'000 - 65'536, 'x')));
 }

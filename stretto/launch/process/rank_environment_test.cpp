@@ -48,7 +48,7 @@ TEST(RankEnvironment, IsWhatTheClusterLayerReads) {
   EXPECT_EQ(info.restart_count, 2);
 }
 
-TEST(RankEnvironment, LeftoversOfAnOuterLauncherAreGone) {
+TEST(RankEnvironment, VariablesOfAnOuterLauncherAreRemoved) {
   const Environment outer = {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
                              {"STRETTO_SECRET_FILE", "/outer"},
                              {"STRETTO_LOG_FILE", "/outer.log"},
@@ -62,14 +62,14 @@ TEST(RankEnvironment, LeftoversOfAnOuterLauncherAreGone) {
   EXPECT_THAT(environment, Contains(Pair("HOME", "/home/me")));
 }
 
-TEST(RankEnvironment, ThreadsOfTheUserStand) {
+TEST(RankEnvironment, TheUsersNumberOfThreadsIsKept) {
   EXPECT_THAT(rank_environment({}, job, 0, ""), Contains(Pair("OMP_NUM_THREADS", "1")));
   EXPECT_THAT(rank_environment({{"OMP_NUM_THREADS", "3"}}, job, 0, ""),
               Contains(Pair("OMP_NUM_THREADS", "3")));
   EXPECT_THAT(rank_environment({}, {.ranks = 1, .gpus = 1}, 0, ""), Not(Contains(Key("OMP_NUM_THREADS"))));
 }
 
-TEST(RankEnvironment, TerminalIsRankZerosAndLogEachOnes) {
+TEST(RankEnvironment, RankZeroGetsTheTerminalAndEachRankItsLog) {
   EXPECT_THAT(rank_environment({}, job, 0, "/l/training_0.log"), Contains(Pair("STRETTO_TERMINAL", "7")));
   EXPECT_THAT(rank_environment({}, job, 1, "/l/training_1.log"),
               Contains(Pair("STRETTO_LOG_FILE", "/l/training_1.log")));

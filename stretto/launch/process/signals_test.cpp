@@ -33,7 +33,7 @@ class Signals : public Launch {
   pid_t first_ = 0, second_ = 0;
 };
 
-TEST_F(Signals, EachMeansOneSigtermForTheRanksAndTheyMayEndWell) {
+TEST_F(Signals, EachSendsOneSigtermAndRanksMayExitWithZero) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     for (const std::string file : {"pid0", "pid1", "out", "err"}) std::filesystem::remove(here(file));
     start_ranks("trap 'echo saved; exit 0' TERM; trap 'echo no' INT HUP");
@@ -56,7 +56,7 @@ TEST_F(Signals, ASlowSaveIsWaitedFor) {
   EXPECT_THAT(text("out"), AllOf(HasSubstr("saved\n"), HasSubstr("[rank 1] saved\n")));
 }
 
-TEST_F(Signals, WhoIsNotDoneAfterTheGraceIsKilled) {
+TEST_F(Signals, RanksAreKilledAfterTheGrace) {
   LaunchOptions options;
   options.stop.grace = 300ms;
   start_ranks("trap 'echo no' TERM", options);
@@ -106,7 +106,7 @@ TEST_F(Signals, SigusrReachesRanksAndEndsNothing) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-TEST_F(Signals, SigusrIsKeptFromProgramsThatItWouldKill) {
+TEST_F(Signals, SigusrIsNotSentToProgramsThatItWouldKill) {
   start_ranks("trap 'exit 0' TERM");
   ::kill(launcher_, SIGUSR1);
   EXPECT_TRUE(comes_true([&] {
@@ -119,7 +119,7 @@ TEST_F(Signals, SigusrIsKeptFromProgramsThatItWouldKill) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-TEST_F(Signals, OneThatComesWhileRanksAreStartedStartsNoMore) {
+TEST_F(Signals, OneDuringTheStartStopsIt) {
   start(shell("touch " + here("rank$RANK") + "; [ $RANK = 0 ] && kill -TERM $PPID; exec sleep 1000", 400));
   EXPECT_EQ(exit_code(), 128 + SIGTERM);
   EXPECT_FALSE(has("rank399"));
@@ -134,7 +134,7 @@ TEST_F(Signals, SigusrBeforeAHandlerWaitsForItInStrettosOwnPrograms) {
 }
 
 // A launcher that was started with SIGUSR1 blocked must not pass that mask on to other programs.
-TEST_F(Signals, OthersProgramsStartWithTheUsualMask) {
+TEST_F(Signals, OtherProgramsStartWithTheUsualMask) {
   start(shell("kill -USR1 $$; echo lives", 1), [] { hold_save_requests(); });
   EXPECT_EQ(exit_code(), 128 + SIGUSR1);
   EXPECT_EQ(text("out"), "");

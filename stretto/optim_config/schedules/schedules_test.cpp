@@ -153,7 +153,7 @@ TEST(Schedules, ShortRunsHaveRatesToo) {
   }
 }
 
-TEST(Schedules, SettingsThatDoNotFitAreRefused) {
+TEST(Schedules, InvalidSettingsAreRefused) {
   const auto refuses = [](const std::string& section, const std::string& message) {
     EXPECT_THAT([&] { from_yaml(section)->start({.lr = 0.1}, 10); },
                 ThrowsMessage<ConfigError>(HasSubstr(message)))
@@ -213,7 +213,7 @@ std::unique_ptr<Schedule> plateau(const PlateauOptions& options) {
   return std::make_unique<Plateau>(options);
 }
 
-TEST(Schedules, ProgramsAddTheirOwn) {
+TEST(Schedules, ProgramsCanAddTheirOwn) {
   register_schedule(schedule_kind("Plateau", "less where nothing improves", plateau));
   EXPECT_THROW(register_schedule(schedule_kind("Plateau", "again", plateau)), ConfigError);
   const auto schedule = from_yaml("{type: Plateau, factor: 0.1}");

@@ -25,7 +25,7 @@ TEST(Failure, ErrorsHaveTheirOwnExitCode) {
   EXPECT_EQ(failure.exit_code, 2);
 }
 
-TEST(Failure, MalformedDataIsNotReadAgain) {
+TEST(Failure, MalformedDataIsNotRetried) {
   EXPECT_EQ(failure_of([] { throw DataError("a.tsv:3: no label"); }).exit_code, 2);
   EXPECT_EQ(failure_of([] { throw IoError("disk full"); }).exit_code, 1);
 }
@@ -48,7 +48,7 @@ TEST(Failure, LackOfMemoryIsNoInternalError) {
   }
 }
 
-TEST(Failure, TheUnexpectedIsAnInternalError) {
+TEST(Failure, UnexpectedExceptionsAreInternalErrors) {
   EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).message, "internal error: oops");
   EXPECT_EQ(failure_of([] { throw std::logic_error("oops"); }).exit_code, 70);
 }

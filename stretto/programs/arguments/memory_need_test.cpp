@@ -99,7 +99,7 @@ TEST_F(MemoryNeed, OfEveryBundledFamily) {
   }
 }
 
-TEST_F(MemoryNeed, AModelThatNobodyCanReadIsOthersToReport) {
+TEST_F(MemoryNeed, ExcludesUnreadableModels) {
   recipe_.model.config = folder_.path() / "none.json";
   EXPECT_LT(memory_per_rank(recipe_, Verb::train, {}), 0.2e9);
 }

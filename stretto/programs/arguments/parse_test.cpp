@@ -48,11 +48,11 @@ TEST(Parse, AnUnknownOptionIsNamedWithTheNearestOne) {
             "stretto train: --zebra is not an option; stretto train --help lists the options");
 }
 
-TEST(Parse, AnUnknownOptionComesBeforeWhatItMayHaveCaused) {
+TEST(Parse, AnUnknownOptionIsReportedBeforeItsConsequences) {
   EXPECT_THAT(TrainCommand().usage_error({"--max-restart=3"}), HasSubstr("--max-restart is not an option"));
 }
 
-TEST(Parse, WordsThatAVerbTakesAreNotBlamedForItsOtherErrors) {
+TEST(Parse, ArgumentsOfAVerbAreNotReportedForOtherErrors) {
   TrainCommand command;
   command.app.get_subcommand("train")->allow_extras();
   EXPECT_THAT(command.usage_error({"r.yaml", "--do_train", "-N", "0"}),

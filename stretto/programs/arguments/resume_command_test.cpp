@@ -20,7 +20,7 @@ std::string command_after(const std::string& line, const std::string& resume = "
   return resume_command(words, arguments, recipe, 2);
 }
 
-TEST(ResumeCommand, RepeatsWhatWasGiven) {
+TEST(ResumeCommand, RepeatsGivenOptions) {
   EXPECT_EQ(
       command_after(
           "stretto train r.yaml -N 4 --no-pin --max-restarts 3 --grace 7.5 --hang-timeout 60 --strat ddp --set optimizer.lr=1e-5"),
@@ -31,12 +31,12 @@ TEST(ResumeCommand, NamesTheProgram) {
   EXPECT_EQ(command_after("build/train train r.yaml -N 1"), "build/train train r.yaml -N 1");
 }
 
-TEST(ResumeCommand, NamesTheRanksThatWereLeftOpen) {
+TEST(ResumeCommand, AddsTheNumberOfRanks) {
   EXPECT_EQ(command_after("stretto train r.yaml"), "stretto train r.yaml -N 2");
   EXPECT_EQ(command_after("stretto train r.yaml --hosts a:2,b:4"), "stretto train r.yaml --hosts a:2,b:4");
 }
 
-TEST(ResumeCommand, GoesOnFromTheRunsOwnCheckpoints) {
+TEST(ResumeCommand, ResumesFromTheRunsCheckpoints) {
   EXPECT_EQ(command_after("stretto train r.yaml -N 1 --set resume=false", "false"),
             "stretto train r.yaml -N 1 --set resume=false --set resume=auto");
 }

@@ -40,7 +40,7 @@ TEST(KnownVerb, OptionsFollowAVerb) {
           "\"--foo\" is not an option of stretto itself (--help); other options follow a verb, one of train, test"));
 }
 
-TEST(KnownVerb, NoVerbAtAll) {
+TEST(KnownVerb, NoVerb) {
   EXPECT_THAT(
       [] { require(nullptr); },
       ThrowsMessage<ConfigError>("a verb is missing, one of train, test; stretto --help describes them"));

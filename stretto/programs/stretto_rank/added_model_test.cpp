@@ -106,7 +106,7 @@ output: {0}/run
   return recipe;
 }
 
-TEST(AddedModel, IsTrainedTestedAndServedByWhatThereIs) {
+TEST(AddedModel, IsTrainedTestedAndServed) {
   const TempFolder folder;
   write_reviews(folder.path());
   const Recipe recipe = reviews_recipe(folder.path());
@@ -252,7 +252,7 @@ TEST_F(AddedTask, HasItsSettingsChecked) {
   EXPECT_THAT(refusal("line-countin", ""), HasSubstr("did you mean \"line-counting\"?"));
 }
 
-TEST_F(AddedTask, ThatIsTakenOrNotMadeIsRefused) {
+TEST_F(AddedTask, ThatIsTakenOrIncompleteIsRefused) {
   EXPECT_THROW(register_task(line_counting()), ConfigError);
   TaskKind kind = line_counting();
   kind.name = "training";  // the section "training" belongs to the Trainer
