@@ -112,7 +112,7 @@ std::optional<Checkpoint> newest_good(const std::filesystem::path& folder) {
     }
   }
   if (checkpoints.empty()) return std::nullopt;
-  throw DataError("{}: none of the {} checkpoints can be used; remove them to start from the beginning",
+  throw DataError("{}: none of the {} checkpoints can be used; remove them to start from scratch",
                   folder.string(), checkpoints.size());
 }
 

@@ -162,11 +162,11 @@ void require_whole(const std::string& text) {
   const std::string_view all = text;
   const bool has_tail =
       all.size() > tail && all.ends_with(text_end) && all.substr(all.size() - tail).starts_with(checksum_key);
-  if (!has_tail) throw DataError("it does not end in its checksum: it was cut short or edited");
+  if (!has_tail) throw DataError("it does not end with its checksum: it was truncated or edited");
   const std::string digits(all.substr(all.size() - text_end.size() - checksum_digits, checksum_digits));
   const uint64_t found = hash64(all.substr(0, all.size() - tail));
   if (to_hex(found) != digits) {
-    throw DataError("its checksum is {}, but its end gives {}: it was damaged or edited", to_hex(found),
+    throw DataError("its checksum is {}, but it ends with {}: it was damaged or edited", to_hex(found),
                     digits);
   }
 }
@@ -222,7 +222,7 @@ int64_t element_bytes(const std::string& dtype) {
                                                        {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
                                                        {"U8", 1},  {"BOOL", 1}};
   const auto found = bytes.find(dtype);
-  if (found == bytes.end()) throw DataError("\"{}\" is not a type of tensors", dtype);
+  if (found == bytes.end()) throw DataError("\"{}\" is not a supported dtype", dtype);
   return found->second;
 }
 
@@ -257,8 +257,8 @@ Manifest parse_manifest(const std::string& text, const std::string& place) {
     const int64_t version = read_integer(content.at("format_version"), "format_version", 1, INT64_MAX);
     if (version > Manifest::format_version) {
       throw DataError(
-          "its format {} is newer than {}, the newest that this stretto reads: use a newer stretto", version,
-          Manifest::format_version);
+          "its format {} is newer than {}, the newest that this version of stretto supports: use a newer version",
+          version, Manifest::format_version);
     }
     require_whole(text);
     return read_fields(content);

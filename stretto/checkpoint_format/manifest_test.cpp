@@ -83,7 +83,7 @@ TEST(Manifest, EditedWithoutItsChecksum) {
 
 TEST(Manifest, NewerFormat) {
   EXPECT_THAT(refusal(sealed(replaced(to_text(example()), "\"format_version\":1", "\"format_version\":2"))),
-              has_all("m.json:", "format 2", "newer than 1", "newer stretto"));
+              has_all("m.json:", "format 2", "newer than 1", "newer version"));
 }
 
 // Manifests that an attacker or a faulty program could write, with valid checksums.

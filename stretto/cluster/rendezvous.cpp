@@ -27,7 +27,7 @@ Meeting meeting_of(const RankInfo& info) {
 std::string exposure(Meeting meeting, const RankInfo& info) {
   const auto warn = [&](std::string_view store) {
     return fmt::format(
-        "the rendezvous store at {} ({}) asks for no secret: whoever can connect to it can stop this job or change what it computes; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks, or let only the job's hosts reach that port",
+        "the rendezvous store at {} ({}) has no authentication: anyone who can connect to it can stop this job or change its results; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks, or let only the job's hosts reach that port",
         Endpoint{info.master_addr, info.master_port}.text(), store);
   };
   if (meeting == Meeting::open) return warn("of rank 0");
@@ -69,7 +69,7 @@ Endpoint verify_endpoint(const std::string& published, const std::string& secret
   const std::string endpoint = published.substr(0, published.find(' '));
   if (!equal_in_constant_time(published, endpoint + " " + endpoint_proof(endpoint, secret, life))) {
     throw DistributedError(
-        "the address of rank 0's rendezvous store was published by somebody who does not know this rank's secret; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks");
+        "the address of rank 0's rendezvous store was published with another secret than this rank's; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks");
   }
   return parse_endpoint(endpoint, "the published address of the rendezvous store");
 }

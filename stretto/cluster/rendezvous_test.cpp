@@ -75,8 +75,9 @@ TEST(Rendezvous, OnlyAnOpenStoreIsWarnedOf) {
     EXPECT_EQ(exposure(meeting, info), "");
   }
   for (const Meeting meeting : {Meeting::open, Meeting::agent_open}) {
-    EXPECT_THAT(exposure(meeting, info), AllOf(HasSubstr("127.0.0.1:29500"), HasSubstr("asks for no secret"),
-                                               HasSubstr("set STRETTO_SECRET or STRETTO_SECRET_FILE")));
+    EXPECT_THAT(exposure(meeting, info),
+                AllOf(HasSubstr("127.0.0.1:29500"), HasSubstr("has no authentication"),
+                      HasSubstr("set STRETTO_SECRET or STRETTO_SECRET_FILE")));
   }
 }
 

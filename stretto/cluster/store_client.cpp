@@ -78,7 +78,7 @@ Reply StoreClient::exchange(const Request& request) {
   try {
     reply = exchange_on(connection, request, frame);
   } catch (const DistributedError& error) {
-    throw DistributedError("the rendezvous store at {} (keys: {}); it lives in {}, which may have ended",
+    throw DistributedError("the rendezvous store at {} (keys: {}); it runs in {}, which may have ended",
                            error.what(), quoted(request.keys), options_.host_process);
   }
   {

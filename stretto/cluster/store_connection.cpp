@@ -82,7 +82,7 @@ void StoreConnection::check_proof() {
   if (!equal_in_constant_time(in_, expected_proof_)) {
     out_.assign(1, store_refused);
     flush();
-    return drop("it does not know the job's secret");
+    return drop("it does not have the job's secret");
   }
   in_.clear();
   phase_ = Phase::ready;

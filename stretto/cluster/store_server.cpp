@@ -117,7 +117,7 @@ class StoreServer::Loop {
 };
 
 StoreServer::StoreServer(Fd bound, std::string secret, StoreServerOptions options) {
-  if (secret.empty()) throw ConfigError("store: an empty secret would admit everybody; set one");
+  if (secret.empty()) throw ConfigError("store: the secret is empty, so that anyone could connect; set one");
   ::fcntl(bound.get(), F_SETFL, O_NONBLOCK);  // a client may leave between poll() and accept()
   endpoint_ = bound_endpoint(bound);
   loop_ = std::make_unique<Loop>(std::move(bound), std::move(secret), options);

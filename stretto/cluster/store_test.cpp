@@ -162,7 +162,7 @@ TEST_F(Store, WrongSecretIsRefusedAndLogged) {
   }
   EXPECT_THAT(message, HasSubstr("refused this process: its secret"));
   EXPECT_EQ(client().add("n", 1), 1);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("does not know the job's secret"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("does not have the job's secret"));
 }
 
 TEST_F(Store, NothingIsReadBeforeAuthentication) {
@@ -299,7 +299,7 @@ TEST_F(Store, EndOfTheServerIsReported) {
     value.get();
     FAIL();
   } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("lives in the launcher, which may have ended"));
+    EXPECT_THAT(error.what(), HasSubstr("runs in the launcher, which may have ended"));
   }
   EXPECT_THROW(a.set("k", "v"), DistributedError);
 }

@@ -14,7 +14,7 @@ std::optional<std::string> Variables::find(const char* name) const {
 std::string Variables::need(const char* name) const {
   if (auto value = find(name)) return *value;
   throw ConfigError(
-      "environment: {} is not set although {} is; start the program with `stretto launch` or torchrun, which set all of them, or unset {} to run one rank alone",
+      "environment: {} is not set although {} is; start the program with `stretto launch` or torchrun, which set all of them, or unset {} to run a single rank",
       name, first_set(), first_set());
 }
 
@@ -22,7 +22,7 @@ int Variables::number(const char* name, const std::string& text, long long low, 
   const auto value = parse_int(text);
   if (!value) throw ConfigError("environment: {}=\"{}\" is not a whole number", name, text);
   if (*value < low || *value > high) {
-    throw ConfigError("environment: {}={} is out of range; it must lie in {} .. {}", name, *value, low, high);
+    throw ConfigError("environment: {}={} is out of range; it must be in {} .. {}", name, *value, low, high);
   }
   return static_cast<int>(*value);
 }
@@ -34,7 +34,7 @@ int Variables::number_or_zero(const char* name, long long high) const {
 
 void Variables::check_below(const char* name, int value, const char* bound_name, int bound) const {
   if (value < bound) return;
-  throw ConfigError("environment: {}={} does not fit {}={}: it must lie in 0 .. {}", name, value, bound_name,
+  throw ConfigError("environment: {}={} does not fit {}={}: it must be in 0 .. {}", name, value, bound_name,
                     bound, bound - 1);
 }
 

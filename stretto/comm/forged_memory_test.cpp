@@ -123,10 +123,10 @@ TEST(ForgedStore, AFileIsNotOpened) {
 TEST(ForgedStore, ForeignValuesAreReported) {
   for (const std::string& forged : {std::string("{"), std::string("[]"), std::string(R"({"host": 3})"),
                                     std::string(R"({"host": "h", "process": "x", "cpus": []})")}) {
-    EXPECT_THAT(transport_with("hosts.1", forged), HasSubstr("key hosts.1 does not hold what a rank writes"));
+    EXPECT_THAT(transport_with("hosts.1", forged), HasSubstr("key hosts.1 has an invalid value"));
   }
-  EXPECT_THAT(transport_with("hosts.memory.1", "17"), HasSubstr("key hosts.memory.1 does not hold"));
-  EXPECT_THAT(transport_with("hosts.met.1", "17"), HasSubstr("key hosts.met.1 does not hold"));
+  EXPECT_THAT(transport_with("hosts.memory.1", "17"), HasSubstr("key hosts.memory.1 has an invalid value"));
+  EXPECT_THAT(transport_with("hosts.met.1", "17"), HasSubstr("key hosts.met.1 has an invalid value"));
 }
 
 // Rank 1 of two is played by `forge`, which writes its control block by hand.

@@ -150,8 +150,8 @@ Work Group::start(const Plan& plan, std::vector<Tensor> keep, const Call& call) 
   for (const Tensor& kept : keep) {
     if (!kept.is_contiguous()) throw ShapeError("{}: tensors must be contiguous", what);
     if (backend_name_ != "nccl" && !kept.device().is_cpu()) {
-      throw ConfigError("{}: the tensor is on {}, but {} moves tensors of the CPU alone; use back end nccl",
-                        what, kept.device().str(), backend_name_);
+      throw ConfigError("{}: the tensor is on {}, but {} supports CPU tensors only; use back end nccl", what,
+                        kept.device().str(), backend_name_);
     }
   }
   if (plan.collective && (options_.compare_calls || store_->compare_calls)) {

@@ -69,7 +69,7 @@ struct MeetingPoint {
         all.push_back(json::parse(store.get_to_str(key)).get<Card>());
       } catch (const json::exception&) {
         throw DistributedError(
-            "the rendezvous store's key {} does not hold what a rank writes there: ranks of another version of stretto, or a stranger, use this store",
+            "the rendezvous store's key {} has an invalid value; all ranks must run the same version of stretto, and no other program may use this store",
             key);
       }
     }

@@ -97,7 +97,7 @@ class Reception {
 
   bool is_late(const Stranger& stranger) {
     if (Clock::now() < stranger.deadline) return false;
-    refuse(stranger.address, "it has not proved anything in time");
+    refuse(stranger.address, "it did not authenticate in time");
     return true;
   }
 
@@ -108,7 +108,7 @@ class Reception {
         ::recv(stranger.socket.get(), buffer.data(), claim_bytes - stranger.claim.size(), MSG_DONTWAIT);
     if (received < 0 && cluster::would_block(errno)) return is_late(stranger);
     if (received <= 0) {
-      refuse(stranger.address, "it closed the connection before it proved anything");
+      refuse(stranger.address, "it closed the connection before it authenticated");
       return true;
     }
     stranger.claim.append(buffer.data(), static_cast<size_t>(received));
@@ -116,7 +116,7 @@ class Reception {
     const std::string_view claim(stranger.claim.data(), claim_bytes - proof_bytes);
     if (!cluster::equal_in_constant_time(std::string_view(stranger.claim).substr(claim.size()),
                                          proof_of("from", key_, stranger.nonce, claim))) {
-      refuse(stranger.address, "it does not know the secret of the job, or is of another group");
+      refuse(stranger.address, "it does not have the job's secret, or belongs to another group");
       return true;
     }
     Guest& guest = guests.emplace_back();
@@ -148,7 +148,7 @@ Fd connect(const cluster::Endpoint& where, Clock::time_point deadline) {
     return cluster::connect_socket(where, std::min(deadline, Clock::now() + connect_time));
   } catch (const DistributedError& error) {
     throw DistributedError(
-        "{}; ranks listen at ports that the system chooses: let the job's hosts reach each other's",
+        "{}; ranks listen on ports chosen by the system: allow connections between the job's hosts",
         error.what());
   }
 }
@@ -202,7 +202,8 @@ void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std
       cluster::send_all(connection, where, claim + proof_of("from", key, theirs, claim), deadline);
       if (!cluster::equal_in_constant_time(receive_proof(connection, where, deadline),
                                            proof_of("to", key, theirs, claim))) {
-        throw DistributedError("{}: who listens there does not know the job's secret", where.text());
+        throw DistributedError("{}: the process that listens there does not have the job's secret",
+                               where.text());
       }
       socket(peer, channel) = std::move(connection);
     } catch (const DistributedError& error) {
@@ -219,7 +220,7 @@ void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string
     const Clock::time_point soon = std::min(deadline, Clock::now() + std::chrono::seconds(1));
     for (Guest& guest : reception.wait(soon, missing + spare)) {
       if (!is_missing(guest.introduction)) {
-        reception.refuse(guest.address, "it introduces itself as another rank than any that is missing");
+        reception.refuse(guest.address, "it claims to be a rank that is not missing");
         continue;
       }
       const int peer = guest.introduction.from;

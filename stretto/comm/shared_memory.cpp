@@ -76,7 +76,7 @@ c10d::Backend* SharedMemory::fallback() {
 Allocator SharedMemory::allocator() const {
   return [segment = exchange_->collectives.team().segment()](int64_t elements, at::ScalarType dtype,
                                                              at::Device device) {
-    if (!device.is_cpu()) throw Error("shared memory holds tensors of the CPU only");
+    if (!device.is_cpu()) throw Error("shared memory supports CPU tensors only");
     return segment->allocate(elements, dtype);
   };
 }
@@ -152,7 +152,7 @@ SharedMemory::WorkPtr SharedMemory::alltoall_base(Tensor& output, Tensor& input,
   if (auto* network = fallback())
     return network->alltoall_base(output, input, output_sizes, input_sizes, options);
   if (!output_sizes.empty() || !input_sizes.empty())
-    throw DistributedError("all_to_all takes equal pieces only");
+    throw DistributedError("all_to_all supports equal pieces only");
   return start(CollectiveOperation::all_to_all, input.numel() / getSize(), input, output);
 }
 

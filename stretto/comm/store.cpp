@@ -175,7 +175,8 @@ std::shared_ptr<cluster::FlightRecorder> open_recorder(const cluster::RankInfo& 
   try {
     return cluster::FlightRecorder::open(info.heartbeat, info.local_rank);
   } catch (const IoError& error) {
-    log::warning("the launcher cannot see whether this rank moves: STRETTO_HEARTBEAT: {}", error.what());
+    log::warning("the launcher cannot monitor the progress of this rank: STRETTO_HEARTBEAT: {}",
+                 error.what());
     return nullptr;
   }
 }

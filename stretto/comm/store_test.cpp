@@ -147,7 +147,7 @@ TEST_F(UnderAnAgent, ASecretMakesItPublishAnAddressOnly) {
     connect_store(info(1, 2, "s"), 5s);
     ADD_FAILURE() << "the forged address is trusted";
   } catch (const DistributedError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("published by somebody who does not know"));
+    EXPECT_THAT(error.what(), HasSubstr("published with another secret"));
   }
 }
 

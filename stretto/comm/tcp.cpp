@@ -48,7 +48,7 @@ class Tcp : public c10d::Backend {
   WorkPtr alltoall_base(Tensor& output, Tensor& input, std::vector<int64_t>& output_sizes,
                         std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions&) override {
     if (!output_sizes.empty() || !input_sizes.empty())
-      throw DistributedError("all_to_all takes equal pieces only");
+      throw DistributedError("all_to_all supports equal pieces only");
     return collectives_.all_to_all(output.data_ptr(), input.const_data_ptr(),
                                    call_of(input.numel() / getSize(), input, 0, nullptr), {output, input});
   }

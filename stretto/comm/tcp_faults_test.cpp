@@ -178,7 +178,7 @@ TEST(TcpFaults, APortThatCannotBeReachedIsNamed) {
   EXPECT_THAT([&] { Group("tcp", store, 1, 2, options); },
               ::testing::ThrowsMessage<DistributedError>(AllOf(
                   HasSubstr("no connection to rank 0: " + closed + ": cannot connect: Connection refused"),
-                  HasSubstr("let the job's hosts reach each other's"))));
+                  HasSubstr("allow connections between the job's hosts"))));
 }
 
 }  // namespace

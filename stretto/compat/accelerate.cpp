@@ -136,7 +136,7 @@ void read_dependent(const settings::YamlNode& document, ForeignConfig& config) {
       use("deepspeed_config.offload_optimizer_nvme_path", "training.offload_optimizer"))
     return;
   compat::refuse({device, *compat::find(document, device)},
-                 "expected offload_optimizer_nvme_path, a folder, with it");
+                 "expected a folder in offload_optimizer_nvme_path");
 }
 
 bool names_setting(const ForeignConfig& config, const std::string& name) {

@@ -12,7 +12,7 @@ constexpr std::string_view unset_value =
     "auto";  // transformers and Accelerate replace it by their own arguments
 
 const char* const no_offload =
-    "the memory of CPU ranks is the host's, so offloading to it has no meaning: set device to none, or remove the section";
+    "the memory of CPU ranks is the host's, so offloading to it has no effect: set device to none, or remove the section";
 const char* const only_optimizer =
     "only the optimizer's state is offloaded, and to files (nvme): set device to none, or remove the section";
 const char* const own_buckets =
@@ -78,8 +78,7 @@ void read_offload(const settings::YamlNode& document, ForeignConfig& config) {
   const settings::YamlNode* device = compat::find(document, section + "device", unset_value);
   if (device == nullptr || device->text != "nvme") return;
   const settings::YamlNode* folder = compat::find(document, section + "nvme_path", unset_value);
-  if (folder == nullptr)
-    compat::refuse({section + "device", *device}, "expected nvme_path, a folder, with it");
+  if (folder == nullptr) compat::refuse({section + "device", *device}, "expected a folder in nvme_path");
   compat::set(config, {section + "nvme_path", *folder}, "training.offload_optimizer", folder->text);
 }
 

@@ -152,7 +152,7 @@ TEST_F(FlairScript, UnsupportedValuesAreNamed) {
               has_all("--respect_document_boundaries:", "\"maybe\"", "true or false"));
   EXPECT_THAT(error({"--learning_rate", "fast"}), has_all("--learning_rate fast: optimizer.lr:", "\"fast\""));
   EXPECT_THAT(error({"--layers", "first"}), has_all("--layers first: sequence_tagger.layers:", "\"first\""));
-  EXPECT_THAT(error({"arguments.json"}), has_all("arguments.json:", "stands alone"));
+  EXPECT_THAT(error({"arguments.json"}), has_all("arguments.json:", "must be the only argument"));
   EXPECT_THAT(error({"--context_size", "-1"}), has_all("--context_size -1:", "whole number from 0"));
   EXPECT_THAT(error({"--context_size", "wide"}), has_all("--context_size wide:", "whole number from 0"));
   EXPECT_THAT(error({"--num_nodes", "2"}), HasSubstr("--hosts"));
@@ -161,7 +161,7 @@ TEST_F(FlairScript, UnsupportedValuesAreNamed) {
   EXPECT_THAT(error({"--num_epochs", "0"}), HasSubstr("--num_epochs 0"));
   EXPECT_THAT(error({"--accelerator", "tpu"}), HasSubstr("--accelerator tpu"));
   EXPECT_THAT(error({"--strategy", "ddpp"}), HasSubstr("--strategy ddpp: "));
-  EXPECT_THAT(error({"--epochs", "1"}), HasSubstr("--epochs is not a flag of this script"));
+  EXPECT_THAT(error({"--epochs", "1"}), HasSubstr("--epochs is not a known flag"));
   EXPECT_THAT(error({"--dataset_name", "NER_ENGLISH_PERSON"}),
               has_all("--dataset_name NER_ENGLISH_PERSON:", "not a folder", "downloads nothing"));
   write_file_atomic(data_.path() / "dev2.txt", "");

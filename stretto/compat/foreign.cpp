@@ -39,7 +39,7 @@ nlohmann::json meaning(const Recipe& recipe, const std::string& name) {
 void require_same(const Recipe& recipe, const Recipe& other, const ForeignSetting& setting) {
   const nlohmann::json ours = meaning(recipe, setting.name), theirs = meaning(other, setting.name);
   if (ours == theirs) return;
-  throw ConfigError("{}: it stands for {}: {}, but {} is {}; remove one of them", setting.place, setting.name,
+  throw ConfigError("{}: it sets {}: {}, but {} is {}; remove one of them", setting.place, setting.name,
                     theirs.dump(), recipe.origins.mention(setting.name), ours.dump());
 }
 
@@ -55,8 +55,8 @@ void require_one_value(const ForeignConfig& foreign) {
     if (setting.implied) continue;
     const ForeignSetting& other = *first.emplace(setting.name, &setting).first->second;
     if (same_value(other.value, setting.value)) continue;
-    throw ConfigError("{}: it stands for {}: {}, but {} for {}; remove one of them", setting.place,
-                      setting.name, setting.value, other.place, other.value);
+    throw ConfigError("{}: it sets {}: {}, but {} sets {}; remove one of them", setting.place, setting.name,
+                      setting.value, other.place, other.value);
   }
 }
 

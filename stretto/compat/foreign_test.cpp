@@ -256,7 +256,7 @@ TEST_F(Foreign, UnsupportedValuesAreRefusedWithAReason) {
       has_all("ds.json:34:23: zero_optimization.offload_optimizer.device:", "\"cpu\"", "set device to none"));
   EXPECT_THAT(deepspeed_refusal("\"device\": \"none\"", "\"device\": \"nvme\""),
               has_all("ds.json:34:23: zero_optimization.offload_optimizer.device:", "\"nvme\"",
-                      "expected nvme_path"));
+                      "expected a folder in nvme_path"));
   EXPECT_THAT(deepspeed_refusal("\"stage\": 2", "\"stage\": 4"),
               has_all("ds.json:32:18: zero_optimization.stage:", "\"4\"", "0, 1, 2, 3"));
   EXPECT_THAT(deepspeed_refusal("\"AdamW\"", "\"Lamb\""),

@@ -26,7 +26,7 @@ void use_task(ScriptState& state, const std::string& value) {
   const auto found =
       std::ranges::find_if(tasks, [&](const std::string& task) { return plain(task) == plain(value); });
   if (found == tasks.end())
-    throw ConfigError("--task_name {}: it is no task of GLUE{}; expected one of {}", value,
+    throw ConfigError("--task_name {}: it is not a GLUE task{}; expected one of {}", value,
                       did_you_mean(plain(value), tasks), fmt::join(tasks, ", "));
   state.recipe.set("text_classification.glue_task", quoted(*found));
   state.plan.glue_task = *found;
@@ -95,7 +95,7 @@ void use_sampling(ScriptState& state, const std::string& value) {
   if (value == "sequential") return state.recipe.set("training.shuffle", "false");
   if (value == "group_by_length") {
     state.plan.notes.emplace_back(
-        "--train_sampling_strategy group_by_length has no meaning here: batches are packed without padding");
+        "--train_sampling_strategy group_by_length is ignored: batches are packed without padding");
   } else if (value != "random") {
     throw ConfigError("--train_sampling_strategy {}: expected random, sequential or group_by_length", value);
   }

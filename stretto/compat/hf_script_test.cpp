@@ -80,7 +80,7 @@ TEST(HfScript, RunQaAsARecipe) {
   EXPECT_EQ(recipe.optimizer.as<optim::AdamwOptions>().weight_decay, 0);
   EXPECT_EQ(recipe.output, "out/run");
   EXPECT_TRUE(plan.train && plan.evaluate && !plan.predict);
-  EXPECT_THAT(plan.notes, Contains(HasSubstr("--pad_to_max_length has no meaning here: batches are packed")));
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("--pad_to_max_length is ignored: batches are packed")));
 }
 
 TEST(HfScript, EveryScheduleAndStageParses) {
@@ -314,7 +314,8 @@ TEST(HfScript, OneJsonFile) {
   EXPECT_EQ(recipe.training.epochs, 2.5);
   EXPECT_EQ(recipe.scheduler.value("power"), 2);
   EXPECT_EQ(recipe.track.trackers, (std::vector<std::string>{"jsonl", "tensorboard", "mlflow"}));
-  EXPECT_THAT(script_error(Script::ner, {file, "--do_eval"}), has_all(file.string() + ":", "stands alone"));
+  EXPECT_THAT(script_error(Script::ner, {file, "--do_eval"}),
+              has_all(file.string() + ":", "must be the only argument"));
 }
 
 TEST(HfScript, TasksOfGlueInAnySpelling) {

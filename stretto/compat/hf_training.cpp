@@ -111,7 +111,7 @@ void use_warmup(ScriptState& state) {
   if (steps == 0 && ratio == 0) return;
   if (type == "constant" || type == "reduce_lr_on_plateau")
     return state.plan.notes.push_back(
-        fmt::format("--{} has no meaning with --lr_scheduler_type {}, which has no warm-up", flag, type));
+        fmt::format("--{} does not apply with --lr_scheduler_type {}, which has no warm-up", flag, type));
   if (steps >= 1) return state.set_for(flag, "scheduler.num_warmup_steps", fmt::format("{:.0f}", steps));
   state.set_for(flag, "scheduler.warmup_ratio", state.given.at(flag));
 }
@@ -147,7 +147,7 @@ void use_optimizer(ScriptState& state) {
     return;
   }
   for (const char* flag : {"adam_beta1", "adam_beta2", "adam_epsilon"})
-    if (state.has(flag)) state.plan.notes.push_back(fmt::format("--{} has no meaning with {}", flag, type));
+    if (state.has(flag)) state.plan.notes.push_back(fmt::format("--{} does not apply with {}", flag, type));
 }
 
 void use_schedule(ScriptState& state) {

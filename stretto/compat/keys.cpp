@@ -109,7 +109,7 @@ Key choice(std::string_view name, std::string setting, std::vector<Meaning> mean
 
 Key ignored(std::string_view name, std::string reason) {
   return {name, [reason = std::move(reason)](const Value& value, ForeignConfig& config) {
-            config.notes.push_back(fmt::format("{}: it has no meaning here: {}", value.place(), reason));
+            config.notes.push_back(fmt::format("{}: it is ignored: {}", value.place(), reason));
           }};
 }
 

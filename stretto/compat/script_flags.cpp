@@ -113,7 +113,7 @@ Flag if_true(const std::string& name, const std::string& setting, const std::str
 Flag ignored(const std::string& name, bool is_boolean, const std::string& reason) {
   return {name, is_boolean, [=](ScriptState& state, const std::string& value) {
             if (is_boolean && !is_true(name, value)) return;
-            state.plan.notes.push_back(fmt::format("--{} has no meaning here: {}", name, reason));
+            state.plan.notes.push_back(fmt::format("--{} is ignored: {}", name, reason));
           }};
 }
 
@@ -145,8 +145,7 @@ const Flag& find_flag(const std::vector<Flag>& flags, const std::string& name) {
     if (flag.name == name) return flag;
     known.push_back(flag.name);
   }
-  throw ConfigError("--{} is not a flag of this script that stretto knows{}", name,
-                    did_you_mean(name, known));
+  throw ConfigError("--{} is not a known flag of this script{}", name, did_you_mean(name, known));
 }
 
 namespace {
@@ -198,8 +197,11 @@ std::map<std::string, std::string> parse_flags(const std::vector<Flag>& flags,
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (!word.starts_with("--") && word.ends_with(".json"))
-      throw ConfigError("{}: a .json file holds all flags and stands alone; add the other flags to it", word);
-    if (!word.starts_with("--")) throw ConfigError("\"{}\" stands behind no flag; flags begin with --", word);
+      throw ConfigError(
+          "{}: a .json file contains all flags and must be the only argument; add the other flags to it",
+          word);
+    if (!word.starts_with("--"))
+      throw ConfigError("\"{}\" does not follow a flag; flags begin with --", word);
     const size_t equals = word.find('=');
     std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     std::ranges::replace(name, '-', '_');

@@ -54,7 +54,7 @@ bool JsonlReader::next_object() {
     }
     object_ = parse_json(line, name_, /*max_depth=*/64, line_);
     if (!object_.is_object()) {
-      throw DataError("{}:{}: a JSON {} where an object is needed", name_, line_, object_.type_name());
+      throw DataError("{}:{}: found a JSON {}; expected an object", name_, line_, object_.type_name());
     }
     return true;
   }

@@ -98,7 +98,7 @@ class QuestionReader {
           "has answers of an unknown form; expected [{\"text\", \"answer_start\"}] or {\"text\": [], \"answer_start\": []}");
     const auto &texts = answers["text"], &starts = answers["answer_start"];
     if (texts.size() != starts.size())
-      throw wrong(fmt::format("has {} answer texts and {} answer_start; expected as many", texts.size(),
+      throw wrong(fmt::format("has {} answer texts and {} answer_start; expected equal numbers", texts.size(),
                               starts.size()));
     for (size_t i = 0; i < texts.size(); ++i) {
       if (!texts[i].is_string()) throw wrong("has an answer text that is not a string");
@@ -176,7 +176,7 @@ void QuestionSet::require_distinct_ids() const {
     const auto [first, is_new] = by_id.emplace(question.id, &question);
     if (is_new) continue;
     throw DataError(
-        "{}{}: the id \"{}\" occurs a second time, after {}; predictions are found by id: give each question its own",
+        "{}{}: the id \"{}\" occurs a second time, after {}; ids identify predictions: make them unique",
         name, question.line > 0 ? fmt::format(":{}", question.line) : ": " + question.entry, question.id,
         place_in_file(*first->second));
   }

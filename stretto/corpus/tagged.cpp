@@ -27,7 +27,7 @@ std::optional<size_t> conll_column(const std::string& setting, const std::string
   const auto number = parse_int(asked);
   if (number && *number >= 1 && *number <= static_cast<int64_t>(file.columns))
     return static_cast<size_t>(*number - 1);
-  throw ConfigError("{}: {} has {}; expected the number of one, from 1 to {}, not \"{}\"", setting, name,
+  throw ConfigError("{}: {} has {}; expected a column number from 1 to {}, found \"{}\"", setting, name,
                     counted(static_cast<int64_t>(file.columns), "column"), file.columns, asked);
 }
 
@@ -92,8 +92,8 @@ class JsonCorpusReader {
   void choose_keys(const nlohmann::json& row) {
     token_ = choose(row, options_.names("token"), options_.token, {"tokens", "words"});
     if (token_.empty())
-      throw ConfigError("{}:{}: no list of tokens among the keys {}; name it: {}", name_, line_, keys(row),
-                        options_.names("token"));
+      throw ConfigError("{}:{}: no list of tokens among the keys {}; set {} to its key", name_, line_,
+                        keys(row), options_.names("token"));
     tag_ = choose(row, options_.names("tag"), options_.tag, {"ner_tags", "tags", "labels", "ner"});
   }
 

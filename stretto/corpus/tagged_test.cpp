@@ -64,7 +64,7 @@ TEST(Tagged, Refusals) {
   EXPECT_THAT(tagged_failure("a.conll", "a\tO\n", {.tag = "3"}), StartsWith("tag: a.conll has 2 columns"));
   EXPECT_THAT(tagged_failure("a.conll", "a\nb\n", {.require_tags = true}),
               HasSubstr("a.conll: the file has no tags"));
-  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"), EndsWith("name it: token"));
+  EXPECT_THAT(tagged_failure("a.jsonl", "{\"text\": \"x\"}"), EndsWith("set token to its key"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [1]}"),
               HasSubstr("a.jsonl:1: the tag 1 is a number; name the tags in their order: tag_names: [O,"));
   EXPECT_THAT(tagged_failure("a.jsonl", "{\"tokens\": [\"x\"], \"tags\": [\"O\", \"O\"]}"),

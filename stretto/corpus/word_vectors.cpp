@@ -96,7 +96,7 @@ class Reader {
         vectors_.dimensions = found;
       }
       if (found < vectors_.dimensions)
-        refuse(fmt::format("{}: {} numbers behind the word; expected {} as before", place(),
+        refuse(fmt::format("{}: {} numbers after the word; expected {}, like before", place(),
                            std::max<int64_t>(found, 0), vectors_.dimensions));
       row.clear();
       for (size_t i = fields.size() - static_cast<size_t>(vectors_.dimensions); i < fields.size(); ++i) {

@@ -70,7 +70,8 @@ TEST_F(WordVectorFile, Refusals) {
   EXPECT_THAT(refusal(""), HasSubstr("empty"));
   EXPECT_THAT(refusal("\x1f\x8b\x08 gz"), HasSubstr("gunzip"));
   EXPECT_THAT(refusal("\x80\x04 pickle"), HasSubstr("save_word2vec_format"));
-  EXPECT_THAT(refusal("a 1 2\nb 3\n"), HasSubstr("line 2: 1 numbers behind the word; expected 2 as before"));
+  EXPECT_THAT(refusal("a 1 2\nb 3\n"),
+              HasSubstr("line 2: 1 numbers after the word; expected 2, like before"));
   EXPECT_THAT(refusal("a 1 2\nb 3 x\n"), HasSubstr("line 2: \"x\" is not a number"));
   EXPECT_THAT(refusal("a 1 2\nb 3 nan\n"), HasSubstr("line 2: the vector holds nan"));
   EXPECT_THAT(refusal("a 1\n\nb 2\n"), HasSubstr("line 2: 0 numbers"));

@@ -214,7 +214,7 @@ TEST(EpochCursor, RefusesOtherData) {
   EXPECT_THAT(message(Lengths(21)),
               HasSubstr("data.train holds 21 samples here and 20 in the run to resume"));
   EXPECT_THAT(message(Lengths(20, false, "other texts")),
-              HasSubstr("as many samples (20), but with other texts, tokens or labels"));
+              HasSubstr("the number of samples (20) is equal, but texts, tokens or labels differ"));
 }
 
 TEST(EpochCursor, RefusesImpossiblePositions) {

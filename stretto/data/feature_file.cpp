@@ -65,10 +65,10 @@ FeatureFile::FeatureFile(const std::filesystem::path& path, int64_t rows) : file
   if (header.rows != static_cast<uint64_t>(rows) || header.samples > most || header.values > most ||
       file_.size() != sizeof header + (header.samples * header.rows + 1) * sizeof(int64_t) +
                           header.values * sizeof(int32_t)) {
-    throw damaged("its size does not fit its header");
+    throw damaged("its size does not match its header");
   }
   if (hash64(file_.text().substr(sizeof header)) != header.checksum)
-    throw damaged("its checksum does not fit");
+    throw damaged("its checksum does not match");
   checksum_ = header.checksum;
   samples_ = static_cast<int64_t>(header.samples);
   const std::byte* place = file_.data() + sizeof header;

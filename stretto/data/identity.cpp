@@ -52,8 +52,9 @@ std::string difference(const std::string& name, const nlohmann::json& saved, con
                        saved.at("samples").dump());
   const bool other_lengths = differs("lengths_hash");
   if (!other_lengths && !has_other_contents(saved, here.at("fingerprint"))) return "";
-  return fmt::format("{} is not the data of the run to resume: as many samples ({}), but {}", name, samples,
-                     other_lengths ? "of other lengths" : "with other texts, tokens or labels");
+  return fmt::format("{} is not the data of the run to resume: the number of samples ({}) is equal, but {}",
+                     name, samples,
+                     other_lengths ? "their lengths differ" : "texts, tokens or labels differ");
 }
 
 }  // namespace stretto::data

@@ -36,8 +36,8 @@ TEST(Identity, OfSingleSamplesHashesTheirContents) {
   const nlohmann::json saved = identify(dataset);
   EXPECT_EQ(difference("data.train", saved, again), "");
   EXPECT_EQ(difference("data.train", saved, flipped),
-            "data.train is not the data of the run to resume: as many samples (3), but with other texts, "
-            "tokens or labels");
+            "data.train is not the data of the run to resume: the number of samples (3) is equal, but "
+            "texts, tokens or labels differ");
   EXPECT_EQ(difference("data.train", saved, longer),
             "data.train holds 4 samples here and 3 in the run to resume");
   EXPECT_NE(Subset(dataset, {0, 2}).fingerprint(), Subset(flipped, {0, 2}).fingerprint());

@@ -17,7 +17,7 @@ namespace {
 std::unique_ptr<corpus::FieldReader> make_reader(std::string_view text, const std::string& name) {
   if (auto reader = corpus::reader_by_extension(text, name)) return reader;
   throw ConfigError(
-      "{}: files ending in \"{}\" are not known; known are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)",
+      "{}: files ending in \"{}\" are not supported; supported are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)",
       name, lower_case(std::filesystem::path(name).extension().string()));
 }
 

@@ -175,7 +175,7 @@ class ColumnChooser {
     }
     if (!layout_.label && options.require_labels) {
       throw ConfigError(
-          "{}: no label column among {}; labels are needed here: set {} to the column that holds them", file_,
+          "{}: no label column among {}; labels are required: set {} to the column that holds them", file_,
           list_names(layout_.columns), names_("columns.label"));
     }
   }

@@ -132,7 +132,7 @@ TEST(Reader, JsonLinesErrors) {
   EXPECT_THAT(failure("a.jsonl", "[{\"text\": \"a\"}]"),
               HasSubstr("a.jsonl:1: a JSON array; JSON Lines hold one object per line"));
   EXPECT_EQ(failure("a.jsonl", "{\"text\": \"a\"}\n3\n"),
-            "a.jsonl:2: a JSON number where an object is needed");
+            "a.jsonl:2: found a JSON number; expected an object");
   EXPECT_THAT(failure("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"),
               HasSubstr("a.jsonl:2: \"text\" is missing"));
   EXPECT_THAT(failure("a.jsonl", "{\"text\": [\"a\"]}\n"), HasSubstr("a.jsonl:1: \"text\" is a list"));
@@ -155,7 +155,7 @@ TEST(Reader, MissingAndEmptyFiles) {
   EXPECT_EQ(failure("a.jsonl", "\n"), "a.jsonl: the file is empty");
   EXPECT_EQ(
       failure("a.xlsx", "x"),
-      "a.xlsx: files ending in \".xlsx\" are not known; known are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)");
+      "a.xlsx: files ending in \".xlsx\" are not supported; supported are .tsv, .txt, .csv, .jsonl and .json (JSON Lines)");
 }
 
 TEST(Reader, MalformedRowIsNamed) {
@@ -309,8 +309,9 @@ TEST(Reader, TrainingNeedsTwoClasses) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(message(read("a.tsv", "a\t1\nb\t1\n")),
-              HasSubstr("a.tsv: all 2 rows have the label \"1\"; a classifier needs rows of two classes"));
+  EXPECT_THAT(
+      message(read("a.tsv", "a\t1\nb\t1\n")),
+      HasSubstr("a.tsv: all 2 rows have the label \"1\"; a classifier needs rows of at least two classes"));
   EXPECT_THAT(message(read("a.txt", "a\nb\n")), HasSubstr("the rows have no labels"));
 }
 

@@ -66,7 +66,7 @@ void check_training_labels(const Table& table) {
   const bool one_class = std::all_of(table.rows.begin(), table.rows.end(),
                                      [&](const TextRow& row) { return row.label == first; });
   if (one_class) {
-    throw DataError("{}: all {} rows have the label \"{}\"; a classifier needs rows of two classes at least",
+    throw DataError("{}: all {} rows have the label \"{}\"; a classifier needs rows of at least two classes",
                     table.name, table.rows.size(), table.labels.names().at(static_cast<size_t>(first)));
   }
 }

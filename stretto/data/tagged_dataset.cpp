@@ -107,7 +107,7 @@ void require_room(const text::Tokenizer& tokenizer, const TaggedDatasetOptions& 
   const auto special = std::ssize(tokenizer.encode("").ids);
   if (options.max_length <= special)
     throw ConfigError(
-        "{} is {}, of which {} are special tokens: no room is left for words; usual are 64 to 512",
+        "{} is {}, of which {} are special tokens: no room is left for words; typical values are 64 to 512",
         options.names("max_length"), options.max_length, special);
   if (options.long_sentences != LongSentences::window || options.stride < options.max_length - special)
     return;

@@ -92,7 +92,7 @@ void require_room_for_text(const Table& table, const text::Tokenizer& tokenizer,
   const int64_t least = std::ssize(encoding.ids) + (table.has_pairs ? 2 : 1);
   if (max_length >= least) return;
   throw ConfigError(
-      "{} is {}, of which {} are special tokens: no token of {} is left; set it to at least {}, usual are 64 to 512",
+      "{} is {}, of which {} are special tokens: no token of {} is left; set it to at least {}, typical values are 64 to 512",
       names("max_length"), max_length, encoding.ids.size(), table.has_pairs ? "both texts" : "the text",
       least);
 }

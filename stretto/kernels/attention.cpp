@@ -21,7 +21,7 @@ void require_bounds(const char* what, const Tensor& tensor, const Tensor& bounds
 void require_fit(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSequences& sequences) {
   if (q.dim() != 3 || k.dim() != 3 || k.size(1) != q.size(1) || k.size(2) != q.size(2)) {
     throw ShapeError(
-        "attention: q {} and k {} do not fit; [rows, heads, D] with the same heads and D are needed",
+        "attention: q {} and k {} do not match; expected [rows, heads, D] with equal heads and D",
         describe(q), describe(k));
   }
   require_sizes("attention: v", v, k.sizes());

@@ -50,7 +50,7 @@ std::vector<int> GroupStop::give_up() {
   for (Rank& rank : ranks_) {
     if (!rank.process.alive()) continue;
     log::error(
-        "rank {} (process {}) did not end within {} of SIGKILL: it is {}; it is left behind, check the disk or device that it uses",
+        "rank {} (process {}) did not end within {} of SIGKILL: it is {}; the launcher does not wait for it; check the disk or device that it uses",
         rank.rank, rank.process.pid(), seconds_text(options_.death_patience),
         state_text(process_state(rank.process.pid())));
     rank.process.abandon();

@@ -93,7 +93,7 @@ void for_each_part(T& value, const Visit& visit) {
   } else {
     static_assert(
         detail::HasKnownParts<T>,
-        "Lite does not know this type of batch: declare lite_fields(YourBatch&) in its namespace, returning std::tie of its parts (stretto/lite/batch.h)");
+        "Lite does not support this type of batch: declare lite_fields(YourBatch&) in its namespace, returning std::tie of its parts (stretto/lite/batch.h)");
     detail::parts(value, visit);
   }
 }

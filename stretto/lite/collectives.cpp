@@ -33,7 +33,7 @@ double Lite::all_reduce(double value, ReduceOp op) {
 
 Tensor Lite::broadcast(const Tensor& tensor, int source) {
   if (source < 0 || source >= world_size())
-    throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
+    throw Error("broadcast: there is no rank {}; it must be in 0 .. {}", source, world_size() - 1);
   session_->agreement.meet({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
   mesh().world().broadcast(result, source).wait();
@@ -42,7 +42,7 @@ Tensor Lite::broadcast(const Tensor& tensor, int source) {
 
 std::string Lite::broadcast(const std::string& bytes, int source) {
   if (source < 0 || source >= world_size())
-    throw Error("broadcast: there is no rank {}; it must lie in 0 .. {}", source, world_size() - 1);
+    throw Error("broadcast: there is no rank {}; it must be in 0 .. {}", source, world_size() - 1);
   session_->agreement.meet({.act = Act::collective});
   return mesh().world().broadcast_bytes(bytes, source);
 }

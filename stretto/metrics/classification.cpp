@@ -59,7 +59,7 @@ const std::vector<NamedMetric>& named_metrics() {
 Confusion::Confusion(std::vector<int64_t> counts, int64_t num_labels)
     : num_labels_(num_labels), counts_(std::move(counts)) {
   if (num_labels < 1 || std::ssize(counts_) != num_labels * num_labels)
-    throw Error("{} counts are no confusion matrix of {} labels; expected {}", counts_.size(), num_labels,
+    throw Error("{} counts are not a confusion matrix of {} labels; expected {}", counts_.size(), num_labels,
                 num_labels * num_labels);
   if (std::ranges::any_of(counts_, [](int64_t count) { return count < 0; }))
     throw Error("a confusion matrix has a negative count");

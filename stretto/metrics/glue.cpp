@@ -91,7 +91,8 @@ std::string spelled_label(const std::string& name) {
 nlohmann::ordered_json glue_scores(const GlueTask& task, std::span<const std::string> gold,
                                    std::span<const std::string> predicted) {
   if (gold.size() != predicted.size())
-    throw DataError("{} gold labels and {} predictions; expected as many", gold.size(), predicted.size());
+    throw DataError("{} gold labels and {} predictions; expected equal numbers", gold.size(),
+                    predicted.size());
   if (gold.empty()) throw DataError("there are no labels to score");
   nlohmann::ordered_json json;
   double sum = 0;

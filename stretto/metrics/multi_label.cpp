@@ -11,8 +11,9 @@ MultiLabel::MultiLabel(std::span<const uint8_t> predicted, std::span<const uint8
                        const std::vector<std::string>& labels) {
   const size_t width = labels.size();
   if (width == 0 || predicted.size() != gold.size() || gold.size() % width != 0) {
-    throw Error("{} predictions for {} gold labels of {} classes; expected as many, by rows of all classes",
-                predicted.size(), gold.size(), width);
+    throw Error(
+        "{} predictions for {} gold labels of {} classes; expected equal numbers, row-major over all classes",
+        predicted.size(), gold.size(), width);
   }
   samples_ = static_cast<int64_t>(gold.size() / width);
   struct Counts {

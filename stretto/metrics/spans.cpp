@@ -17,11 +17,12 @@ std::vector<corpus::Span> spans_of(const std::vector<std::string>& tags,
 
 void require_same_lengths(TagSequences gold, TagSequences predicted) {
   if (gold.size() != predicted.size())
-    throw DataError("{} gold and {} predicted sentences; expected as many", gold.size(), predicted.size());
+    throw DataError("{} gold and {} predicted sentences; expected equal numbers", gold.size(),
+                    predicted.size());
   for (size_t i = 0; i < gold.size(); ++i) {
     if (gold[i].size() == predicted[i].size()) continue;
-    throw DataError("sentence {}: {} gold and {} predicted tags; expected as many", i + 1, gold[i].size(),
-                    predicted[i].size());
+    throw DataError("sentence {}: {} gold and {} predicted tags; expected equal numbers", i + 1,
+                    gold[i].size(), predicted[i].size());
   }
 }
 

@@ -172,7 +172,7 @@ nlohmann::ordered_json squad_v1(const corpus::QuestionSet& set, const Prediction
   double exact = 0, f1 = 0;
   for (const corpus::Question& question : set.questions) {
     if (question.answers.empty())
-      throw DataError("{} has no answer, which SQuAD 1.1 does not know; score it as 2.0",
+      throw DataError("{} has no answer, which SQuAD 1.1 does not allow; score it as 2.0",
                       set.where(question));
     const auto predicted = predictions.find(question.id);
     if (predicted == predictions.end()) continue;

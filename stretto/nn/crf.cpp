@@ -34,7 +34,7 @@ class Chains {
     if (emissions_.dim() != 2 || transitions_.sizes() != at::IntArrayRef({tags(), tags()}) ||
         start_.sizes() != at::IntArrayRef({tags()}) || end_.sizes() != start_.sizes() ||
         bounds_.numel() < 1) {
-      throw ShapeError("crf: emissions {}, transitions {}, start {} and end {} do not fit",
+      throw ShapeError("crf: emissions {}, transitions {}, start {} and end {} do not match",
                        describe(emissions), describe(scores.transitions), describe(scores.start),
                        describe(scores.end));
     }
@@ -154,7 +154,7 @@ class Chains {
 
 void require_tags(const Chains& chains, const Tensor& tags, int64_t rows) {
   if (tags.dim() != 1 || tags.numel() != rows)
-    throw ShapeError("crf: tags {} and {} rows of emissions do not fit", describe(tags), rows);
+    throw ShapeError("crf: tags {} and {} rows of emissions do not match", describe(tags), rows);
   for (int64_t b = 0; b < chains.sequences(); ++b) {
     for (int64_t t = chains.begin(b); t < chains.end(b); ++t) {
       const int64_t tag = tags.const_data_ptr<int64_t>()[t];

@@ -182,9 +182,9 @@ TEST(Crf, RefusesTagsAndShapesThatDoNotFit) {
   EXPECT_THAT([&] { crf_losses(c.emissions, c.bounds, wrong, c.scores); },
               ThrowsMessage<DataError>(HasSubstr("row 2 has the tag -100; expected 0 to 2")));
   EXPECT_THAT([&] { crf_losses(c.emissions, c.bounds, c.tags.slice(0, 1), c.scores); },
-              ThrowsMessage<ShapeError>(HasSubstr("do not fit")));
+              ThrowsMessage<ShapeError>(HasSubstr("do not match")));
   EXPECT_THAT([&] { crf_best_tags(c.emissions.slice(1, 1), c.bounds, c.scores); },
-              ThrowsMessage<ShapeError>(HasSubstr("do not fit")));
+              ThrowsMessage<ShapeError>(HasSubstr("do not match")));
   EXPECT_THAT(
       [&] {
         crf_best_tags(c.emissions, at::tensor({0, 12}, at::kLong), c.scores);

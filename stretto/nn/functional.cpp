@@ -69,7 +69,7 @@ struct CrossEntropyFunction : torch::autograd::Function<CrossEntropyFunction> {
 
 void check_labels(const Tensor& wrong, const Tensor& labels, int64_t classes) {
   if (!wrong.any().item<bool>()) return;
-  throw DataError("cross_entropy: label {} is not one of {} classes (0 to {}; -100 leaves a row out)",
+  throw DataError("cross_entropy: label {} is not one of {} classes (0 to {}; -100 ignores a row)",
                   labels.masked_select(wrong)[0].item<int64_t>(), classes, classes - 1);
 }
 
@@ -78,7 +78,7 @@ void check_labels(const Tensor& wrong, const Tensor& labels, int64_t classes) {
 Loss cross_entropy(const Tensor& logits, const Tensor& labels, const Context& context) {
   if (logits.dim() != 2 || labels.dim() != 1 || logits.size(0) != labels.size(0) ||
       labels.scalar_type() != at::kLong) {
-    throw ShapeError("cross_entropy: logits {} and labels {} do not fit; [N, C] and [N] int64 are needed",
+    throw ShapeError("cross_entropy: logits {} and labels {} do not match; expected [N, C] and [N] int64",
                      describe(logits), describe(labels));
   }
   const Tensor counts = labels.ne(ignored_label);

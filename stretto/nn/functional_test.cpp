@@ -179,11 +179,7 @@ TEST(CrossEntropy, WrongLabelsAreRefused) {
         cross_entropy(logits, at::tensor({0, -1}, at::kLong));
       },
       message("label -1 is not one of"));
-  EXPECT_THAT(
-      [&] {
-        cross_entropy(logits, at::tensor({0., 1.}, at::kDouble));
-      },
-      message("[N] int64 are needed"));
+  EXPECT_THAT([&] { cross_entropy(logits, at::tensor({0., 1.}, at::kDouble)); }, message("[N] int64"));
   EXPECT_EQ(cross_entropy(logits, at::tensor({-100, 1}, at::kLong)).count, 1);
 }
 

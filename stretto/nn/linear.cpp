@@ -12,7 +12,7 @@ using torch::autograd::variable_list;
 
 void check_fits(const Tensor& x, const Tensor& weight) {
   if (x.dim() == 2 && x.size(1) == weight.size(1)) return;
-  throw ShapeError("linear: input {} does not fit weight {}; [T, {}] is needed", describe(x),
+  throw ShapeError("linear: input {} does not match weight {}; expected [T, {}]", describe(x),
                    describe(weight), weight.size(1));
 }
 

@@ -32,7 +32,7 @@ Loss cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntrop
 Loss squared_error(const Tensor& predicted, const Tensor& wanted) {
   if (predicted.dim() != 2 || predicted.size(1) != 1 || wanted.dim() != 1 ||
       wanted.size(0) != predicted.size(0)) {
-    throw ShapeError("squared_error: predicted {} and wanted {} do not fit; [N, 1] and [N] are needed",
+    throw ShapeError("squared_error: predicted {} and wanted {} do not match; expected [N, 1] and [N]",
                      describe(predicted), describe(wanted));
   }
   const Tensor values = for_loss(predicted).squeeze(1);
@@ -41,7 +41,7 @@ Loss squared_error(const Tensor& predicted, const Tensor& wanted) {
 
 Loss binary_cross_entropy(const Tensor& logits, const Tensor& wanted, const Tensor& positive_weights) {
   if (logits.dim() != 2 || wanted.sizes() != logits.sizes()) {
-    throw ShapeError("binary_cross_entropy: logits {} and wanted {} do not fit; both are [N, C]",
+    throw ShapeError("binary_cross_entropy: logits {} and wanted {} do not match; expected [N, C] for both",
                      describe(logits), describe(wanted));
   }
   const Tensor values = for_loss(logits);

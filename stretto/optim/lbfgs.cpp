@@ -55,7 +55,7 @@ class Lbfgs : public Optimizer {
   void make_state(const Allocator& allocator) override {
     for (const ParameterPiece& piece : pieces()) {
       if (piece.lr_factor == 1) continue;
-      throw ConfigError("LBFGS steps all parameters as one vector; found a learning rate of its own for {}",
+      throw ConfigError("LBFGS updates all parameters as one vector; found a separate learning rate for {}",
                         piece.name);
     }
     const Tensor& master = buffers().master;

@@ -271,7 +271,7 @@ TEST(Optimizers, LbfgsNeedsTheLossAndOneRate) {
         lbfgs({})->bind(buffers, {{.name = "w", .layout = {{4}}, .end = 4, .lr_factor = 0.5}},
                         plain_memory());
       },
-      ThrowsMessage<ConfigError>(HasSubstr("a learning rate of its own for w")));
+      ThrowsMessage<ConfigError>(HasSubstr("a separate learning rate for w")));
 }
 
 TEST(Optimizers, WriteTheComputeCopy) {

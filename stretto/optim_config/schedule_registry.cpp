@@ -27,11 +27,11 @@ Registry<ScheduleKind>& registry() {
           schedule_kind("CosineAnnealingLR", "along a cosine to eta_min and back", cosine_annealing_lr),
           schedule_kind("CosineAnnealingWarmRestarts", "along a cosine to eta_min, then again from lr",
                         cosine_annealing_warm_restarts),
-          schedule_kind("CyclicLR", "up and down between two rates", cyclic_lr),
-          schedule_kind("OneCycleLR", "up to max_lr, then far down", one_cycle_lr),
+          schedule_kind("CyclicLR", "cycles between two rates", cyclic_lr),
+          schedule_kind("OneCycleLR", "up to max_lr, then far below the first rate", one_cycle_lr),
           schedule_kind("ReduceLROnPlateau", "a factor whenever evaluations do not improve",
                         reduce_lr_on_plateau),
-          schedule_kind("AnnealOnPlateau", "the same with Flair's settings", anneal_on_plateau),
+          schedule_kind("AnnealOnPlateau", "ReduceLROnPlateau with Flair's rules", anneal_on_plateau),
       });
   return schedules;
 }

@@ -64,9 +64,9 @@ std::string state_of(const nlohmann::json& status, const std::filesystem::path& 
   const std::string state = text_in(status, "state");
   const double age = now - number(status, "updated");
   if (state != "training" && state != "waiting") return state;
-  if (is_over(status, folder, now)) return fmt::format("gone without an end, {} ago", human_duration(age));
+  if (is_over(status, folder, now)) return fmt::format("ended unexpectedly, {} ago", human_duration(age));
   if (state == "waiting") return fmt::format("evaluating, saving or loading for {}", human_duration(age));
-  return age > silence ? fmt::format("training, but silent for {}", human_duration(age)) : state;
+  return age > silence ? fmt::format("training, no update for {}", human_duration(age)) : state;
 }
 
 }  // namespace

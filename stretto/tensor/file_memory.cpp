@@ -52,7 +52,7 @@ Tensor file_memory(const std::filesystem::path& folder, int64_t elements, at::Sc
 
 Allocator file_allocator(const std::filesystem::path& folder) {
   return [folder](int64_t elements, at::ScalarType dtype, at::Device device) {
-    if (!device.is_cpu()) throw Error("memory in files holds tensors of the CPU only");
+    if (!device.is_cpu()) throw Error("memory in files supports CPU tensors only");
     return file_memory(folder, elements, dtype);
   };
 }

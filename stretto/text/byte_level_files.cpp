@@ -58,15 +58,15 @@ Family choose_family(const Vocabulary& vocabulary, const JsonField& config, cons
         config.place(), wanted);
   }
   if (vocabulary.id("<s>") && vocabulary.id("</s>")) {
-    log::info("{}: taken as RoBERTa's or BART's: its vocabulary holds <s> and </s>", name);
+    log::info("{}: treated as RoBERTa's or BART's: its vocabulary has <s> and </s>", name);
     return Family::roberta;
   }
   if (vocabulary.id("<|endoftext|>")) {
-    log::info("{}: taken as GPT-2's: its vocabulary holds <|endoftext|>, not <s> and </s>", name);
+    log::info("{}: treated as GPT-2's: its vocabulary has <|endoftext|>, not <s> and </s>", name);
     return Family::gpt2;
   }
   throw DataError(
-      "{}: lacks <|endoftext|> (GPT-2) and <s>, </s> (RoBERTa, BART); name tokenizer_class and the special tokens in a tokenizer_config.json beside it",
+      "{}: lacks <|endoftext|> (GPT-2) and <s>, </s> (RoBERTa, BART); name tokenizer_class and the special tokens in a tokenizer_config.json next to it",
       name);
 }
 

@@ -178,7 +178,7 @@ TEST(Windows, AStrideThatFillsAWindowIsRefused) {
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),
-                 "tokenizer: a stride of 2 is not smaller than the 2 tokens of a text that a window holds");
+                 "tokenizer: a stride of 2 must be smaller than the 2 tokens of text in a window");
   }
 }
 
@@ -195,7 +195,7 @@ TEST(Windows, ATextThatIsTooShortToTruncateIsRefused) {
   };
   EXPECT_EQ(
       error_of(Truncation::only_second),
-      "tokenizer: the second text has 2 tokens, and 4 would have to be cut from it to keep 2 in all; truncate the longest text first, or raise the maximum length");
+      "tokenizer: the second text has 2 tokens, and 4 would have to be removed to keep 2 in total; truncate the longest text first, or raise the maximum length");
   EXPECT_EQ(error_of(Truncation::longest_first), "no error");
 }
 

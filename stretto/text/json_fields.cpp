@@ -15,7 +15,7 @@ void JsonField::expected(const char* what) const {
   const std::string found = value_.is_array()    ? "list"
                             : value_.is_number() ? "the number " + value_.dump()
                                                  : value_.type_name();
-  throw DataError("{}: expected {}, found {}", place_, what, found);
+  throw DataError("{}{} expected {}, found {}", place_, place_.ends_with(':') ? "" : ":", what, found);
 }
 
 JsonField JsonField::operator[](const char* key) const {
@@ -29,7 +29,8 @@ JsonField JsonField::operator[](const char* key) const {
 
 JsonField JsonField::operator[](size_t index) const {
   const auto& list = as_list();
-  if (index >= list.size()) throw DataError("{}: expected more than {} items", place_, list.size());
+  if (index >= list.size())
+    throw DataError("{}: expected at least {} items, found {}", place_, index + 1, list.size());
   return {list[index], place_ + "[" + std::to_string(index) + "]"};
 }
 

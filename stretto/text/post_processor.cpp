@@ -24,7 +24,7 @@ size_t room_for_texts(const std::vector<TemplatePiece>& pieces, const EncodeOpti
   const size_t special = options.special_tokens ? special_count(pieces) : 0;
   if (*options.max_length < special) {
     throw ConfigError(
-        "tokenizer: a maximum length of {} leaves no room for the {} special tokens; ask for {} or more",
+        "tokenizer: a maximum length of {} leaves no room for the {} special tokens; set it to {} or more",
         *options.max_length, special, special);
   }
   return *options.max_length - special;

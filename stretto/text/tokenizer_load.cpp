@@ -42,7 +42,7 @@ TokenizerParts read_byte_level(const fs::path& file, const Settings& settings,
                                const TokenizerOptions& options) {
   const fs::path merges = file.parent_path() / "merges.txt";
   if (!fs::exists(merges)) {
-    throw DataError("{}: there is no merges.txt beside it; expected both files of a byte-level BPE",
+    throw DataError("{}: there is no merges.txt next to it; expected both files of a byte-level BPE",
                     file.string());
   }
   return parse_byte_level(read_json(file), file.string(), MappedFile(merges).text(), merges.string(),
@@ -101,7 +101,7 @@ TokenizerParts parts_of_folder(const fs::path& folder, const TokenizerOptions& o
     if (config.has("truncation_side")) parts.truncation_side = configured_side(config, "truncation_side");
     return parts;
   }
-  throw DataError("{}: holds no tokenizer: expected {}", folder.string(), expected_files());
+  throw DataError("{}: there is no tokenizer; expected {}", folder.string(), expected_files());
 }
 
 // Reads a single file, without its folder's configuration. The extension selects tokenizer.json or a

@@ -77,7 +77,7 @@ TEST(Tokenizer, VocabularyDecidesCase) {
 TEST(Tokenizer, TheChoiceOfCaseIsLogged) {
   testing::internal::CaptureStderr();
   load_vocabulary(cased_vocabulary);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("taken as cased"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("treated as cased"));
   testing::internal::CaptureStderr();
   load_vocabulary(cased_vocabulary, R"({"do_lower_case": true})");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
@@ -291,7 +291,7 @@ TEST(Tokenizer, BadTokenizerFiles) {
   EXPECT_THAT(error_with("/post_processor/type", "Other"),
               has_all("tokenizer.json: post_processor.type:", "\"Other\"", "BertProcessing"));
   EXPECT_THAT(error_with("/post_processor/sep", json::array({"[SEP]"})),
-              HasSubstr("post_processor.sep: expected more"));
+              HasSubstr("post_processor.sep: expected at least 2 items"));
   EXPECT_THAT(error_with("/post_processor/sep/1", 6), has_all("tokenizer.json: post_processor:", "id 6"));
   EXPECT_THAT(error_with("/added_tokens/0/content", 1),
               has_all("tokenizer.json: added_tokens[0].content:", "string", "number 1"));

@@ -19,12 +19,12 @@ std::vector<VocabularyEntry> read_lines(std::string_view text, const std::string
   std::vector<VocabularyEntry> vocabulary;
   std::string repaired;
   if (text.ends_with('\n')) text.remove_suffix(1);
-  if (text.empty()) throw DataError("{}: empty; expected one token a line", name);
+  if (text.empty()) throw DataError("{}: empty; expected one token per line", name);
   for (std::string_view line : split(text, '\n')) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const auto id = static_cast<int32_t>(vocabulary.size());
     if (replace_invalid_utf8(line, repaired).data() != line.data()) {
-      throw DataError("{}:{}: not valid UTF-8; expected one token a line", name, id + 1);
+      throw DataError("{}:{}: not valid UTF-8; expected one token per line", name, id + 1);
     }
     vocabulary.push_back({std::string(line), id});
   }
@@ -46,11 +46,11 @@ bool choose_lowercase(const std::vector<VocabularyEntry>& vocabulary, const std:
   const auto upper = std::find_if(vocabulary.begin(), vocabulary.end(),
                                   [](const VocabularyEntry& entry) { return holds_upper_case(entry.token); });
   if (upper == vocabulary.end()) {
-    log::info("{}: taken as uncased: text is lower-cased, for no token holds an upper-case letter", name);
+    log::info("{}: treated as uncased: text is lower-cased, since no token has an upper-case letter", name);
     return true;
   }
-  log::info("{}: taken as cased: text keeps its case, for tokens like \"{}\" hold upper-case letters", name,
-            upper->token);
+  log::info("{}: treated as cased: text keeps its case, since tokens like \"{}\" have upper-case letters",
+            name, upper->token);
   return false;
 }
 
@@ -60,7 +60,7 @@ int32_t require_id(const std::vector<VocabularyEntry>& vocabulary, const std::st
                                  [&](const VocabularyEntry& entry) { return entry.token == token; });
   if (last == vocabulary.rend()) {
     throw DataError(
-        "{}: lacks \"{}\"; name the special tokens of this vocabulary in a tokenizer_config.json beside it",
+        "{}: lacks \"{}\"; name the special tokens of this vocabulary in a tokenizer_config.json next to it",
         name, token);
   }
   return last->id;

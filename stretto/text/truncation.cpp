@@ -29,7 +29,7 @@ Lengths longest_first(size_t first, size_t second, size_t room) {
 size_t left_of(const char* which, size_t size, size_t excess, size_t room) {
   if (size > excess) return size - excess;
   throw DataError(
-      "tokenizer: the {} text has {} tokens, and {} would have to be cut from it to keep {} in all; truncate the longest text first, or raise the maximum length",
+      "tokenizer: the {} text has {} tokens, and {} would have to be removed to keep {} in total; truncate the longest text first, or raise the maximum length",
       which, size, excess, room);
 }
 
@@ -55,9 +55,8 @@ std::vector<TokenRange> windows_of(size_t size, size_t limit, size_t stride, Sid
   if (size <= limit) return {{0, size}};
   if (!all) return {right ? TokenRange{0, limit} : TokenRange{size - limit, size}};
   if (stride >= limit) {
-    throw ConfigError(
-        "tokenizer: a stride of {} is not smaller than the {} tokens of a text that a window holds", stride,
-        limit);
+    throw ConfigError("tokenizer: a stride of {} must be smaller than the {} tokens of text in a window",
+                      stride, limit);
   }
   std::vector<TokenRange> windows;
   const size_t step = limit - stride;

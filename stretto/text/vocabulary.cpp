@@ -28,7 +28,7 @@ Vocabulary::Vocabulary(std::vector<VocabularyEntry> entries, const std::string& 
     const auto& [token, id] = entries_[i];
     if (id >= id_limit()) by_id_.resize(id + 1, -1);
     if (by_id_[id] >= 0) {
-      throw DataError("{}: the tokens \"{}\" and \"{}\" have the same id {}; expected one token an id", name,
+      throw DataError("{}: the tokens \"{}\" and \"{}\" have the same id {}; expected one token per id", name,
                       entries_[by_id_[id]].token, token, id);
     }
     by_id_[id] = static_cast<int32_t>(i);

@@ -124,7 +124,7 @@ void Mlflow::report_unsent() {
   if (lock_) sender.add(std::exchange(files_, {}));
   const int64_t left = sender.unsent();
   if (left == 0) return;
-  log::warning("mlflow: {} did not take the last {}; send them later: stretto track sync {}", options_.uri,
+  log::warning("mlflow: {} did not receive the last {}; send them later: stretto track sync {}", options_.uri,
                counted(left, "record"), shell_word(options_.folder.string()));
 }
 

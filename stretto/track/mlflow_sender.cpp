@@ -96,7 +96,7 @@ bool accepted(const Send& send) {
     return true;
   } catch (const MlflowError& error) {
     if (error.kind != MlflowError::Kind::invalid) throw;
-    log::warning("mlflow: {}; this is left out", error.what());
+    log::warning("mlflow: {}; skipped", error.what());
     return false;
   }
 }
@@ -260,7 +260,7 @@ void MlflowSender::send_file(const MlflowServer& server, const MlflowServer::Run
   files_refused_ = true;
   log::warning(
       "mlflow: the server stores files in {}, to which stretto does not write; only values are sent. Start `mlflow server` with --serve-artifacts to send files too",
-      run.artifacts.empty() ? "an unknown place" : run.artifacts);
+      run.artifacts.empty() ? "an unknown location" : run.artifacts);
 }
 
 }  // namespace stretto

@@ -152,7 +152,7 @@ TEST_F(MlflowTest, ADeadServerCausesAWarningAndSyncSendsTheValuesLater) {
     run.write(1, 1);
     run.trackers.end(RunEnd::failed);
   }
-  EXPECT_THAT(logged(), HasSubstr("did not take the last 2 records; send them later: stretto track sync"));
+  EXPECT_THAT(logged(), HasSubstr("did not receive the last 2 records; send them later: stretto track sync"));
   EXPECT_THROW(sync(), MlflowError);
   const MlflowDouble server(port);
   sync();
@@ -171,7 +171,7 @@ TEST_F(MlflowTest, AServerThatNeverAnswersDelaysTheEndByNoMoreThanThePatience) {
   for (int64_t step = 1; step <= 100; ++step) run.write(step, 1);
   run.trackers.write_artifact(folder_.path() / "notes.txt");
   run.trackers.end(RunEnd::finished);  // returns
-  EXPECT_THAT(logged(), HasSubstr("did not take the last 102 records"));
+  EXPECT_THAT(logged(), HasSubstr("did not receive the last 102 records"));
 }
 
 TEST_F(MlflowTest, AResumedRunContinuesWithoutRepeatingSteps) {
@@ -277,7 +277,7 @@ TEST_F(MlflowTest, DataThatTheServerRejectsAreSkipped) {
   log.write({1, 0.5, false, {{"loss", 1}}});
   server.fail(1, 400);
   sync();
-  EXPECT_THAT(logged(), HasSubstr("HTTP 400 busy; this is left out"));
+  EXPECT_THAT(logged(), HasSubstr("HTTP 400 busy; skipped"));
   log.write({2, 0.5, false, {{"loss", 1}}});
   sync();
   EXPECT_THAT(MlflowDouble::steps(server.only_run(), "train/loss"), ElementsAre(2));

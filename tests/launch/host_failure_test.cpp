@@ -135,7 +135,7 @@ TEST_F(HostFailure, ARankThatHangsIsNamedOnAllHosts) {
     EXPECT_THAT(
         result.err,
         ContainsRegex(
-            "error: rank 1 on host0 has not moved for [0-9.]+ s: it is sleeping \\(state S\\) and has not called "
+            "error: rank 1 on host0 has made no progress for [0-9.]+ s: it is sleeping \\(state S\\) and has not called "
             "all_reduce \\[1024\\] float32 #17 of group world.*ranks 0, 2, 3 wait in all_reduce"));
   }
   const ShellResult report =
@@ -148,7 +148,7 @@ TEST_F(HostFailure, AllHostsRestartTogether) {
   const auto results = run(":", ":", "--hang-timeout 1 --max-restarts 1", "skip");
   for (const HostResult& result : results) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("restart 1 of 1 in 1 s, because rank 1 on host0 has not moved"));
+    EXPECT_THAT(result.err, HasSubstr("restart 1 of 1 in 1 s, because rank 1 on host0 has made no progress"));
   }
 }
 

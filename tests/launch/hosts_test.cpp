@@ -43,7 +43,7 @@ TEST_P(Hosts, ARankThatDiesOnAnotherHostEndsAll) {
 }
 
 TEST_P(Hosts, AStoreWithoutASecretIsWarnedOfOnce) {
-  const std::string warning = "asks for no secret";
+  const std::string warning = "has no authentication";
   const ShellResult open = run(2, 1, "check");
   EXPECT_EQ(open.exit_code, 0) << open.err;
   EXPECT_EQ(open.err.find(warning), open.err.rfind(warning));

@@ -174,7 +174,7 @@ TEST_F(Reports, TopEndsWithTheRun) {
   write_status(temp_.path() / "a", "finished", 1);
   EXPECT_EQ(stretto("top a").out, "finished 20/40 (50 %), loss 0.25, accuracy 0.75, 1m 32s left\n");
   write_status(temp_.path() / "a", "training", 90);
-  EXPECT_THAT(stretto("top a --once").out, HasSubstr("gone without an end, 1m 30s ago"));
+  EXPECT_THAT(stretto("top a --once").out, HasSubstr("ended unexpectedly, 1m 30s ago"));
   EXPECT_EQ(stretto("top a").exit_code, 0);
 }
 

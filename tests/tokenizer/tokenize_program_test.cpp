@@ -73,7 +73,7 @@ TEST_F(TokenizeProgram, PrintsIds) {
   const ShellResult result = tokenize("--tokenizer " + folder_.path().string(), himalayas);
   EXPECT_EQ(result.out, himalayas_ids);
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.err, HasSubstr("vocab.txt: taken as uncased"));
+  EXPECT_THAT(result.err, HasSubstr("vocab.txt: treated as uncased"));
 }
 
 TEST_F(TokenizeProgram, PrintsIdsOfBertBase) {

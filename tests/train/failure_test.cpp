@@ -74,10 +74,11 @@ TEST_F(HangingTraining, AStoppedRankIsNamedAndTheOthersEnd) {
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_THAT(
       result.err,
-      AllOf(ContainsRegex(
-                "error: rank 1 on [^ ]+ has not moved for [0-9.]+ s: stopped by a signal \\(state T\\)"),
-            HasSubstr("rank 0 waits in "),
-            HasSubstr("stretto inspect " + workspace_.path("run/flight_record.json"))));
+      AllOf(
+          ContainsRegex(
+              "error: rank 1 on [^ ]+ has made no progress for [0-9.]+ s: stopped by a signal \\(state T\\)"),
+          HasSubstr("rank 0 waits in "),
+          HasSubstr("stretto inspect " + workspace_.path("run/flight_record.json"))));
   expect_ranks_gone();
   const ShellResult told = shell(STRETTO_PROGRAM " inspect " + workspace_.path("run"));
   EXPECT_EQ(told.exit_code, 0) << told.err;

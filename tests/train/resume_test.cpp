@@ -233,7 +233,7 @@ TEST_F(ResumeRefused, OtherLabelsOfEqualData) {
   const size_t label = rows.find('\n', rows.find('\n') + 1) - 1;
   rows[label] = rows[label] == '0' ? '1' : '0';
   workspace_.write("train.tsv", rows);
-  expect_refusal("", HasSubstr("as many samples (64), but with other texts, tokens or labels"));
+  expect_refusal("", HasSubstr("the number of samples (64) is equal, but texts, tokens or labels differ"));
 }
 
 TEST_F(ResumeRefused, OtherLabelsOfEqualValidationData) {
@@ -243,9 +243,10 @@ TEST_F(ResumeRefused, OtherLabelsOfEqualValidationData) {
   const size_t label = rows.find('\n', rows.find('\n') + 1) - 1;
   rows[label] = rows[label] == '0' ? '1' : '0';
   workspace_.write("dev.tsv", rows);
-  expect_refusal("evaluate.every=2",
-                 HasSubstr("the validation data is not the data of the run to resume: as many samples (23)"),
-                 "evaluated");
+  expect_refusal(
+      "evaluate.every=2",
+      HasSubstr("the validation data is not the data of the run to resume: the number of samples (23)"),
+      "evaluated");
   EXPECT_THAT(workspace_.train("evaluated", 1, evaluated + "checkpoint.accept_changes=[data.validation]"),
               HasSubstr("compare scores of both"));
 }

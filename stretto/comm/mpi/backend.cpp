@@ -121,7 +121,7 @@ class Mpi : public c10d::Backend {
   }
   WorkPtr alltoall_base(Tensor& output, Tensor& input, std::vector<int64_t>& output_sizes,
                         std::vector<int64_t>& input_sizes, const c10d::AllToAllOptions&) override {
-    if (!output_sizes.empty() || !input_sizes.empty()) fail("all_to_all takes equal pieces only");
+    if (!output_sizes.empty() || !input_sizes.empty()) fail("all_to_all supports equal pieces only");
     return start({output, input}, [this, output, input] {
       const int count = count_of(input.numel() / getSize());
       MPI_Request request = MPI_REQUEST_NULL;

@@ -23,7 +23,8 @@ class Library {
     const std::lock_guard lock(mutex);
     int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
     MPI_Finalized(&finalized);
-    if (finalized != 0) fail("MPI has ended with the first groups of this process; keep one until the end");
+    if (finalized != 0)
+      fail("MPI was finalized with the first groups of this process; keep a group alive until the end");
     MPI_Initialized(&initialized);
     if (initialized == 0) {
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);

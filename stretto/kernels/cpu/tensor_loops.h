@@ -38,8 +38,7 @@ T* memory_of(const Tensor& tensor) {
 // Loops do not check sizes. Throws ShapeError unless `tensor` is undefined or has the sizes `expected`.
 inline void require_sizes(const char* what, const Tensor& tensor, at::IntArrayRef expected) {
   if (!tensor.defined() || tensor.sizes() == expected) return;
-  throw ShapeError("{} is {}, but {} is what the other operands need", what, describe(tensor),
-                   describe(expected));
+  throw ShapeError("{} is {}; the other operands require {}", what, describe(tensor), describe(expected));
 }
 
 Drop drop_of(const Dropout& dropout);

@@ -152,8 +152,8 @@ void require_shapes(const Tensor& out, const Tensor& a, const Tensor& b) {
       out.size(1) == b.size(1)) {
     return;
   }
-  throw ShapeError("product: {} times {} does not fit {}; [m, k] times [k, n] gives [m, n]", describe(a),
-                   describe(b), describe(out));
+  throw ShapeError("matmul: {} x {} does not match the output {}; expected [m, k] x [k, n] = [m, n]",
+                   describe(a), describe(b), describe(out));
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ std::string to_text(const MatmulChoice& choice) {
 void use_matmul(at::ScalarType dtype, const MatmulChoice& choice) {
   for (const MatmulRole role : all_matmul_roles) {
     if (is_usable(choice[role], role, dtype)) continue;
-    throw ConfigError("products: {} does not compute {} products of {} on this machine; use aten",
+    throw ConfigError("products: {} does not support {} matmuls of {} on this machine; use aten",
                       name_of(choice[role]), name_of(role), c10::toString(dtype));
   }
   if (!is_chosen_type(dtype)) return;

@@ -133,7 +133,7 @@ TEST_F(MatmulInUse, LibrariesThatAreNotUsableAreRefused) {
   const MatmulChoice mkl = {{MatmulLibrary::mkl, MatmulLibrary::mkl, MatmulLibrary::mkl}};
   EXPECT_THAT([&] { use_matmul(at::kFloat, mkl); },
               ::testing::ThrowsMessage<ConfigError>(HasSubstr(
-                  "products: mkl does not compute forward products of Float on this machine; use aten")));
+                  "products: mkl does not support forward matmuls of Float on this machine; use aten")));
   EXPECT_EQ(matmul_in_use(at::kFloat), MatmulChoice());
   EXPECT_THROW(parse_library("blas"), ConfigError);
 }
@@ -143,7 +143,7 @@ TEST(Matmul, RefusesShapesThatDoNotFit) {
       [] {
         multiply(MatmulRole::forward, at::zeros({3, 3}), at::ones({3, 4}), at::ones({5, 3}));
       },
-      ::testing::ThrowsMessage<ShapeError>(HasSubstr("[m, k] times [k, n] gives [m, n]")));
+      ::testing::ThrowsMessage<ShapeError>(HasSubstr("expected [m, k] x [k, n] = [m, n]")));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ std::string in_group(const FlightCall& call) {
 }
 
 std::string not_moved(const FlightRecord& record, const RankRecord& rank) {
-  return fmt::format("rank {} on {} has not moved for {:.1f} s: ", rank.rank, host_of(record, rank),
+  return fmt::format("rank {} on {} has made no progress for {:.1f} s: ", rank.rank, host_of(record, rank),
                      rank.progress_ago);
 }
 
@@ -91,7 +91,7 @@ std::string blame_stopped(const RankRecord& rank) {
   return state_text(rank.state) + (call == nullptr ? "" : " in " + in_group(*call));
 }
 
-// "rank 1 on node7 has not moved for 5.0 s: it is running (state R) and has not called all_reduce [8] float32
+// "rank 1 on node7 has made no progress for 5.0 s: it is running (state R) and has not called all_reduce [8] float32
 // #17 of group world; its last was all_reduce [8] float32 #16".
 std::string blame_missing(const FlightRecord& record, const RankRecord& rank, const FlightCall& call) {
   if (rank.state.empty()) {
@@ -100,7 +100,7 @@ std::string blame_missing(const FlightRecord& record, const RankRecord& rank, co
   }
   std::string text = not_moved(record, rank) + fmt::format("it is {} and has not called {} of group {}",
                                                            state_text(rank.state), call.call(), call.group);
-  if (!rank.last_calls.empty()) text += fmt::format("; its last was {}", rank.last_calls.back().call());
+  if (!rank.last_calls.empty()) text += fmt::format("; its last call was {}", rank.last_calls.back().call());
   return text;
 }
 
@@ -125,7 +125,7 @@ std::vector<std::string> not_started(const FlightRecord& record, const std::vect
     for (const RankRecord* rank : ranks) numbers.push_back(rank->rank);
     const std::string advice =
         first.state == stopped
-            ? "it was stopped before the program ran; find out what sends SIGSTOP, and start the job again"
+            ? "it was stopped before the program ran; find out what sends SIGSTOP, and restart the job"
             : fmt::format("check that the file and its disk can be read (head -c 1 {})", first.program);
     texts.push_back(fmt::format("{} on {} {} not started {} in {:.1f} s: {}; {}", rank_list(numbers),
                                 host_of(record, first), numbers.size() == 1 ? "has" : "have", first.program,
@@ -248,7 +248,7 @@ std::optional<std::string> diagnose_hang(const FlightRecord& record, double limi
   if (clauses.empty()) {
     const bool several_hosts = std::ranges::any_of(
         record.ranks, [&](const auto& rank) { return host_of(record, rank) != record.host; });
-    clauses.push_back(fmt::format("no rank{} has moved for {:.1f} s",
+    clauses.push_back(fmt::format("no rank{} has made progress for {:.1f} s",
                                   several_hosts ? "" : " on " + record.host, *longest->waiting_for));
   }
   constexpr size_t blamed = 8;

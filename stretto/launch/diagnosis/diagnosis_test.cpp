@@ -80,9 +80,10 @@ TEST(Hang, AStoppedRankIsNamed) {
 TEST(Hang, TheRankThatOthersWaitForIsNamed) {
   FlightRecord record = one_waits();
   record.ranks[1].state = "R";
-  EXPECT_THAT(diagnose_hang(record, 5).value(),
-              has_all("rank 1 on node7", "5.2 s", "(state R)", std::string("not called ") + call_17,
-                      "last was all_reduce [1024] float32 #16", std::string("rank 0 waits in ") + call_17));
+  EXPECT_THAT(
+      diagnose_hang(record, 5).value(),
+      has_all("rank 1 on node7", "5.2 s", "(state R)", std::string("not called ") + call_17,
+              "last call was all_reduce [1024] float32 #16", std::string("rank 0 waits in ") + call_17));
   record.ranks[1].state = "";
   record.ranks[1].ending = "ended with exit code 0";
   EXPECT_THAT(diagnose_hang(record, 5).value(),

@@ -17,7 +17,7 @@ HostCard decode_card(const std::string& text) {
     return nlohmann::json::parse(text).get<HostCard>();
   } catch (const nlohmann::json::exception&) {
     throw DistributedError(
-        "the job's store holds something else than the card of a host: hosts have different versions of stretto, or a stranger uses this store");
+        "the job's store has an invalid entry of a host; all hosts must run the same version of stretto, and no other program may use this store");
   }
 }
 

@@ -31,7 +31,7 @@ void check_name(const std::string& name, const std::string& where) {
 int parse_ranks(std::string_view text, std::string_view word, const std::string& where) {
   const auto ranks = parse_int(text);
   if (ranks && *ranks >= 1 && *ranks <= most_ranks) return static_cast<int>(*ranks);
-  throw ConfigError("{}: \"{}\": the number of ranks must lie in 1 .. {}", where, word, most_ranks);
+  throw ConfigError("{}: \"{}\": the number of ranks must be in 1 .. {}", where, word, most_ranks);
 }
 
 // "node-b", "node-b:4", "[fd77::1]", "[fd77::1]:4", "fd77::1".

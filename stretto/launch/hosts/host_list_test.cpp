@@ -56,7 +56,7 @@ TEST(HostList, AHostThatIsListedAgainHasMoreRanks) {
 TEST(HostList, MistakesAreNamed) {
   EXPECT_THAT(list_refusal([] { parse_hosts("a,,b"); }), HasSubstr("--hosts: \"a,,b\": a name is missing"));
   EXPECT_THAT(list_refusal([] { parse_hosts("a:0"); }),
-              HasSubstr("--hosts: \"a:0\": the number of ranks must lie in 1 .. 4096"));
+              HasSubstr("--hosts: \"a:0\": the number of ranks must be in 1 .. 4096"));
   EXPECT_THAT(list_refusal([] { parse_hosts("a:x"); }), HasSubstr("\"a:x\": the number of ranks"));
   EXPECT_THAT(list_refusal([] { parse_hosts("a b"); }),
               HasSubstr("\"a b\" is not the name or address of a host"));
@@ -81,7 +81,7 @@ TEST_F(Hostfile, MistakesHaveALine) {
           "hosts.txt:2: \"slot=4\" is not known; expected a host and optionally its number of ranks, as in "
           "node-b slots=4"));
   EXPECT_THAT(refused("node-a slots=four\n"),
-              HasSubstr("hosts.txt:1: \"slots=four\": the number of ranks must lie in"));
+              HasSubstr("hosts.txt:1: \"slots=four\": the number of ranks must be in"));
   EXPECT_THAT(refused("node-a:2 slots=2\n"),
               HasSubstr("hosts.txt:1: the number of ranks of node-a is given twice"));
   EXPECT_THAT(refused("\n\nnode-a, node-b\n"), HasSubstr("hosts.txt:3: \"node-a,\" is not the name"));

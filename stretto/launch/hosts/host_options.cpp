@@ -84,7 +84,7 @@ void complete_from_environment(HostOptions& options) {
     if (!options.node_rank && is_set(name)) options.node_rank = number_of(name, 0, options.nodes - 1);
   }
   if (options.node_rank && *options.node_rank >= options.nodes) {
-    throw ConfigError("--node-rank {}: with --nodes {} it must lie in 0 .. {}", *options.node_rank,
+    throw ConfigError("--node-rank {}: with --nodes {} it must be in 0 .. {}", *options.node_rank,
                       options.nodes, options.nodes - 1);
   }
   if (options.master.host.empty())

@@ -81,7 +81,7 @@ std::optional<JoinOrder> read_join_order() {
     return order;
   } catch (const nlohmann::json::exception&) {
     throw ConfigError(
-        "environment: {} is set, but standard input does not hold what the first launcher of a job writes to the others; unset {}",
+        "environment: {} is set, but standard input has no order of a job's first launcher; unset {}",
         variable, variable);
   }
 }

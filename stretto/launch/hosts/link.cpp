@@ -31,7 +31,7 @@ HostEvent decode(const std::string& text) {
       return {static_cast<Kind>(kind), json.at(1), json.at(2), json.at(3)};
   } catch (const nlohmann::json::exception&) {
   }
-  return {Kind::failure, 0, 1, "the job's store holds an event that is not one of this version of stretto"};
+  return {Kind::failure, 0, 1, "the job's store has an event of another version of stretto"};
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ class Meeting {
     }
     if (options_.secret.empty()) {
       log::warning(
-          "the job's store at {} asks for no secret: whoever can connect to it can stop this job or change what it computes; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value on all hosts",
+          "the job's store at {} has no authentication: anyone who can connect to it can stop this job or change its results; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value on all hosts",
           meeting_.server->endpoint().text());
     }
   }
@@ -161,7 +161,7 @@ class Meeting {
       if (!means_this_host_itself() || options_.master.host.starts_with("127.") ||
           options_.master.host == "localhost")
         return "";
-      return fmt::format(" (on this host the name {} means the host itself)", options_.master.host);
+      return fmt::format(" (on this host, the name {} resolves to a loopback address)", options_.master.host);
     } catch (const DistributedError&) {
       return "";
     }
@@ -178,7 +178,7 @@ class Meeting {
       if (!options_.node_rank && !meeting_.server) continue;
       const HostCard other = decode_card(holder);
       throw ConfigError(
-          "--node-rank {}: {} (process {}) has joined the job at {} with this node rank before {} (process {}); each host needs one of its own from 0 to {}, and a job of its own another --master-port",
+          "--node-rank {}: {} (process {}) has joined the job at {} with this node rank before {} (process {}); each host needs a unique one from 0 to {}, and a separate job another --master-port",
           plan.node_rank, other.host, other.process, master_text(), mine_.host, mine_.process,
           options_.nodes - 1);
     }
@@ -282,7 +282,7 @@ class Meeting {
 
   void follow(const json& verdict) {
     const auto malformed = [&] {
-      return DistributedError("the store at {} holds no verdict of this version of stretto", master_text());
+      return DistributedError("the store at {} is one of another version of stretto", master_text());
     };
     if (!verdict.is_object()) throw malformed();
     try {

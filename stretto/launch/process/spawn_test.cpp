@@ -84,7 +84,7 @@ TEST_F(SlowStart, OfARankThatIsStoppedIsAHang) {
       AllOf(ContainsRegex(
                 "error: rank 0 on [^ ]+ has not started " + program_ +
                 " in [0-9.]+ s: stopped by a signal \\(state T\\); it was stopped before the program"),
-            HasSubstr("start the job again")));
+            HasSubstr("restart the job")));
 }
 
 TEST_F(SlowStart, ThatFailsIsReportedOnce) {

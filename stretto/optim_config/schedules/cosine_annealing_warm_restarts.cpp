@@ -10,7 +10,8 @@ using settings::at_least;
 
 void CosineAnnealingWarmRestartsOptions::fields(settings::Fields& field) {
   field("T_0", t_0, "steps until the first restart; must be given", at_least(1).at_most(1e9));
-  field("T_mult", t_mult, "by which each period is longer than the one before", at_least(1).at_most(1e6));
+  field("T_mult", t_mult, "factor of each period's length relative to the previous one",
+        at_least(1).at_most(1e6));
   field("eta_min", eta_min, "lowest learning rate", at_least(0));
 }
 

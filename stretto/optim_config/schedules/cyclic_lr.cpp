@@ -15,7 +15,7 @@ void CyclicLrOptions::fields(settings::Fields& field) {
   field("step_size_up", step_size_up, "steps from base_lr to max_lr", at_least(1).at_most(1e9));
   field("step_size_down", step_size_down, "steps from max_lr to base_lr; unset: step_size_up",
         at_least(1).at_most(1e9));
-  field("mode", mode, "triangular2: each cycle is half as high; exp_range: gamma^steps times as high",
+  field("mode", mode, "triangular2: halves the amplitude per cycle; exp_range: multiplies it by gamma^steps",
         one_of({"triangular", "triangular2", "exp_range"}));
   field("gamma", gamma, "base of exp_range", above(0));
   field("cycle_momentum", cycle_momentum,

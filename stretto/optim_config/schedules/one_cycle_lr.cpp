@@ -70,7 +70,7 @@ class OneCycleLr : public Schedule {
     if (options_.cycle_momentum) require_momentum();
     if (options_.total_steps.value_or(total_steps()) >= total_steps()) return;
     throw ConfigError(
-        "{}: the run has {} steps, but total_steps is {}; leave it out, or set it to at least as many",
+        "{}: the run has {} steps, but total_steps is {}; omit it, or set it to at least the number of steps",
         name(), total_steps(), *options_.total_steps);
   }
 

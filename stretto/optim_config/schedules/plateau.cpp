@@ -42,7 +42,7 @@ void AnnealOnPlateauOptions::fields(settings::Fields& field) {
   field("anneal_factor", anneal_factor, "factor of each reduction", above(0).below(1));
   field("patience", patience, "evaluations without improvement that are tolerated before a reduction",
         at_least(0).at_most(1e9));
-  field("initial_extra_patience", initial_extra_patience, "more of them before the first reduction",
+  field("initial_extra_patience", initial_extra_patience, "additional patience before the first reduction",
         at_least(0).at_most(1e9));
   field("min_learning_rate", min_learning_rate, "the run ends when the rate falls below this", at_least(0));
 }

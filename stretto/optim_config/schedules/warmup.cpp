@@ -11,7 +11,7 @@ void declare_warmup(settings::Fields& field, std::optional<int64_t>& num_warmup_
                     std::optional<double>& warmup_ratio) {
   field("num_warmup_steps", num_warmup_steps, "optimizer steps until lr is reached",
         settings::at_least(0).at_most(1e9));
-  field("warmup_ratio", warmup_ratio, "the same as a part of all steps; give one of the two",
+  field("warmup_ratio", warmup_ratio, "num_warmup_steps as a fraction of all steps; set one of the two",
         settings::at_least(0).below(1));
 }
 

@@ -58,9 +58,8 @@ void to_safetensors(const ConvertArguments& arguments) {
   for (const auto& [name, given] :
        {std::pair("--like", arguments.like.has_value()), {"--state", arguments.state.has_value()}}) {
     if (given)
-      throw ConfigError(
-          "{}: it does not apply to pytorch_model.bin, which {} holds; convert it by itself first", name,
-          arguments.from.string());
+      throw ConfigError("{}: it does not apply to pytorch_model.bin, which {} has; convert that file first",
+                        name, arguments.from.string());
   }
   const int64_t most = arguments.max_shard_size.empty() ? weights::ExportOptions().max_shard_bytes
                                                         : weights::parse_size(arguments.max_shard_size);

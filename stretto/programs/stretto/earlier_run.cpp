@@ -90,8 +90,8 @@ void EarlierRun::restore() {
   } else {
     std::filesystem::remove(recipe_);
   }
-  log::info("{}--print-recipe shows the recipe that these flags mean",
-            earlier_recipe_ ? fmt::format("{} is as it was; ", recipe_.string()) : "");
+  log::info("{}--print-recipe shows the recipe for these flags",
+            earlier_recipe_ ? fmt::format("{} is unchanged; ", recipe_.string()) : "");
 }
 
 void EarlierRun::keep() {

@@ -80,7 +80,7 @@ void add_export_corpus(CLI::App& app) {
   auto arguments = std::make_shared<ExportArguments>();
   verb->footer(
       "Reads CoNLL files (any extension) and JSON Lines (.jsonl, .json). Writes train.json, validation.json and test.json, each "
-      "line with id, tokens, ner_tags and spans, and prints what they hold.");
+      "line with id, tokens, ner_tags and spans, and prints a summary.");
   verb->add_option("--train", arguments->train, "Training sentences")->type_name("FILE");
   verb->add_option("--validation,--dev", arguments->validation, "Validation sentences")->type_name("FILE");
   verb->add_option("--test", arguments->test, "Test sentences, with or without tags")->type_name("FILE");

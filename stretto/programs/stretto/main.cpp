@@ -22,7 +22,7 @@ int run_command(int argc, char** argv) {
         fmt::print("{}\n", own_prefix().string());
         throw CLI::Success();
       },
-      "Print the folder for CMAKE_PREFIX_PATH of programs that use stretto's library, and end");
+      "Print the folder for CMAKE_PREFIX_PATH of programs that use stretto's library, and exit");
   int exit_code = 0;
   try {
     add_train(app, exit_code);

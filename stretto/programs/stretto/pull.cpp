@@ -32,7 +32,7 @@ void run_pull(const PullArguments& arguments) {
   progress.reset();
   if (pulled.fetched == 0) log::info("{}: all files are in the cache", arguments.name);
   if (!pulled.left_out.empty())
-    log::info("left out (--include PATTERN fetches them): {}", fmt::join(pulled.left_out, ", "));
+    log::info("skipped (--include PATTERN fetches them): {}", fmt::join(pulled.left_out, ", "));
   std::cout << pulled.snapshot.string() << "\n";
   arguments::flush_standard_output();
 }

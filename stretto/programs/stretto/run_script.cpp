@@ -136,8 +136,7 @@ void add_script(CLI::App& app, int& exit_code, const char* name, const char* hel
       script == Script::flair_ner
           ? "All other flags are those of the script, such as --model_name_or_path, --dataset_name FOLDER, --num_epochs and --output_dir."
           : "All other flags are those of the script, such as --model_name_or_path, --train_file, --do_train and --output_dir.");
-  verb->add_flag("--print-recipe", arguments->print_recipe,
-                 "Print the recipe that the flags mean, and do nothing");
+  verb->add_flag("--print-recipe", arguments->print_recipe, "Print the recipe for these flags, and exit");
   arguments::add_ranks_option(*verb, arguments->ranks, "Number of ranks on this host");
   const bool flair = script == Script::flair_ner;  // the script has its own --strategy
   if (!flair) {

@@ -190,14 +190,14 @@ void score_glue(const GlueArguments& arguments) {
 void add_seqeval(CLI::App& score) {
   auto arguments = std::make_shared<SeqevalArguments>();
   CLI::App* verb =
-      score.add_subcommand("seqeval", "Spans of tagged words: precision, recall and F1 as by seqeval");
+      score.add_subcommand("seqeval", "Spans of tagged words: precision, recall and F1 like seqeval");
   verb->add_option("file", arguments->file,
                    "A CoNLL file with the gold and the predicted tag in the last two columns")
       ->required()
       ->type_name("FILE");
   verb->add_option(
           "--mode", arguments->mode,
-          "default: as seqeval without a mode; strict: only well-formed spans count; conlleval: what that script prints, in percent")
+          "default: like seqeval without a mode; strict: only well-formed spans count; conlleval: what that script prints, in percent")
       ->check(CLI::IsMember({"default", "strict", "conlleval"}))
       ->capture_default_str();
   verb->add_option(
@@ -211,7 +211,7 @@ void add_seqeval(CLI::App& score) {
 void add_squad(CLI::App& score) {
   auto arguments = std::make_shared<SquadArguments>();
   CLI::App* verb =
-      score.add_subcommand("squad", "Answers to questions: exact match and F1 as by SQuAD's scripts");
+      score.add_subcommand("squad", "Answers to questions: exact match and F1 like SQuAD's scripts");
   verb->add_option("data", arguments->data, "The questions: SQuAD's JSON, or JSON Lines")
       ->required()
       ->type_name("DATA");
@@ -226,7 +226,7 @@ void add_squad(CLI::App& score) {
                    "Answers with a higher na-prob count as none (default: 1)")
       ->type_name("NUMBER");
   verb->add_option("--version", arguments->version,
-                   "Whose metrics; auto: 2.0 if there are questions without an answer")
+                   "Version of the metrics; auto: 2.0 if there are questions without an answer")
       ->check(CLI::IsMember({"auto", "1.1", "2.0"}))
       ->capture_default_str();
   verb->callback([arguments] { score_squad(*arguments); });

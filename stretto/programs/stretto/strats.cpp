@@ -67,7 +67,7 @@ void print_rows() {
                row.parameters == Held::sharded ? "shared" : word(row.parameters),
                bytes_per_parameter(row, fp32_bytes), bytes_per_parameter(row, bf16_bytes));
   }
-  fmt::print("* of N ranks of one host together, with AdamW; activations come on top\n\n");
+  fmt::print("* total of N ranks of one host, with AdamW; activations are extra\n\n");
   fmt::print(
       "A precision may follow: zero2-fp32, zero2-bf16, zero2-fp64.\nNames of other tools that mean the same:\n");
   for (const Sharding& row : shardings()) {

@@ -182,19 +182,19 @@ void add_truncation_options(CLI::App& verb, TokenizeArguments& arguments) {
                          ->check(arguments::whole_number_from(0, 1'000'000'000))
                          ->type_name("N");
   verb.add_option("--truncation", arguments.truncation,
-                  "With --max-length: which text of a pair is cut (default: longest_first)")
+                  "With --max-length: which text of a pair is truncated (default: longest_first)")
       ->check(CLI::IsMember({"longest_first", "only_first", "only_second", "do_not_truncate"}))
       ->type_name("NAME")
       ->needs(max_length);
   verb.add_option(
           "--stride", arguments.stride,
-          "With --max-length: print what is cut off as further windows, which share this many tokens; a tab "
+          "With --max-length: print the rest as further windows, which overlap by this many tokens; a tab "
           "separates them")
       ->check(arguments::whole_number_from(0, 1'000'000'000))
       ->type_name("N")
       ->needs(max_length);
   verb.add_option("--truncation-side", arguments.truncation_side,
-                  "With --max-length: where tokens are cut off (default: the tokenizer's)")
+                  "With --max-length: the side at which tokens are removed (default: the tokenizer's)")
       ->check(CLI::IsMember({"left", "right"}))
       ->type_name("SIDE")
       ->needs(max_length);
@@ -238,7 +238,7 @@ void add_tokenize(CLI::App& app, int&) {
       "White space separates words that the tokenizer reads one by one; --offsets then count in the word");
   add_output_options(*verb, arguments);
   verb->add_flag("--no-special", arguments->no_special,
-                 "Do not add special tokens such as [CLS] and [SEP]; with --decode: leave them out");
+                 "Do not add special tokens such as [CLS] and [SEP]; with --decode: omit them");
   add_truncation_options(*verb, *arguments);
   verb->add_option("--threads", arguments->threads, "Threads (default: 1; 0: one per processor)")
       ->check(arguments::whole_number_from(0, 1024))
@@ -252,9 +252,9 @@ void add_tokenize(CLI::App& app, int&) {
   auto* prefix = verb->add_option_group("prefix", "Override the tokenizer's files");
   prefix->add_flag_callback(
       "--add-prefix-space", [=] { arguments->options.add_prefix_space = true; },
-      "Byte-level BPE: put a space in front of each text");
+      "Byte-level BPE: insert a space before each text");
   prefix->add_flag_callback(
-      "--no-add-prefix-space", [=] { arguments->options.add_prefix_space = false; }, "Put none there");
+      "--no-add-prefix-space", [=] { arguments->options.add_prefix_space = false; }, "Insert no space");
   prefix->require_option(0, 1);
   verb->callback([=] { run_tokenize(*arguments); });
 }

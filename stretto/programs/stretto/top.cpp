@@ -126,10 +126,10 @@ void watch_in_lines(const TopArguments& arguments) {
 }  // namespace
 
 void add_top(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("top", "Watch a running job until it ends (q leaves)");
+  CLI::App* verb = app.add_subcommand("top", "Watch a running job until it ends (q quits)");
   auto arguments = std::make_shared<TopArguments>();
   verb->add_option("run", arguments->run, "The output folder of the run")->required()->type_name("FOLDER");
-  verb->add_flag("--once", arguments->once, "Print the state and end");
+  verb->add_flag("--once", arguments->once, "Print the state and exit");
   verb->add_flag("--ascii", arguments->ascii, "Print ASCII characters only (default: by the locale)");
   verb->add_option("--interval", arguments->interval,
                    "Seconds between two updates (default: 1, or 10 if standard output is no terminal)")

@@ -66,7 +66,7 @@ TEST_F(SameData, OtherValidationLabelsAreRefused) {
   EXPECT_EQ(fit_with(none, none), "");
   EXPECT_THAT(
       fit_with(none, 3),
-      AllOf(HasSubstr("the validation data is not the data of the run to resume: as many samples (10),"),
+      AllOf(HasSubstr("the validation data is not the data of the run to resume: the number of samples (10)"),
             HasSubstr("--set 'checkpoint.accept_changes=[data.validation]'")));
   EXPECT_THAT(fit_with(none, none, 3), HasSubstr("the validation data \"more\" is not the data of the run"));
   recipe_.evaluate.max_samples = 4;
