@@ -204,7 +204,7 @@ TEST(Files, AbandonedTemporaryFilesAreRemoved) {
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(entries(folder.path()), 1);
-  FileWriter living(temporary_name(folder.path() / "c"));
+  FileWriter running(temporary_name(folder.path() / "c"));
   write_file_atomic(folder.path() / "b", "x");
   EXPECT_EQ(entries(folder.path()), 2);
 }

@@ -20,9 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 bool is_same_file(int fd, const std::filesystem::path& path) {
   using Status = struct stat;
-  Status mine{}, there{};
-  return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-         mine.st_ino == there.st_ino;
+  Status opened{}, named{};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
 }
 
 // Returns false if another process holds the lock.

@@ -100,7 +100,7 @@ TEST_F(RunLockTest, DeletingTheLockFileDoesNotReleaseIt) {
   ::setenv(RunLock::variable, first.value().c_str(), 1);
   const pid_t child = ::fork();
   if (child == 0) {
-    const RunLock mine(run_);  // shares the lock of the same run
+    const RunLock own(run_);  // shares the lock of the same run
     ::_exit(0);
   }
   int status = -1;
@@ -155,7 +155,7 @@ TEST_F(RunLockTest, IsSharedWithTheParentProcess) {
   const pid_t child = ::fork();
   if (child == 0) {
     bool other_refused = false;
-    const RunLock mine(run_);
+    const RunLock own(run_);
     try {
       ::unsetenv(RunLock::variable);
       const RunLock other(run_, short_time);

@@ -17,26 +17,26 @@ std::string endpoint_proof(const std::string& endpoint, const std::string& secre
 
 }  // namespace
 
-Meeting meeting_of(const RankInfo& info) {
-  if (info.store) return Meeting::launcher_store;
-  if (info.local_world_size == info.world_size) return Meeting::local_socket;
-  if (info.agent_store) return info.secret.empty() ? Meeting::agent_open : Meeting::agent_secret;
-  return info.secret.empty() ? Meeting::open : Meeting::secret;
+Rendezvous rendezvous_of(const RankInfo& info) {
+  if (info.store) return Rendezvous::launcher_store;
+  if (info.local_world_size == info.world_size) return Rendezvous::local_socket;
+  if (info.agent_store) return info.secret.empty() ? Rendezvous::agent_open : Rendezvous::agent_secret;
+  return info.secret.empty() ? Rendezvous::open : Rendezvous::secret;
 }
 
-std::string exposure(Meeting meeting, const RankInfo& info) {
+std::string exposure(Rendezvous rendezvous, const RankInfo& info) {
   const auto warn = [&](std::string_view store) {
     return fmt::format(
         "the rendezvous store at {} ({}) has no authentication: anyone who can connect to it can stop this job or change its results; set STRETTO_SECRET or STRETTO_SECRET_FILE to the same value for all ranks, or let only the job's hosts reach that port",
         Endpoint{info.master_addr, info.master_port}.text(), store);
   };
-  if (meeting == Meeting::open) return warn("of rank 0");
-  if (meeting == Meeting::agent_open) return warn("torchrun's TCPStore, on all interfaces of its host");
+  if (rendezvous == Rendezvous::open) return warn("of rank 0");
+  if (rendezvous == Rendezvous::agent_open) return warn("torchrun's TCPStore, on all interfaces of its host");
   return "";
 }
 
-Endpoint store_endpoint(Meeting meeting, const RankInfo& info) {
-  if (meeting != Meeting::local_socket) {
+Endpoint store_endpoint(Rendezvous rendezvous, const RankInfo& info) {
+  if (rendezvous != Rendezvous::local_socket) {
     const Endpoint master = {info.master_addr, info.master_port};
     return names_this_host_only_here(master) ? Endpoint{own_address(master), info.master_port} : master;
   }
@@ -44,9 +44,9 @@ Endpoint store_endpoint(Meeting meeting, const RankInfo& info) {
   return {fmt::format("@stretto-{}-{}-{:016x}", ::geteuid(), info.master_port, hash64(job)), 0};
 }
 
-Endpoint listening_endpoint(Meeting meeting, const RankInfo& info) {
-  const Endpoint master = store_endpoint(meeting, info);
-  if (meeting == Meeting::local_socket) return master;
+Endpoint listening_endpoint(Rendezvous rendezvous, const RankInfo& info) {
+  const Endpoint master = store_endpoint(rendezvous, info);
+  if (rendezvous == Rendezvous::local_socket) return master;
   const Endpoint here = {own_address(master), info.master_port};
   if (!resolves_to(master, here.host)) {
     log::warning(
@@ -56,8 +56,8 @@ Endpoint listening_endpoint(Meeting meeting, const RankInfo& info) {
   return here;
 }
 
-std::string store_secret(Meeting meeting, const RankInfo& info) {
-  const bool needs_none = meeting == Meeting::local_socket || meeting == Meeting::open;
+std::string store_secret(Rendezvous rendezvous, const RankInfo& info) {
+  const bool needs_none = rendezvous == Rendezvous::local_socket || rendezvous == Rendezvous::open;
   return needs_none ? "no secret" : info.secret;
 }
 

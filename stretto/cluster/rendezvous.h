@@ -7,7 +7,7 @@
 namespace stretto::cluster {
 
 // How the ranks of a job reach their rendezvous store.
-enum class Meeting {
+enum class Rendezvous {
   launcher_store,  // the store of `stretto launch`, authenticated by the job's secret
   local_socket,  // all ranks on one host: rank 0's store on a Unix socket that only this user's processes may use
   secret,        // rank 0's store on MASTER_ADDR, authenticated by STRETTO_SECRET
@@ -15,11 +15,11 @@ enum class Meeting {
   agent_secret,  // rank 0's store, by STRETTO_SECRET; torchrun's TCPStore only publishes its address
   agent_open     // torchrun's TCPStore, which has no authentication
 };
-Meeting meeting_of(const RankInfo& info);
+Rendezvous rendezvous_of(const RankInfo& info);
 
 // A warning for the job's log if unauthenticated processes of other hosts or users can reach the store; else
 // "".
-std::string exposure(Meeting meeting, const RankInfo& info);
+std::string exposure(Rendezvous rendezvous, const RankInfo& info);
 
 // The address on which rank 0 listens and to which the other ranks connect. REQUIRES: local_socket, secret or
 // open.
@@ -28,11 +28,11 @@ std::string exposure(Meeting meeting, const RankInfo& info);
 // differ between concurrent jobs. Otherwise rank 0 binds to the address by which its host reaches
 // MASTER_ADDR, and logs a warning if that is not MASTER_ADDR itself; a name that resolves to 127.x on this
 // host stands for that address. Throws DistributedError if MASTER_ADDR cannot be resolved.
-Endpoint listening_endpoint(Meeting meeting, const RankInfo& info);
-Endpoint store_endpoint(Meeting meeting, const RankInfo& info);
+Endpoint listening_endpoint(Rendezvous rendezvous, const RankInfo& info);
+Endpoint store_endpoint(Rendezvous rendezvous, const RankInfo& info);
 
 // The secret that client and server use; a public constant if the meeting needs none.
-std::string store_secret(Meeting meeting, const RankInfo& info);
+std::string store_secret(Rendezvous rendezvous, const RankInfo& info);
 
 // Signs an address with the job's secret, and verifies that signature, which throws DistributedError. `life`
 // identifies this start of the job.

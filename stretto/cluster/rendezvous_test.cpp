@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-constexpr uid_t stranger = 65534;
+constexpr uid_t other_user = 65534;
 
 RankInfo on_hosts(int hosts) {
   return {.world_size = 2 * hosts,
@@ -36,10 +36,10 @@ const auto secret = [](RankInfo& info) { info.secret = "s"; };
 
 // Starts `body` in a process of another user. Call it before threads are started: a child has the locks that
 // they hold.
-pid_t start_stranger(const std::function<int()>& body) {
+pid_t start_as_other_user(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool changed = ::setgid(stranger) == 0 && ::setuid(stranger) == 0;
+    const bool changed = ::setgid(other_user) == 0 && ::setuid(other_user) == 0;
     ::_exit(changed ? body() : 99);
   }
   return child;
@@ -54,35 +54,37 @@ int exit_code(pid_t child) {
 Endpoint unix_endpoint(const char* name) { return {fmt::format("@stretto-test-{}-{}", name, ::getpid()), 0}; }
 
 TEST(Rendezvous, FollowsTheHostsTheAgentAndTheSecret) {
-  EXPECT_EQ(meeting_of(changed(on_hosts(2),
-                               [](RankInfo& info) {
-                                 info.store = Endpoint{"a", 1};
-                               })),
-            Meeting::launcher_store);
-  EXPECT_EQ(meeting_of(on_hosts(1)), Meeting::local_socket);
-  EXPECT_EQ(meeting_of(changed(on_hosts(1), agent)), Meeting::local_socket);
-  EXPECT_EQ(meeting_of(changed(on_hosts(1), secret)), Meeting::local_socket);
-  EXPECT_EQ(meeting_of(on_hosts(2)), Meeting::open);
-  EXPECT_EQ(meeting_of(changed(on_hosts(2), secret)), Meeting::secret);
-  EXPECT_EQ(meeting_of(changed(on_hosts(2), agent)), Meeting::agent_open);
-  EXPECT_EQ(meeting_of(changed(changed(on_hosts(2), agent), secret)), Meeting::agent_secret);
+  EXPECT_EQ(rendezvous_of(changed(on_hosts(2),
+                                  [](RankInfo& info) {
+                                    info.store = Endpoint{"a", 1};
+                                  })),
+            Rendezvous::launcher_store);
+  EXPECT_EQ(rendezvous_of(on_hosts(1)), Rendezvous::local_socket);
+  EXPECT_EQ(rendezvous_of(changed(on_hosts(1), agent)), Rendezvous::local_socket);
+  EXPECT_EQ(rendezvous_of(changed(on_hosts(1), secret)), Rendezvous::local_socket);
+  EXPECT_EQ(rendezvous_of(on_hosts(2)), Rendezvous::open);
+  EXPECT_EQ(rendezvous_of(changed(on_hosts(2), secret)), Rendezvous::secret);
+  EXPECT_EQ(rendezvous_of(changed(on_hosts(2), agent)), Rendezvous::agent_open);
+  EXPECT_EQ(rendezvous_of(changed(changed(on_hosts(2), agent), secret)), Rendezvous::agent_secret);
 }
 
 TEST(Rendezvous, OnlyAnOpenStoreIsWarnedOf) {
   const RankInfo info = on_hosts(2);
-  for (const Meeting meeting :
-       {Meeting::launcher_store, Meeting::local_socket, Meeting::secret, Meeting::agent_secret}) {
-    EXPECT_EQ(exposure(meeting, info), "");
+  for (const Rendezvous rendezvous :
+       {Rendezvous::launcher_store, Rendezvous::local_socket, Rendezvous::secret, Rendezvous::agent_secret}) {
+    EXPECT_EQ(exposure(rendezvous, info), "");
   }
-  for (const Meeting meeting : {Meeting::open, Meeting::agent_open}) {
-    EXPECT_THAT(exposure(meeting, info),
+  for (const Rendezvous rendezvous : {Rendezvous::open, Rendezvous::agent_open}) {
+    EXPECT_THAT(exposure(rendezvous, info),
                 AllOf(HasSubstr("127.0.0.1:29500"), HasSubstr("has no authentication"),
                       HasSubstr("set STRETTO_SECRET or STRETTO_SECRET_FILE")));
   }
 }
 
 TEST(Rendezvous, JobsOfOneHostUseDifferentSockets) {
-  const auto socket = [](const RankInfo& info) { return store_endpoint(Meeting::local_socket, info).text(); };
+  const auto socket = [](const RankInfo& info) {
+    return store_endpoint(Rendezvous::local_socket, info).text();
+  };
   const RankInfo info = on_hosts(1);
   EXPECT_THAT(socket(info), HasSubstr(fmt::format("@stretto-{}-29500-", ::geteuid())));
   EXPECT_EQ(socket(info), socket(changed(info, [](RankInfo& other) { other.rank = 1; })));
@@ -91,10 +93,10 @@ TEST(Rendezvous, JobsOfOneHostUseDifferentSockets) {
 }
 
 TEST(Rendezvous, RankZeroListensOnTheAddressOfMasterAddrOnly) {
-  EXPECT_EQ(listening_endpoint(Meeting::open, on_hosts(2)).text(), "127.0.0.1:29500");
+  EXPECT_EQ(listening_endpoint(Rendezvous::open, on_hosts(2)).text(), "127.0.0.1:29500");
   const RankInfo named =
       changed(on_hosts(2), [](RankInfo& info) { info.master_addr = "no.such.host.invalid"; });
-  EXPECT_THROW(listening_endpoint(Meeting::open, named), DistributedError);
+  EXPECT_THROW(listening_endpoint(Rendezvous::open, named), DistributedError);
 }
 
 TEST(Rendezvous, APublishedAddressIsAcceptedWithTheSecret) {
@@ -121,7 +123,7 @@ TEST(UnixStore, RefusesOtherUsers) {
   const Endpoint endpoint = bound_endpoint(socket);
   int started[2];
   ASSERT_EQ(::pipe(started), 0);
-  const pid_t child = start_stranger([&] {
+  const pid_t child = start_as_other_user([&] {
     char byte = 0;
     if (::read(started[0], &byte, 1) != 1) return 2;
     try {
@@ -145,7 +147,7 @@ TEST(UnixStore, AClientTrustsNoOtherUsersServer) {
   const Endpoint taken = unix_endpoint("taken");
   int ready[2], done[2];
   ASSERT_EQ(::pipe(ready) + ::pipe(done), 0);
-  const pid_t server = start_stranger([&] {
+  const pid_t server = start_as_other_user([&] {
     const Fd socket = bind_socket(taken);
     char byte = 0;
     const bool listens = ::listen(socket.get(), 1) == 0 && ::write(ready[1], "x", 1) == 1;

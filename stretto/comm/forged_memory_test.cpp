@@ -96,7 +96,7 @@ std::string transport_with(const std::string& key, const std::string& forged) {
   options.host = "h";
   options.deadline = std::chrono::seconds(5);
   try {
-    return meet_hosts(*handle->store, 0, 2, options, room).refusal;
+    return exchange_hosts(*handle->store, 0, 2, options, room).refusal;
   } catch (const DistributedError& error) {
     return error.what();
   }
@@ -115,7 +115,7 @@ TEST(ForgedStore, AFileIsNotOpened) {
   handle->store->set("hosts.met.1", std::string("\"\""));
   GroupOptions options;
   options.host = "h";
-  const Hosts hosts = meet_hosts(*handle->store, 0, 2, options, room);
+  const Hosts hosts = exchange_hosts(*handle->store, 0, 2, options, room);
   EXPECT_THAT(hosts.refusal, HasSubstr("is not a rank's shared memory"));
   EXPECT_EQ(read_file(path), content);
 }
@@ -142,15 +142,15 @@ std::string reduce_with(const std::function<void(SharedControl&, const Collectiv
   std::string message = "no error";
   std::promise<void> finished;
   std::thread forger([&] {
-    const Hosts hosts = meet_hosts(*handle->store, 1, 2, options, room);
-    SharedControl& mine = hosts.team->control(1);
-    forge(mine, call);
-    mine.ready = 1;
-    announce(mine);
+    const Hosts hosts = exchange_hosts(*handle->store, 1, 2, options, room);
+    SharedControl& own = hosts.team->control(1);
+    forge(own, call);
+    own.ready = 1;
+    announce(own);
     finished.get_future().wait();
   });
   {
-    SharedCollectives collectives(meet_hosts(*handle->store, 0, 2, options, room).team);
+    SharedCollectives collectives(exchange_hosts(*handle->store, 0, 2, options, room).team);
     const Tensor tensor = at::ones({1000});
     try {
       collectives.wait(collectives.start({.call = call,
@@ -171,8 +171,8 @@ TEST(ForgedControl, OffsetsAreCheckedAgainstTheSegment) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   for (const int64_t offset : {most, most - 4095, int64_t{1} << 46, int64_t{0}, int64_t{64},
                                static_cast<int64_t>(SharedCollectives::slots_begin) + 1}) {
-    EXPECT_THAT(reduce_with([&](SharedControl& mine, const CollectiveCall& call) {
-                  mine.entries[0] = {.call = call, .offset = offset, .first_slot = 0};
+    EXPECT_THAT(reduce_with([&](SharedControl& own, const CollectiveCall& call) {
+                  own.entries[0] = {.call = call, .offset = offset, .first_slot = 0};
                 }),
                 HasSubstr("rank 1 shows data outside of its memory"))
         << offset;
@@ -180,12 +180,12 @@ TEST(ForgedControl, OffsetsAreCheckedAgainstTheSegment) {
 }
 
 TEST(ForgedControl, UnknownCallsAreDescribed) {
-  EXPECT_THAT(reduce_with([&](SharedControl& mine, const CollectiveCall& call) {
+  EXPECT_THAT(reduce_with([&](SharedControl& own, const CollectiveCall& call) {
                 CollectiveCall other = call;
                 other.operation = -7;
                 other.dtype = 1 << 30;
                 other.reduce = -1;
-                mine.entries[0] = {.call = other, .offset = -1, .first_slot = ~uint64_t{0}};
+                own.entries[0] = {.call = other, .offset = -1, .first_slot = ~uint64_t{0}};
               }),
               HasSubstr("rank 1 called ? of 1000 ?, rank 0 called all_reduce of 1000 float32 (sum)"));
 }
@@ -196,7 +196,7 @@ TEST(ForgedControl, MessagesAreCheckedAgainstTheSegment) {
   options.deadline = std::chrono::seconds(20);
   std::promise<void> finished;
   std::thread forger([&] {
-    const Hosts hosts = meet_hosts(*handle->store, 1, 2, options, room);
+    const Hosts hosts = exchange_hosts(*handle->store, 1, 2, options, room);
     SharedMessage& message = hosts.team->control(1).messages[0];
     message.to = 0;
     message.dtype = static_cast<int32_t>(at::kFloat);
@@ -205,7 +205,7 @@ TEST(ForgedControl, MessagesAreCheckedAgainstTheSegment) {
     message.state = SharedMessage::State::posted;
     finished.get_future().wait();
   });
-  const Hosts hosts = meet_hosts(*handle->store, 0, 2, options, room);
+  const Hosts hosts = exchange_hosts(*handle->store, 0, 2, options, room);
   SharedMessages messages(*hosts.team);
   const Tensor tensor = at::zeros({1000});
   try {

@@ -345,10 +345,10 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
   const int64_t longest = lengths.max().item<int64_t>();
   std::vector<std::string> all(static_cast<size_t>(size_));
   if (longest == 0) return all;
-  const Tensor mine = at::zeros({longest}, at::kByte);
-  std::memcpy(mine.data_ptr(), bytes.data(), bytes.size());
+  const Tensor padded = at::zeros({longest}, at::kByte);
+  std::memcpy(padded.data_ptr(), bytes.data(), bytes.size());
   Tensor contents = at::empty({size_ * longest}, at::TensorOptions(at::kByte).device(device()));
-  all_gather(contents, mine.to(device())).wait();
+  all_gather(contents, padded.to(device())).wait();
   contents = contents.to(at::kCPU);
   for (int64_t rank = 0; rank < size_; ++rank) {
     all[static_cast<size_t>(rank)].assign(static_cast<const char*>(contents.data_ptr()) + rank * longest,

@@ -121,10 +121,10 @@ TEST_P(AnyBackend, CommonMemoryIsWrittenByOneAndReadByAll) {
     group.barrier();
     EXPECT_EQ(common.sum().item<float>(), 1000 * (1 + 2 + 3));
     // Tensors in common memory are reduced in place, too.
-    Tensor mine = group.allocator()(5000, at::kFloat, at::kCPU);
-    mine.fill_(1);
-    group.reduce(mine, 2).wait();
-    EXPECT_TRUE(group.rank() != 2 || mine.min().item<float>() == 3);
+    Tensor own = group.allocator()(5000, at::kFloat, at::kCPU);
+    own.fill_(1);
+    group.reduce(own, 2).wait();
+    EXPECT_TRUE(group.rank() != 2 || own.min().item<float>() == 3);
   });
 }
 
@@ -179,11 +179,11 @@ TEST_P(AnyBackend, SubgroupsWorkConcurrentlyWithTheWhole) {
     const auto evens = group.subgroup({0, 2}, "evens");
     const auto odds = group.subgroup({1, 3}, "odds");
     EXPECT_EQ(evens != nullptr, even);
-    Group& mine = even ? *evens : *odds;
+    Group& own = even ? *evens : *odds;
     Tensor tensor = filled(group.rank());
-    mine.all_reduce(tensor).wait();
+    own.all_reduce(tensor).wait();
     EXPECT_EQ(tensor[0].item<float>(), even ? 4 : 6);
-    EXPECT_EQ(mine.rank(), group.rank() / 2);
+    EXPECT_EQ(own.rank(), group.rank() / 2);
   });
 }
 
@@ -195,9 +195,9 @@ TEST_P(AnyBackend, TensorsMayBeLargerThanAnyBuffer) {
     group.all_reduce(sum).wait();
     EXPECT_TRUE(at::equal(sum, at::arange(elements, at::kDouble) * 10));
     Tensor all = at::empty({4 * elements}, at::kDouble);
-    Tensor mine = all.slice(0, group.rank() * elements, (group.rank() + 1) * elements);
-    mine.copy_(values);
-    group.all_gather(all, mine).wait();  // in place
+    Tensor own = all.slice(0, group.rank() * elements, (group.rank() + 1) * elements);
+    own.copy_(values);
+    group.all_gather(all, own).wait();  // in place
     for (int rank = 0; rank < 4; ++rank)
       EXPECT_EQ(all[(rank + 1) * elements - 1].item<double>(), (rank + 1) * (elements - 1.0));
   });
@@ -333,11 +333,11 @@ TEST_P(ComparedCalls, EveryCallWorksIfRanksAgree) {
     EXPECT_EQ(group.broadcast_bytes(group.rank() == 2 ? "decided" : "", 2), "decided");
     EXPECT_EQ(group.all_gather_bytes("x").size(), 4u);
     const auto evens = group.subgroup({0, 2}, "evens");
-    Tensor mine = at::ones({4});
-    if (evens) evens->all_reduce(mine).wait();
+    Tensor own = at::ones({4});
+    if (evens) evens->all_reduce(own).wait();
     Tensor gathered = at::empty({16});
-    group.all_gather(gathered, mine).wait();
-    group.reduce_scatter(mine, gathered).wait();
+    group.all_gather(gathered, own).wait();
+    group.reduce_scatter(own, gathered).wait();
   });
 }
 

@@ -46,7 +46,7 @@ uint64_t random_token() {
 }
 
 // The ranks of a group and their rendezvous store.
-struct MeetingPoint {
+struct CardExchange {
   c10d::Store& store;
   int rank, size;
   std::chrono::milliseconds deadline;
@@ -54,10 +54,10 @@ struct MeetingPoint {
   // The values that the ranks have set under their own keys, in rank order. Values are not trusted: `Card`
   // parses its JSON and throws for values that no rank writes.
   template <class Card>
-  std::vector<Card> exchange(const std::string& name, const Card& mine) const {
+  std::vector<Card> exchange(const std::string& name, const Card& own) const {
     std::vector<std::string> keys;
     for (int of = 0; of < size; ++of) keys.push_back(fmt::format("{}.{}", name, of));
-    store.set(keys[static_cast<size_t>(rank)], json(mine).dump());
+    store.set(keys[static_cast<size_t>(rank)], json(own).dump());
     for (size_t begin = 0; begin < keys.size(); begin += keys_per_wait) {
       const size_t end = std::min(keys.size(), begin + keys_per_wait);
       store.wait({keys.begin() + static_cast<ptrdiff_t>(begin), keys.begin() + static_cast<ptrdiff_t>(end)},
@@ -143,19 +143,18 @@ HostTeam::HostTeam(std::shared_ptr<SharedSegment> own, std::vector<Peer> peers, 
 
 HostTeam::~HostTeam() {
   if (!own_) return;  // moved from
-  SharedControl& mine = control(me_);
+  SharedControl& own = control(me_);
   const bool failing = std::uncaught_exceptions() > exceptions_;
-  if (mine.membership == Membership::member)
-    mine.membership = failing ? Membership::unwound : Membership::left;
-  announce(mine);
+  if (own.membership == Membership::member) own.membership = failing ? Membership::unwound : Membership::left;
+  announce(own);
 }
 
 std::string HostTeam::absence(int position) const {
   const Peer& other = peer(position);
-  const SharedControl& theirs = control(position);
-  switch (theirs.membership.load()) {
+  const SharedControl& peer_control = control(position);
+  switch (peer_control.membership.load()) {
     case Membership::failed:
-      return std::string(theirs.failure, ::strnlen(theirs.failure, sizeof theirs.failure));
+      return std::string(peer_control.failure, ::strnlen(peer_control.failure, sizeof peer_control.failure));
     case Membership::left:
       return fmt::format("rank {} has left the group", other.rank);
     case Membership::unwound:
@@ -181,15 +180,15 @@ void HostTeam::await_end(int position) const {
 }
 
 void HostTeam::report_failure(const std::string& why) {
-  SharedControl& mine = control(me_);
-  if (mine.membership != Membership::member) return;
-  std::memcpy(mine.failure, why.data(), std::min(why.size(), sizeof mine.failure - 1));
-  mine.membership = Membership::failed;
-  announce(mine);
+  SharedControl& own = control(me_);
+  if (own.membership != Membership::member) return;
+  std::memcpy(own.failure, why.data(), std::min(why.size(), sizeof own.failure - 1));
+  own.membership = Membership::failed;
+  announce(own);
 }
 
-Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room) {
-  const MeetingPoint meeting = {store, rank, size, options.deadline};
+Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room) {
+  const CardExchange cards = {store, rank, size, options.deadline};
   std::string refusal;
   Location here = {.host = options.host, .process = ::getpid(), .cpus = usable_cpus()};
   try {
@@ -197,11 +196,11 @@ Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& opt
   } catch (const IoError& error) {
     refusal = fmt::format("rank {}: {}", rank, error.what());
   }
-  const auto locations = meeting.exchange("hosts", here);
+  const auto locations = cards.exchange("hosts", here);
   Hosts hosts;
   hosts.ranks = by_host(locations);
-  while (!std::count(hosts.ranks[hosts.mine].begin(), hosts.ranks[hosts.mine].end(), rank)) ++hosts.mine;
-  const std::vector<int>& ranks = hosts.ranks[hosts.mine];
+  while (!std::count(hosts.ranks[hosts.own].begin(), hosts.ranks[hosts.own].end(), rank)) ++hosts.own;
+  const std::vector<int>& ranks = hosts.ranks[hosts.own];
   const size_t limit = segment_limit(ranks.size());
 
   std::shared_ptr<SharedSegment> own;
@@ -214,7 +213,7 @@ Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& opt
   } catch (const IoError& error) {
     memory.refusal = fmt::format("rank {}: {}", rank, error.what());
   }
-  const auto memories = meeting.exchange("hosts.memory", memory);
+  const auto memories = cards.exchange("hosts.memory", memory);
   for (const Memory& other : memories) {
     if (hosts.refusal.empty()) hosts.refusal = other.refusal;
   }
@@ -235,7 +234,7 @@ Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& opt
   } catch (const IoError& error) {
     refusal = fmt::format("rank {}: {}", rank, error.what());
   }
-  hosts.refusal = first_refusal(meeting.exchange("hosts.met", refusal));
+  hosts.refusal = first_refusal(cards.exchange("hosts.met", refusal));
   if (!hosts.refusal.empty()) return hosts;
   const auto me = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
   hosts.team = std::make_unique<HostTeam>(std::move(own), std::move(peers), static_cast<int>(me),

@@ -74,7 +74,7 @@ std::string this_host();
 // The hosts of the ranks of a group.
 struct Hosts {
   std::vector<std::vector<int>> ranks;  // of each host, ascending; hosts in the order of their first rank
-  size_t mine = 0;
+  size_t own = 0;
   std::unique_ptr<HostTeam> team;  // this host's
   std::string refusal;             // why no host has a team
 };
@@ -82,6 +82,6 @@ struct Hosts {
 // Exchanges hosts with the group's other ranks through the store, and maps the segments of this host's ranks.
 // The first `room` bytes of a segment belong to the caller; they are zeroed and begin with a SharedControl.
 // Throws what the store throws, and DistributedError for values in the store that no rank writes. Collective.
-Hosts meet_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room);
+Hosts exchange_hosts(c10d::Store& store, int rank, int size, const GroupOptions& options, size_t room);
 
 }  // namespace stretto

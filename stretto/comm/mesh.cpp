@@ -60,7 +60,7 @@ Mesh::Mesh(Group& world, const MeshShape& shape) : world_(world), shape_(shape) 
       group = &world;
     } else {
       for (const std::vector<int>& ranks : groups_along(shape, set.axes, row)) {
-        if (auto mine = world.subgroup(ranks, set.name)) group = owned_.emplace_back(std::move(mine)).get();
+        if (auto made = world.subgroup(ranks, set.name)) group = owned_.emplace_back(std::move(made)).get();
       }
     }
     groups_.push_back({set.axes, group});

@@ -101,11 +101,11 @@ TEST(Mesh, GroupsAreThoseOfTheShapeInAnyOrderOfAxes) {
       const Mesh mesh(world, shape);
       for (const Axes axes : {Axes(Axis::pp), Axes(Axis::tp), Axes::data, Axes::stage, Axes::world}) {
         const auto groups = groups_along(shape, axes, row);
-        const auto mine = std::ranges::find_if(
+        const auto own = std::ranges::find_if(
             groups, [&](const auto& ranks) { return std::ranges::count(ranks, world.rank()) == 1; });
-        EXPECT_EQ(members(mesh, axes), *mine) << shape.text();
-        EXPECT_EQ((*mine)[static_cast<size_t>(mesh.position(axes))], world.rank()) << shape.text();
-        EXPECT_EQ(mesh.size(axes), std::ssize(*mine));
+        EXPECT_EQ(members(mesh, axes), *own) << shape.text();
+        EXPECT_EQ((*own)[static_cast<size_t>(mesh.position(axes))], world.rank()) << shape.text();
+        EXPECT_EQ(mesh.size(axes), std::ssize(*own));
       }
     });
   }

@@ -40,38 +40,38 @@ std::string proof_of(const char* side, const std::string& key, std::string_view 
 }
 
 // An authenticated connection to this rank.
-struct Guest {
+struct AcceptedConnection {
   Introduction introduction;
   Fd socket;
   std::string address, answer;
 };
 
 // Accepts the connections to this rank, and drops those whose other side does not authenticate.
-class Reception {
+class Acceptor {
  public:
-  Reception(const Fd& listener, const std::string& key) : listener_(listener), key_(key) {}
+  Acceptor(const Fd& listener, const std::string& key) : listener_(listener), key_(key) {}
 
   // Waits until something arrives, or `until`. Drops the oldest of more than `room` unauthenticated
   // connections.
-  std::vector<Guest> wait(Clock::time_point until, size_t room) {
+  std::vector<AcceptedConnection> wait(Clock::time_point until, size_t room) {
     std::vector<pollfd> watched = {{listener_.get(), POLLIN, 0}};
-    for (const Stranger& stranger : strangers_) watched.push_back({stranger.socket.get(), POLLIN, 0});
+    for (const PendingConnection& pending : pending_) watched.push_back({pending.socket.get(), POLLIN, 0});
     if (::poll(watched.data(), watched.size(), cluster::poll_timeout(until)) < 0 && errno != EINTR)
       throw DistributedError("cannot wait for connections: {}", std::strerror(errno));
-    std::vector<Guest> guests;
+    std::vector<AcceptedConnection> accepted;
     size_t index = 1;
-    for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++index) {
-      const bool settled = watched[index].revents != 0 ? settle(*stranger, guests) : is_late(*stranger);
-      stranger = settled ? strangers_.erase(stranger) : std::next(stranger);
+    for (auto pending = pending_.begin(); pending != pending_.end(); ++index) {
+      const bool settled = watched[index].revents != 0 ? settle(*pending, accepted) : is_late(*pending);
+      pending = settled ? pending_.erase(pending) : std::next(pending);
     }
     if (watched[0].revents != 0) accept_one(room);
-    return guests;
+    return accepted;
   }
 
   void refuse(const std::string& address, const std::string& why) { refusals_.add(address, why); }
 
  private:
-  struct Stranger {
+  struct PendingConnection {
     Fd socket;
     std::string address;
     std::string nonce;
@@ -88,53 +88,53 @@ class Reception {
       return;
     }
     cluster::set_no_delay(accepted);
-    if (strangers_.size() >= room) strangers_.pop_front();
+    if (pending_.size() >= room) pending_.pop_front();
     std::string address = cluster::peer_text(accepted), nonce = cluster::random_bytes(nonce_bytes);
     if (::send(accepted.get(), nonce.data(), nonce.size(), MSG_NOSIGNAL) == std::ssize(nonce))
-      strangers_.push_back(
+      pending_.push_back(
           {std::move(accepted), std::move(address), std::move(nonce), Clock::now() + patience});
   }
 
-  bool is_late(const Stranger& stranger) {
-    if (Clock::now() < stranger.deadline) return false;
-    refuse(stranger.address, "it did not authenticate in time");
+  bool is_late(const PendingConnection& pending) {
+    if (Clock::now() < pending.deadline) return false;
+    refuse(pending.address, "it did not authenticate in time");
     return true;
   }
 
   // Reads what has arrived. Returns whether the connection is settled: authenticated or refused.
-  bool settle(Stranger& stranger, std::vector<Guest>& guests) {
+  bool settle(PendingConnection& pending, std::vector<AcceptedConnection>& accepted) {
     std::array<char, claim_bytes> buffer;
     const ssize_t received =
-        ::recv(stranger.socket.get(), buffer.data(), claim_bytes - stranger.claim.size(), MSG_DONTWAIT);
-    if (received < 0 && cluster::would_block(errno)) return is_late(stranger);
+        ::recv(pending.socket.get(), buffer.data(), claim_bytes - pending.claim.size(), MSG_DONTWAIT);
+    if (received < 0 && cluster::would_block(errno)) return is_late(pending);
     if (received <= 0) {
-      refuse(stranger.address, "it closed the connection before it authenticated");
+      refuse(pending.address, "it closed the connection before it authenticated");
       return true;
     }
-    stranger.claim.append(buffer.data(), static_cast<size_t>(received));
-    if (stranger.claim.size() < claim_bytes) return is_late(stranger);
-    const std::string_view claim(stranger.claim.data(), claim_bytes - proof_bytes);
-    if (!cluster::equal_in_constant_time(std::string_view(stranger.claim).substr(claim.size()),
-                                         proof_of("from", key_, stranger.nonce, claim))) {
-      refuse(stranger.address, "it does not have the job's secret, or belongs to another group");
+    pending.claim.append(buffer.data(), static_cast<size_t>(received));
+    if (pending.claim.size() < claim_bytes) return is_late(pending);
+    const std::string_view claim(pending.claim.data(), claim_bytes - proof_bytes);
+    if (!cluster::equal_in_constant_time(std::string_view(pending.claim).substr(claim.size()),
+                                         proof_of("from", key_, pending.nonce, claim))) {
+      refuse(pending.address, "it does not have the job's secret, or belongs to another group");
       return true;
     }
-    Guest& guest = guests.emplace_back();
-    std::memcpy(&guest.introduction, claim.data(), sizeof guest.introduction);
-    guest.answer = proof_of("to", key_, stranger.nonce, claim);
-    guest.address = stranger.address;
-    guest.socket = std::move(stranger.socket);
+    AcceptedConnection& incoming = accepted.emplace_back();
+    std::memcpy(&incoming.introduction, claim.data(), sizeof incoming.introduction);
+    incoming.answer = proof_of("to", key_, pending.nonce, claim);
+    incoming.address = pending.address;
+    incoming.socket = std::move(pending.socket);
     return true;
   }
 
   const Fd& listener_;
   const std::string& key_;
-  std::list<Stranger> strangers_;
+  std::list<PendingConnection> pending_;
   cluster::RefusalLog refusals_{"ranks"};
 };
 
 // Derives the group's key from random bytes, which its first rank puts into the store, and the job's secret.
-std::string meet_key(c10d::Store& store, int rank, const std::string& secret) {
+std::string group_key(c10d::Store& store, int rank, const std::string& secret) {
   if (rank == 0) {
     const std::string random = cluster::random_bytes(nonce_bytes);
     store.set("tcp.key", std::vector<uint8_t>(random.begin(), random.end()));
@@ -179,7 +179,7 @@ PeerSockets::PeerSockets(c10d::Store& store, int rank, int size, const GroupOpti
     const std::string address = cluster::bound_endpoint(listener).text();
     store.set(key_of_address(rank), address);
   }
-  const std::string key = meet_key(store, rank, options.secret);
+  const std::string key = group_key(store, rank, options.secret);
   for (int peer = 0; peer < rank; ++peer) {
     const std::vector<uint8_t> address = store.get(key_of_address(peer));
     const auto where = cluster::parse_endpoint(std::string(address.begin(), address.end()),
@@ -195,13 +195,13 @@ void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std
     try {
       Fd connection = connect(where, deadline);
       cluster::set_no_delay(connection);
-      const std::string theirs = cluster::receive_exactly(connection, where, nonce_bytes, deadline);
+      const std::string their_nonce = cluster::receive_exactly(connection, where, nonce_bytes, deadline);
       const Introduction me = {
           .from = rank_, .to = peer, .channel = static_cast<int32_t>(channel), .size = size()};
       const std::string claim = me.bytes() + cluster::random_bytes(nonce_bytes);
-      cluster::send_all(connection, where, claim + proof_of("from", key, theirs, claim), deadline);
+      cluster::send_all(connection, where, claim + proof_of("from", key, their_nonce, claim), deadline);
       if (!cluster::equal_in_constant_time(receive_proof(connection, where, deadline),
-                                           proof_of("to", key, theirs, claim))) {
+                                           proof_of("to", key, their_nonce, claim))) {
         throw DistributedError("{}: the process that listens there does not have the job's secret",
                                where.text());
       }
@@ -214,18 +214,18 @@ void PeerSockets::connect_to(int peer, const cluster::Endpoint& where, const std
 
 void PeerSockets::accept_from_higher_ranks(const Fd& listener, const std::string& key,
                                            Clock::time_point deadline) {
-  Reception reception(listener, key);
+  Acceptor acceptor(listener, key);
   size_t missing = 2 * static_cast<size_t>(size() - 1 - rank_);
   while (missing > 0) {
     const Clock::time_point soon = std::min(deadline, Clock::now() + std::chrono::seconds(1));
-    for (Guest& guest : reception.wait(soon, missing + spare)) {
-      if (!is_missing(guest.introduction)) {
-        reception.refuse(guest.address, "it claims to be a rank that is not missing");
+    for (AcceptedConnection& incoming : acceptor.wait(soon, missing + spare)) {
+      if (!is_missing(incoming.introduction)) {
+        acceptor.refuse(incoming.address, "it claims to be a rank that is not missing");
         continue;
       }
-      const int peer = guest.introduction.from;
-      cluster::send_all(guest.socket, {fmt::format("rank {}", peer), 0}, guest.answer, deadline);
-      socket(peer, static_cast<Channel>(guest.introduction.channel)) = std::move(guest.socket);
+      const int peer = incoming.introduction.from;
+      cluster::send_all(incoming.socket, {fmt::format("rank {}", peer), 0}, incoming.answer, deadline);
+      socket(peer, static_cast<Channel>(incoming.introduction.channel)) = std::move(incoming.socket);
       --missing;
     }
     if (missing > 0 && Clock::now() >= deadline) {

@@ -324,11 +324,11 @@ bool SharedCollectives::all_past(uint64_t piece, Counter counter, std::vector<ui
 
 // The position of the rank that the oldest piece waits for; -1: none on this host.
 int SharedCollectives::blocking_peer() {
-  const bool mine_is_done = done_ > complete_;
-  if (!mine_is_done && begun_ > complete_) return -1;
+  const bool own_part_is_done = done_ > complete_;
+  if (!own_part_is_done && begun_ > complete_) return -1;
   for (int position = 0; position < team_->size(); ++position) {
     const SharedControl& theirs = team_->control(position);
-    if ((mine_is_done ? theirs.done : theirs.ready).load(std::memory_order_acquire) <= complete_)
+    if ((own_part_is_done ? theirs.done : theirs.ready).load(std::memory_order_acquire) <= complete_)
       return position;
   }
   return -1;

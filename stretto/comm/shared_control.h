@@ -59,10 +59,10 @@ struct SharedControl {
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
 // Counts a change that other ranks may wait for and wakes sleeping ranks. Call it after the change.
-void announce(SharedControl& mine);
+void announce(SharedControl& own);
 
 // Sleeps until a peer announces a change after `seen` (its events) was read, or until `timeout`. May return
 // early. REQUIRES: sleepers was incremented before `seen` was read.
-void sleep_until_announced(SharedControl& theirs, uint32_t seen, std::chrono::milliseconds timeout);
+void sleep_until_announced(SharedControl& peer, uint32_t seen, std::chrono::milliseconds timeout);
 
 }  // namespace stretto

@@ -128,9 +128,9 @@ SharedMemory::WorkPtr SharedMemory::broadcast(std::vector<Tensor>& tensors,
                                               const c10d::BroadcastOptions& options) {
   if (auto* network = fallback()) return network->broadcast(tensors, options);
   const Tensor tensor = only_one(tensors);
-  const bool mine = options.rootRank == getRank();
-  return start(CollectiveOperation::broadcast, tensor.numel(), mine ? tensor : Tensor(),
-               mine ? Tensor() : tensor, static_cast<int>(options.rootRank));
+  const bool is_root = options.rootRank == getRank();
+  return start(CollectiveOperation::broadcast, tensor.numel(), is_root ? tensor : Tensor(),
+               is_root ? Tensor() : tensor, static_cast<int>(options.rootRank));
 }
 
 SharedMemory::WorkPtr SharedMemory::_allgather_base(Tensor& output, Tensor& input,
@@ -190,7 +190,7 @@ SharedMemory::WorkPtr SharedMemory::recv(std::vector<Tensor>& tensors, int sourc
 
 CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                 const GroupOptions& options) {
-  Hosts hosts = meet_hosts(*store, rank, size, options, SharedCollectives::room);
+  Hosts hosts = exchange_hosts(*store, rank, size, options, SharedCollectives::room);
   if (hosts.team && hosts.ranks.size() == 1) {
     auto shared = c10::make_intrusive<SharedMemory>(std::move(hosts.team), options.deadline);
     return {shared, shared, on_this_host(size)};
@@ -205,10 +205,10 @@ CpuTransport make_cpu_transport(const c10::intrusive_ptr<c10d::Store>& store, in
   HostRail rail = {.rails = size};
   for (const auto& ranks : hosts.ranks) rail.rails = std::min(rail.rails, static_cast<int>(ranks.size()));
   if (hosts.team->me() < rail.rails) {
-    const auto meeting =
+    const auto rendezvous =
         c10::make_intrusive<c10d::PrefixStore>(fmt::format("rail.{}", hosts.team->me()), store);
     rail.backend =
-        make_tcp(meeting, static_cast<int>(hosts.mine), static_cast<int>(hosts.ranks.size()), options);
+        make_tcp(rendezvous, static_cast<int>(hosts.own), static_cast<int>(hosts.ranks.size()), options);
   }
   const std::string inside = on_this_host(hosts.team->size()) + "; ";
   auto shared =

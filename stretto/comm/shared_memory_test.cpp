@@ -44,7 +44,7 @@ class SharedOperations : public ::testing::TestWithParam<Setting> {
   static constexpr int64_t sizes[] = {0, 1, 7, 1000, 150'001};  // the last one takes several pieces
 
   // Copies `values` to memory of the tested kind, not aligned to a cache line.
-  Tensor placed(Group& group, const Tensor& values) const {
+  Tensor in_tested_memory(Group& group, const Tensor& values) const {
     const Allocator allocator = GetParam().in_place ? group.allocator() : plain_memory();
     Tensor memory = allocator(values.numel() + 1, values.scalar_type(), at::kCPU).slice(0, 1);
     memory.copy_(values);
@@ -66,7 +66,7 @@ class SharedOperations : public ::testing::TestWithParam<Setting> {
 
 TEST_P(SharedOperations, AllReduceIsTheSumInTheOrderOfRanks) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
-    Tensor tensor = placed(group, contribution_of(group.rank(), n, dtype));
+    Tensor tensor = in_tested_memory(group, contribution_of(group.rank(), n, dtype));
     group.all_reduce(tensor).wait();
     EXPECT_TRUE(at::equal(tensor, sum_of_all(ranks(), n, dtype)));
   });
@@ -74,8 +74,8 @@ TEST_P(SharedOperations, AllReduceIsTheSumInTheOrderOfRanks) {
 
 TEST_P(SharedOperations, ReduceScatter) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
-    Tensor output = placed(group, at::zeros({n}, dtype));
-    const Tensor input = placed(group, contribution_of(group.rank(), n * ranks(), dtype));
+    Tensor output = in_tested_memory(group, at::zeros({n}, dtype));
+    const Tensor input = in_tested_memory(group, contribution_of(group.rank(), n * ranks(), dtype));
     group.reduce_scatter(output, input).wait();
     const Tensor sum = sum_of_all(ranks(), n * ranks(), dtype);
     EXPECT_TRUE(at::equal(output, sum.slice(0, n * group.rank(), n * (group.rank() + 1))));
@@ -87,8 +87,8 @@ TEST_P(SharedOperations, AllGather) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
     std::vector<Tensor> all;
     for (int rank = 0; rank < ranks(); ++rank) all.push_back(contribution_of(rank, n, dtype));
-    const Tensor input = placed(group, all[static_cast<size_t>(group.rank())]);
-    Tensor output = placed(group, at::zeros({n * ranks()}, dtype));
+    const Tensor input = in_tested_memory(group, all[static_cast<size_t>(group.rank())]);
+    Tensor output = in_tested_memory(group, at::zeros({n * ranks()}, dtype));
     group.all_gather(output, input).wait();
     EXPECT_TRUE(at::equal(output, at::cat(all)));
   });
@@ -97,7 +97,7 @@ TEST_P(SharedOperations, AllGather) {
 TEST_P(SharedOperations, Broadcast) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
     const int root = ranks() - 1;
-    Tensor tensor = placed(group, contribution_of(group.rank(), n, dtype));
+    Tensor tensor = in_tested_memory(group, contribution_of(group.rank(), n, dtype));
     group.broadcast(tensor, root).wait();
     EXPECT_TRUE(at::equal(tensor, contribution_of(root, n, dtype)));
   });
@@ -105,8 +105,8 @@ TEST_P(SharedOperations, Broadcast) {
 
 TEST_P(SharedOperations, AllToAll) {
   with_every_size_and_dtype([&](Group& group, int64_t n, at::ScalarType dtype) {
-    const Tensor input = placed(group, contribution_of(group.rank(), n * ranks(), dtype));
-    Tensor output = placed(group, at::zeros({n * ranks()}, dtype));
+    const Tensor input = in_tested_memory(group, contribution_of(group.rank(), n * ranks(), dtype));
+    Tensor output = in_tested_memory(group, at::zeros({n * ranks()}, dtype));
     group.all_to_all(output, input).wait();
     std::vector<Tensor> expected;
     for (int rank = 0; rank < ranks(); ++rank) {

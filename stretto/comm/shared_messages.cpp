@@ -42,11 +42,11 @@ bool SharedMessages::flush() {
 
 bool SharedMessages::post(const Outgoing& outgoing) {
   const Tensor& tensor = outgoing.tensor;
-  SharedControl& mine = team_.control(team_.me());
+  SharedControl& own = team_.control(team_.me());
   SharedSegment& segment = *team_.segment();
   std::optional<size_t> found;
-  for (size_t i = 0; i < mine.messages.size(); ++i) {
-    SharedMessage& message = mine.messages[i];
+  for (size_t i = 0; i < own.messages.size(); ++i) {
+    SharedMessage& message = own.messages[i];
     if (message.state.load(std::memory_order_acquire) == MessageState::taken) {
       const Extent extent = std::exchange(extents_[i], {});
       if (extent.bytes > 0) segment.give_back(extent.offset, extent.bytes);
@@ -55,7 +55,7 @@ bool SharedMessages::post(const Outgoing& outgoing) {
     if (message.state.load(std::memory_order_relaxed) == MessageState::empty) found = i;
   }
   if (!found) return false;
-  SharedMessage* const free = &mine.messages[*found];
+  SharedMessage* const free = &own.messages[*found];
   free->to = outgoing.peer;
   free->tag = outgoing.tag;
   free->dtype = static_cast<int32_t>(tensor.scalar_type());
@@ -66,7 +66,7 @@ bool SharedMessages::post(const Outgoing& outgoing) {
   free->bytes = bytes;
   free->offset = offset;
   free->state.store(MessageState::posted, std::memory_order_release);
-  announce(mine);
+  announce(own);
   return true;
 }
 

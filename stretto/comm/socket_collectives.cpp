@@ -160,8 +160,8 @@ SocketCollectives::WorkPtr SocketCollectives::all_gather(void* out, const void* 
                                                          std::vector<at::Tensor> keep) {
   return start(CollectiveOperation::all_gather, call, std::move(keep),
                [out = bytes_of(out), in](const Ring& ring) {
-                 std::byte* mine = ring.block_of(out, ring.me()).data;
-                 if (mine != in && ring.block() > 0) std::memcpy(mine, in, ring.block());
+                 std::byte* own_block = ring.block_of(out, ring.me()).data;
+                 if (own_block != in && ring.block() > 0) std::memcpy(own_block, in, ring.block());
                  if (ring.size() == 1) return;
                  SocketTransfer streams;
                  for (int step = 0; step + 1 < ring.size(); ++step) {

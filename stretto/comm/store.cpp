@@ -21,7 +21,7 @@
 namespace stretto {
 namespace {
 
-using cluster::Meeting;
+using cluster::Rendezvous;
 using Bytes = std::vector<uint8_t>;
 
 std::string_view view(const Bytes& bytes) {
@@ -119,7 +119,7 @@ c10::intrusive_ptr<c10d::Store> agent_store(const cluster::RankInfo& info,
 }
 
 // The endpoint of the job's store, which rank 0 starts in `server`.
-cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
+cluster::Endpoint find_store(Rendezvous rendezvous, const cluster::RankInfo& info,
                              std::chrono::milliseconds timeout,
                              std::shared_ptr<cluster::StoreServer>& server) {
   const auto host_at = [&](const cluster::Endpoint& where) {
@@ -127,11 +127,11 @@ cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
     const cluster::StoreServerOptions options = {.max_connections =
                                                      1024 + 4 * ranks};  // a rank's threads have their own
     server = std::make_shared<cluster::StoreServer>(cluster::bind_socket(where),
-                                                    cluster::store_secret(meeting, info), options);
+                                                    cluster::store_secret(rendezvous, info), options);
   };
-  if (meeting != Meeting::agent_secret) {
-    if (info.rank == 0) host_at(cluster::listening_endpoint(meeting, info));
-    return server ? server->endpoint() : cluster::store_endpoint(meeting, info);
+  if (rendezvous != Rendezvous::agent_secret) {
+    if (info.rank == 0) host_at(cluster::listening_endpoint(rendezvous, info));
+    return server ? server->endpoint() : cluster::store_endpoint(rendezvous, info);
   }
   // torchrun's TCPStore may be on another host than rank 0, and has the port.
   const auto agent = agent_store(info, timeout);
@@ -143,21 +143,21 @@ cluster::Endpoint find_store(Meeting meeting, const cluster::RankInfo& info,
 }
 
 c10::intrusive_ptr<c10d::Store> meet(const cluster::RankInfo& info, std::chrono::milliseconds timeout) {
-  const Meeting meeting = cluster::meeting_of(info);
-  if (meeting == Meeting::launcher_store) {
+  const Rendezvous rendezvous = cluster::rendezvous_of(info);
+  if (rendezvous == Rendezvous::launcher_store) {
     const cluster::StoreClientOptions options = {.connect_timeout = timeout};
     auto client = std::make_shared<cluster::StoreClient>(*info.store, info.secret, options);
     return c10::make_intrusive<ClientStore>(std::move(client), timeout);
   }
-  const std::string warning = cluster::exposure(meeting, info);
+  const std::string warning = cluster::exposure(rendezvous, info);
   if (info.rank == 0 && !warning.empty()) log::warning("{}", warning);
   try {
-    if (meeting == Meeting::agent_open) return agent_store(info, timeout);
+    if (rendezvous == Rendezvous::agent_open) return agent_store(info, timeout);
     std::shared_ptr<cluster::StoreServer> server;
-    const cluster::Endpoint where = find_store(meeting, info, timeout, server);
+    const cluster::Endpoint where = find_store(rendezvous, info, timeout, server);
     const cluster::StoreClientOptions options = {.connect_timeout = timeout, .host_process = "rank 0"};
     auto client =
-        std::make_shared<cluster::StoreClient>(where, cluster::store_secret(meeting, info), options);
+        std::make_shared<cluster::StoreClient>(where, cluster::store_secret(rendezvous, info), options);
     return c10::make_intrusive<ClientStore>(std::move(client), timeout, std::move(server));
   } catch (const std::exception& error) {
     throw DistributedError(

@@ -135,8 +135,8 @@ std::vector<std::string> sum_over(const Network& network, int64_t elements,
     }
   };
   auto other = std::async(std::launch::async, rank, 1);
-  const std::string mine = rank(0);
-  return {mine, other.get()};
+  const std::string own = rank(0);
+  return {own, other.get()};
 }
 
 TEST(TcpFaults, ASlowNetworkGivesTheRightSums) {

@@ -46,7 +46,7 @@ std::vector<std::string> errors_of(int ranks, const std::function<void(Group&)>&
 }
 
 // Connects and sends `bytes`; returns what comes back after the nonce before the connection ends.
-std::string as_stranger(const cluster::Endpoint& where, const std::string& bytes) {
+std::string send_unauthenticated(const cluster::Endpoint& where, const std::string& bytes) {
   const auto deadline = cluster::Clock::now() + 10s;
   const Fd socket = cluster::connect_socket(where, deadline);
   cluster::receive_exactly(socket, where, 32, deadline);
@@ -71,9 +71,9 @@ TEST(Tcp, UnauthenticatedConnectionsAreRefusedAndTheGroupForms) {
   const auto deadline = cluster::Clock::now() + 10s;
   const Fd silent = cluster::connect_socket(where, deadline);
   { const Fd gone = cluster::connect_socket(where, deadline); }
-  EXPECT_EQ(as_stranger(where, std::string(88, 'x')), "");
+  EXPECT_EQ(send_unauthenticated(where, std::string(88, 'x')), "");
   const std::string rank_1 = std::string("stretto2") + std::string("\1\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0", 16);
-  EXPECT_EQ(as_stranger(where, rank_1 + std::string(64, 'x')), "");
+  EXPECT_EQ(send_unauthenticated(where, rank_1 + std::string(64, 'x')), "");
   std::vector<Fd> flood;
   for (int i = 0; i < 100; ++i) flood.push_back(cluster::connect_socket(where, deadline));
   Group one("tcp", store, 1, 2, tcp_options("s3cret"));

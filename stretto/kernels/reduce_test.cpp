@@ -54,12 +54,12 @@ TEST(Reduce, EqualsATenForEveryTypeOperationAndSize) {
         for (const int count : {1, 2, 5}) {
           auto in = random_inputs(dtype, count, n, static_cast<uint64_t>(n + count));
           const Tensor expected = reference(op, in);
-          Tensor apart = at::empty({n}, dtype);
+          Tensor separate = at::empty({n}, dtype);
           std::vector<const void*> sources;
           for (const Tensor& tensor : in) sources.push_back(tensor.const_data_ptr());
-          const std::array<void*, 2> destinations = {apart.data_ptr(), in.back().data_ptr()};
+          const std::array<void*, 2> destinations = {separate.data_ptr(), in.back().data_ptr()};
           reduce(op, dtype, sources, destinations, n);
-          EXPECT_TRUE(at::equal(apart, expected)) << dtype << " " << n << " of " << count;
+          EXPECT_TRUE(at::equal(separate, expected)) << dtype << " " << n << " of " << count;
           EXPECT_TRUE(at::equal(in.back(), expected)) << dtype << " " << n << " of " << count;
         }
       }

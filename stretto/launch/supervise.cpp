@@ -119,7 +119,7 @@ class Supervisor {
   // within a short time, which counts as one request; a second Ctrl-C is a second request.
   void ask_to_end(int signal, int node) {
     const bool is_first_of_node = nodes_that_asked_.insert(node).second;
-    const bool is_repeated = signal == SIGINT && Clock::now() - asked_at_ > same_wish;
+    const bool is_repeated = signal == SIGINT && Clock::now() - asked_at_ > same_request;
     if (stop_.begun() && outcome_.user_signal && is_first_of_node && !is_repeated) return;
     if (stop_.begun()) {
       if (outcome_.exit_code == 0) outcome_.exit_code = 128 + signal;
@@ -368,7 +368,7 @@ class Supervisor {
   std::optional<JobWatch> job_;      // set if there is a link
   std::set<int> nodes_that_asked_;   // nodes whose users have asked for the end of the job
   Clock::time_point asked_at_ = {};  // time of the first request
-  static constexpr Clock::duration same_wish = std::chrono::seconds(3);
+  static constexpr Clock::duration same_request = std::chrono::seconds(3);
   std::vector<std::string> own_failures_;  // of this host's ranks, as the texts of events begin
   Clock::time_point next_stop_check_ = Clock::time_point::min();
   static constexpr Clock::duration report_delay = std::chrono::milliseconds(500);

@@ -48,17 +48,17 @@ std::string current_call(const double* row) {
 
 void Agreement::set_models(size_t models) {
   models_ = models;
-  mine_ = all_ = Tensor();
+  row_ = all_ = Tensor();
 }
 
 void Agreement::announce(const Announcement& a) {
   Group& world = mesh_.world();
   const auto places = static_cast<int64_t>(Row::counts + models_);
-  if (!mine_.defined()) {
-    mine_ = at::zeros({places}, at::kDouble);
+  if (!row_.defined()) {
+    row_ = at::zeros({places}, at::kDouble);
     all_ = at::zeros({world.size(), places}, at::kDouble);
   }
-  double* row = mine_.mutable_data_ptr<double>();
+  double* row = row_.mutable_data_ptr<double>();
   row[Row::act] = static_cast<double>(a.act);
   row[Row::subject] = static_cast<double>(a.subject);
   row[Row::number] = static_cast<double>(a.number);
@@ -75,13 +75,13 @@ void Agreement::announce(const Announcement& a) {
     return;
   }
   if (world.backend() == "nccl") {
-    const Tensor there = mine_.to(world.device());
+    const Tensor there = row_.to(world.device());
     Tensor result = at::empty(all_.sizes(), there.options());
     work_ = world.all_gather(result, there);
     work_.wait();
     all_.copy_(result);
   } else {
-    work_ = world.all_gather(all_, mine_);
+    work_ = world.all_gather(all_, row_);
   }
 }
 

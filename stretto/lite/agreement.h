@@ -43,13 +43,13 @@ class Agreement {
   void set_models(size_t models);
 
   // Starts the exchange. REQUIRES: the previous one was settled.
-  void announce(const Announcement& mine);
+  void announce(const Announcement& own);
 
   // Waits for the exchange. Throws DistributedError naming two ranks if they announced different operations.
   Agreed settle();
 
-  Agreed meet(const Announcement& mine) {
-    announce(mine);
+  Agreed agree(const Announcement& own) {
+    announce(own);
     return settle();
   }
 
@@ -57,8 +57,8 @@ class Agreement {
   void compare(const double* first, const double* other, size_t rank) const;
 
   const Mesh& mesh_;
-  Tensor mine_;  // this rank's row, float64
-  Tensor all_;   // one row per rank
+  Tensor row_;  // this rank's row, float64
+  Tensor all_;  // one row per rank
   Work work_;
   size_t models_ = 0;
 };

@@ -121,13 +121,13 @@ std::optional<int64_t> count_samples(T& value) {
   } else if constexpr (!HasNoTensors<T>) {
     std::optional<int64_t> count;
     for_each_part(value, [&](auto& part) {
-      const auto mine = count_samples(part);
-      if (mine && count && *mine != *count) {
+      const auto part_count = count_samples(part);
+      if (part_count && count && *part_count != *count) {
         throw DataError(
             "a batch cannot be divided among the ranks: its parts hold {} and {} samples. The first dimension of each tensor must count samples",
-            *count, *mine);
+            *count, *part_count);
       }
-      if (mine) count = mine;
+      if (part_count) count = part_count;
     });
     return count;
   }

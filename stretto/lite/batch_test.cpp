@@ -62,11 +62,11 @@ TEST(LiteBatch, SharesCoverABatchAndDifferByOneAtMost) {
     for (const int ranks : {1, 2, 3, 8}) {
       int64_t end = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const Range mine = share_range(count, rank, ranks);
-        EXPECT_EQ(mine.begin, end);
-        EXPECT_GE(mine.end - mine.begin, count / ranks);
-        EXPECT_LE(mine.end - mine.begin, count / ranks + 1);
-        end = mine.end;
+        const Range own = share_range(count, rank, ranks);
+        EXPECT_EQ(own.begin, end);
+        EXPECT_GE(own.end - own.begin, count / ranks);
+        EXPECT_LE(own.end - own.begin, count / ranks + 1);
+        end = own.end;
       }
       EXPECT_EQ(end, count);
     }

@@ -7,19 +7,19 @@ namespace stretto {
 using lite::Act;
 
 Tensor Lite::all_gather(const Tensor& tensor) {
-  session_->agreement.meet({.act = Act::collective});
-  const Tensor mine = tensor.detach().to(device()).contiguous();
+  session_->agreement.agree({.act = Act::collective});
+  const Tensor own = tensor.detach().to(device()).contiguous();
   std::vector<int64_t> shape = {world_size()};
-  shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
-  Tensor all = at::empty(shape, mine.options());
-  mesh().world().all_gather(all, mine).wait();
+  shape.insert(shape.end(), own.sizes().begin(), own.sizes().end());
+  Tensor all = at::empty(shape, own.options());
+  mesh().world().all_gather(all, own).wait();
   return all;
 }
 
 Tensor Lite::all_reduce(const Tensor& tensor) { return all_reduce(tensor, ReduceOp::sum).div_(world_size()); }
 
 Tensor Lite::all_reduce(const Tensor& tensor, ReduceOp op) {
-  session_->agreement.meet({.act = Act::collective});
+  session_->agreement.agree({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
   mesh().world().all_reduce(result, op).wait();
   return result;
@@ -34,7 +34,7 @@ double Lite::all_reduce(double value, ReduceOp op) {
 Tensor Lite::broadcast(const Tensor& tensor, int source) {
   if (source < 0 || source >= world_size())
     throw Error("broadcast: there is no rank {}; it must be in 0 .. {}", source, world_size() - 1);
-  session_->agreement.meet({.act = Act::collective});
+  session_->agreement.agree({.act = Act::collective});
   Tensor result = tensor.detach().to(device()).clone(at::MemoryFormat::Contiguous);
   mesh().world().broadcast(result, source).wait();
   return result;
@@ -43,11 +43,11 @@ Tensor Lite::broadcast(const Tensor& tensor, int source) {
 std::string Lite::broadcast(const std::string& bytes, int source) {
   if (source < 0 || source >= world_size())
     throw Error("broadcast: there is no rank {}; it must be in 0 .. {}", source, world_size() - 1);
-  session_->agreement.meet({.act = Act::collective});
+  session_->agreement.agree({.act = Act::collective});
   return mesh().world().broadcast_bytes(bytes, source);
 }
 
-void Lite::barrier() { session_->agreement.meet({.act = Act::collective}); }
+void Lite::barrier() { session_->agreement.agree({.act = Act::collective}); }
 
 void Lite::seed_everything(uint64_t seed) {
   at::manual_seed(seed);

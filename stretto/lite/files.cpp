@@ -44,7 +44,7 @@ State Lite::state(const std::set<std::string>* stored, int random_writers) {
 }
 
 std::filesystem::path Lite::save(const std::filesystem::path& folder, const SaveOptions& options) {
-  session_->agreement.meet({.act = lite::Act::save, .number = options.step});
+  session_->agreement.agree({.act = lite::Act::save, .number = options.step});
   for (lite::Model& model : session_->models) model.compare_replicas();
   auto& writer = session_->writers[folder];
   if (!writer) {
@@ -65,7 +65,7 @@ std::filesystem::path Lite::save(const std::filesystem::path& folder, const Save
 }
 
 std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
-  session_->agreement.meet({.act = lite::Act::load});
+  session_->agreement.agree({.act = lite::Act::load});
   const auto chosen =
       checkpoint::choose(mesh().world(), [&]() -> std::optional<checkpoint_format::Checkpoint> {
         if (!std::filesystem::exists(folder / checkpoint_format::manifest_name))
@@ -97,7 +97,7 @@ std::optional<nlohmann::json> Lite::load(const std::filesystem::path& folder) {
 }
 
 void Lite::save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
-  session_->agreement.meet({.act = lite::Act::save});
+  session_->agreement.agree({.act = lite::Act::save});
   std::string error;
   if (is_global_zero()) {
     try {

@@ -47,7 +47,7 @@ Lite::Lite(const LiteOptions& options) : session_(std::make_unique<lite::Session
 Lite::~Lite() {
   if (std::uncaught_exceptions() > 0) return;
   try {
-    session_->agreement.meet({.act = Act::leave});
+    session_->agreement.agree({.act = Act::leave});
   } catch (const std::exception& error) {
     log::error("{}", error.what());
   }
@@ -85,7 +85,7 @@ lite::Model& Lite::add_model(const torch::nn::Module& module, const OptimizerCou
         counts.own, counts.torch);
   }
   const auto number = static_cast<int64_t>(session_->models.size());
-  session_->agreement.meet({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
+  session_->agreement.agree({.act = Act::setup, .subject = number, .number = shape_checksum(module)});
   if (session_->models.empty()) separate_random_numbers(session_->mesh.position(Axes::sum));
 
   const nn::LayerKinds layers = nn::layer_kinds(module);

@@ -56,9 +56,9 @@ class SplitSampler : public torch::data::samplers::Sampler<typename Base::BatchR
     auto batch = base_.next(batch_size);
     if (!batch || (drop_last_ && batch->size() < batch_size)) return std::nullopt;
     const auto count = static_cast<int64_t>(batch->size());
-    const Range mine = share_range(count, data_rank_, data_ranks_);
-    shares_->push_back({mine.end - mine.begin, count});
-    const Range read = mine.begin < mine.end ? mine : Range{0, 1};
+    const Range own = share_range(count, data_rank_, data_ranks_);
+    shares_->push_back({own.end - own.begin, count});
+    const Range read = own.begin < own.end ? own : Range{0, 1};
     keep_samples(*batch, read.begin, read.end);
     return batch;
   }
@@ -164,10 +164,10 @@ class LiteLoader {
       lite::for_each_tensor(batch, [&](Tensor& tensor) { checksum = lite::mix_checksum(checksum, tensor); });
       loop_->compare_first(*record_, checksum);
     }
-    const lite::Range mine = lite::share_range(*count, loop_->data_rank(), loop_->data_ranks());
-    const lite::Range kept = mine.begin < mine.end ? mine : lite::Range{0, 1};
+    const lite::Range own = lite::share_range(*count, loop_->data_rank(), loop_->data_ranks());
+    const lite::Range kept = own.begin < own.end ? own : lite::Range{0, 1};
     if (loop_->data_ranks() > 1) lite::keep_samples(batch, kept.begin, kept.end);
-    return {mine.end - mine.begin, *count};
+    return {own.end - own.begin, *count};
   }
 
   std::shared_ptr<Source> source_;

@@ -39,7 +39,7 @@ void Loop::resume(const std::vector<int64_t>& epochs) {
 }
 
 void Loop::begin_epoch(LoaderRecord& loader, const std::function<void()>& start) {
-  agreement_.meet({.act = Act::begin_loader, .subject = loader.number});
+  agreement_.agree({.act = Act::begin_loader, .subject = loader.number});
   ++loader.epochs;
   loader.batches = 0;
   Group& world = mesh_.world();
@@ -62,10 +62,10 @@ void Loop::compare_first(const LoaderRecord& loader, uint64_t checksum) {
 }
 
 int64_t Loop::sum_counts(const LoaderRecord& loader, int64_t count) {
-  const Agreed agreed = agreement_.meet({.act = Act::share_count,
-                                         .subject = loader.number,
-                                         .number = loader.batches + 1,
-                                         .count = static_cast<double>(count)});
+  const Agreed agreed = agreement_.agree({.act = Act::share_count,
+                                          .subject = loader.number,
+                                          .number = loader.batches + 1,
+                                          .count = static_cast<double>(count)});
   return static_cast<int64_t>(agreed.count);
 }
 
@@ -81,7 +81,7 @@ void Loop::begin_batch(LoaderRecord& loader, const BatchShare& share) {
 
 void Loop::end_epoch(LoaderRecord& loader) {
   leave();
-  agreement_.meet({.act = Act::end_loader, .subject = loader.number, .number = loader.batches});
+  agreement_.agree({.act = Act::end_loader, .subject = loader.number, .number = loader.batches});
 }
 
 void Loop::leave() {

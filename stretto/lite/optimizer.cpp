@@ -83,13 +83,13 @@ class TorchOptimizer : public OptimizerBackend {
               "setup: the optimizer steps a tensor {} that is not a parameter of model {}; construct it from model->parameters(), after the last change to the model",
               describe(parameter), model.number());
         }
-        mine_.insert(found->second);
+        indices_.insert(found->second);
       }
     }
   }
 
   void zero_grad() override {
-    mine_.size() == parameters().size() ? model_.zero_grad() : model_.zero_grad(mine_);
+    indices_.size() == parameters().size() ? model_.zero_grad() : model_.zero_grad(indices_);
   }
   void step() override {
     model_.require_gradients("step");
@@ -124,7 +124,7 @@ class TorchOptimizer : public OptimizerBackend {
 
   Model& model_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  std::set<size_t> mine_;  // the parameters it steps, by their index in parameters()
+  std::set<size_t> indices_;  // the parameters it steps, by their index in parameters()
 };
 
 }  // namespace

@@ -145,14 +145,14 @@ class Adafactor : public Optimizer {
   }
 
   void add_piece_state(State& state, const std::string& prefix, const ParameterPiece& piece) const override {
-    const TensorState& mine = states_[static_cast<size_t>(&piece - pieces().data())];
+    const TensorState& own = states_[static_cast<size_t>(&piece - pieces().data())];
     const auto add = [&](const char* key, const Tensor& tensor, const TensorLayout& layout) {
       state.tensors.push_back(part_entry(fmt::format("{}.{}.{}", prefix, key, piece.name), layout,
                                          /*first=*/0, tensor.view({-1}), piece.holders));
     };
-    if (mine.variance.defined()) return add("variance", mine.variance, piece.layout);
-    add("row_var", mine.row_var, row_layout(piece));
-    add("col_var", mine.col_var, column_layout(piece));
+    if (own.variance.defined()) return add("variance", own.variance, piece.layout);
+    add("row_var", own.row_var, row_layout(piece));
+    add("col_var", own.col_var, column_layout(piece));
   }
 
   AdafactorOptions options_;

@@ -254,12 +254,12 @@ class Lbfgs : public Optimizer {
                         {"oldest", oldest_}};
   }
   void read_scalars(const nlohmann::json& scalars) override {
-    const nlohmann::json& mine = scalars.at("lbfgs");
-    mine.at("started").get_to(started_);
-    mine.at("length").get_to(length_);
-    mine.at("scale").get_to(scale_);
-    mine.at("curvatures").get_to(curvatures_);
-    mine.at("oldest").get_to(oldest_);
+    const nlohmann::json& saved = scalars.at("lbfgs");
+    saved.at("started").get_to(started_);
+    saved.at("length").get_to(length_);
+    saved.at("scale").get_to(scale_);
+    saved.at("curvatures").get_to(curvatures_);
+    saved.at("oldest").get_to(oldest_);
   }
 
   const LbfgsOptions options_;

@@ -92,13 +92,13 @@ void Optimizer::add_state(State& state, const std::string& prefix) const {
 }
 
 void Optimizer::resume(const State& state, const std::string& prefix) {
-  const nlohmann::json& mine = state.scalar(prefix);
-  if (mine.at("type") != name()) {
+  const nlohmann::json& saved = state.scalar(prefix);
+  if (saved.at("type") != name()) {
     throw ConfigError("the checkpoint holds the state of {} under \"{}\"; this run uses {}",
-                      mine.at("type").get<std::string>(), prefix, name());
+                      saved.at("type").get<std::string>(), prefix, name());
   }
-  mine.at("steps").get_to(steps_done_);
-  read_scalars(mine);
+  saved.at("steps").get_to(steps_done_);
+  read_scalars(saved);
   on_resume();
   resume_parts(state, prefix);
 }

@@ -116,10 +116,10 @@ void BertNormalizer::normalize(std::string_view text, uint32_t first_character, 
     }
     const char32_t c = next_code_point(text, position);
     if (options_.clean_text && is_dropped_by_cleaning(c)) continue;
-    const bool apart = options_.handle_chinese_chars && is_chinese(c);
-    if (apart) writer.starter(' ', character);
+    const bool separate = options_.handle_chinese_chars && is_chinese(c);
+    if (separate) writer.starter(' ', character);
     writer.character(options_.clean_text && is_whitespace(c) ? ' ' : c, character);
-    if (apart) writer.starter(' ', character);
+    if (separate) writer.starter(' ', character);
   }
   writer.flush();
 }

@@ -73,9 +73,9 @@ struct Pair {
     GroupOptions options;
     options.host = "fuzz";
     auto other = std::async(std::launch::async, [&] {
-      return meet_hosts(*store->store, 1, 2, options, SharedCollectives::room);
+      return exchange_hosts(*store->store, 1, 2, options, SharedCollectives::room);
     });
-    reader = meet_hosts(*store->store, 0, 2, options, SharedCollectives::room);
+    reader = exchange_hosts(*store->store, 0, 2, options, SharedCollectives::room);
     forger = other.get();
   }
 };

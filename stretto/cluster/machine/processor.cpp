@@ -61,7 +61,7 @@ Processor parse_processor(std::string_view cpuinfo) {
 double measure_clock() {
 #if defined(__x86_64__)
   using Clock = std::chrono::steady_clock;
-  constexpr int chain = 1000, cycles_a_multiplication = 3;
+  constexpr int chain = 1000, cycles_per_multiplication = 3;
   uint64_t value = 3;
   double best = 0;
   const auto start = Clock::now();
@@ -71,7 +71,7 @@ double measure_clock() {
       asm volatile("imul %0, %0\n\timul %0, %0\n\timul %0, %0\n\timul %0, %0\n\t" : "+r"(value));
     }
     const std::chrono::duration<double, std::nano> took = Clock::now() - before;
-    best = std::max(best, 4 * chain * cycles_a_multiplication / took.count());
+    best = std::max(best, 4 * chain * cycles_per_multiplication / took.count());
   }
   return best;
 #else

@@ -74,13 +74,13 @@ class Mpi : public c10d::Backend {
     const int root = static_cast<int>(options.rootRank);
     return start({tensor}, [this, tensor, root, op = operation(options.reduceOp)] {
       const Tensor sum = widened(tensor);
-      const bool mine = root == getRank();
+      const bool is_root = root == getRank();
       MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Ireduce(mine ? MPI_IN_PLACE : sum.data_ptr(), mine ? sum.data_ptr() : nullptr,
+      check(MPI_Ireduce(is_root ? MPI_IN_PLACE : sum.data_ptr(), is_root ? sum.data_ptr() : nullptr,
                         count_of(sum.numel()), number_type(sum.scalar_type()), op, root, comm(), &request),
             "MPI_Ireduce");
       finish(request);
-      if (mine && is_narrow(tensor)) Tensor(tensor).copy_(sum);
+      if (is_root && is_narrow(tensor)) Tensor(tensor).copy_(sum);
     });
   }
   WorkPtr broadcast(std::vector<Tensor>& tensors, const c10d::BroadcastOptions& options) override {

@@ -118,7 +118,7 @@ class NormRows {
   }
 
   // Rows per partial sum of parameter gradients, which limits rounding errors.
-  static constexpr int64_t rows_a_sum = 128;
+  static constexpr int64_t rows_per_sum = 128;
   void begin_sums() { zero(grad_weight_, 3 * row_); }
   void end_sums() {
     for (int64_t c = 0; c < width_; ++c) {
@@ -168,9 +168,9 @@ HWY_INLINE void each_row(const NormCall<T>& call, Real<T>* memory) {
     for (int64_t row = 0; row < call.rows; ++row) one.forward(row);
     return;
   }
-  for (int64_t first = 0; first < call.rows; first += NormRows<T>::rows_a_sum) {
+  for (int64_t first = 0; first < call.rows; first += NormRows<T>::rows_per_sum) {
     one.begin_sums();
-    const int64_t end = HWY_MIN(call.rows, first + NormRows<T>::rows_a_sum);
+    const int64_t end = HWY_MIN(call.rows, first + NormRows<T>::rows_per_sum);
     for (int64_t row = first; row < end; ++row) one.backward(row);
     one.end_sums();
   }

@@ -27,7 +27,7 @@ class Signals : public Launch {
     start(options);
     first_ = number_in("pid0"), second_ = number_in("pid1");
   }
-  bool told(const std::string& words) {
+  bool has_output(const std::string& words) {
     return comes_true([&] { return text("out").find(words) != std::string::npos; });
   }
   pid_t first_ = 0, second_ = 0;
@@ -81,7 +81,7 @@ TEST_F(Signals, RanksThatDoNotHandleItEndQuietlyWithTheLaunchersSignal) {
 TEST_F(Signals, ASecondOneEndsAtOnce) {
   start_ranks("trap 'echo no' TERM");
   ::kill(launcher_, SIGINT);
-  EXPECT_TRUE(told("no\n"));
+  EXPECT_TRUE(has_output("no\n"));
   ::kill(launcher_, SIGINT);
   EXPECT_EQ(exit_code(), 128 + SIGINT);
   EXPECT_FALSE(runs(first_) || runs(second_));
@@ -100,7 +100,7 @@ TEST_F(Signals, ARankThatFailsWhileStoppingEndsTheOthers) {
 TEST_F(Signals, SigusrReachesRanksAndEndsNothing) {
   start_ranks("trap 'echo saved now' USR1; trap 'exit 0' TERM");
   ::kill(launcher_, SIGUSR1);
-  EXPECT_TRUE(told("[rank 1] saved now\n"));
+  EXPECT_TRUE(has_output("[rank 1] saved now\n"));
   EXPECT_TRUE(runs(first_) && runs(second_));
   ::kill(launcher_, SIGTERM);
   EXPECT_EQ(exit_code(), 0);
@@ -170,7 +170,7 @@ TEST_F(Signals, APauseDoesNotCountAsGrace) {
   start(options, [] { ::setpgid(0, 0); });
   number_in("pid0");
   ::kill(launcher_, SIGTERM);
-  EXPECT_TRUE(told("saving\n"));
+  EXPECT_TRUE(has_output("saving\n"));
   ::kill(launcher_, SIGTSTP);
   EXPECT_TRUE(comes_true([&] { return process_state(launcher_) == "T"; }));
   std::this_thread::sleep_for(2500ms);
@@ -186,7 +186,7 @@ TEST_F(Signals, ARankThatSigkillDoesNotEndIsLeftBehind) {
   start_ranks("trap 'echo no' TERM", options);
   if (::ptrace(PTRACE_SEIZE, first_, nullptr, nullptr) != 0) GTEST_SKIP() << "ptrace is not permitted";
   ::kill(launcher_, SIGINT);
-  EXPECT_TRUE(told("[rank 1] no\n"));
+  EXPECT_TRUE(has_output("[rank 1] no\n"));
   ::kill(launcher_, SIGINT);
   EXPECT_EQ(exit_code(), 128 + SIGINT);
   EXPECT_THAT(text("err"), ::testing::ContainsRegex(

@@ -78,8 +78,8 @@ struct ChildPlan {
   if (::getppid() != plan.launcher) ::_exit(1);  // the launcher died before the line above
   const bool wired = ::dup2(plan.in, STDIN_FILENO) >= 0 && ::dup2(plan.out, STDOUT_FILENO) >= 0 &&
                      ::dup2(plan.err, STDERR_FILENO) >= 0;
-  const bool placed = !plan.pinned || ::sched_setaffinity(0, sizeof plan.cores, plan.cores.data()) == 0;
-  if (wired && placed) {
+  const bool is_pinned = !plan.pinned || ::sched_setaffinity(0, sizeof plan.cores, plan.cores.data()) == 0;
+  if (wired && is_pinned) {
     if (plan.inherited >= 0) ::fcntl(plan.inherited, F_SETFD, 0);
     ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
     plan.signals->restore_for_child(plan.hold_save);
