@@ -45,8 +45,8 @@ struct Fault {
 // stretto does not define it: tests preload a library that does (tests/support/file_fault.h, LD_PRELOAD).
 inline constexpr const char* fault_function = "stretto_file_fault";
 
-// Sets the fault of the process while this object lives, instead of the environment's. REQUIRES: no other
-// Injection lives.
+// Sets the fault of the process for the lifetime of this object, instead of the environment's. REQUIRES:
+// there is no other Injection.
 class Injection {
  public:
   explicit Injection(Fault fault);

@@ -53,8 +53,8 @@ void replace_folder(const std::filesystem::path& fresh, const std::filesystem::p
 // Expands "~" and "~/x" to the home folder; other paths are unchanged.
 std::filesystem::path expand_home(const std::string& path);
 
-// A file mapped read-only. Movable; the bytes stay valid while the object lives. Throws IoError if the path
-// is not a regular file; does not block on a pipe without a writer.
+// A file mapped read-only. Movable; the bytes stay valid for the lifetime of the object. Throws IoError if
+// the path is not a regular file; does not block on a pipe without a writer.
 class MappedFile {
  public:
   MappedFile() = default;

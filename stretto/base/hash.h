@@ -22,7 +22,7 @@ std::string hash128_hex(std::string_view bytes);
 // Two lower-case hexadecimal digits per byte.
 std::string to_hex(std::string_view bytes);
 
-// Whether `text` consists of so many lower-case hexadecimal digits.
+// Whether `text` consists of `digits` lower-case hexadecimal digits.
 bool is_hex(std::string_view text, size_t digits);
 
 }  // namespace stretto

@@ -36,7 +36,7 @@ Curl load_curl() {
     throw ConfigError(
         "connections to servers need libcurl, which cannot be loaded: {}; install it (Debian, Ubuntu: apt-get install libcurl4)",
         ::dlerror());
-  // Earlier versions send a header Authorization to whatever host a server redirects to.
+  // Earlier versions send a header Authorization to any host that a server redirects to.
   decltype(&::curl_version_info) version_info = nullptr;
   find(library, "curl_version_info", version_info);
   if (const auto* found = version_info(CURLVERSION_NOW); found->version_num < 0x073A00)

@@ -11,10 +11,10 @@ namespace stretto {
 // scripts) is an integer; "nan", "inf" and "-inf" are text, for which JSON has no numbers.
 nlohmann::ordered_json metric_json(const std::string& name, double value);
 
-// What metric_json() wrote; nullopt for anything else.
+// Parses a value of metric_json(); nullopt for anything else.
 std::optional<double> metric_of_json(const nlohmann::ordered_json& value);
 
-// The same for messages, after its name: "f1 81.4000", "HasAns_total 36".
+// The value for messages, after its name: "f1 81.4000", "HasAns_total 36".
 std::string metric_text(const std::string& name, double value);
 
 }  // namespace stretto

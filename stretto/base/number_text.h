@@ -7,7 +7,7 @@
 
 namespace stretto {
 
-// A floating-point number for messages: "inf", "-inf", and "nan" whatever its sign bit, which has no meaning.
+// A floating-point number for messages: "inf", "-inf", and "nan", without its meaningless sign bit.
 inline std::string number_text(double value) {
   return std::isnan(value) ? std::string("nan") : fmt::format("{}", value);
 }

@@ -7,8 +7,8 @@
 
 namespace stretto {
 
-// What messages of a library call its options. A C++ user knows an option by the name of its member, which is
-// the default; a program gives the names that its own users know: keys of a recipe, flags of a command.
+// The names of options in messages of a library. The default is the name of the member, which C++ users know;
+// a program sets the names that its own users know: keys of a recipe, flags of a command.
 //   TaggedOptions options = {.names = {{"encoding", "data.encoding"}}};
 class OptionNames {
  public:

@@ -7,8 +7,8 @@
 
 namespace stretto {
 
-// Writes to a descriptor that may stop accepting bytes (an unread pipe, a terminal after Ctrl-S), on a thread
-// of its own: no call blocks. O_NONBLOCK is not used, since other processes may share the open file.
+// Writes to a descriptor that may stop accepting bytes (an unread pipe, a terminal after Ctrl-S), on a
+// separate thread: no call blocks. O_NONBLOCK is not used, since other processes may share the open file.
 //
 // A reader is stalled if bytes are waiting and it has taken none for `patience`. If then more than `capacity`
 // bytes wait, overwritten states of live lines ("\r") are dropped first, then the oldest lines, which are

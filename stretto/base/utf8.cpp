@@ -13,7 +13,7 @@ struct ByteSequence {
   bool valid;
 };
 
-// What Unicode's table 3-7 allows for the byte after `lead`, and how many bytes follow in all.
+// The range of the byte after `lead` in Unicode's table 3-7, and the total number of following bytes.
 struct Trail {
   int count;
   unsigned char low = 0x80;

@@ -8,7 +8,7 @@ namespace stretto {
 
 // UTF-8 validation and repair of text that is read from files: JSON cannot hold other text.
 
-// The position of the first byte that does not begin a valid code point; text.size() where there is none.
+// The position of the first byte that does not begin a valid code point; text.size() if there is none.
 size_t find_invalid_utf8(std::string_view text);
 
 inline bool is_utf8(std::string_view text) { return find_invalid_utf8(text) == text.size(); }

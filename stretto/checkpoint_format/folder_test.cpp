@@ -21,7 +21,7 @@ const std::string file_name = "rank-00000.safetensors";
 
 class Folder : public ::testing::Test {
  protected:
-  // A checkpoint of one tensor of eight bytes behind a header of four.
+  // A checkpoint of one tensor of eight bytes after a header of four.
   void add(int64_t step, std::optional<double> score = std::nullopt) const {
     const std::filesystem::path path = checkpoint_path(temp_.path(), step);
     make_folders(path);

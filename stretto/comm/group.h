@@ -81,7 +81,7 @@ class Group {
   // The host of this rank. Two ranks have equal hosts if and only if they can share memory.
   std::string host() const;
 
-  // The communication back end in use and, if it is not the one that was asked for, the reason.
+  // The communication back end in use and, if it is not the requested one, the reason.
   const std::string& transport() const { return transport_; }
 
   // Seconds that this rank has spent inside this group's calls and their wait(): the part of communication
@@ -100,7 +100,7 @@ class Group {
   Tensor common_memory(int64_t elements, at::ScalarType dtype);
 
   Work all_reduce(Tensor tensor, ReduceOp op = ReduceOp::sum);  // in place
-  // In place at `destination`; elsewhere the tensor's values are undefined afterwards.
+  // Reduces in place on `destination`; on other ranks the tensor's values are undefined afterwards.
   Work reduce(Tensor tensor, int destination, ReduceOp op = ReduceOp::sum);
   Work broadcast(Tensor tensor, int source);            // in place
   Work all_gather(Tensor output, const Tensor& input);  // output: size() inputs end to end

@@ -40,7 +40,7 @@ class SharedMemory : public c10d::Backend {
 
   bool on_one_host() const { return !network_; }
 
-  // Zeroed memory of the first rank that every rank reads and writes; it lives as long as the group.
+  // Zeroed memory of the first rank that every rank reads and writes; valid for the lifetime of the group.
   // Collective. REQUIRES: on_one_host().
   Tensor common(int64_t elements, at::ScalarType dtype);
 

@@ -34,7 +34,7 @@ class SharedMapping {
 
 // Memory of this rank that other processes of the host can map too. It is a memfd: it has no path, /dev/shm's
 // size does not limit it, and the kernel frees it with the last process that maps it, however that ended. Its
-// size is sealed: nobody can take away pages that another rank is about to read. Pages that were never
+// size is sealed: no process can truncate pages that another rank is about to read. Pages that were never
 // written take no memory.
 //
 //   | fixed part | tensors ... | not used: addresses only |
@@ -49,7 +49,7 @@ class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
   // and no other file is even opened. Throws IoError.
   static std::unique_ptr<SharedMapping> open(pid_t process, int fd, size_t fixed, size_t limit);
 
-  // Valid in other processes of this user as /proc/PID/fd/FD, as long as this process lives.
+  // Valid in other processes of this user as /proc/PID/fd/FD, for the lifetime of this process.
   int fd() const { return file_.get(); }
 
   std::byte* data() const { return mapping_->data(); }

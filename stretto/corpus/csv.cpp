@@ -32,7 +32,7 @@ std::string CsvReader::quoted_field() {
     value += piece;
     position_ = quote + 1;
     if (position_ >= text_.size() || text_[position_] != '"') return value;
-    value += '"';  // a doubled quote stands for one
+    value += '"';  // a doubled quote represents one
   }
 }
 

@@ -38,8 +38,8 @@ class BatchCutter {
 // The order of an epoch is a pseudo-random permutation, divided into windows of `window` batches. Grouped by
 // length, the samples of a window are sorted and divided into batches, so that a batch's samples have similar
 // lengths; then the window's batches are shuffled. Only the last batch of an epoch may be smaller than
-// global_batch_size. Under a token budget a window has as many samples as `window` batches hold on average,
-// and its last, shortest batch may lie anywhere in the window (ungrouped: at its end).
+// global_batch_size. Under a token budget a window has the number of samples that `window` batches contain on
+// average, and its last, shortest batch may lie anywhere in the window (ungrouped: at its end).
 //
 // Thread-safe.
 class Sampler {

@@ -14,7 +14,8 @@ struct StopOptions {
   std::chrono::milliseconds grace{60'000};  // to finish the step and save when the user ends the job
   std::chrono::milliseconds failure_grace{
       500};  // when a rank has failed: the others cannot continue without it
-  std::chrono::milliseconds death_patience{60'000};  // after SIGKILL, before a rank is left behind
+  std::chrono::milliseconds death_patience{
+      60'000};        // after SIGKILL, before the launcher stops waiting for a rank
   int exit_code = 0;  // the launcher's if a signal ended the job and all ranks exited with 0
 };
 

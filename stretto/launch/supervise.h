@@ -51,7 +51,7 @@ inline constexpr int hang_exit_code = 124;  // like timeout(1)
 // not shown, nor is the exit itself for stretto's own programs. A program that cannot be started is a usage
 // error, too; one whose start does not end (a stopped process, a dead disk) is a hang.
 //
-// A rank that has not ended some seconds after SIGKILL is reported and left behind.
+// A rank that has not ended some seconds after SIGKILL is reported and no longer waited for.
 //
 // SIGTSTP (Ctrl-Z) stops the ranks and then the launcher, like a job of one process; SIGCONT to the launcher
 // (fg, bg) continues all, and deadlines exclude the time in between. With a link, SIGTSTP is ignored with a

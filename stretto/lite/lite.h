@@ -43,7 +43,7 @@ namespace lite {
 class Model;
 struct Session;
 
-// The module behind a reference, shared_ptr or module holder.
+// The module of a reference, shared_ptr or module holder.
 template <class M>
 requires std::derived_from<M, torch::nn::Module>
 const torch::nn::Module& module_of(const M& module) { return module; }
@@ -80,7 +80,7 @@ concept BatchRange = requires(Loader& loader) {
 struct LiteOptions {
   int devices = 0;    // ranks on this host; 0: as many as the launcher started, else one per GPU, else one
   int num_nodes = 0;  // hosts; 0: as many as the launcher started, else one
-  std::string accelerator = "auto";  // "auto" (GPUs where there are any), "cpu" or "cuda" ("gpu")
+  std::string accelerator = "auto";  // "auto" (GPUs if there are any), "cpu" or "cuda" ("gpu")
   std::string strategy = "auto";     // "ddp" ("auto"), "zero1", "zero2", "fsdp", "hsdp": see `stretto strats`
   int dp_shard = 0;  // under hsdp: ranks that together hold one copy of the model; 0: the ranks of each host
   std::string precision = "fp32";  // "fp32" ("32-true"), "bf16" ("bf16-mixed") or "fp64" ("64-true")
@@ -146,7 +146,7 @@ class Lite {
   // --- set-up
 
   // Moves the model to the device, broadcasts rank 0's parameters and buffers, and binds the optimizers to
-  // the model. Returns the model as it was passed (a shared_ptr, a torch module holder, or a reference to a
+  // the model. Returns the model in the passed form (a shared_ptr, a torch module holder, or a reference to a
   // module that the caller owns) and a LiteOptimizer for each optimizer: one of stretto's, or any number of
   // torch's, passed by reference or moved. The model must not be replaced, moved or given further parameters
   // afterwards. After the first setup, each rank has its own random number sequence. Throws ConfigError
@@ -196,8 +196,8 @@ class Lite {
   // for accumulation.
   double backward(const Loss& loss, bool keep_graph = false);
 
-  // While the guard lives, backward accumulates gradients without reducing them over ranks. The last backward
-  // before a step must run outside of the guard. With enabled = false the guard does nothing.
+  // During the lifetime of the guard, backward accumulates gradients without reducing them over ranks. The
+  // last backward before a step must run outside of the guard. With enabled = false the guard does nothing.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(int* depth) : depth_(depth) {
@@ -225,8 +225,8 @@ class Lite {
     return clip(find(lite::module_of(model)), options);
   }
 
-  // Enables autocast to the run's precision while the guard lives; in a loop over a loader that was set up it
-  // is enabled already. Does nothing in fp32 and fp64.
+  // Enables autocast to the run's precision for the lifetime of the guard; in a loop over a loader that was
+  // set up it is enabled already. Does nothing in fp32 and fp64.
   std::unique_ptr<Autocast> autocast();
 
   // --- collectives
@@ -280,10 +280,9 @@ class Lite {
 
   // --- files
 
-  // From now on save() and load() include the scheduler's counter of steps; without it, a
-  // torch::optim::StepLR starts to count from 0 when a run is resumed. Call it before load(), for all
-  // schedulers in the same order as in the run that saved. `scheduler` must outlive the Lite's last save() or
-  // load().
+  // Makes save() and load() include the scheduler's counter of steps; without it, a torch::optim::StepLR
+  // starts to count from 0 when a run is resumed. Call it before load(), for all schedulers in the same order
+  // as in the run that saved. `scheduler` must outlive the Lite's last save() or load().
   void register_for_checkpointing(torch::optim::LRScheduler& scheduler);
 
   // Atomically saves models, optimizers, random number generators and `extra` to <folder>/step-<N>, to be

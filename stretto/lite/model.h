@@ -97,7 +97,7 @@ class Model {
   const Mesh& mesh_;
   ModelOptions options_;
   StateNames names_;
-  ModuleTensors frozen_;  // where there is no engine
+  ModuleTensors frozen_;  // used if there is no engine
   std::unique_ptr<Engine> engine_;
   GradientUses uses_;  // by the current loss
   std::optional<Backward> pass_;

@@ -18,7 +18,7 @@ class OptimizerBackend;
 
 namespace stretto {
 
-// An optimizer returned by Lite::setup: a copyable handle, valid while the Lite lives.
+// An optimizer returned by Lite::setup: a copyable handle, valid for the lifetime of the Lite.
 class LiteOptimizer {
  public:
   explicit LiteOptimizer(lite::OptimizerBackend& backend) : backend_(&backend) {}

@@ -13,7 +13,7 @@
 
 namespace stretto::lite {
 
-// The implementation behind a LiteOptimizer: stretto's optimizer, owned by the engine, or any
+// The implementation of a LiteOptimizer: stretto's optimizer, owned by the engine, or any
 // torch::optim::Optimizer.
 class OptimizerBackend {
  public:

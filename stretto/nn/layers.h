@@ -26,7 +26,7 @@ struct Embedding : torch::nn::Module {
   // before they are next used, saved or evaluated. During a step `weight` itself may be out of date.
   Embedding(int64_t rows, int64_t width, bool sparse = false);
   Tensor forward(const Tensor& ids) const { return nn::embedding_sum({lookup(ids)}); }  // [T] -> [T, width]
-  // For fused functions.
+  // The table's lookup of `ids`, for fused functions.
   Lookup lookup(const Tensor& ids) const { return {ids, weight, hook}; }
   Tensor weight;  // [rows, width]
   bool sparse;

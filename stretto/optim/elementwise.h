@@ -56,7 +56,7 @@ class ElementwiseOptimizer : public Optimizer {
   std::vector<Tensor> state_;
   std::vector<Range> ranges_;  // without the tables
   std::vector<Range> tables_;
-  std::unique_ptr<LazyRows> lazy_rows_;  // of the tables; null if there are none
+  std::unique_ptr<LazyRows> lazy_rows_;  // null without tables
 };
 
 }  // namespace stretto::optim

@@ -16,12 +16,12 @@ struct EngineMemory {
   int64_t optimizer = 0;
   int64_t optimizer_in_files = 0;  // not counted in total()
   int64_t average = 0;             // of the weights
-  // Whether `compute`, or `master` where there is none, is this rank's part of one copy.
+  // Whether `compute`, or `master` without it, is this rank's part of one copy.
   bool parameters_are_shared = false;
   int64_t total() const { return master + gradients + compute + optimizer + average; }
 };
 
-// What the memory of a model's trainable parameters depends on.
+// The sizes that determine the memory of a model's trainable parameters.
 struct ModelSizes {
   std::vector<int64_t> units;       // elements of each unit in the arena, in order
   int64_t tables = 0;               // elements of sparse tables among these, which are reduced by rows
@@ -39,7 +39,7 @@ struct JobShape {
   int hosts() const { return (ranks + ranks_per_host - 1) / ranks_per_host; }
 };
 
-// The ranks that a strategy divides what it shards among, and whether these share memory.
+// The ranks among which a strategy shards, and whether these share memory.
 struct ShardGroup {
   int ranks = 1;
   bool on_one_host = true;

@@ -16,7 +16,7 @@ struct MeshShape {
   int dp_shard = 1;
   int cp = 1;
   int tp = 1;
-  // From the axis that varies slowest along the row of ranks to the one that varies fastest.
+  // The axes from the one that varies slowest with the rank to the one that varies fastest.
   std::array<Axis, 5> order = all_axes;
 
   int size(Axes axes) const;  // the product of these; INT_MAX where it is larger

@@ -18,7 +18,7 @@ struct TopologyRequest {
   OptionLabels labels = {};
 };
 
-// How the ranks of a job are arranged, and what each of them trains on.
+// The arrangement of the ranks of a job, and the division of the batch among them.
 struct Topology {
   MeshShape shape;
   BatchPlan batch;
@@ -31,10 +31,10 @@ struct Topology {
 // as resolve_batch() does.
 Topology resolve(const TopologyRequest& request, const std::vector<std::string>& hosts);
 
-// The same on a mesh that the program has arranged itself; `dp_shard` is not used.
+// Like above, on a mesh that the program has arranged itself; `dp_shard` is not used.
 Topology resolve(const TopologyRequest& request, const MeshShape& shape);
 
-// For a job that does not run yet: `count` hosts with `ranks` ranks each.
+// The hosts of a planned job: `count` hosts with `ranks` ranks each.
 std::vector<std::string> equal_hosts(int count, int ranks);
 
 }  // namespace stretto

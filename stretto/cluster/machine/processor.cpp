@@ -53,7 +53,7 @@ Processor parse_processor(std::string_view cpuinfo) {
     processor.avx512_bf16 = has("avx512_bf16");
     processor.amx_bf16 = has("amx_bf16");
     processor.half_width = vendor == "AuthenticAMD" && family == zen4_family;
-    break;  // the first processor stands for all
+    break;  // the first processor represents all
   }
   return processor;
 }

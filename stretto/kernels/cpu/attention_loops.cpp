@@ -364,7 +364,7 @@ class Head {
 template <class T>
 HWY_INLINE void each_head(const AttentionCall<T>& call, const AttentionScratch<Real<T>>& scratch) {
   Head<T> one(call, scratch);
-  const bool backward = call.grad_k != nullptr;  // grad_out is null also where there are no queries
+  const bool backward = call.grad_k != nullptr;  // grad_out is also null without queries
   for (int64_t b = 0; b < call.sequences; ++b) {
     for (int64_t head = 0; head < call.heads; ++head) {
       backward ? one.backward(b, head) : one.forward(b, head);

@@ -203,7 +203,7 @@ class Meeting {
     return plan;
   }
 
-  // Waits for all cards; a card without nodes stands for a host that has not joined. Throws at once for a
+  // Waits for all cards; a card without nodes represents a host that has not joined. Throws at once for a
   // host with another number of nodes.
   std::vector<HostCard> collect() {
     std::vector<HostCard> cards(static_cast<size_t>(options_.nodes));

@@ -34,7 +34,7 @@ Environment own_environment();
 // `base` with the variables of `rank` and without variables of an outer launcher.
 Environment rank_environment(Environment base, const JobContext& job, int rank, const std::string& log_file);
 
-// In the form of execve: NAME=value.
+// Converts an environment to execve's format: NAME=value.
 std::vector<std::string> as_list(const Environment& environment);
 
 }  // namespace stretto::launch

@@ -53,7 +53,7 @@ struct Ending {
 // if there is no such process.
 std::string process_state(pid_t pid);
 
-// A child process and its descendants, in a process group of their own. The child is killed when the launcher
+// A child process and its descendants, in a separate process group. The child is killed when the launcher
 // dies, however it dies (PR_SET_PDEATHSIG); the whole group is killed when this object is destroyed.
 class Process {
  public:

@@ -16,7 +16,7 @@ using ::testing::MatchesRegex;
 using namespace std::chrono_literals;
 
 // exec of a program that another process holds a write lease on (fcntl(2)) waits, as on a disk that does not
-// answer: until the lease is given up, or for /proc/sys/fs/lease-break-time, which is 45 s.
+// answer: until the lease is released, or for /proc/sys/fs/lease-break-time, which is 45 s.
 class SlowStart : public Launch {
  protected:
   void SetUp() override {

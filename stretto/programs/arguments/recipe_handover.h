@@ -15,7 +15,7 @@ class RecipeHandover {
   // REQUIRES: recipe is that of `arguments`, resolved and checked. Throws IoError.
   RecipeHandover(const RecipeArguments& arguments, const Recipe& recipe);
 
-  // Environment variables for the ranks. REQUIRES: the ranks are started while this object lives.
+  // Environment variables for the ranks. REQUIRES: the ranks are started during the lifetime of this object.
   std::map<std::string, std::string> environment() const;
 
  private:
